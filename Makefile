@@ -1,0 +1,92 @@
+# Every target sets up what it needs. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv/bin
+export VIRTUAL_ENV := $(CURDIR)/.venv
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+# Found once a call, by the recipes that build.
+CARGO_COMMAND = $$(CARGO="$(CARGO)" scripts/find-cargo)
+CARGO ?=
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
+
+DURATION ?= 20
+OUT ?= results/demo
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+# --- set-up -----------------------------------------------------------------------------------------------------------
+.PHONY: setup
+setup: packages python build/.core build/.wires ## install what is missing and build (idempotent)
+
+.PHONY: packages
+packages:
+ifndef SKIP_PACKAGES
+	@scripts/install-packages
+endif
+
+.PHONY: python
+python: packages
+	@scripts/python-environment
+
+build/.core: $(RUST_SOURCES) pyproject.toml | python
+	@echo "setup: building the compiled core (mstcp._core)"
+	@mkdir -p build
+	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" CARGO="$$cargo" \
+		$(VENV)/maturin develop --quiet --release --locked --uv --skip-install
+	@touch $@
+
+build/.wires: $(RUST_SOURCES) | packages
+	@echo "setup: building the link emulator"
+	@mkdir -p build
+	@cargo=$(CARGO_COMMAND); "$$cargo" build --quiet --release --locked --package link-emulator
+	@touch $@
+
+# --- the main job -----------------------------------------------------------------------------------------------------
+.PHONY: demo
+demo: setup ## run the paper's butterfly, all protocols, both scenarios; table and report at the end
+	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine live --scenario 1,2 --duration $(DURATION) --out $(OUT)
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+.PHONY: test
+test: setup lint test-rust test-python ## set up and run all checks and tests (root tests need root)
+
+.PHONY: lint
+lint: setup
+	@$(VENV)/ruff check
+	@$(VENV)/ruff format --check --quiet
+	@$(VENV)/mypy
+	@cargo=$(CARGO_COMMAND); if "$$cargo" fmt --version >/dev/null 2>&1; then "$$cargo" fmt --all --check; \
+		else echo "lint: this Rust toolchain has no rustfmt: formatting is not checked"; fi
+	@cargo=$(CARGO_COMMAND); if "$$cargo" clippy --version >/dev/null 2>&1; then \
+		"$$cargo" clippy --quiet --release --locked --workspace --all-targets -- -D warnings; \
+		else echo "lint: this Rust toolchain has no clippy: Rust is compiled, not linted"; fi
+
+.PHONY: test-rust
+test-rust: setup
+	@cargo=$(CARGO_COMMAND); "$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py
+
+.PHONY: test-python
+test-python: setup
+	@$(VENV)/python -m pytest --quiet
+
+# --- for developers ---------------------------------------------------------------------------------------------------
+.PHONY: format
+format: setup ## format the sources
+	@$(VENV)/ruff check --fix --quiet && $(VENV)/ruff format --quiet
+	@$(CARGO_COMMAND) fmt --all
+
+.PHONY: lock
+lock: python ## renew requirements.lock and Cargo.lock from what pyproject.toml and the crates ask for
+	@$(VENV)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.10 --generate-hashes \
+		--no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
+	@$(CARGO_COMMAND) update --quiet
+
+.PHONY: clean
+clean: ## remove what was built (not results/)
+	rm -rf .venv target build mstcp/_core*.so

@@ -1,0 +1,162 @@
+"""The results document, version 1: what every engine writes and every report reads.
+
+Rates are bit/s, times seconds, missing values None (never 0). Goodput and delay are the paper's (section III-A):
+application bytes received per second, and the time from the sending application's write to the receiving
+application's in-order read.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PathAllocation(_Model):
+    """One path of a flow and the goodput allocated to it (None where the protocol allocates none, as OSPF)."""
+
+    path: list[str]
+    rate_bps: float | None
+
+
+class DelayStatistics(_Model):
+    """Delay in seconds over all bytes that were read in order, weighted by bytes."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class StreamSeries(_Model):
+    """Bytes sent on one stream (one path) over time, as a mean rate of each interval."""
+
+    source_port: int | None
+    path: list[str] | None
+    rate_bps: list[float]
+
+
+class FlowSeries(_Model):
+    """Time series of a flow. `time_s` holds the end of each interval, from the start of the measurement."""
+
+    time_s: list[float]
+    goodput_bps: list[float]
+    delay_mean_s: list[float | None]
+    streams: list[StreamSeries]
+    delay_cdf_s: list[float]
+    """The delay's quantiles 0, 0.01, ..., 1 (101 values); empty where nothing arrived."""
+
+
+class FlowResult(_Model):
+    """What one flow asked for, was given and got."""
+
+    flow: str
+    src: str
+    dst: str
+    requested_bps: float
+    allocated: list[PathAllocation]
+    goodput_bps: float
+    delay_s: DelayStatistics | None
+    out_of_order_ratio: float | None
+    """Share of the frames that arrived before an earlier one (at the transport); None where it can't be seen."""
+    reorder_buffer_max_bytes: int | None
+    bytes_written: int
+    bytes_read: int
+    bytes_wrong: int
+    """Bytes that differ from what was written; anything but 0 makes the run fail."""
+    ticks_skipped: int
+    """Constant-bit-rate ticks that found the send buffer full (the paper's sources skip them)."""
+    congestion_control: str | None
+    """Read back from the sockets, not what was asked for."""
+    series: FlowSeries
+
+
+class LinkSeries(_Model):
+    """Utilisation of one direction of a link over time (1.0 = its whole rate)."""
+
+    time_s: list[float]
+    utilisation: list[float]
+
+
+class LinkResult(_Model):
+    """One direction of a link over the measurement."""
+
+    link: str
+    """`tail->head`, as `S0->S4`."""
+    capacity_bps: float
+    utilisation: float | None
+    packets_dropped: int | None
+    lateness_mean_us: float | None
+    lateness_p99_us: float | None
+    lateness_max_us: float | None
+    series: LinkSeries | None = None
+
+
+class RunResult(_Model):
+    """One protocol on one scenario with one seed."""
+
+    protocol: str
+    scenario: str
+    seed: int
+    duration_s: float
+    started_at: str
+    """UTC, ISO 8601."""
+    valid: bool
+    why_invalid: list[str]
+    host_cpu_busy: float | None
+    """Mean share of the machine's cores that was busy during the measurement."""
+    sysctls: dict[str, str]
+    """Of the hosts' network namespaces, read back."""
+    flows: list[FlowResult]
+    links: list[LinkResult]
+    protocol_evidence: dict[str, Any] = Field(default_factory=dict)
+    """What shows that the protocol did what its name says (counters, rules); protocol-specific."""
+
+
+class Environment(_Model):
+    """Where and with what the results were made."""
+
+    kernel: str
+    machine: str
+    cpus: int
+    versions: dict[str, str]
+    sysctls: dict[str, str]
+    qdiscs: list[str]
+    link_backend: str | None
+    datapath: str | None
+    git_revision: str | None
+    host_load: list[float]
+    valid: bool
+    why: list[str]
+    """Why the results as a whole are not valid; empty if they are."""
+
+
+class Results(_Model):
+    """The whole document."""
+
+    format: Literal[1] = 1
+    scenario: str
+    """Name of the scenario file."""
+    engine: Literal["live", "virtual", "sim"]
+    variant: str | None
+    overrides: dict[str, Any]
+    network: dict[str, Any]
+    """The network as it was emulated (`topologies.Network`, dumped)."""
+    environment: Environment
+    runs: list[RunResult]
+
+    def to_json(self) -> str:
+        """Return the document as JSON text, one trailing newline."""
+        return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> Results:
+        """Read a results.json; pydantic.ValidationError names the place where it is not one."""
+        return cls.model_validate_json(path.read_text())

@@ -1,0 +1,134 @@
+"""Networks as data: nodes, links with rate, delay and queue, checked against a schema.
+
+A `Network` says what a network *is*; nothing here knows Mininet, Open vSwitch or a solver. Links are undirected
+in the file and alike in both directions; `Network.arcs()` gives the directed view that routing works on.
+
+Numbering is deterministic, so that the builder, the controller and the tests agree without talking to each other:
+switch `i` (in file order, from 0) has datapath id `i + 1`; the ports of a node are numbered from 1 in the order in
+which the file lists its links; host `i` has the IPv4 address 10.0.(i+1)//256.(i+1)%256 and a MAC made from it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
+DATA_NETWORK = ipaddress.IPv4Network("10.0.0.0/16")
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+
+class Node(BaseModel):
+    """A host or a switch; `x` and `y` place it on drawings (arbitrary units, y upwards)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Name
+    kind: Literal["host", "switch"]
+    x: float | None = None
+    y: float | None = None
+
+
+class Link(BaseModel):
+    """A full-duplex link, alike in both directions.
+
+    `rate_bps` counts whole Ethernet frames without preamble and checksum (a 536-byte TCP segment without options
+    is 590 bytes). `queue_packets` is the limit of the queue in front of the link; None means unlimited.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ends: tuple[Name, Name]
+    rate_bps: float = Field(gt=0, le=1e13, allow_inf_nan=False)
+    delay_us: float = Field(ge=0, le=10e6, allow_inf_nan=False)
+    queue_packets: int | None = Field(default=None, ge=1)
+    loss: float = Field(default=0.0, ge=0, lt=1)
+    jitter_us: float = Field(default=0.0, ge=0, le=10e6)
+
+    @property
+    def name(self) -> str:
+        """The link's name: its ends joined by a hyphen, in file order."""
+        return f"{self.ends[0]}-{self.ends[1]}"
+
+    @property
+    def delay_s(self) -> float:
+        """Propagation delay in seconds."""
+        return self.delay_us * 1e-6
+
+
+@dataclass(frozen=True)
+class Arc:
+    """One direction of a link. `tail_port` and `head_port` are the port numbers at the two nodes."""
+
+    link: str
+    tail: str
+    head: str
+    tail_port: int
+    head_port: int
+    rate_bps: float
+    delay_s: float
+
+
+class Network(BaseModel):
+    """A connected network of hosts and switches. Build it with `topologies.load` or a generator.
+
+    Those call `topologies.check.check_network`, which raises a `TopologyError` that names the place.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Name
+    description: str = ""
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """Names of the hosts, in file order."""
+        return tuple(node.name for node in self.nodes if node.kind == "host")
+
+    @cached_property
+    def switches(self) -> tuple[str, ...]:
+        """Names of the switches, in file order."""
+        return tuple(node.name for node in self.nodes if node.kind == "switch")
+
+    def datapath_id(self, switch: str) -> int:
+        """Return the OpenFlow datapath id of a switch."""
+        return self.switches.index(switch) + 1
+
+    def host_ip(self, host: str) -> str:
+        """Return the IPv4 address of a host on the data network."""
+        return str(DATA_NETWORK[self.hosts.index(host) + 1])
+
+    def host_mac(self, host: str) -> str:
+        """Return the MAC address of a host (locally administered, from its IPv4 address)."""
+        packed = ipaddress.IPv4Address(self.host_ip(host)).packed
+        return "02:00:" + ":".join(f"{byte:02x}" for byte in packed)
+
+    def link(self, name: str) -> Link:
+        """Return the link called `name`, written in either direction; KeyError if there is none."""
+        return self._links_by_name[name]
+
+    def arcs(self) -> Iterator[Arc]:
+        """Yield both directions of every link, in file order."""
+        ports = {node.name: 0 for node in self.nodes}
+        for link in self.links:
+            a, b = link.ends
+            ports[a] += 1
+            ports[b] += 1
+            yield Arc(link.name, a, b, ports[a], ports[b], link.rate_bps, link.delay_s)
+            yield Arc(link.name, b, a, ports[b], ports[a], link.rate_bps, link.delay_s)
+
+    @cached_property
+    def _links_by_name(self) -> dict[str, Link]:
+        names = {}
+        for link in self.links:
+            a, b = link.ends
+            names[f"{a}-{b}"] = names[f"{b}-{a}"] = link
+        return names
