@@ -1,0 +1,155 @@
+"""May this request be served? What the network and the running flows say to a request that is well-formed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.allocation import Newcomer, has_path
+from controller.errors import Conflict, InfeasibleRequest, InvalidRequest, NotFound
+from controller.gomr import OBJECTIVES
+from controller.hosts import Host
+from controller.requests import FlowRequest
+from controller.rules import FiveTuple
+from controller.state import State
+from controller.wire import IDENTIFIER_BYTES, Framing
+
+__all__ = ["Admission", "admit", "check_objective", "choose_source_ports"]
+
+_FIRST_PICKED_PORT = 61000
+"""Above Linux's ephemeral ports (32768-60999), so that a picked port is rarely bound."""
+
+_NAMES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Admission:
+    """A request that makes sense on this network. `objective` is None where paths are given by hand."""
+
+    source: Host
+    destination: Host
+    framing: Framing
+    objective: str | None
+
+
+def admit(state: State, request: FlowRequest) -> Admission:
+    """Check a request against the network and the running flows.
+
+    Raises:
+        InvalidRequest, NotFound, Conflict, InfeasibleRequest: naming the field and the reason.
+    """
+    source = _find(state, "source", request.source)
+    destination = _find(state, "destination", request.destination)
+    if source == destination:
+        raise InvalidRequest(
+            "destination", f"{destination.name} is the source itself; traffic within a host needs no path"
+        )
+    framing = Framing(request.packet_bytes, request.segment_overhead_bytes)
+    least_bytes = request.segment_overhead_bytes + IDENTIFIER_BYTES
+    if request.packet_bytes <= least_bytes:
+        raise InvalidRequest(
+            "packet_bytes", f"{request.packet_bytes} bytes hold no data beside {least_bytes} bytes of headers"
+        )
+    objective = _objective(state, request)
+    _check_counts(request)
+    _check_ports(state, request, source, destination)
+    if not has_path(state, source.name, destination.name):
+        raise InfeasibleRequest(
+            "destination",
+            f"{destination.name} cannot be reached from {source.name} over the links that are up; "
+            "GET /v1/health says what is missing",
+        )
+    return Admission(source, destination, framing, objective)
+
+
+def newcomer(request: FlowRequest, admission: Admission, rate_bps: float) -> Newcomer:
+    """Return the request as a flow to be routed."""
+    limits = [
+        limit for limit in (request.max_paths, request.source_ports and len(request.source_ports)) if limit
+    ]
+    return Newcomer(
+        source=admission.source.name,
+        destination=admission.destination.name,
+        rate_bps=rate_bps,
+        framing=admission.framing,
+        max_paths=min(limits, default=None),
+        streams=request.streams,
+    )
+
+
+def check_objective(field: str, objective: str) -> None:
+    """Raise InvalidRequest if there is no such objective."""
+    if objective not in OBJECTIVES:
+        raise InvalidRequest(
+            field, f"there is no objective {objective!r}; choose one of {', '.join(OBJECTIVES)}"
+        )
+
+
+def choose_source_ports(state: State, request: FlowRequest, source: Host, count: int) -> tuple[int, ...]:
+    """Return the ports of so many streams: the first ones given, else unused ones.
+
+    Raises:
+        InfeasibleRequest: all ports to choose from are used.
+    """
+    if request.source_ports is not None:
+        return request.source_ports[:count]
+    used = state.flows.ports_of(source.ip)
+    free = [port for port in range(_FIRST_PICKED_PORT, 65536) if port not in used]
+    if len(free) < count:
+        raise InfeasibleRequest(
+            "source_ports", f"flows from {source.name} use all ports from {_FIRST_PICKED_PORT} on"
+        )
+    return tuple(free[:count])
+
+
+def _find(state: State, field: str, name: str) -> Host:
+    host = state.hosts.find(name)
+    if host is None:
+        names = [known.name for known in state.hosts.all()]
+        shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+        raise NotFound(field, f"there is no host {name!r}; known are {shown}")
+    if host.learned:
+        raise InvalidRequest(
+            field,
+            f"{host.name} is not in the topology file, so the rate of its link is not known; "
+            "add it there to allocate rates to it",
+        )
+    return host
+
+
+def _objective(state: State, request: FlowRequest) -> str | None:
+    if request.paths:
+        if request.objective:
+            raise InvalidRequest("objective", "must be left out where paths are given by hand")
+        return None
+    if request.rate_bps is None:
+        raise InvalidRequest("rate_bps", "is missing: say how much goodput is wanted, in bit/s")
+    objective = request.objective or state.settings.objective
+    check_objective("objective", objective)
+    return objective
+
+
+def _check_counts(request: FlowRequest) -> None:
+    """Check that streams, paths and ports go together."""
+    if request.paths and (request.streams or request.max_paths):
+        field = "streams" if request.streams else "max_paths"
+        raise InvalidRequest(field, "must be left out where paths are given by hand")
+    if request.streams and request.max_paths and request.streams > request.max_paths:
+        raise InvalidRequest(
+            "streams", f"{request.streams} streams need as many paths, but max_paths is {request.max_paths}"
+        )
+    needed = request.streams or len(request.paths)
+    if request.source_ports is not None and len(request.source_ports) < needed:
+        raise InvalidRequest(
+            "source_ports", f"{needed} streams need as many ports, but {len(request.source_ports)} are given"
+        )
+
+
+def _check_ports(state: State, request: FlowRequest, source: Host, destination: Host) -> None:
+    for port in request.source_ports or ():
+        holder = state.flows.holder(FiveTuple(source.ip, destination.ip, port, request.destination_port))
+        if holder is not None:
+            raise Conflict(
+                "source_ports",
+                f"port {port} of {source.name} to port {request.destination_port} of {destination.name} "
+                f"is in use by flow {holder}",
+            )

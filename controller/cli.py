@@ -1,0 +1,224 @@
+"""`mstcp-controller`: starts the controller and runs it until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import topologies
+from controller import logs
+from controller.address import Address, listen
+from controller.core import Core
+from controller.errors import ConfigError, ControllerError
+from controller.gomr import OBJECTIVES, Demand, Edge, Problem, solve
+from controller.loop import ControllerLoop
+from controller.messages import DatapathMessage
+from controller.service import Service
+from controller.state import Settings
+from controller.wire import DEFAULT_ACK_RATIO
+
+__all__ = ["main", "run"]
+
+LOG = logging.getLogger("controller")
+
+_DEFAULT_OPENFLOW = Address("127.0.0.1", 6653)
+_DEFAULT_REST = Address("127.0.0.1", 8080)
+_DEFAULT_GRPC = Address("127.0.0.1", 50051)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0 after a signal, 2 if it could not start."""
+    options = _parser().parse_args(arguments)
+    logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
+    try:
+        run(options)
+    except (ControllerError, topologies.TopologyError) as error:
+        print(f"mstcp-controller: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run(options: argparse.Namespace) -> None:
+    """Start all parts, wait for a signal, and stop them.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+        TopologyError: the topology cannot be loaded.
+    """
+    # Imported late: --help and a wrong option need neither os-ken nor gRPC.
+    from controller.osken_runtime import OpenFlowRuntime
+    from controller.servers import ServiceThread
+
+    stop = _stop_on_signals()
+    network = topologies.load(options.topology, variant=options.variant)
+    openflow = [listen("--openflow", address) for address in options.openflow or [_DEFAULT_OPENFLOW]]
+    rest = [listen("--rest", address) for address in options.rest or [_DEFAULT_REST]]
+
+    def send(message: DatapathMessage) -> None:
+        runtime.send(message)
+
+    core = Core(network, _settings(options))
+    loop = ControllerLoop(core, send, lambda message: service.deliver(message))
+    service = Service(loop.post)
+    runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post)
+    services = ServiceThread(service, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
+    _warm_up()
+    loop.start()
+    services.start()
+    runtime.start()
+    try:
+        _announce(
+            options.ready_file,
+            openflow=[address for _, address in openflow],
+            rest=[address for _, address in rest],
+            grpc=services.grpc_addresses,
+        )
+        stop.wait()
+    finally:
+        services.stop()
+        loop.stop()
+        runtime.stop()
+        if options.ready_file is not None:
+            options.ready_file.unlink(missing_ok=True)
+    LOG.info("stopped")
+
+
+def _warm_up() -> None:
+    """Load the solver now, so that the first request is not the one that waits for it."""
+    edge = Edge("a->b", "a", "b", 1.0, 0.0)
+    solve(Problem((edge,), (Demand("warm-up", "a", "b", 1.0),)))
+
+
+def _stop_on_signals() -> threading.Event:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    return Settings(
+        objective=options.objective,
+        lease_s=options.lease,
+        ack_ratio=options.ack_ratio,
+        boot_id=secrets.token_hex(3),
+    )
+
+
+def _announce(ready_file: Path | None, **addresses: Sequence[Address]) -> None:
+    """Say on standard output, and in a file that appears whole, that all services listen, and where."""
+    ready: dict[str, Any] = {"ready": True, "pid": os.getpid()}
+    ready.update({name: [str(address) for address in found] for name, found in addresses.items()})
+    line = json.dumps(ready)
+    if ready_file is not None:
+        part = ready_file.with_name(ready_file.name + ".part")
+        try:
+            part.write_text(line + "\n")
+            part.replace(ready_file)
+        except OSError as error:
+            raise ConfigError("--ready-file", f"cannot write {ready_file}: {error.strerror}.") from None
+    print(line, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mstcp-controller",
+        description="SDN controller: globally optimal multipath routing over OpenFlow 1.3 switches, offered "
+        "by REST (OpenAPI at /docs) and gRPC. Listens on loopback unless told otherwise. When all services "
+        "listen, one line of JSON with their addresses is printed. SIGTERM or SIGINT ends it.",
+    )
+    parser.add_argument(
+        "--topology",
+        required=True,
+        metavar="NET",
+        help="built-in name (butterfly), .toml, .json or .graphml file, or a generator (ring:6)",
+    )
+    parser.add_argument("--variant", help="variant of the topology, as its file has it")
+    for name, default in (("openflow", _DEFAULT_OPENFLOW), ("rest", _DEFAULT_REST), ("grpc", _DEFAULT_GRPC)):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            type=_address,
+            metavar="IP:PORT",
+            help=f"listen here, repeatable (default {default}; port 0: any free one)",
+        )
+    parser.add_argument(
+        "--objective",
+        default=Settings.objective,
+        choices=sorted(OBJECTIVES),
+        help="for requests that name none (default %(default)s)",
+    )
+    parser.add_argument(
+        "--default-routing",
+        default="shortest",
+        choices=["shortest"],
+        help="routes of all traffic without an allocation: the path of least delay",
+    )
+    parser.add_argument(
+        "--lease",
+        type=_positive,
+        default=Settings.lease_s,
+        metavar="SECONDS",
+        help="a flow that is not renewed for so long ends (default %(default)g)",
+    )
+    parser.add_argument(
+        "--ack-ratio",
+        type=_ratio,
+        default=DEFAULT_ACK_RATIO,
+        metavar="RATIO",
+        help="load of the ACKs on the reverse path, per bit of data (default %(default)g: a 54-byte ACK for "
+        "two 590-byte packets)",
+    )
+    parser.add_argument(
+        "--log-format", choices=["text", "json"], default="text", help="(default %(default)s)"
+    )
+    parser.add_argument(
+        "--ready-file", type=Path, metavar="PATH", help="write the line with the addresses here too"
+    )
+    parser.add_argument("--verbose", action="store_true", help="log details")
+    return parser
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = _number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
+    return value
+
+
+def _ratio(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be from 0 to below 1, not {text}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Errors of the controller. Catch `ControllerError` for all of them.
+
+    ControllerError
+    ├── ConfigError              a setting or the topology file cannot be used
+    ├── RequestError             a request that is refused; carries `code` and `field`
+    │   ├── InvalidRequest       a field has a value that no network could serve
+    │   ├── NotFound             no such host or flow
+    │   ├── Conflict             a port in use, or capacity that other flows hold
+    │   ├── InfeasibleRequest    the network as it is cannot serve it
+    │   └── Unavailable          a switch did not confirm, or the controller is stopping
+    ├── InvalidProblem           a routing problem that contradicts itself; carries `field`
+    ├── SolverError              the solver failed on a valid problem; carries `engine`
+    └── DatapathError            a switch refused or did not understand a message; carries `datapath_id`
+
+Each failure a client can see is one of RequestError's five kinds, the same over REST and gRPC.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = [
+    "ConfigError",
+    "Conflict",
+    "ControllerError",
+    "DatapathError",
+    "ErrorCode",
+    "InfeasibleRequest",
+    "InvalidProblem",
+    "InvalidRequest",
+    "NotFound",
+    "RequestError",
+    "SolverError",
+    "Unavailable",
+]
+
+
+class ErrorCode(str, Enum):
+    """Why a request was refused; the names of `Error.Code` in mstcp/proto/control.proto."""
+
+    INVALID = "INVALID"
+    NOT_FOUND = "NOT_FOUND"
+    CONFLICT = "CONFLICT"
+    INFEASIBLE = "INFEASIBLE"
+    UNAVAILABLE = "UNAVAILABLE"
+
+
+class ControllerError(Exception):
+    """Root of the controller's errors."""
+
+
+class ConfigError(ControllerError):
+    """A setting cannot be used.
+
+    Attributes:
+        setting: Name of the setting, as on the command line.
+        reason: What is wrong with it and what to do, as a sentence.
+    """
+
+    def __init__(self, setting: str, reason: str) -> None:
+        super().__init__(setting, reason)
+        self.setting = setting
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.setting}: {self.reason}"
+
+
+class RequestError(ControllerError):
+    """A request that is refused.
+
+    Attributes:
+        code: The kind of refusal, the same over REST and gRPC.
+        field: Name of the field that is to blame; empty where it is none of them.
+        reason: What is wrong and what to do, as a sentence.
+    """
+
+    code: ErrorCode = ErrorCode.INVALID
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}" if self.field else self.reason
+
+
+class InvalidRequest(RequestError):
+    """A field has a value that no network could serve."""
+
+    code = ErrorCode.INVALID
+
+
+class NotFound(RequestError):
+    """No such host or flow."""
+
+    code = ErrorCode.NOT_FOUND
+
+
+class Conflict(RequestError):
+    """Something the request needs is in use: a port, or capacity that other flows hold."""
+
+    code = ErrorCode.CONFLICT
+
+
+class InfeasibleRequest(RequestError):
+    """The network as it is cannot serve the request."""
+
+    code = ErrorCode.INFEASIBLE
+
+
+class Unavailable(RequestError):
+    """A switch did not confirm in time, or the controller is stopping."""
+
+    code = ErrorCode.UNAVAILABLE
+
+
+class InvalidProblem(ControllerError):
+    """A routing problem that contradicts itself.
+
+    Attributes:
+        field: The part of the problem that is to blame, as `demands[f1].rate_bps`.
+        reason: What is wrong with it, as a sentence.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
+
+
+class SolverError(ControllerError):
+    """The solver failed on a valid problem.
+
+    Attributes:
+        engine: Name of the engine, as `pulp`.
+        reason: What it reported, as a sentence.
+    """
+
+    def __init__(self, engine: str, reason: str) -> None:
+        super().__init__(engine, reason)
+        self.engine = engine
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.reason}"
+
+
+class DatapathError(ControllerError):
+    """A switch refused a message or did not understand it.
+
+    Attributes:
+        datapath_id: The switch's OpenFlow datapath id.
+        reason: What it reported, as a sentence.
+    """
+
+    def __init__(self, datapath_id: int, reason: str) -> None:
+        super().__init__(datapath_id, reason)
+        self.datapath_id = datapath_id
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"switch {self.datapath_id}: {self.reason}"

@@ -1,0 +1,22 @@
+"""Globally optimal multipath routing (GOMR): which flow sends how much over which path.
+
+`solve(Problem) -> Allocation` is a pure function of data. Nothing here knows OpenFlow, hosts or goodput:
+rates are wire rates, nodes are names. The folder's README.md says what each objective does and by which
+formulas.
+"""
+
+from controller.gomr.allocation import Allocation, PathRate
+from controller.gomr.engines import ENGINES, OBJECTIVES, solve
+from controller.gomr.problem import Demand, Edge, Problem, from_network
+
+__all__ = [
+    "ENGINES",
+    "OBJECTIVES",
+    "Allocation",
+    "Demand",
+    "Edge",
+    "PathRate",
+    "Problem",
+    "from_network",
+    "solve",
+]

@@ -1,0 +1,138 @@
+"""The answer to a routing problem: rates on paths, and the checks that they keep within the network's limits.
+
+Rates are given by path, so flow is conserved at every node by construction. What is left to check is that no
+edge carries more than its capacity and no demand gets more than it asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.gomr.graph import Path
+from controller.gomr.problem import Demand, Problem
+
+Rates = Mapping[str, Sequence[tuple[Path, float]]]
+"""Paths and the wire rate of each in bit/s, by demand id."""
+
+
+@dataclass(frozen=True)
+class PathRate:
+    """One path of a demand.
+
+    Attributes:
+        edges: Edge ids from the source to the destination.
+        nodes: The nodes it visits, both ends included.
+        rate_bps: Wire rate allocated to it, above 0.
+        delay_s: Sum of its edges' delays.
+    """
+
+    edges: tuple[str, ...]
+    nodes: tuple[str, ...]
+    rate_bps: float
+    delay_s: float
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Rates on paths, and the proof of how good they are.
+
+    Attributes:
+        paths: The paths of every demand, shortest delay first; () for a demand that gets nothing.
+        admitted_bps: Sum of all path rates.
+        requested_bps: Sum of all requested rates.
+        cost_bps_s: Sum of delay times rate: the bits that are under way on the links.
+        objective: Name of the objective.
+        engine: Name of the engine.
+        upper_bound_bps: No allocation admits more than this; proved by `controller.gomr.certificate`.
+        gap: (upper bound - admitted) / upper bound; 0 is an optimal throughput.
+        max_violation_bps: By how much the worst edge or demand is over its limit; rounding at most.
+        wall_s: Time taken to solve.
+    """
+
+    paths: Mapping[str, tuple[PathRate, ...]]
+    admitted_bps: float
+    requested_bps: float
+    cost_bps_s: float
+    objective: str
+    engine: str
+    upper_bound_bps: float
+    gap: float
+    max_violation_bps: float
+    wall_s: float
+
+    def rate_bps(self, demand_id: str) -> float:
+        """Return the wire rate admitted for one demand."""
+        return math.fsum(path.rate_bps for path in self.paths[demand_id])
+
+
+def path_rates(rates: Sequence[tuple[Path, float]]) -> tuple[PathRate, ...]:
+    """Return a demand's paths as `PathRate`, shortest delay first; paths without a rate are left out."""
+    made = [
+        PathRate(
+            edges=tuple(edge.id for edge in path),
+            nodes=(path[0].tail, *(edge.head for edge in path)),
+            rate_bps=rate_bps,
+            delay_s=math.fsum(edge.delay_s for edge in path),
+        )
+        for path, rate_bps in rates
+        if rate_bps > 0
+    ]
+    return tuple(sorted(made, key=lambda path: (path.delay_s, len(path.edges), path.edges)))
+
+
+def edges_loaded(problem: Problem, ack_ratio: float, path: Path) -> Iterable[tuple[str, float]]:
+    """Yield the edges that a path loads and the load of each per bit/s of data: data first, then ACKs."""
+    for edge in path:
+        yield edge.id, 1.0
+    if ack_ratio > 0 and problem.reverse is not None:
+        for edge in path:
+            yield problem.reverse[edge.id], ack_ratio
+
+
+def largest_violation_bps(problem: Problem, rates: Rates) -> float:
+    """Return by how much the worst edge or demand is over its capacity or request; 0 if none is."""
+    loads = edge_loads(problem, rates)
+    over = [loads[edge.id] - edge.capacity_bps for edge in problem.edges]
+    over += [math.fsum(rate for _, rate in rates[demand.id]) - demand.rate_bps for demand in problem.demands]
+    return max(0.0, *over)
+
+
+def edge_loads(problem: Problem, rates: Rates) -> dict[str, float]:
+    """Return the load of every edge in bit/s, acknowledgements included."""
+    parts: dict[str, list[float]] = {edge.id: [] for edge in problem.edges}
+    for demand in problem.demands:
+        for path, rate_bps in rates[demand.id]:
+            for edge_id, load in edges_loaded(problem, demand.ack_ratio, path):
+                parts[edge_id].append(load * rate_bps)
+    return {edge_id: math.fsum(loads) for edge_id, loads in parts.items()}
+
+
+def fit(problem: Problem, rates: Rates) -> Rates:
+    """Scale a solver's rates down where rounding put them over a limit.
+
+    Each path is scaled by the tightest of the edges that it loads, so one pass brings every edge within its
+    capacity; nothing is scaled up. What remains is rounding of the last bit.
+    """
+    within_request = {demand.id: _scaled(rates[demand.id], demand.rate_bps) for demand in problem.demands}
+    loads = edge_loads(problem, within_request)
+    factors = {
+        edge.id: edge.capacity_bps / loads[edge.id]
+        for edge in problem.edges
+        if loads[edge.id] > edge.capacity_bps
+    }
+
+    def tightest(demand: Demand, path: Path) -> float:
+        return min(factors.get(edge_id, 1.0) for edge_id, _ in edges_loaded(problem, demand.ack_ratio, path))
+
+    return {
+        demand.id: [(path, rate * tightest(demand, path)) for path, rate in within_request[demand.id]]
+        for demand in problem.demands
+    }
+
+
+def _scaled(rates: Sequence[tuple[Path, float]], limit_bps: float) -> list[tuple[Path, float]]:
+    total = math.fsum(rate for _, rate in rates)
+    factor = limit_bps / total if total > limit_bps else 1.0
+    return [(path, rate * factor) for path, rate in rates]

@@ -1,0 +1,210 @@
+"""The routing problem as data: directed edges, demands, and the checks that they make sense.
+
+A `Problem` checks itself when it is made, so every `Problem` there is can be handed to any engine. Rates are
+wire rates in bit/s (all headers included), delays seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from controller.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from topologies.model import Network
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One direction of a link. Parallel edges are allowed; a capacity of 0 is a link that is down."""
+
+    id: str
+    tail: str
+    head: str
+    capacity_bps: float
+    delay_s: float
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A flow that wants `rate_bps` from `source` to `destination`.
+
+    Attributes:
+        id: Unique name of the demand.
+        source: Node where the data enters the network.
+        destination: Another node.
+        rate_bps: Wire rate asked for; an allocation admits at most this much.
+        max_paths: At most so many paths; None for no limit.
+        fixed_paths: Only these paths (edge ids from source to destination); their rates are free. For a flow
+            that runs already. None leaves the choice of paths to the engine.
+        ack_ratio: Load on the reverse edge of every edge that is used, per bit/s of data. One 54-byte
+            acknowledgement for every two 590-byte packets is 54 / (2 x 590) = 0.0458.
+    """
+
+    id: str
+    source: str
+    destination: str
+    rate_bps: float
+    max_paths: int | None = None
+    fixed_paths: tuple[tuple[str, ...], ...] | None = None
+    ack_ratio: float = 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A network and what is asked of it.
+
+    Attributes:
+        edges: The directed edges; the nodes are their ends.
+        demands: The flows, in the order in which ties between them are broken.
+        reverse: Id of the edge that carries the acknowledgements of each edge's data. Every edge needs one as
+            soon as a demand has an `ack_ratio`.
+        endpoints: Nodes that send and receive but forward nothing, such as hosts.
+
+    Raises:
+        InvalidProblem: Something in it contradicts itself; `field` names it, as `demands[f1].rate_bps`.
+    """
+
+    edges: tuple[Edge, ...]
+    demands: tuple[Demand, ...]
+    reverse: Mapping[str, str] | None = None
+    endpoints: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not self.edges:
+            raise InvalidProblem("edges", "the network is empty; give at least one edge")
+        _check_unique("edges", [edge.id for edge in self.edges])
+        _check_unique("demands", [demand.id for demand in self.demands])
+        edges = self.edges_by_id
+        for edge in self.edges:
+            _check_edge(edge)
+        nodes = {node for edge in self.edges for node in (edge.tail, edge.head)}
+        for node in sorted(self.endpoints - nodes):
+            raise InvalidProblem("endpoints", f"{node!r} is not a node of the network")
+        if self.reverse is not None:
+            _check_reverse(self.reverse, edges)
+        for demand in self.demands:
+            self._check_demand(demand, edges, nodes)
+
+    @cached_property
+    def edges_by_id(self) -> Mapping[str, Edge]:
+        """The edges, by their ids."""
+        return {edge.id: edge for edge in self.edges}
+
+    def useful_capacity_bps(self, edge: Edge) -> float:
+        """Return the capacity of an edge, cut at what all demands together could ever put on it."""
+        return min(edge.capacity_bps, self._largest_load_bps)
+
+    @cached_property
+    def _largest_load_bps(self) -> float:
+        # A path visits no node twice, so it loads an edge with data or with acknowledgements, and once.
+        return math.fsum(demand.rate_bps * max(1.0, demand.ack_ratio) for demand in self.demands)
+
+    def _check_demand(self, demand: Demand, edges: Mapping[str, Edge], nodes: Collection[str]) -> None:
+        field = f"demands[{demand.id}]"
+        _check_number(f"{field}.rate_bps", demand.rate_bps)
+        _check_number(f"{field}.ack_ratio", demand.ack_ratio)
+        for name, node in (("source", demand.source), ("destination", demand.destination)):
+            if node not in nodes:
+                raise InvalidProblem(f"{field}.{name}", f"{node!r} is not a node of the network")
+        if demand.source == demand.destination:
+            raise InvalidProblem(f"{field}.destination", "is the source too; such a flow needs no network")
+        if demand.max_paths is not None and demand.max_paths < 1:
+            raise InvalidProblem(f"{field}.max_paths", f"must be at least 1, not {demand.max_paths}")
+        if demand.ack_ratio > 0 and len(self.reverse or {}) < len(edges):
+            raise InvalidProblem("reverse", f"{field} has an ack_ratio, so every edge needs a reverse edge")
+        if demand.fixed_paths is not None:
+            self._check_fixed_paths(demand, demand.fixed_paths)
+
+    def _check_fixed_paths(self, demand: Demand, paths: tuple[tuple[str, ...], ...]) -> None:
+        field = f"demands[{demand.id}].fixed_paths"
+        if not paths:
+            raise InvalidProblem(field, "holds no path; leave it None to let the engine choose")
+        if len(set(paths)) < len(paths):
+            raise InvalidProblem(field, "holds the same path twice")
+        for index, path in enumerate(paths):
+            self._check_path(f"{field}[{index}]", demand, path)
+
+    def _check_path(self, field: str, demand: Demand, path: tuple[str, ...]) -> None:
+        nodes = [demand.source]
+        for edge_id in path:
+            edge = self.edges_by_id.get(edge_id)
+            if edge is None:
+                raise InvalidProblem(field, f"{edge_id!r} is not an edge of the network")
+            if edge.tail != nodes[-1]:
+                raise InvalidProblem(field, f"edge {edge_id!r} does not start at {nodes[-1]!r}")
+            nodes.append(edge.head)
+        if nodes[-1] != demand.destination:
+            raise InvalidProblem(field, f"ends at {nodes[-1]!r}, not at {demand.destination!r}")
+        if len(set(nodes)) < len(nodes):
+            raise InvalidProblem(field, "visits a node twice")
+        for node in nodes[1:-1]:
+            if node in self.endpoints:
+                raise InvalidProblem(field, f"passes through {node!r}, which forwards nothing")
+
+
+def from_network(
+    network: Network, demands: Iterable[Demand], *, down: Collection[str] = frozenset()
+) -> Problem:
+    """Return the problem of routing `demands` over a network.
+
+    Both directions of a link become edges called `tail->head`, as `S0->S4`, each the other's reverse. Hosts
+    forward nothing.
+
+    Args:
+        network: The network.
+        demands: The flows; their nodes are names of the network's nodes.
+        down: Names of links that carry nothing now. Their edges stay, with a capacity of 0, so that the paths
+            of running flows keep their meaning.
+
+    Raises:
+        InvalidProblem: As `Problem`.
+    """
+    try:
+        down_links = {network.link(name).name for name in down}
+    except KeyError as error:
+        raise InvalidProblem("down", f"{error.args[0]!r} is not a link of network {network.name}") from error
+    edges = []
+    reverse = {}
+    for arc in network.arcs():
+        edge_id = f"{arc.tail}->{arc.head}"
+        capacity_bps = 0.0 if arc.link in down_links else arc.rate_bps
+        edges.append(Edge(edge_id, arc.tail, arc.head, capacity_bps, arc.delay_s))
+        reverse[edge_id] = f"{arc.head}->{arc.tail}"
+    return Problem(tuple(edges), tuple(demands), reverse, frozenset(network.hosts))
+
+
+def _check_unique(field: str, ids: Iterable[str]) -> None:
+    seen = set()
+    for name in ids:
+        if name in seen:
+            raise InvalidProblem(f"{field}[{name}].id", "is given twice; ids must be unique")
+        seen.add(name)
+
+
+def _check_edge(edge: Edge) -> None:
+    field = f"edges[{edge.id}]"
+    _check_number(f"{field}.capacity_bps", edge.capacity_bps)
+    _check_number(f"{field}.delay_s", edge.delay_s)
+    if edge.tail == edge.head:
+        raise InvalidProblem(f"{field}.head", f"is the tail too ({edge.tail!r}); an edge joins two nodes")
+
+
+def _check_reverse(reverse: Mapping[str, str], edges: Mapping[str, Edge]) -> None:
+    for edge_id, reverse_id in reverse.items():
+        field = f"reverse[{edge_id}]"
+        for name in (edge_id, reverse_id):
+            if name not in edges:
+                raise InvalidProblem(field, f"{name!r} is not an edge of the network")
+        forth, back = edges[edge_id], edges[reverse_id]
+        if (forth.tail, forth.head) != (back.head, back.tail):
+            raise InvalidProblem(field, f"{reverse_id!r} does not lead from {forth.head!r} to {forth.tail!r}")
+
+
+def _check_number(field: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise InvalidProblem(field, f"must be a finite number of at least 0, not {value}")

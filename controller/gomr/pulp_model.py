@@ -1,0 +1,182 @@
+"""The linear programme of routing, as README.md writes it down.
+
+Demands that may take any path are put together by source (and acknowledgement ratio): one variable per source
+and edge. Demands that are bound to some paths have one variable per path. Rates are in units of `scale`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from controller.gomr.allocation import Rates, edges_loaded
+from controller.gomr.decomposition import decompose
+from controller.gomr.graph import Graph, Path
+from controller.gomr.problem import Demand, Edge, Problem
+from controller.gomr.pulp_program import AT_MOST, EQUAL, Program, Row, TimeBudget, Variable, dual, value
+
+PathSets = Mapping[str, tuple[Path, ...]]
+"""The only paths that some demands may take, by demand id."""
+
+
+@dataclass
+class _Group:
+    """Demands of one source that may take any path, and the flow that they share."""
+
+    source: str
+    ack_ratio: float
+    demands: list[Demand] = field(default_factory=list)
+    flow: dict[Edge, Variable] = field(default_factory=dict)
+
+
+class RoutingModel:
+    """The variables and constraints of one routing problem.
+
+    Attributes:
+        program: The programme; solve it for the objectives below.
+    """
+
+    def __init__(self, problem: Problem, scale: float, path_sets: PathSets, budget: TimeBudget) -> None:
+        """Build the model; demands outside `path_sets` may take any path."""
+        self.program = Program(budget)
+        self._problem = problem
+        self._scale = scale
+        self._admitted: dict[str, Variable] = {}
+        self._loads: dict[str, list[tuple[Variable, float]]] = {edge.id: [] for edge in problem.edges}
+        self._path_rates: dict[str, list[tuple[Path, Variable]]] = {}
+        self._used: dict[str, list[tuple[Path, Variable]]] = {}
+        self._groups = self._make_groups(path_sets)
+        for demand in problem.demands:
+            if demand.id in path_sets:
+                self._add_paths(demand, path_sets[demand.id])
+        graph = Graph([edge for edge in problem.edges if edge.capacity_bps > 0], problem.endpoints)
+        for group in self._groups:
+            self._add_arcs(group, graph)
+        self._capacity_rows: dict[str, Row] = {
+            edge.id: self.program.row(
+                self._loads[edge.id], AT_MOST, problem.useful_capacity_bps(edge) / scale
+            )
+            for edge in problem.edges
+            if self._loads[edge.id]
+        }
+
+    @property
+    def unserved(self) -> list[tuple[Variable, float]]:
+        """Minus the admitted rate: minimising it maximises the throughput."""
+        return [(admitted, -1.0) for admitted in self._admitted.values()]
+
+    @property
+    def delay(self) -> list[tuple[Variable, float]]:
+        """Sum of delay times rate, in units of the longest edge's delay; hops times rate if all are 0."""
+        longest_s = max(edge.delay_s for edge in self._problem.edges)
+
+        def cost(edge: Edge) -> float:
+            return edge.delay_s / longest_s if longest_s > 0 else 1.0
+
+        terms = [(variable, cost(edge)) for group in self._groups for edge, variable in group.flow.items()]
+        for paths in self._path_rates.values():
+            terms += [(variable, math.fsum(map(cost, path))) for path, variable in paths]
+        return terms
+
+    def limit_paths(self, demand: Demand, limit: int) -> None:
+        """Let a demand that is bound to a set of paths use at most `limit` of them, by a binary for each."""
+        self._used[demand.id] = []
+        for path, rate in self._path_rates[demand.id]:
+            most = min(demand.rate_bps, *(edge.capacity_bps for edge in path)) / self._scale
+            used = self.program.binary()
+            self.program.row([(rate, 1.0), (used, -most)], AT_MOST, 0.0)
+            self._used[demand.id].append((path, used))
+        self.program.row([(used, 1.0) for _, used in self._used[demand.id]], AT_MOST, limit)
+
+    def chosen_paths(self) -> dict[str, tuple[Path, ...]]:
+        """Return the paths that the demands under `limit_paths` may use in the last solution."""
+        return {
+            demand_id: tuple(path for path, used in paths if value(used) > 0.5)
+            for demand_id, paths in self._used.items()
+        }
+
+    def hold_admitted(self, rates: Rates) -> None:
+        """Fix what every demand gets in all."""
+        for demand_id, admitted in self._admitted.items():
+            total = math.fsum(rate for _, rate in rates[demand_id]) / self._scale
+            self.program.row([(admitted, 1.0)], EQUAL, total)
+
+    def largest_rates(self) -> list[tuple[Variable, float]]:
+        """Return the sum over the demands of the largest path rate; adds the variables that it takes."""
+        terms = []
+        for paths in self._path_rates.values():
+            largest = self.program.variable()
+            for _, rate in paths:
+                self.program.row([(rate, 1.0), (largest, -1.0)], AT_MOST, 0.0)
+            terms.append((largest, 1.0))
+        return terms
+
+    def differences(self) -> list[tuple[Variable, float]]:
+        """Return the sum of the absolute differences between the rates of each demand's paths."""
+        terms = []
+        for paths in self._path_rates.values():
+            for (_, one), (_, other) in combinations(paths, 2):
+                difference = self.program.variable()
+                self.program.row([(one, 1.0), (other, -1.0), (difference, -1.0)], AT_MOST, 0.0)
+                self.program.row([(other, 1.0), (one, -1.0), (difference, -1.0)], AT_MOST, 0.0)
+                terms.append((difference, 1.0))
+        return terms
+
+    def rates(self) -> dict[str, list[tuple[Path, float]]]:
+        """Return paths and their rates in bit/s, by demand id."""
+        found = {
+            demand_id: [(path, value(variable)) for path, variable in paths]
+            for demand_id, paths in self._path_rates.items()
+        }
+        for group in self._groups:
+            flow = {edge: value(variable) for edge, variable in group.flow.items()}
+            admitted = [(demand, value(self._admitted[demand.id])) for demand in group.demands]
+            found |= decompose(flow, admitted, self._problem.endpoints)
+        return {
+            demand.id: [(path, rate * self._scale) for path, rate in found.get(demand.id, [])]
+            for demand in self._problem.demands
+        }
+
+    def prices(self) -> dict[str, float]:
+        """Return what one more bit/s of each edge would admit (dual values, after minimising `unserved`)."""
+        return {edge_id: -dual(row) for edge_id, row in self._capacity_rows.items()}
+
+    def _make_groups(self, path_sets: PathSets) -> list[_Group]:
+        groups: dict[tuple[str, float], _Group] = {}
+        for demand in self._problem.demands:
+            if demand.id not in path_sets:
+                key = (demand.source, demand.ack_ratio)
+                groups.setdefault(key, _Group(*key)).demands.append(demand)
+        return list(groups.values())
+
+    def _add_paths(self, demand: Demand, paths: tuple[Path, ...]) -> None:
+        """Add path variables: together they carry what is admitted."""
+        admitted = self.program.variable(demand.rate_bps / self._scale)
+        rates = [(path, self.program.variable()) for path in paths]
+        self.program.row([(rate, 1.0) for _, rate in rates] + [(admitted, -1.0)], EQUAL, 0.0)
+        for path, rate in rates:
+            for edge_id, load in edges_loaded(self._problem, demand.ack_ratio, path):
+                self._loads[edge_id].append((rate, load))
+        self._admitted[demand.id] = admitted
+        self._path_rates[demand.id] = rates
+
+    def _add_arcs(self, group: _Group, graph: Graph) -> None:
+        """Add arc variables: what enters a node leaves it, but for what is admitted to it."""
+        edges = graph.reachable_edges(group.source)
+        reached = {edge.head for edge in edges}
+        group.demands = [demand for demand in group.demands if demand.destination in reached]
+        balance: dict[str, list[tuple[Variable, float]]] = {}
+        for edge in edges:
+            variable = group.flow[edge] = self.program.variable()
+            balance.setdefault(edge.head, []).append((variable, 1.0))
+            if edge.tail != group.source:
+                balance.setdefault(edge.tail, []).append((variable, -1.0))
+            for edge_id, load in edges_loaded(self._problem, group.ack_ratio, (edge,)):
+                self._loads[edge_id].append((variable, load))
+        for demand in group.demands:
+            admitted = self._admitted[demand.id] = self.program.variable(demand.rate_bps / self._scale)
+            balance[demand.destination].append((admitted, -1.0))
+        for terms in balance.values():
+            self.program.row(terms, EQUAL, 0.0)

@@ -1,0 +1,103 @@
+"""What the core wants done: messages to switches, answers to clients, and lines for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.errors import RequestError
+from controller.rules import Rule
+from controller.views import FlowView, Snapshot
+
+__all__ = [
+    "AllocationChanged",
+    "Answer",
+    "DatapathMessage",
+    "FlowEnded",
+    "InstallRules",
+    "LeaseResult",
+    "Message",
+    "Notify",
+    "PacketOut",
+    "RemoveRules",
+    "Report",
+]
+
+
+@dataclass(frozen=True)
+class InstallRules:
+    """Install rules and confirm with the barrier; `wipe` removes every other rule of the switch first."""
+
+    datapath_id: int
+    rules: tuple[Rule, ...]
+    barrier: int
+    wipe: bool = False
+
+
+@dataclass(frozen=True)
+class RemoveRules:
+    """Remove all rules that carry a cookie."""
+
+    datapath_id: int
+    cookie: int
+
+
+@dataclass(frozen=True)
+class PacketOut:
+    """Send a frame out of a port."""
+
+    datapath_id: int
+    port: int
+    frame: bytes
+
+
+@dataclass(frozen=True)
+class LeaseResult:
+    """The flows whose lease was renewed, and those that do not exist."""
+
+    renewed: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to the event with this token; an error is raised by the service layer, never by the core."""
+
+    token: int
+    result: FlowView | Snapshot | LeaseResult | RequestError | None
+
+
+@dataclass(frozen=True)
+class AllocationChanged:
+    """A running flow has new rates; its streams and their paths stay."""
+
+    flow: FlowView
+
+
+@dataclass(frozen=True)
+class FlowEnded:
+    """A flow ended without its client's asking."""
+
+    flow_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Notify:
+    """News for the session that owns a flow."""
+
+    owner: str
+    news: AllocationChanged | FlowEnded
+
+
+@dataclass(frozen=True)
+class Report:
+    """A line for the log. `level` is a name of the logging module, `data` goes beside the text."""
+
+    level: str
+    text: str
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+DatapathMessage = InstallRules | RemoveRules | PacketOut
+Message = DatapathMessage | Answer | Notify | Report

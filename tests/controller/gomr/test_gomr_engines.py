@@ -1,0 +1,83 @@
+"""`solve`: names, limits, and what it makes of an engine's answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import controller.gomr
+from controller.errors import InvalidProblem, SolverError
+from controller.gomr import ENGINES, OBJECTIVES, Demand, Edge, Problem, engines, solve
+from controller.gomr.engines import Answer
+
+EDGE = Edge("e", "A", "B", 10e6, 1e-3)
+PROBLEM = Problem((EDGE,), (Demand("f", "A", "B", 8e6), Demand("g", "A", "B", 8e6)))
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, f_bps: float, g_bps: float) -> None:
+    """Put an engine in place that gives these rates."""
+    answer = Answer({"f": [((EDGE,), f_bps)], "g": [((EDGE,), g_bps)]}, {"e": 1.0})
+    monkeypatch.setattr(engines, "ENGINES", {"given": lambda: lambda *_: answer})
+
+
+def test_public_names() -> None:
+    assert controller.gomr.__all__ == [
+        "ENGINES",
+        "OBJECTIVES",
+        "Allocation",
+        "Demand",
+        "Edge",
+        "PathRate",
+        "Problem",
+        "from_network",
+        "solve",
+    ]
+    assert list(OBJECTIVES) == ["max_throughput_min_delay", "even_split"]
+    assert list(ENGINES) == ["pulp"]
+
+
+def test_importing_gomr_loads_no_solver() -> None:
+    script = "import sys, controller.gomr; sys.exit('pulp' in sys.modules or 'highspy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["objective", "engine"])
+def test_unknown_names_are_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(InvalidProblem, match="'best' is not one of") as refusal:
+        solve(PROBLEM, **{name: "best"})  # type: ignore[arg-type]
+    assert refusal.value.field == name
+
+
+def test_no_time_is_an_error_not_a_partial_answer() -> None:
+    with pytest.raises(SolverError, match="time limit") as failure:
+        solve(PROBLEM, time_limit_s=0.0)
+    assert failure.value.engine == "pulp"
+
+
+def test_the_time_is_the_clocks() -> None:
+    times = iter([10.0, 12.5])
+    assert solve(PROBLEM, clock=lambda: next(times)).wall_s == 2.5
+
+
+def test_rounding_is_scaled_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, 8e6 * (1 + 1e-9), 2e6 * (1 + 1e-9))
+    allocation = solve(PROBLEM, engine="given")
+    assert allocation.max_violation_bps <= 1e-8
+    assert allocation.admitted_bps == pytest.approx(10e6, rel=1e-12)
+    assert allocation.gap == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, 8e6, 3e6)
+    with pytest.raises(SolverError, match=r"over a limit by 1e\+06 bit/s"):
+        solve(PROBLEM, engine="given")
+
+
+def test_a_poor_answer_shows_in_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, 5e6, 0.0)
+    allocation = solve(PROBLEM, engine="given")
+    assert allocation.gap == pytest.approx(0.5)
+    assert allocation.paths["g"] == ()
+    assert allocation.rate_bps("f") == 5e6

@@ -1,0 +1,129 @@
+"""The command itself, as a process of its own."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.address import Address
+from controller.cli import main
+
+ROOT = Path(__file__).parents[2]
+ANY = "127.0.0.1:0"
+TIMEOUT_S = 60.0
+
+
+def command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "controller.cli", "--topology", "butterfly", *options]
+
+
+@contextmanager
+def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Start the command and wait for its line; end it if the test did not."""
+    process = subprocess.Popen(
+        command("--openflow", ANY, "--rest", ANY, "--grpc", ANY, *options),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_and_stops_cleanly(number: signal.Signals, tmp_path: Path) -> None:
+    ready_file = tmp_path / "ready.json"
+    with running("--ready-file", str(ready_file), "--log-format", "json") as (process, ready):
+        assert json.loads(ready_file.read_text()) == ready
+        with urllib.request.urlopen(f"http://{ready['rest'][0]}/v1/health", timeout=TIMEOUT_S) as answer:
+            assert json.load(answer)["ready"] is False
+        process.send_signal(number)
+        _, log = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0
+        assert json.loads(log.splitlines()[-1])["event"] == "stopped"
+        assert not ready_file.exists()
+
+
+def test_every_address_is_loopback_unless_told_otherwise() -> None:
+    with running("--rest", ANY) as (_, ready):
+        assert len(ready["rest"]) == 2
+        addresses = ready["openflow"] + ready["rest"] + ready["grpc"]
+        assert all(address.startswith("127.0.0.1:") for address in addresses)
+
+
+@pytest.mark.parametrize("service", ["openflow", "rest", "grpc"])
+def test_an_address_in_use_is_a_sentence(service: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        options = [
+            word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY) if name != service
+        ]
+        ended = subprocess.run(
+            command(*options, f"--{service}", address),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith(f"mstcp-controller: --{service}: cannot listen on {address}")
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_topology_that_does_not_exist_is_a_sentence() -> None:
+    ended = subprocess.run(
+        command("--topology", "nowhere.toml"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "nowhere.toml" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rest", "8080"], "is not IP-ADDRESS:PORT"),
+        (["--rest", "127.0.0.1:99999"], "is not IP-ADDRESS:PORT"),
+        (["--lease", "0"], "must be above 0"),
+        (["--lease", "nan"], "is not a number"),
+        (["--ack-ratio", "1"], "from 0 to below 1"),
+        (["--objective", "best"], "invalid choice"),
+        (["--default-routing", "magic"], "invalid choice"),
+    ],
+)
+def test_wrong_options_are_refused(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--topology", "butterfly", *options])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_addresses() -> None:
+    assert Address.parse("127.0.0.1:80") == Address("127.0.0.1", 80)
+    assert Address.parse("localhost:80") == Address("127.0.0.1", 80)
+    assert Address.parse("[::1]:80") == Address("::1", 80)
+    assert str(Address("::1", 80)) == "[::1]:80"
+    for wrong in ("", "80", "1.2.3.4", "1.2.3.4:", "1.2.3.4:x", "1.2.3.4:-1", "host.name:80"):
+        with pytest.raises(ValueError, match="is not IP-ADDRESS:PORT"):
+            Address.parse(wrong)

@@ -1,0 +1,274 @@
+"""OpenFlow switches in memory: they take the controller's rules and answer "where would this packet go?"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from controller.core import Core
+from controller.errors import RequestError
+from controller.events import (
+    BarrierReceived,
+    Event,
+    FlowChanged,
+    FlowReleased,
+    FlowRequested,
+    LinkDiscovered,
+    SnapshotRequested,
+    SwitchConnected,
+    TimePassed,
+)
+from controller.live_network import LiveNetwork
+from controller.messages import (
+    Answer,
+    DatapathMessage,
+    InstallRules,
+    Notify,
+    PacketOut,
+    RemoveRules,
+    Report,
+)
+from controller.requests import parse
+from controller.rules import (
+    ETH_TYPE_IPV4,
+    IP_PROTO_TCP,
+    TABLE_CLASSIFY,
+    FiveTuple,
+    GotoTable,
+    Match,
+    Output,
+    Rule,
+    ToController,
+)
+from controller.state import Settings
+from controller.views import FlowView, Snapshot
+from topologies.model import Network
+
+CONTROLLER = "controller"
+DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class Packet:
+    """The fields that the controller's rules may look at."""
+
+    eth_type: int
+    ip_protocol: int | None = None
+    source_ip: str | None = None
+    destination_ip: str | None = None
+    source_port: int | None = None
+    destination_port: int | None = None
+
+    @classmethod
+    def tcp(cls, segment: FiveTuple) -> Packet:
+        """A TCP segment with these addresses."""
+        return cls(
+            ETH_TYPE_IPV4,
+            IP_PROTO_TCP,
+            segment.source_ip,
+            segment.destination_ip,
+            segment.source_port,
+            segment.destination_port,
+        )
+
+
+class FakeTable:
+    """The rules of one switch, with OpenFlow 1.3's semantics: same table, priority and match replaces."""
+
+    def __init__(self) -> None:
+        self.rules: dict[tuple[int, int, Match], Rule] = {}
+
+    def install(self, rule: Rule) -> None:
+        """Add or replace a rule."""
+        self.rules[rule.table, rule.priority, rule.match] = rule
+
+    def remove(self, cookie: int) -> None:
+        """Remove all rules with a cookie."""
+        self.rules = {key: rule for key, rule in self.rules.items() if rule.cookie != cookie}
+
+    def apply(self, packet: Packet) -> int | str:
+        """Return the port out of which a packet goes, CONTROLLER or DROPPED."""
+        table = TABLE_CLASSIFY
+        while True:
+            rule = self._best(table, packet)
+            if rule is None:
+                return DROPPED
+            if isinstance(rule.action, GotoTable):
+                assert rule.action.table > table, "OpenFlow goes forward only"
+                table = rule.action.table
+            elif isinstance(rule.action, ToController):
+                return CONTROLLER
+            else:
+                assert isinstance(rule.action, Output)
+                return rule.action.port
+
+    def _best(self, table: int, packet: Packet) -> Rule | None:
+        fields = vars(packet)
+        matching = [
+            rule
+            for rule in self.rules.values()
+            if rule.table == table
+            and all(value is None or fields[name] == value for name, value in vars(rule.match).items())
+        ]
+        best = max(matching, key=lambda rule: rule.priority, default=None)
+        if best is not None:
+            rivals = [rule for rule in matching if rule.priority == best.priority]
+            assert len(rivals) == 1, f"OpenFlow leaves it open which of {rivals} applies"
+        return best
+
+
+class FakeSwitches:
+    """All switches of a network."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.tables = {network.datapath_id(name): FakeTable() for name in network.switches}
+        self.packets_out: list[PacketOut] = []
+        self.installed: list[InstallRules] = []
+        self._live = LiveNetwork(network)
+
+    def carry_out(self, message: DatapathMessage) -> BarrierReceived | None:
+        """Do what a message says; rules are confirmed by the barrier that is returned."""
+        if isinstance(message, PacketOut):
+            self.packets_out.append(message)
+            return None
+        table = self.tables[message.datapath_id]
+        if isinstance(message, RemoveRules):
+            table.remove(message.cookie)
+            return None
+        self.installed.append(message)
+        if message.wipe:
+            table.rules.clear()
+        for rule in message.rules:
+            table.install(rule)
+        return BarrierReceived(message.datapath_id, message.barrier)
+
+    def path(self, packet: Packet, source: str) -> tuple[str, ...]:
+        """Return the nodes that a packet visits from a host on; the last may be CONTROLLER or DROPPED.
+
+        AssertionError if it goes round in a circle.
+        """
+        first = next(arc for arc in self.network.arcs() if arc.tail == source)
+        nodes = [source, first.head]
+        while nodes[-1] not in self.network.hosts:
+            datapath_id = self.network.datapath_id(nodes[-1])
+            step = self.tables[datapath_id].apply(packet)
+            if isinstance(step, str):
+                return (*nodes, step)
+            arc = self._live.arc_at(datapath_id, step)
+            assert arc is not None, f"{nodes[-1]} has no port {step}"
+            assert arc.head not in nodes, f"a loop: {nodes} and {arc.head} again"
+            nodes.append(arc.head)
+        return tuple(nodes)
+
+    def arrivals(self) -> list[Event]:
+        """Return the events of the whole network's coming up."""
+        return [*self.connections(), *self.discoveries()]
+
+    def connections(self) -> list[SwitchConnected]:
+        """Return the events of all switches' connecting with all ports up."""
+        ports: dict[int, set[int]] = {datapath_id: set() for datapath_id in self.tables}
+        for arc in self.network.arcs():
+            if arc.tail in self.network.switches:
+                ports[self.network.datapath_id(arc.tail)].add(arc.tail_port)
+        return [SwitchConnected(datapath_id, frozenset(live)) for datapath_id, live in ports.items()]
+
+    def discoveries(self) -> list[LinkDiscovered]:
+        """Return the events of all links' discovery, both directions."""
+        return [
+            LinkDiscovered(
+                self.network.datapath_id(arc.tail),
+                arc.tail_port,
+                self.network.datapath_id(arc.head),
+                arc.head_port,
+            )
+            for arc in self.network.arcs()
+            if arc.tail in self.network.switches and arc.head in self.network.switches
+        ]
+
+
+class ControlledNetwork:
+    """A core and its switches without threads: events go in, switches obey at once, the rest is kept.
+
+    Set `silent` to the names of switches that take rules but confirm none.
+    """
+
+    def __init__(self, network: Network, settings: Settings | None = None) -> None:
+        self.core = Core(network, settings or Settings())
+        self.switches = FakeSwitches(network)
+        self.silent: frozenset[str] = frozenset()
+        self.now = 0.0
+        self.news: list[Notify] = []
+        self.reports: list[Report] = []
+
+    def bring_up(self) -> None:
+        """Let all switches connect and all links be discovered."""
+        for event in self.switches.arrivals():
+            self.handle(event)
+
+    def handle(self, event: Event) -> list[Answer]:
+        """Hand an event to the core, and to it the barriers of the switches, until nothing is left to do."""
+        answers = []
+        events = [event]
+        silent = {self.switches.network.datapath_id(name) for name in self.silent}
+        while events or self._is_due():
+            for message in self.core.handle(events.pop(0) if events else TimePassed(), self.now):
+                if isinstance(message, Answer):
+                    answers.append(message)
+                elif isinstance(message, Notify):
+                    self.news.append(message)
+                elif isinstance(message, Report):
+                    self.reports.append(message)
+                else:
+                    barrier = self.switches.carry_out(message)
+                    if barrier is not None and barrier.datapath_id not in silent:
+                        events.append(barrier)
+        return answers
+
+    def _is_due(self) -> bool:
+        deadline = self.core.next_deadline()
+        return deadline is not None and deadline <= self.now
+
+    def pass_time(self, seconds: float) -> list[Answer]:
+        """Let time pass."""
+        self.now += seconds
+        return self.handle(TimePassed())
+
+    def request(self, owner: str = "", **fields: Any) -> FlowView:
+        """Request a flow and return it; raise the error if it is refused."""
+        return self._flow(self.handle(FlowRequested(1, parse(fields), owner)))
+
+    def change(self, flow_id: str, rate_bps: float) -> FlowView:
+        """Change a flow's rate and return it; raise the error if it is refused."""
+        return self._flow(self.handle(FlowChanged(1, flow_id, rate_bps)))
+
+    def release(self, flow_id: str) -> None:
+        """Release a flow; raise the error if it is refused."""
+        (answer,) = self.handle(FlowReleased(1, flow_id))
+        if isinstance(answer.result, RequestError):
+            raise answer.result
+
+    def snapshot(self) -> Snapshot:
+        """Return how things are."""
+        (answer,) = self.handle(SnapshotRequested(1))
+        assert isinstance(answer.result, Snapshot)
+        return answer.result
+
+    @staticmethod
+    def _flow(answers: list[Answer]) -> FlowView:
+        (answer,) = answers
+        if isinstance(answer.result, RequestError):
+            raise answer.result
+        assert isinstance(answer.result, FlowView)
+        return answer.result
+
+
+def segments_of(flow: FlowView) -> list[tuple[tuple[str, ...], FiveTuple]]:
+    """Return each stream's path and addresses."""
+    return [
+        (
+            stream.path,
+            FiveTuple(flow.source_ip, flow.destination_ip, stream.source_port, flow.destination_port),
+        )
+        for stream in flow.streams
+    ]
