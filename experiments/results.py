@@ -1,8 +1,8 @@
 """The results document, version 1: what every engine writes and every report reads.
 
-Rates are bit/s, times seconds, missing values None (never 0). Goodput and delay are the paper's (section III-A):
-application bytes received per second, and the time from the sending application's write to the receiving
-application's in-order read.
+Rates are bit/s, times seconds, missing values None (never 0). Goodput and delay are the paper's (section
+III-A): application bytes received per second, and the time from the sending application's write to the
+receiving application's in-order read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _Model(BaseModel):
 
 
 class PathAllocation(_Model):
-    """One path of a flow and the goodput allocated to it (None where the protocol allocates none, as OSPF)."""
+    """One path of a flow and the goodput allocated to it (None where the protocol allocates none)."""
 
     path: list[str]
     rate_bps: float | None
@@ -65,7 +65,7 @@ class FlowResult(_Model):
     goodput_bps: float
     delay_s: DelayStatistics | None
     out_of_order_ratio: float | None
-    """Share of the frames that arrived before an earlier one (at the transport); None where it can't be seen."""
+    """Share of the frames that arrived before an earlier one; None where it can't be seen."""
     reorder_buffer_max_bytes: int | None
     bytes_written: int
     bytes_read: int

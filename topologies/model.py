@@ -1,11 +1,13 @@
 """Networks as data: nodes, links with rate, delay and queue, checked against a schema.
 
-A `Network` says what a network *is*; nothing here knows Mininet, Open vSwitch or a solver. Links are undirected
-in the file and alike in both directions; `Network.arcs()` gives the directed view that routing works on.
+A `Network` says what a network *is*; nothing here knows Mininet, Open vSwitch or a solver. Links are
+undirected in the file and alike in both directions; `Network.arcs()` gives the directed view that routing
+works on.
 
-Numbering is deterministic, so that the builder, the controller and the tests agree without talking to each other:
-switch `i` (in file order, from 0) has datapath id `i + 1`; the ports of a node are numbered from 1 in the order in
-which the file lists its links; host `i` has the IPv4 address 10.0.(i+1)//256.(i+1)%256 and a MAC made from it.
+Numbering is deterministic, so that the builder, the controller and the tests agree without talking to each
+other: switch `i` (in file order, from 0) has datapath id `i + 1`; the ports of a node are numbered from 1 in
+the order in which the file lists its links; host `i` has the IPv4 address 10.0.(i+1)//256.(i+1)%256 and a MAC
+made from it.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ class Node(BaseModel):
 class Link(BaseModel):
     """A full-duplex link, alike in both directions.
 
-    `rate_bps` counts whole Ethernet frames without preamble and checksum (a 536-byte TCP segment without options
-    is 590 bytes). `queue_packets` is the limit of the queue in front of the link; None means unlimited.
+    `rate_bps` counts whole Ethernet frames without preamble and checksum (a 536-byte TCP segment without
+    options is 590 bytes). `queue_packets` is the limit of the queue in front of the link; None means
+    unlimited.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,0 +1,220 @@
+"""What this machine can do for an emulated network, found by trying. Nothing that is tried stays behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from switch.ovs import INSTALL, SCHEMA, kernel_datapath_available
+
+TIMEOUT_S = 15.0
+IPPROTO_MPTCP = 262
+"""Of <linux/in.h>; Python knows it by name from 3.11 on."""
+CAP_NET_ADMIN = 12
+CAP_SYS_ADMIN = 21
+_BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
+_BPF_PROG_LOAD = 5
+_BPF_PROG_TYPE_XDP = 6
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One thing a machine can or cannot do.
+
+    `remedy` is the command or setting that mends it; empty where it is there.
+    """
+
+    name: str
+    available: bool
+    detail: str
+    remedy: str = ""
+
+
+def probe() -> list[Capability]:
+    """Return everything that emulated networks use or could use, in the order a reader wants it."""
+    return [
+        probe_rights(),
+        probe_openvswitch(),
+        probe_kernel_datapath(),
+        probe_netdev_datapath(),
+        probe_netem(),
+        probe_qdisc("tbf", ["rate", "10mbit", "burst", "15000", "limit", "15000"]),
+        probe_qdisc("htb", ["default", "1"]),
+        probe_qdisc("fq", []),
+        probe_xdp(),
+        probe_mptcp(),
+    ]
+
+
+def probe_rights() -> Capability:
+    """Return whether this process may make network namespaces and interfaces."""
+    effective = _effective_capabilities()
+    if effective is None:
+        return Capability("rights", False, "this is not Linux", "use Linux")
+    missing = [
+        name
+        for bit, name in ((CAP_NET_ADMIN, "CAP_NET_ADMIN"), (CAP_SYS_ADMIN, "CAP_SYS_ADMIN"))
+        if not effective >> bit & 1
+    ]
+    if missing:
+        return Capability("rights", False, f"this user lacks {' and '.join(missing)}", "run it with sudo")
+    return Capability("rights", True, "root" if os.geteuid() == 0 else "CAP_NET_ADMIN and CAP_SYS_ADMIN")
+
+
+def probe_openvswitch() -> Capability:
+    """Return whether Open vSwitch is installed, and its version."""
+    if shutil.which("ovs-vswitchd") is None or shutil.which("ovs-vsctl") is None or not SCHEMA.exists():
+        return Capability("openvswitch", False, "Open vSwitch is not installed", INSTALL)
+    first = _run(["ovs-vswitchd", "--version"]).stdout.splitlines()[:1]
+    return Capability("openvswitch", True, first[0] if first else "installed")
+
+
+def probe_kernel_datapath() -> Capability:
+    """Return whether the kernel forwards for Open vSwitch."""
+    if kernel_datapath_available():
+        return Capability("ovs-kernel-datapath", True, f"module openvswitch, Linux {platform.release()}")
+    remedy = (
+        "modprobe openvswitch (a kernel of the distribution has it); the userspace datapath serves until then"
+    )
+    return Capability(
+        "ovs-kernel-datapath", False, f"Linux {platform.release()} has no module openvswitch", remedy
+    )
+
+
+def probe_netdev_datapath() -> Capability:
+    """Return whether Open vSwitch can forward in userspace: it takes its program and /dev/net/tun."""
+    if shutil.which("ovs-vswitchd") is None:
+        return Capability("ovs-userspace-datapath", False, "Open vSwitch is not installed", INSTALL)
+    if not Path("/dev/net/tun").exists():
+        return Capability("ovs-userspace-datapath", False, "there is no /dev/net/tun", "modprobe tun")
+    return Capability("ovs-userspace-datapath", True, "netdev, one thread forwards for all bridges")
+
+
+def probe_netem() -> Capability:
+    """Return whether the kernel can delay packets (sch_netem)."""
+    return probe_qdisc("netem", ["delay", "1ms", "rate", "10mbit"])
+
+
+def probe_qdisc(kind: str, options: Sequence[str]) -> Capability:
+    """Return whether the kernel has a queueing discipline.
+
+    It is used in a network namespace that ends with the probe.
+
+    Args:
+        kind: name of the discipline, as `netem`.
+        options: the options it is tried with.
+    """
+    name = f"sch_{kind}"
+    for program, package in (("tc", "iproute2"), ("unshare", "util-linux")):
+        if shutil.which(program) is None:
+            return Capability(name, False, f"{program} is not installed", f"apt-get install {package}")
+    qdisc = " ".join([kind, *options])
+    script = f"ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root {qdisc}"
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    done = _run(["unshare", *user, "--net", "--", "sh", "-c", script])
+    if done.returncode == 0:
+        return Capability(name, True, "tried in a namespace of its own")
+    complaint = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+    if done.stderr.startswith("unshare"):
+        return Capability(name, False, f"cannot be tried by this user ({complaint})", "run it with sudo")
+    remedy = (
+        f"modprobe {name} (Debian, Ubuntu: apt-get install linux-modules-extra-$(uname -r) where it exists)"
+    )
+    return Capability(name, False, f"the kernel has no {kind} ({complaint})", remedy)
+
+
+def probe_xdp() -> Capability:
+    """Return whether XDP programs can be loaded (by loading one that passes all packets) and compiled."""
+    number = _BPF_SYSCALL.get(platform.machine())
+    if number is None:
+        return Capability("xdp", False, f"not known on {platform.machine()}", "use x86_64 or aarch64")
+    problem = _load_xdp_pass(number)
+    if problem:
+        return Capability("xdp", False, f"the kernel loads no XDP program ({problem})", "run it with sudo")
+    if shutil.which("clang") is None:
+        return Capability(
+            "xdp",
+            False,
+            "clang, which compiles XDP programs, is not installed",
+            "apt-get install clang libbpf-dev",
+        )
+    btf = "with" if Path("/sys/kernel/btf/vmlinux").exists() else "without"
+    return Capability("xdp", True, f"programs load, kernel {btf} BTF")
+
+
+def probe_mptcp() -> Capability:
+    """Return whether the kernel opens Multipath TCP sockets."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
+    except OSError as failure:
+        enabled = Path("/proc/sys/net/mptcp/enabled")
+        remedy = (
+            "sysctl net.mptcp.enabled=1"
+            if enabled.exists()
+            else "use a kernel with CONFIG_MPTCP (5.6 or later)"
+        )
+        return Capability("mptcp", False, f"the kernel opens no MPTCP socket ({failure.strerror})", remedy)
+    return Capability("mptcp", True, "MPTCP sockets open")
+
+
+def _effective_capabilities() -> int | None:
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return int(found[1], 16) if found else None
+
+
+class _ProgramLoad(ctypes.Structure):
+    """The head of `union bpf_attr` for BPF_PROG_LOAD (bpf(2)); the kernel takes the rest as zero."""
+
+    _fields_ = (
+        ("prog_type", ctypes.c_uint32),
+        ("insn_cnt", ctypes.c_uint32),
+        ("insns", ctypes.c_uint64),
+        ("license", ctypes.c_uint64),
+        ("log_level", ctypes.c_uint32),
+        ("log_size", ctypes.c_uint32),
+        ("log_buf", ctypes.c_uint64),
+        ("kern_version", ctypes.c_uint32),
+        ("prog_flags", ctypes.c_uint32),
+    )
+
+
+def _load_xdp_pass(syscall_number: int) -> str | None:
+    """Load `return XDP_PASS` and let it go; return the kernel's complaint, None if it loads."""
+    # mov64 r0, XDP_PASS; exit
+    program = ctypes.create_string_buffer(bytes.fromhex("b7000000020000009500000000000000"), 16)
+    licence = ctypes.create_string_buffer(b"GPL")
+    attributes = _ProgramLoad(
+        prog_type=_BPF_PROG_TYPE_XDP,
+        insn_cnt=2,
+        insns=ctypes.addressof(program),
+        license=ctypes.addressof(licence),
+    )
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = libc.syscall(
+        syscall_number, _BPF_PROG_LOAD, ctypes.byref(attributes), ctypes.sizeof(attributes)
+    )
+    if descriptor < 0:
+        return os.strerror(ctypes.get_errno())
+    os.close(descriptor)
+    return None
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(
+            command, 124, "", f"{command[0]} gave no answer within {TIMEOUT_S:g} s"
+        )

@@ -1,0 +1,424 @@
+"""A private Open vSwitch: daemons, database and sockets of its own in one folder.
+
+The machine's own Open vSwitch is neither asked nor touched. A datapath belongs to a network namespace and
+serves one instance there, so a private one wants a namespace of its own; where another has it already,
+`start` refuses instead of taking its ports away.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from switch.errors import CommandFailed, DaemonFailed, SwitchUnavailable
+
+Datapath = Literal["system", "netdev"]
+
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+DATAPATH_DEVICES: dict[Datapath, str] = {"system": "ovs-system", "netdev": "ovs-netdev"}
+"""The interface by which a datapath that is in use shows."""
+INSTALL = "apt-get install openvswitch-switch"
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 5.0
+COMMAND_TIMEOUT_S = 30.0
+LOG_TAIL_LINES = 15
+RECONNECT_MS = 1000
+"""Longest pause between two attempts to reach the controller; Open vSwitch's own is 8 s."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of a bridge: an interface and the OpenFlow number that it shall have."""
+
+    interface: str
+    number: int
+
+
+class PrivateInstance:
+    """Runs ovsdb-server and ovs-vswitchd in a folder of their own; a context manager.
+
+    Args:
+        run_dir: folder for database, sockets, pid files and logs; made if missing. The logs stay after
+            `stop`.
+        datapath: `system` (kernel module), `netdev` (userspace), or `auto`: `system` where the module is
+            there.
+        realtime_priority: SCHED_FIFO priority (1-99) of ovs-vswitchd, which forwards in userspace; None
+            leaves it to the ordinary scheduler. A userspace datapath delays packets by 10 ms and more when
+            the cores are busy.
+
+    Raises:
+        SwitchUnavailable: by `start`, when Open vSwitch or the datapath is not on the machine, or another
+            instance has it in this namespace.
+    """
+
+    def __init__(
+        self,
+        run_dir: str | os.PathLike[str],
+        *,
+        datapath: Literal["auto", "system", "netdev"] = "auto",
+        realtime_priority: int | None = None,
+    ) -> None:
+        if realtime_priority is not None and not 1 <= realtime_priority <= 99:
+            raise ValueError(f"realtime_priority must be 1 to 99, not {realtime_priority}")
+        # Absolute: the daemons and every child process with `environment` may work in another folder.
+        self.run_dir = Path(run_dir).absolute()
+        self._asked = datapath
+        self._priority = realtime_priority
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._datapath: Datapath | None = None
+        self._devices: set[str] = set()
+
+    def __enter__(self) -> PrivateInstance:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def datapath(self) -> Datapath:
+        """The datapath type of the bridges: `system` or `netdev`."""
+        if self._datapath is None:
+            self._datapath = choose_datapath(self._asked)
+        return self._datapath
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that make ovs-vsctl and friends, started with them, talk to this instance."""
+        folder = str(self.run_dir)
+        return {"OVS_RUNDIR": folder, "OVS_DBDIR": folder, "OVS_LOGDIR": folder, "OVS_SYSCONFDIR": folder}
+
+    @property
+    def running(self) -> bool:
+        """Whether both daemons run."""
+        return len(self._daemons) == 2 and all(daemon.poll() is None for daemon in self._daemons.values())
+
+    def start(self) -> None:
+        """Start both daemons and return when they serve. Does nothing if they run already.
+
+        Raises:
+            SwitchUnavailable: Open vSwitch or the datapath is not there, or not free.
+            DaemonFailed: a daemon did not come up; with the end of its log.
+        """
+        if self.running:
+            return
+        _require_installed()
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        if self._database_answers():
+            raise DaemonFailed("ovsdb-server", f"runs in {self.run_dir} already: choose another folder", "")
+        _require_free(self.datapath)
+        try:
+            self._start_database()
+            self._devices.add(DATAPATH_DEVICES[self.datapath])
+            self._start_forwarder()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Remove the bridges and end both daemons, by their own process ids.
+
+        Never fails on what is gone already.
+        """
+        if self.running:
+            self._remove_bridges()
+        for name in ("ovs-vswitchd", "ovsdb-server"):
+            daemon = self._daemons.pop(name, None)
+            if daemon is not None:
+                _end(daemon)
+        self._remove_leftovers()
+
+    def vsctl(self, *args: str) -> str:
+        """Run ovs-vsctl on this instance, wait until the change is in force, and return what it printed.
+
+        Raises:
+            CommandFailed: with what it said.
+        """
+        return self._run(
+            "ovs-vsctl", f"--timeout={int(COMMAND_TIMEOUT_S)}", f"--db={self._database_socket}", *args
+        )
+
+    def ofctl(self, *args: str) -> str:
+        """Run ovs-ofctl with OpenFlow 1.3 on this instance and return what it printed.
+
+        Raises:
+            CommandFailed: with what it said.
+        """
+        return self._run("ovs-ofctl", "--protocols=OpenFlow13", *args)
+
+    def appctl(self, *args: str) -> str:
+        """Run ovs-appctl on ovs-vswitchd and return what it printed.
+
+        Raises:
+            CommandFailed: with what it said.
+        """
+        return self._run("ovs-appctl", f"--timeout={int(COMMAND_TIMEOUT_S)}", *args)
+
+    def add_bridge(
+        self,
+        name: str,
+        *,
+        datapath_id: int,
+        ports: Sequence[Port] = (),
+        controllers: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        """Make a bridge that does what an OpenFlow 1.3 controller says and nothing else.
+
+        Args:
+            name: of the bridge and of its internal port; at most 15 characters.
+            datapath_id: OpenFlow datapath id.
+            ports: its ports; each gets just the number asked for.
+            controllers: IPv4 address and TCP port of each controller.
+
+        Raises:
+            CommandFailed: the bridge or a port could not be made, or got another number. Nothing remains of
+                it.
+        """
+        if name in self.vsctl("list-br").split():
+            raise CommandFailed(["ovs-vsctl", "add-br", name], "there is already such a bridge")
+        self._devices.add(name)
+        try:
+            self.vsctl(*self._bridge_commands(name, datapath_id, ports, controllers))
+            self._check_ports(name, ports)
+        except BaseException:
+            self.remove_bridge(name)
+            raise
+
+    def remove_bridge(self, *names: str) -> None:
+        """Remove bridges, those that are there, all at once."""
+        if names:
+            self.vsctl(*[word for name in names for word in ("--", "--if-exists", "del-br", name)][1:])
+
+    def add_ports(self, bridge: str, ports: Sequence[Port]) -> None:
+        """Add ports to a bridge, with just the numbers asked for.
+
+        Raises:
+            CommandFailed: a port could not be added, or got another number.
+        """
+        self.vsctl(*[word for port in ports for word in _port_commands(bridge, port)][1:])
+        self._check_ports(bridge, ports)
+
+    def _bridge_commands(
+        self, name: str, datapath_id: int, ports: Sequence[Port], controllers: Sequence[tuple[str, int]]
+    ) -> list[str]:
+        commands = ["add-br", name, "--", "set", "bridge", name]
+        commands += [f"datapath_type={self.datapath}", "fail_mode=secure", "protocols=OpenFlow13"]
+        commands += [f"other-config:datapath-id={datapath_id:016x}", "other-config:disable-in-band=true"]
+        for port in ports:
+            commands += _port_commands(name, port)
+        if controllers:
+            commands += [
+                "--",
+                "set-controller",
+                name,
+                *(f"tcp:{address}:{port}" for address, port in controllers),
+            ]
+            commands += ["--", "set", "controller", name, f"max_backoff={RECONNECT_MS}"]
+        return commands
+
+    def _check_ports(self, bridge: str, ports: Sequence[Port]) -> None:
+        if not ports:
+            return
+        asked = [
+            word for port in ports for word in ("--", "get", "Interface", port.interface, "ofport", "error")
+        ]
+        answers = self.vsctl(*asked[1:]).split("\n")
+        for port, found, problem in zip(ports, answers[::2], answers[1::2], strict=False):
+            if found != str(port.number):
+                reason = f"{port.interface} got port number {found} instead of {port.number} ({problem})"
+                raise CommandFailed(["ovs-vsctl", "add-port", bridge, port.interface], reason)
+
+    @property
+    def _database_socket(self) -> str:
+        return f"unix:{self.run_dir / 'db.sock'}"
+
+    def _database_answers(self) -> bool:
+        # Through the folder's descriptor, since the path may be longer than a socket's address can be.
+        folder = os.open(self.run_dir, os.O_RDONLY)
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(f"/proc/self/fd/{folder}/db.sock")
+        except OSError:
+            return False
+        finally:
+            os.close(folder)
+        return True
+
+    def _start_database(self) -> None:
+        database = self.run_dir / "conf.db"
+        database.unlink(missing_ok=True)
+        (self.run_dir / "db.sock").unlink(missing_ok=True)
+        self._run("ovsdb-tool", "create", str(database), str(SCHEMA))
+        command = ["ovsdb-server", str(database), f"--remote=p{self._database_socket}"]
+        self._launch("ovsdb-server", command)
+        self._wait("ovsdb-server", self._database_answers)
+        self.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", "external-ids:system-id=private")
+
+    def _start_forwarder(self) -> None:
+        command = ["ovs-vswitchd", self._database_socket]
+        if self._priority is not None:
+            command = ["chrt", "--fifo", str(self._priority), *command]
+        self._launch("ovs-vswitchd", command)
+
+        def in_force() -> bool:
+            # cur_cfg reaches next_cfg when ovs-vswitchd has taken the configuration.
+            columns = self.vsctl("--no-wait", "get", "Open_vSwitch", ".", "cur_cfg", "next_cfg").split()
+            return len(columns) == 2 and int(columns[0]) >= int(columns[1])
+
+        # One change to the configuration, so that there is something to take.
+        self.vsctl("--no-wait", "set", "Open_vSwitch", ".", "next_cfg=1")
+        self._wait("ovs-vswitchd", in_force)
+
+    def _launch(self, name: str, command: Sequence[str]) -> None:
+        log = self.run_dir / f"{name}.log"
+        options = ["-vconsole:warn", f"--log-file={log}", f"--pidfile={self.run_dir / name}.pid"]
+        with (self.run_dir / f"{name}.stderr").open("wb") as stderr:
+            self._daemons[name] = subprocess.Popen(
+                [*command, *options],
+                env={**os.environ, **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                # Ctrl-C ends the run in order, bridges first; the daemons must not be gone by then.
+                start_new_session=True,
+            )
+
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not ready():
+            code = self._daemons[name].poll()
+            if code is not None:
+                raise DaemonFailed(name, f"ended at once with status {code}", self._log_tail(name))
+            if time.monotonic() > deadline:
+                raise DaemonFailed(name, f"did not serve within {START_TIMEOUT_S:g} s", self._log_tail(name))
+            time.sleep(0.01)
+
+    def _log_tail(self, name: str) -> str:
+        for suffix in ("log", "stderr"):
+            path = self.run_dir / f"{name}.{suffix}"
+            lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+            if lines:
+                return "\n".join(lines[-LOG_TAIL_LINES:])
+        return ""
+
+    def _remove_bridges(self) -> None:
+        try:
+            self.remove_bridge(*self.vsctl("list-br").split())
+        except CommandFailed:
+            # The daemons are ended all the same; their interfaces go with them.
+            return
+
+    def _remove_leftovers(self) -> None:
+        """Remove the devices that an ovs-vswitchd that died could not: it makes them persistent."""
+        for device in self._devices & {name for _, name in socket.if_nameindex()}:
+            _checked(["ip", "link", "del", "dev", device], os.environ)
+        self._devices.clear()
+
+    def _run(self, *command: str) -> str:
+        if not self.running and command[0] != "ovsdb-tool":
+            self._raise_if_dead()
+        return _checked(command, {**os.environ, **self.environment})
+
+    def _raise_if_dead(self) -> None:
+        for name, daemon in self._daemons.items():
+            if daemon.poll() is not None:
+                raise DaemonFailed(name, f"ended with status {daemon.returncode}", self._log_tail(name))
+        if not self._daemons:
+            raise DaemonFailed("ovsdb-server", "is not running: call start() first", "")
+
+
+def choose_datapath(asked: Literal["auto", "system", "netdev"]) -> Datapath:
+    """Return the datapath type to use.
+
+    Raises:
+        SwitchUnavailable: `system` was asked for, and the kernel has no openvswitch module.
+    """
+    if asked == "netdev":
+        return "netdev"
+    if kernel_datapath_available():
+        return "system"
+    if asked == "auto":
+        return "netdev"
+    raise SwitchUnavailable(
+        "the kernel datapath of Open vSwitch is not there",
+        f"install a kernel with the openvswitch module (modprobe openvswitch), or use datapath netdev; "
+        f"this is {os.uname().release}",
+    )
+
+
+def kernel_datapath_available() -> bool:
+    """Return whether the kernel has Open vSwitch's datapath, loading its module if need be and allowed."""
+    if shutil.which("ovs-dpctl") is None:
+        return False
+    if not Path("/sys/module/openvswitch").exists() and shutil.which("modprobe"):
+        subprocess.run(
+            ["modprobe", "--quiet", "openvswitch"],
+            check=False,
+            capture_output=True,
+            timeout=COMMAND_TIMEOUT_S,
+        )
+    # dump-dps succeeds, with no line, where the Generic Netlink family of the datapath exists.
+    asked = subprocess.run(
+        ["ovs-dpctl", "dump-dps"], check=False, capture_output=True, timeout=COMMAND_TIMEOUT_S
+    )
+    return asked.returncode == 0 and b"does not exist" not in asked.stderr
+
+
+def _require_free(datapath: Datapath) -> None:
+    device = DATAPATH_DEVICES[datapath]
+    if device in (name for _, name in socket.if_nameindex()):
+        raise SwitchUnavailable(
+            f"another Open vSwitch has the {datapath} datapath of this network namespace ({device})",
+            "run in a namespace of its own (unshare --net)",
+        )
+
+
+def _require_installed() -> None:
+    for program in ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"):
+        if shutil.which(program) is None:
+            raise SwitchUnavailable(f"{program} of Open vSwitch is not installed", INSTALL)
+    if not SCHEMA.exists():
+        raise SwitchUnavailable(f"{SCHEMA} of Open vSwitch is not installed", INSTALL)
+
+
+def _port_commands(bridge: str, port: Port) -> list[str]:
+    commands = ["--", "add-port", bridge, port.interface]
+    return [*commands, "--", "set", "Interface", port.interface, f"ofport_request={port.number}"]
+
+
+def _checked(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S + 5,
+        )
+    except subprocess.TimeoutExpired:
+        raise CommandFailed(command, f"it gave no answer within {COMMAND_TIMEOUT_S + 5:g} s") from None
+    # ovs-vsctl reports a port that cannot be opened on standard error, with status 0.
+    if done.returncode or "Error detected while setting up" in done.stderr:
+        raise CommandFailed(command, done.stderr)
+    return done.stdout
+
+
+def _end(daemon: subprocess.Popen[bytes]) -> None:
+    if daemon.poll() is None:
+        daemon.terminate()
+    try:
+        daemon.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()

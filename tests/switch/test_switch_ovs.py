@@ -1,0 +1,148 @@
+"""Private instances of Open vSwitch, each in a sandbox of its own."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from switch import Port, PrivateInstance, SwitchError
+from switch.errors import CommandFailed, DaemonFailed, SwitchUnavailable
+from switch.ovs import choose_datapath, kernel_datapath_available
+from tests.sandbox import run_in_sandbox, snapshot
+
+
+def complaint_of(attempt: Callable[[], object]) -> str:
+    try:
+        return str(attempt())
+    except SwitchError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def use_one_instance() -> dict[str, Any]:
+    before = snapshot()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1"], check=True)
+        one = PrivateInstance(Path(folder) / "one", datapath="netdev")
+        two = PrivateInstance(Path(folder) / "two", datapath="netdev")
+        with one:
+            one.add_bridge("S0", datapath_id=7, ports=[Port("v0", 5)], controllers=[("127.0.0.1", 6653)])
+            one.add_bridge("S1", datapath_id=8)
+            one.add_ports("S1", [Port("v1", 3)])
+            found: dict[str, Any] = {
+                "bridges": one.vsctl("list-br").split(),
+                "shown": one.ofctl("show", "S0") + one.ofctl("show", "S1"),
+                "controller": one.vsctl("get-controller", "S0").strip(),
+                "flows": one.ofctl("dump-flows", "S0"),
+                "datapath": one.datapath,
+                "version": one.appctl("version"),
+                "environment": one.environment,
+                "second": complaint_of(two.start),
+            }
+            one.start()
+            one.remove_bridge("S0", "not-there")
+            found["removed"] = one.vsctl("list-br")
+        two.stop()
+        subprocess.run(["ip", "link", "del", "v0"], check=True)
+    return {**found, "before": before, "after": snapshot()}
+
+
+@pytest.mark.root
+def test_bridges_are_what_was_asked_for_and_leave_nothing() -> None:
+    found = run_in_sandbox(use_one_instance)
+    assert found["bridges"] == ["S0", "S1"]
+    assert "dpid:0000000000000007" in found["shown"]
+    assert " 5(v0):" in found["shown"]
+    assert " 3(v1):" in found["shown"]
+    assert found["controller"] == "tcp:127.0.0.1:6653"
+    assert "actions" not in found["flows"]
+    assert found["datapath"] == "netdev"
+    assert "ovs-vswitchd" in found["version"]
+    assert found["removed"] == "S1\n"
+    assert "unshare --net" in found["second"]
+    assert found["after"] == found["before"]
+
+
+def refuse() -> dict[str, str]:
+    said: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        ovs = PrivateInstance(folder, datapath="netdev", realtime_priority=10)
+        attempts: dict[str, Any] = {
+            "not started": lambda: ovs.vsctl("show"),
+            "start": ovs.start,
+            "no such port": lambda: ovs.add_bridge("S0", datapath_id=1, ports=[Port("nowhere", 1)]),
+            "first": lambda: ovs.add_bridge("S1", datapath_id=1),
+            "second": lambda: ovs.add_bridge("S1", datapath_id=1),
+            "no such command": lambda: ovs.vsctl("frobnicate"),
+            "bridges": lambda: ovs.vsctl("list-br").strip(),
+        }
+        for name, attempt in attempts.items():
+            said[name] = complaint_of(attempt)
+        forwarder = int((Path(folder) / "ovs-vswitchd.pid").read_text())
+        policy = subprocess.run(["chrt", "-p", str(forwarder)], check=True, capture_output=True, text=True)
+        said["policy"] = policy.stdout
+        subprocess.run(["kill", "-9", str(forwarder)], check=True)
+        ovs._daemons["ovs-vswitchd"].wait()
+        said["dead"] = complaint_of(lambda: ovs.vsctl("show"))
+        said["same folder"] = complaint_of(PrivateInstance(folder, datapath="netdev").start)
+        ovs.stop()
+        said["left"] = " ".join(name for _, name in socket.if_nameindex())
+        broken = Path(folder) / "broken"
+        (broken / "ovs-vswitchd.log").mkdir(parents=True)
+        said["broken"] = complaint_of(PrivateInstance(broken, datapath="netdev").start)
+        deep = Path(folder) / ("x" * 100) / ("y" * 100)
+        said["deep"] = complaint_of(PrivateInstance(deep, datapath="netdev").start)
+    return said
+
+
+@pytest.mark.root
+def test_failures_say_what_is_wrong() -> None:
+    said = run_in_sandbox(refuse)
+    assert "call start() first" in said["not started"]
+    assert said["start"] == said["first"] == "None"
+    assert said["no such port"].startswith("CommandFailed: ")
+    assert "nowhere" in said["no such port"]
+    assert "already such a bridge" in said["second"]
+    assert "frobnicate" in said["no such command"]
+    assert said["bridges"] == "S1"
+    assert "SCHED_FIFO" in said["policy"]
+    assert said["dead"].startswith("DaemonFailed: ovs-vswitchd ended with status -9; the end of its log:")
+    assert said["left"] == "lo"
+    assert "choose another folder" in said["same folder"]
+    assert said["broken"].startswith("DaemonFailed: ovs-vswitchd ")
+    assert "ovs-vswitchd.log" in said["broken"]
+    assert said["deep"] == "None"
+
+
+def test_realtime_priority_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="1 to 99"):
+        PrivateInstance(tmp_path, realtime_priority=100)
+
+
+def test_datapath_is_that_of_the_machine() -> None:
+    assert choose_datapath("netdev") == "netdev"
+    if kernel_datapath_available():
+        assert choose_datapath("auto") == choose_datapath("system") == "system"
+    else:
+        assert choose_datapath("auto") == "netdev"
+        with pytest.raises(SwitchUnavailable, match="modprobe openvswitch"):
+            choose_datapath("system")
+
+
+def test_nothing_is_started_where_open_vswitch_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SwitchUnavailable, match="apt-get install openvswitch-switch"):
+        PrivateInstance(tmp_path / "run").start()
+    assert not (tmp_path / "run").exists()
+
+
+def test_errors_carry_their_parts() -> None:
+    assert str(CommandFailed(["ovs-vsctl", "a b"], "no\n")) == "`ovs-vsctl 'a b'` failed: no"
+    assert "left no log" in str(DaemonFailed("ovs-vswitchd", "ended", ""))

@@ -1,0 +1,98 @@
+"""Whether a network makes sense as a whole: what the schema of its parts cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from topologies.errors import InvalidTopology
+from topologies.model import Network
+
+MAX_HOSTS = 65_000
+"""What the /16 of the data and of the management network can number."""
+
+
+def check_network(network: Network, file: str | None = None, *, need_hosts: bool = True) -> None:
+    """Check that names are unique, links join nodes that exist, and every host reaches every other.
+
+    Hosts never forward, so the switches must be connected by themselves; a host may have several links.
+
+    Args:
+        network: the network.
+        file: the file it came from, for the error's text.
+        need_hosts: whether a network of switches alone is an error.
+
+    Raises:
+        InvalidTopology: with the place.
+    """
+    kinds = _check_nodes(network, file, need_hosts)
+    _check_links(network, kinds, file)
+    _check_connected(network, kinds, file)
+
+
+def _check_nodes(network: Network, file: str | None, need_hosts: bool) -> dict[str, str]:
+    kinds: dict[str, str] = {}
+    for index, node in enumerate(network.nodes):
+        if node.name in kinds:
+            raise InvalidTopology(f"nodes[{index}].name", f"there is already a node {node.name}", file)
+        kinds[node.name] = node.kind
+    if not network.switches:
+        raise InvalidTopology("nodes", "there is no switch", file)
+    if need_hosts and not network.hosts:
+        raise InvalidTopology("nodes", "there is no host", file)
+    if len(network.hosts) > MAX_HOSTS:
+        raise InvalidTopology(
+            "nodes", f"there are {len(network.hosts)} hosts, at most {MAX_HOSTS} can be numbered", file
+        )
+    return kinds
+
+
+def _check_links(network: Network, kinds: Mapping[str, str], file: str | None) -> None:
+    seen: dict[frozenset[str], int] = {}
+    for index, link in enumerate(network.links):
+        for end in link.ends:
+            if end not in kinds:
+                raise InvalidTopology(f"links[{index}].ends", f"there is no node {end}", file)
+        pair = frozenset(link.ends)
+        if len(pair) == 1:
+            raise InvalidTopology(f"links[{index}].ends", f"joins {link.ends[0]} to itself", file)
+        if pair in seen:
+            first = f"links[{seen[pair]}]"
+            raise InvalidTopology(
+                f"links[{index}].ends", f"{link.name} joins the same nodes as {first}", file
+            )
+        if all(kinds[end] == "host" for end in link.ends):
+            raise InvalidTopology(
+                f"links[{index}].ends", f"{link.name} joins two hosts: put a switch between them", file
+            )
+        seen[pair] = index
+
+
+def _check_connected(network: Network, kinds: Mapping[str, str], file: str | None) -> None:
+    neighbours: dict[str, list[str]] = {name: [] for name in kinds}
+    for link in network.links:
+        a, b = link.ends
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    for host in network.hosts:
+        if not neighbours[host]:
+            raise InvalidTopology("links", f"host {host} has no link", file)
+    reached = {network.switches[0]}
+    waiting = [network.switches[0]]
+    while waiting:
+        for other in neighbours[waiting.pop()]:
+            if kinds[other] == "switch" and other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    apart = [name for name in network.switches if name not in reached]
+    if apart:
+        reason = (
+            f"the switches are not connected: {listed(apart)} cannot be reached from {network.switches[0]}"
+        )
+        raise InvalidTopology("links", reason, file)
+
+
+def listed(names: Iterable[str], limit: int = 5) -> str:
+    """Return names joined by commas, the tail of a long list as its number."""
+    names = list(names)
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -1,0 +1,68 @@
+"""Where to draw the nodes of a network."""
+
+from __future__ import annotations
+
+import math
+
+from topologies.model import Network
+
+Point = tuple[float, float]
+SPRING_LIMIT = 400
+"""Above this networkx wants SciPy for a spring layout; so large a network is drawn on a circle."""
+
+
+def positions(network: Network, seed: int = 0) -> dict[str, Point]:
+    """Return the place of every node (arbitrary units, y upwards).
+
+    Nodes with `x` and `y` stay there. The others stand at the mean of their neighbours if some are placed; if
+    none is, a spring layout with a fixed seed places all.
+
+    Args:
+        network: the network.
+        seed: of the spring layout.
+    """
+    placed = {n.name: (n.x, n.y) for n in network.nodes if n.x is not None and n.y is not None}
+    if len(placed) == len(network.nodes):
+        return placed
+    if not placed:
+        return _spring(network, seed)
+    return _among_neighbours(network, placed)
+
+
+def _spring(network: Network, seed: int) -> dict[str, Point]:
+    names = [node.name for node in network.nodes]
+    if len(names) > SPRING_LIMIT:
+        return {
+            name: (math.cos(2 * math.pi * i / len(names)), math.sin(2 * math.pi * i / len(names)))
+            for i, name in enumerate(names)
+        }
+    # Slow to import, and only drawings without coordinates need it.
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(names)
+    graph.add_edges_from(link.ends for link in network.links)
+    return {name: (float(x), float(y)) for name, (x, y) in nx.spring_layout(graph, seed=seed).items()}
+
+
+def _among_neighbours(network: Network, placed: dict[str, Point]) -> dict[str, Point]:
+    """Relax the nodes without a place towards the mean of their neighbours; siblings fan out around it."""
+    neighbours: dict[str, list[str]] = {node.name: [] for node in network.nodes}
+    for link in network.links:
+        a, b = link.ends
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    xs, ys = zip(*placed.values(), strict=True)
+    centre = (sum(xs) / len(xs), sum(ys) / len(ys))
+    spread = max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0
+    free = [name for name in neighbours if name not in placed]
+    found: dict[str, Point] = {**placed, **dict.fromkeys(free, centre)}
+    for _ in range(50):
+        for name in free:
+            around = [found[other] for other in neighbours[name]] or [centre]
+            found[name] = (sum(x for x, _ in around) / len(around), sum(y for _, y in around) / len(around))
+    for index, name in enumerate(free):
+        angle = 2 * math.pi * index * 0.381966  # the golden angle keeps neighbours apart
+        x, y = found[name]
+        found[name] = (x + 0.04 * spread * math.cos(angle), y + 0.04 * spread * math.sin(angle))
+    return found

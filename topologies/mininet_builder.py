@@ -1,0 +1,368 @@
+"""Builds networks with Mininet and Open vSwitch: hosts in namespaces, bridges, links as asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from switch.ovs import Port, PrivateInstance
+from topologies.commands import IPV6_SETTINGS, ip, run, within
+from topologies.errors import EmulationError
+from topologies.interface_names import InterfaceNames
+from topologies.link_backends import BackendName, choose_backend
+from topologies.management import CONTROLLER_IP, make_management, management_ip
+from topologies.mininet_links import EmulatedLink
+from topologies.mininet_path import make_importable
+from topologies.model import DATA_NETWORK, Network
+from topologies.overrides import apply_overrides
+from topologies.wires import ETHERNET_HEADER_BYTES, DirectionCounters, LinkBackend, Wire
+from topologies.wiring import link_parameters
+
+make_importable()
+
+from mininet.net import Mininet
+from mininet.node import Host, OVSSwitch
+
+HOST_SETTINGS = {
+    # A host has two interfaces: each answers ARP for, and asks with, its own address alone.
+    "net.ipv4.conf.all.arp_ignore": "1",
+    "net.ipv4.conf.all.arp_announce": "2",
+}
+NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
+STOP_TIMEOUT_S = 2.0
+
+
+class BridgeSwitch(OVSSwitch):  # type: ignore[misc]
+    """A switch that is a bridge of a private Open vSwitch.
+
+    Args:
+        name: of the node.
+        ovs: the instance.
+        bridge: name of the bridge.
+        datapath_id: OpenFlow datapath id.
+        controllers: address and port of each controller.
+        params: as for `mininet.node.OVSSwitch`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        ovs: PrivateInstance,
+        bridge: str,
+        datapath_id: int,
+        controllers: Sequence[tuple[str, int]],
+        **params: Any,
+    ) -> None:
+        self.ovs = ovs
+        self.bridge = bridge
+        self.controllers = controllers
+        super().__init__(name, dpid=f"{datapath_id:016x}", **params)
+
+    @classmethod
+    def setup(cls) -> None:
+        """Mininet asks the machine's own Open vSwitch here, which has no part in this."""
+
+    @classmethod
+    def batchStartup(cls, switches: Sequence[Any], run: Any = None) -> Sequence[Any]:
+        """Nothing is saved up: `start` has done it."""
+        return switches
+
+    @classmethod
+    def batchShutdown(cls, switches: Sequence[Any], run: Any = None) -> Sequence[Any]:
+        """Nothing is done at once: Mininet then stops each switch."""
+        return ()
+
+    def start(self, controllers: Sequence[Any]) -> None:
+        """Make the bridge with all its ports, then shape the links that Open vSwitch has cleared."""
+        ports = [
+            Port(interface.name, self.ports[interface])
+            for interface in self.intfList()
+            if self.ports[interface]
+        ]
+        datapath_id = int(self.dpid, 16)
+        self.ovs.add_bridge(self.bridge, datapath_id=datapath_id, ports=ports, controllers=self.controllers)
+        for interface in self.intfList():
+            self.TCReapply(interface)
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        """Remove the bridge; the links remove their interfaces."""
+        self.ovs.remove_bridge(self.bridge)
+        self.terminate()
+
+    def dpctl(self, *args: str) -> str:
+        """Run ovs-ofctl on the bridge (`dpctl` of Mininet's command line)."""
+        return self.ovs.ofctl(args[0], self.bridge, *args[1:])
+
+    def _popen(self, cmd: Sequence[str], **params: Any) -> Any:
+        # The switch's shell speaks to the private instance too.
+        params.setdefault("env", {**os.environ, **self.ovs.environment})
+        return super()._popen(cmd, **params)
+
+
+class Emulation:
+    """A running network; a context manager that removes all it made, also when building fails.
+
+    The current network namespace should be one of its own: bridges, wires and the management network live
+    there.
+
+    Args:
+        network: what to build.
+        ovs: a running private Open vSwitch in the same namespace.
+        controller: IPv4 address and port of the OpenFlow controller; None leaves the switches without one.
+        link_backend: `netem`, `emulator`, or `auto`: netem where the kernel has it.
+        seed: of loss and jitter.
+        mtu: of the hosts' data interfaces in bytes (the paper's 590-byte frames: 576).
+
+    Raises:
+        EmulationError: by `start`, when the network can't be built or would not be what was asked for.
+        switch.SwitchError: by `start`, when Open vSwitch refuses.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        ovs: PrivateInstance,
+        controller: tuple[str, int] | None = ("127.0.0.1", 6653),
+        link_backend: BackendName = "auto",
+        seed: int = 1,
+        mtu: int = 1500,
+    ) -> None:
+        self.network = network
+        self._ovs = ovs
+        self._controllers = [] if controller is None else [controller]
+        self._backend_asked = link_backend
+        self._seed = seed
+        self._mtu = mtu
+        self._names = InterfaceNames(network)
+        self._processes: list[subprocess.Popen[Any]] = []
+        self._undo = contextlib.ExitStack()
+        self._backend: LinkBackend | None = None
+        self._links: dict[str, EmulatedLink] = {}
+        self._started = False
+
+    def __enter__(self) -> Emulation:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Build the network and check that its links are what was asked for."""
+        if self._started:
+            raise EmulationError("this emulation has been started before: make a new one")
+        self._started = True
+        try:
+            self._build()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End what runs in the hosts and remove everything that was made. May be called again."""
+        for process in self._processes:
+            _end(process)
+        self._processes.clear()
+        # Links are quicker to remove when nothing uses them any more.
+        if self._backend is not None:
+            self._backend.close()
+        self._undo.close()
+
+    def _build(self) -> None:
+        self.net = _bare_mininet()
+        backend = choose_backend(self._backend_asked, self._seed, self._mtu + ETHERNET_HEADER_BYTES)
+        self._backend = backend
+        for name in self.network.hosts:
+            self._add_host(name)
+        for name in self.network.switches:
+            self._add_switch(name)
+        for parameters in link_parameters(self.network, self._names):
+            link = self.net.addLink(**parameters, cls=EmulatedLink, backend=backend, mtu=self._mtu)
+            self._undo.callback(link.delete)
+            self._links[link.wire.link.name] = link
+        for name in self.network.hosts:
+            self._address_host(name)
+        pids = {name: self.host(name).pid for name in self.network.hosts}
+        self._undo.callback(make_management(self.network, self._names, pids).close)
+        bridges: list[str] = []
+        self._undo.callback(lambda: self._ovs.remove_bridge(*bridges))
+        for switch in self.net.switches:
+            switch.start([])
+            bridges.append(switch.bridge)
+        self.net.built = True
+        self.check_links()
+
+    def _add_host(self, name: str) -> None:
+        host = self.net.addHost(name, ip=None)
+        self._undo.callback(host.terminate)
+        settings = {**HOST_SETTINGS, **(NO_IPV6 if IPV6_SETTINGS.exists() else {})}
+        run(within(host.pid, ["sysctl", "-q", "-w", *(f"{key}={value}" for key, value in settings.items())]))
+        ip(["link set dev lo up"], host.pid)
+
+    def _add_switch(self, name: str) -> None:
+        switch = self.net.addSwitch(
+            name,
+            ovs=self._ovs,
+            bridge=self._names.bridge(name),
+            datapath_id=self.network.datapath_id(name),
+            controllers=self._controllers,
+        )
+        self._undo.callback(switch.terminate)
+
+    def _address_host(self, name: str) -> None:
+        """Give a host its address; a second and third link carry none of their own."""
+        host = self.host(name)
+        interface = host.intfList()[0]
+        address = self.host_ip(name)
+        ip([f"address add {address}/{DATA_NETWORK.prefixlen} dev {interface.name}"], host.pid)
+        interface.ip, interface.prefixLen = address, str(DATA_NETWORK.prefixlen)
+
+    def host(self, name: str) -> Any:
+        """Return a host as Mininet's `Host`."""
+        if name not in self.network.hosts:
+            raise EmulationError(f"there is no host {name!r}: there are {', '.join(self.network.hosts)}")
+        return self.net[name]
+
+    def host_ip(self, name: str) -> str:
+        """Return a host's address on the data network."""
+        return self.network.host_ip(self.host(name).name)
+
+    def management_ip(self, name: str) -> str:
+        """Return a host's address on the management network."""
+        return management_ip(self.network, self.host(name).name)
+
+    @property
+    def controller_ip(self) -> str:
+        """The address at which the hosts reach the controller, on the management network."""
+        return CONTROLLER_IP
+
+    def popen(self, host: str, argv: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+        """Start a program in a host; it is ended with the emulation.
+
+        Args:
+            host: name of the host.
+            argv: the program and its arguments.
+            options: as for `subprocess.Popen`.
+        """
+        # mnexec becomes the program, so that signals to the process reach it.
+        process = subprocess.Popen(["mnexec", "-a", str(self.host(host).pid), *argv], **options)
+        self._processes.append(process)
+        return process
+
+    def run(
+        self, host: str, argv: Sequence[str], timeout: float = 30.0, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program in a host to its end and return its status and what it printed.
+
+        Raises:
+            EmulationError: it did not end within `timeout` seconds; it has been ended then.
+        """
+        options = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **options,
+        }
+        process = self.popen(host, argv, text=True, **options)
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise EmulationError(f"{argv[0]} in {host} did not end within {timeout:g} s") from None
+        finally:
+            _end(process)
+            self._processes.remove(process)
+        return subprocess.CompletedProcess(list(argv), process.returncode, output, errors)
+
+    @property
+    def link_backend(self) -> str:
+        """What makes the links: `netem` or `emulator`."""
+        return self._running_backend().name
+
+    def link_counters(self) -> list[DirectionCounters]:
+        """Return what each direction of each link has carried since it was built, in file order.
+
+        Lateness is that since the last call.
+        """
+        return self._running_backend().counters(self._wires())
+
+    def qdiscs(self) -> list[str]:
+        """Return how each direction of each link is made, one line each, for the record of a run."""
+        return [
+            f"{wire.link.name}: {line}"
+            for wire in self._wires()
+            for line in self._running_backend().describe(wire)
+        ]
+
+    def check_links(self) -> None:
+        """Read every link back.
+
+        Raises:
+            LinkNotFaithful: one is not what was asked for.
+        """
+        self._running_backend().check(self._wires())
+
+    def set_link(
+        self, name: str, *, up: bool | None = None, silent: bool = False, **settings: float | None
+    ) -> None:
+        """Change a link while packets flow.
+
+        Args:
+            name: of the link, in either direction.
+            up: take the link down or up; None leaves it.
+            silent: with `up=False`: the ends keep their carrier, so that only missing packets tell.
+            settings: new values of `rate_bps`, `delay_us`, `queue_packets`, `loss` or `jitter_us`.
+
+        Raises:
+            InvalidOverride: there is no such link or setting, or the value does not fit.
+        """
+        network = apply_overrides(self.network, {"links": {name: settings}})
+        try:
+            link = network.link(name)
+        except KeyError:
+            raise EmulationError(f"there is no link {name!r}") from None
+        emulated = self._links[link.name]
+        if settings:
+            wire = emulated.wire.with_link(link)
+            self._running_backend().change(wire)
+            emulated.wire = wire
+            self.network = network
+        if up is not None:
+            self._running_backend().set_up(emulated.wire, up, silent)
+
+    def _running_backend(self) -> LinkBackend:
+        if self._backend is None:
+            raise EmulationError("this network is not built yet: use it in a `with` block, or call start()")
+        return self._backend
+
+    def _wires(self) -> list[Wire]:
+        return [link.wire for link in self._links.values()]
+
+
+def _bare_mininet() -> Any:
+    """Return a Mininet without nodes that leaves the machine's limits and sysctls alone."""
+    if os.geteuid() != 0:
+        raise EmulationError("emulated networks need root: run it with sudo")
+    # Mininet would raise machine-wide limits and the TCP buffers here, which runs set for themselves.
+    Mininet.inited = True
+    return Mininet(topo=None, build=False, controller=None, switch=BridgeSwitch, host=Host, link=EmulatedLink)
+
+
+def _end(process: subprocess.Popen[Any]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()

@@ -1,0 +1,195 @@
+"""Links by the kernel: one netem queueing discipline at each end of a veth pair.
+
+netem keeps a virtual clock: with `rate` each packet leaves after the one before it, and after its own
+serialisation and the delay. That is a link to the nanosecond, where a token bucket (tbf, htb) lets the first
+packets after a pause pass at once. Its one limit counts the packets in propagation too, so a queue of N
+packets becomes N plus what the link holds at its full rate.
+
+netem draws losses and jitter from the kernel's random numbers, which take no seed before Linux 6.6: runs with
+loss differ from each other here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from switch.capabilities import probe_netem
+from topologies.commands import disable_ipv6, ip, remove_interface, run, within
+from topologies.errors import LinkNotFaithful
+from topologies.model import Link
+from topologies.wires import DirectionCounters, End, Wire
+
+UNLIMITED_PACKETS = 10_000_000
+TOLERANCE = 1e-3
+"""netem keeps rates in bytes per second and probabilities in 32 bits."""
+
+
+class NetemBackend:
+    """Makes links of veth pairs with netem.
+
+    Args:
+        frame_bytes: size of a full Ethernet frame, by which queues are converted.
+
+    Raises:
+        LinkNotFaithful: the kernel has no netem.
+    """
+
+    name = "netem"
+
+    def __init__(self, frame_bytes: int) -> None:
+        self._frame_bytes = frame_bytes
+        netem = probe_netem()
+        if not netem.available:
+            reason = f"{netem.detail}: {netem.remedy}, or use the link emulator (link_backend=emulator)"
+            raise LinkNotFaithful("all links", self.name, reason)
+
+    def make(self, wire: Wire) -> None:
+        """Make a veth pair between the two nodes."""
+        a, b = (_veth_end(end) for end in wire.ends)
+        ip([f"link add {a} type veth peer {b}"])
+        try:
+            outside = [end.interface for end in wire.ends if end.pid is None]
+            disable_ipv6(outside)
+            ip(f"link set dev {interface} up" for interface in outside)
+        except BaseException:
+            self.remove(wire)
+            raise
+
+    def shape(self, wire: Wire) -> None:
+        """Put netem on both ends."""
+        self._replace(wire, netem_options(wire.link, self._frame_bytes))
+
+    def change(self, wire: Wire) -> None:
+        """Change netem on both ends; packets in flight stay."""
+        self._replace(wire, netem_options(wire.link, self._frame_bytes))
+        self.check([wire])
+
+    def set_up(self, wire: Wire, up: bool, silent: bool) -> None:
+        """Take the ends down, or lose every packet."""
+        if silent and not up:
+            self._replace(wire, ["limit", str(UNLIMITED_PACKETS), "loss", "random", "100%"])
+            return
+        for end in wire.ends:
+            ip([f"link set dev {end.interface} {'up' if up else 'down'}"], end.pid)
+        if up:
+            self.shape(wire)
+
+    def check(self, wires: list[Wire]) -> None:
+        """Compare the queueing disciplines with what was asked for."""
+        for wire in wires:
+            for end in wire.ends:
+                problem = netem_difference(self._root(end), wire.link, self._frame_bytes)
+                if problem:
+                    raise LinkNotFaithful(wire.link.name, self.name, f"{end.interface} has {problem}")
+
+    def counters(self, wires: list[Wire]) -> list[DirectionCounters]:
+        """Read the counters of the queueing disciplines."""
+        return [self._direction(wire, index) for wire in wires for index in (0, 1)]
+
+    def describe(self, wire: Wire) -> list[str]:
+        """Return the lines of `tc qdisc show`."""
+        return [
+            run(within(e.pid, ["tc", "qdisc", "show", "dev", e.interface, "root"])).strip() for e in wire.ends
+        ]
+
+    def remove(self, wire: Wire) -> None:
+        """Remove the veth pair; either end takes the other with it."""
+        first = wire.ends[0]
+        remove_interface(first.interface, first.pid)
+
+    def close(self) -> None:
+        """Nothing runs besides the kernel."""
+
+    def _replace(self, wire: Wire, options: list[str]) -> None:
+        for end in wire.ends:
+            command = [
+                "tc",
+                "qdisc",
+                "replace",
+                "dev",
+                end.interface,
+                "root",
+                "handle",
+                "1:",
+                "netem",
+                *options,
+            ]
+            run(within(end.pid, command))
+
+    def _root(self, end: End) -> dict[str, Any]:
+        text = run(within(end.pid, ["tc", "-j", "-s", "qdisc", "show", "dev", end.interface]))
+        roots: list[dict[str, Any]] = [qdisc for qdisc in json.loads(text or "[]") if qdisc.get("root")]
+        return roots[0] if roots else {"kind": "no root qdisc"}
+
+    def _direction(self, wire: Wire, index: int) -> DirectionCounters:
+        tail, head = wire.ends[index], wire.ends[1 - index]
+        root = self._root(tail)
+        return DirectionCounters(
+            link=wire.link.name,
+            tail=tail.node,
+            head=head.node,
+            packets=root.get("packets", 0),
+            bytes=root.get("bytes", 0),
+            dropped=root.get("drops", 0),
+            lost=None,
+            dropped_by_machine=0,
+            queued_packets=root.get("qlen", 0),
+            queued_bytes=root.get("backlog", 0),
+            lateness=None,
+        )
+
+
+def _veth_end(end: End) -> str:
+    place = "" if end.pid is None else f" netns {end.pid}"
+    return f"name {end.interface} address {end.mac}{place}"
+
+
+def netem_limit(link: Link, frame_bytes: int) -> int:
+    """Return netem's limit in packets: the queue and what is in propagation at the full rate."""
+    if link.queue_packets is None:
+        return UNLIMITED_PACKETS
+    propagating = math.ceil(link.rate_bps * (link.delay_us + link.jitter_us) * 1e-6 / (8 * frame_bytes))
+    return link.queue_packets + propagating
+
+
+def netem_options(link: Link, frame_bytes: int) -> list[str]:
+    """Return the options of `tc ... netem` for one direction of a link (tc-netem(8)).
+
+    Args:
+        link: the link.
+        frame_bytes: size of a full Ethernet frame.
+    """
+    options = ["limit", str(netem_limit(link, frame_bytes)), "delay", f"{link.delay_us:.3f}us"]
+    if link.jitter_us:
+        options.append(f"{link.jitter_us:.3f}us")
+    if link.loss:
+        options += ["loss", "random", f"{link.loss * 100:.7f}%"]
+    return [*options, "rate", f"{round(link.rate_bps)}bit"]
+
+
+def netem_difference(qdisc: dict[str, Any], link: Link, frame_bytes: int) -> str | None:
+    """Return what about a queueing discipline is not what was asked for; None if it is.
+
+    Args:
+        qdisc: an entry of `tc -j qdisc show`.
+        link: what was asked for.
+        frame_bytes: size of a full Ethernet frame.
+    """
+    if qdisc.get("kind") != "netem":
+        return f"{qdisc.get('kind')} instead of netem"
+    options = qdisc.get("options", {})
+    delay = options.get("delay", {})
+    # tc prints rates in bytes per second and times in seconds.
+    found = {
+        "limit": (options.get("limit", 0), netem_limit(link, frame_bytes)),
+        "rate (bit/s)": (options.get("rate", {}).get("rate", 0) * 8, link.rate_bps),
+        "delay (s)": (delay.get("delay", 0), link.delay_us * 1e-6),
+        "jitter (s)": (delay.get("jitter", 0), link.jitter_us * 1e-6),
+        "loss": (options.get("loss-random", {}).get("loss", 0), link.loss),
+    }
+    for name, (is_now, asked) in found.items():
+        if not math.isclose(is_now, asked, rel_tol=TOLERANCE, abs_tol=1e-7 if "(s)" in name else 0):
+            return f"{name} {is_now:g} instead of {asked:g}"
+    return None
