@@ -1,0 +1,312 @@
+"""`mstcp-lab doctor`: what this machine can run, what a missing thing means, and the command that mends it.
+
+Needs no root; what cannot be probed without it is reported as unknown, never as there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from experiments.engines.live.requirements import PROGRAMS
+from experiments.validity import CpuMeter
+from switch import capabilities
+from switch.capabilities import Capability
+from topologies.link_emulator import EmulatorMissingError, find_binary
+from topologies.mininet_path import find_mininet
+
+State = Literal["ok", "degraded", "missing", "unknown"]
+
+CPU_SAMPLE_S = 0.5
+CPU_FREE_MIN = 0.5
+"""Half of the cores: the switch, the wires and both ends of the flows run at once."""
+MEMORY_MIN_BYTES = 512 * 1024**2
+DISK_MIN_BYTES = 512 * 1024**2
+PACKAGES = (
+    "fastapi", "google.protobuf", "grpc", "highspy", "httpx", "jinja2", "matplotlib", "networkx", "numpy",
+    "os_ken", "pulp", "pydantic", "rich", "uvicorn",
+)  # fmt: skip
+SETUP = "make setup"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One capability: its state, what was found, what a lack means and the command that mends it.
+
+    `required` is True where the live engine cannot run without it.
+    """
+
+    name: str
+    state: State
+    detail: str
+    meaning: str = ""
+    remedy: str = ""
+    required: bool = False
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the live engine cannot run because of this."""
+        return self.required and self.state != "ok"
+
+
+# What each lack means: the state it puts the machine in, and the words for the user.
+LACKS: dict[str, tuple[State, str]] = {
+    "rights": ("missing", "the live engine makes network namespaces: it cannot run for this user"),
+    "openvswitch": ("missing", "there are no switches: the live engine cannot run"),
+    "ovs-kernel-datapath": ("degraded", "the userspace datapath serves instead, one core for all switches"),
+    "ovs-userspace-datapath": ("missing", "without the kernel's datapath either, the live engine cannot run"),
+    "sch_netem": ("degraded", "the link emulator makes the links instead"),
+    "xdp": ("missing", "PPFS cannot split packets on real switches"),
+    "mptcp": ("missing", "MPTCP cannot be compared"),
+}
+_REQUIRED = {"rights", "openvswitch"}
+_NOT_USED = {"sch_tbf", "sch_htb", "sch_fq"}
+"""Probed for other users of `switch`; no experiment needs them."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `doctor` to a parser."""
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON on standard output")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Probe the machine and print what was found; returns 0 if the live engine can run, else 1."""
+    checks = examine()
+    if args.json:
+        document = {"live": can_run_live(checks), "checks": [dataclasses.asdict(check) for check in checks]}
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    else:
+        print_checks(checks, Console())
+    return 0 if can_run_live(checks) else 1
+
+
+def can_run_live(checks: Iterable[Check]) -> bool:
+    """Return whether nothing that the live engine requires is missing."""
+    return not any(check.blocks for check in checks)
+
+
+def examine() -> list[Check]:
+    """Probe everything; takes about a second."""
+    probed = {found.name: found for found in capabilities.probe()}
+    return [
+        *(from_capability(found) for name, found in probed.items() if name not in _NOT_USED),
+        check_datapaths(probed),
+        check_programs(shutil.which),
+        check_mininet(find_mininet()),
+        check_links(probed, _emulator_problem()),
+        check_packages(_is_importable),
+        check_core(_is_importable),
+        check_cpu(_cpu_busy()),
+        check_memory(_memory_available(Path("/proc/meminfo"))),
+        check_disk(shutil.disk_usage(Path.cwd()).free),
+    ]
+
+
+def from_capability(found: Capability) -> Check:
+    """Return the check for something that `switch.capabilities` probed."""
+    required = found.name in _REQUIRED
+    if found.available:
+        return Check(found.name, "ok", found.detail, required=required)
+    state, meaning = LACKS.get(found.name, ("missing", ""))
+    # Only the right to try is missing there, so nothing is known about the thing itself.
+    if "sudo" in found.remedy and found.name != "rights":
+        state = "unknown"
+    return Check(found.name, state, found.detail, meaning, found.remedy, required)
+
+
+def check_datapaths(probed: Mapping[str, Capability]) -> Check:
+    """Return whether Open vSwitch has any datapath."""
+    names = [name for name in ("ovs-kernel-datapath", "ovs-userspace-datapath") if _has(probed, name)]
+    if names:
+        chosen = "the kernel" if names[0] == "ovs-kernel-datapath" else "userspace"
+        return Check("datapath", "ok", f"Open vSwitch will forward in {chosen}", required=True)
+    remedy = probed["ovs-userspace-datapath"].remedy if "ovs-userspace-datapath" in probed else SETUP
+    meaning = "switches cannot forward: the live engine cannot run"
+    return Check(
+        "datapath", "missing", "neither the kernel's nor the userspace one", meaning, remedy, required=True
+    )
+
+
+def check_programs(which: Callable[[str], str | None]) -> Check:
+    """Return whether the programs that the live engine starts are on PATH."""
+    missing = [name for name in (*PROGRAMS, "unshare") if which(name) is None]
+    if not missing:
+        return Check("programs", "ok", f"{', '.join(PROGRAMS)}", required=True)
+    packages = sorted({PROGRAMS.get(name, "util-linux") for name in missing})
+    return Check(
+        "programs",
+        "missing",
+        f"not on PATH: {', '.join(missing)}",
+        "the live engine cannot run",
+        f"apt-get install {' '.join(packages)}",
+        required=True,
+    )
+
+
+def check_mininet(folder: Path | None) -> Check:
+    """Return whether Mininet was found."""
+    if folder is None:
+        meaning = "there is no emulated network: the live engine cannot run"
+        return Check(
+            "mininet",
+            "missing",
+            "Mininet is not installed",
+            meaning,
+            "apt-get install mininet",
+            required=True,
+        )
+    return Check("mininet", "ok", str(folder), required=True)
+
+
+def check_links(probed: Mapping[str, Capability], emulator_problem: str | None) -> Check:
+    """Return whether links can have a rate and a delay, by the kernel's netem or by the link emulator."""
+    if _has(probed, "sch_netem"):
+        return Check("links", "ok", "the kernel's netem", required=True)
+    if emulator_problem is None:
+        return Check("links", "ok", "the link emulator", required=True)
+    unknown = "sch_netem" in probed and from_capability(probed["sch_netem"]).state == "unknown"
+    return Check(
+        "links",
+        "unknown" if unknown else "missing",
+        f"netem {'cannot be tried' if unknown else 'is missing'}, and {emulator_problem}",
+        "links cannot have the rates and delays asked for: the live engine cannot run",
+        SETUP,
+        required=True,
+    )
+
+
+def check_packages(importable: Callable[[str], bool]) -> Check:
+    """Return whether the Python packages of the laboratory are installed for this interpreter."""
+    missing = [name for name in PACKAGES if not importable(name)]
+    if missing:
+        meaning = "the controller, the experiments or the report cannot run"
+        detail = f"not importable: {', '.join(missing)}"
+        return Check("python-packages", "missing", detail, meaning, SETUP, required=True)
+    return Check(
+        "python-packages", "ok", f"{len(PACKAGES)} packages, Python {sys.version.split()[0]}", required=True
+    )
+
+
+def check_core(importable: Callable[[str], bool]) -> Check:
+    """Return whether the library's compiled core is built."""
+    if importable("mstcp._core"):
+        return Check("compiled-core", "ok", "mstcp._core", required=True)
+    meaning = "the MSTCP library cannot run"
+    return Check("compiled-core", "missing", "mstcp._core is not built", meaning, SETUP, required=True)
+
+
+def check_cpu(busy: float | None) -> Check:
+    """Return whether enough of the processor is free for a run in real time."""
+    if busy is None:
+        return Check(
+            "free-cpu", "unknown", "/proc/stat does not tell", "runs may come late and be marked invalid"
+        )
+    detail = f"{1 - busy:.0%} of all cores free over {CPU_SAMPLE_S:g} s"
+    if 1 - busy >= CPU_FREE_MIN:
+        return Check("free-cpu", "ok", detail)
+    meaning = "live runs may come late and be marked invalid"
+    return Check("free-cpu", "degraded", detail, meaning, "end what else is running (top shows it)")
+
+
+def check_memory(available_bytes: int | None) -> Check:
+    """Return whether there is memory enough for a run."""
+    if available_bytes is None:
+        return Check("memory", "unknown", "/proc/meminfo does not tell", "a run may run out of memory")
+    return _room(
+        "memory", available_bytes, MEMORY_MIN_BYTES, "a run may run out of memory", "end what uses it"
+    )
+
+
+def check_disk(free_bytes: int) -> Check:
+    """Return whether the current folder has room for logs and results."""
+    meaning = "logs and results may not fit"
+    return _room("disk", free_bytes, DISK_MIN_BYTES, meaning, "free some, or write elsewhere with --out")
+
+
+def print_checks(checks: list[Check], console: Console) -> None:
+    """Print the findings as a table, then what to do; in plain ASCII where the console is no terminal."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for column in ("capability", "state", "found"):
+        table.add_column(column, overflow="fold")
+    colours = {"ok": "green", "degraded": "yellow", "missing": "red", "unknown": "yellow"}
+    for check in checks:
+        table.add_row(check.name, Text(check.state, style=colours[check.state]), Text(_finding(check)))
+    console.print(table)
+    remedies: dict[str, list[str]] = {}
+    for check in checks:
+        if check.remedy:
+            remedies.setdefault(check.remedy, []).append(check.name)
+    if remedies:
+        console.print("\nTo mend it:")
+        for remedy, names in remedies.items():
+            console.print(
+                f"  {escape(', '.join(names))}: [bold]{escape(remedy)}[/bold]",
+                highlight=False,
+                soft_wrap=True,
+            )
+    blocking = [check.name for check in checks if check.blocks]
+    verdict = f"cannot run here: {', '.join(blocking)}" if blocking else "can run here"
+    console.print(f"\nThe live engine {verdict}.", highlight=False, soft_wrap=True)
+
+
+def _finding(check: Check) -> str:
+    if check.state == "ok" or not check.meaning:
+        return check.detail
+    return f"{check.detail}; {'if it is missing, ' if check.state == 'unknown' else ''}{check.meaning}"
+
+
+def _room(name: str, free_bytes: int, needed_bytes: int, meaning: str, remedy: str) -> Check:
+    detail = f"{free_bytes / 1024**3:.1f} GiB free"
+    if free_bytes >= needed_bytes:
+        return Check(name, "ok", detail)
+    return Check(name, "degraded", f"{detail}, {needed_bytes / 1024**3:.1f} wanted", meaning, remedy)
+
+
+def _has(probed: Mapping[str, Capability], name: str) -> bool:
+    return name in probed and probed[name].available
+
+
+def _emulator_problem() -> str | None:
+    try:
+        find_binary()
+    except EmulatorMissingError:
+        return "the link emulator is not built"
+    return None
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
+
+
+def _cpu_busy() -> float | None:
+    meter = CpuMeter()
+    time.sleep(CPU_SAMPLE_S)
+    return meter.busy()
+
+
+def _memory_available(meminfo: Path) -> int | None:
+    try:
+        lines = meminfo.read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None

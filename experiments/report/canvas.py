@@ -1,0 +1,122 @@
+"""Figures with one style, saved as SVG and PNG with the same bytes on every run."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from experiments.report.palette import FAINT, INK, MUTED, PAPER
+
+POINTS_PER_INCH = 72
+CSS_PX_PER_INCH = 96
+LEAST_SCALE = 0.65
+"""Of a figure on a small screen: letters of 9 points are 8 pixels high then."""
+WIDTH_IN = 5.2
+PNG_DPI = 160
+
+_STYLE = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "figure.facecolor": PAPER,
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.size": 9,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "hatch.color": PAPER,
+    "hatch.linewidth": 0.7,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.6,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "text.parse_math": False,  # names may hold a dollar sign
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+    "ytick.labelsize": 8.5,
+}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawn figure; `name` is its file name without ending, `min_width_px` keeps its text legible."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    png: bytes
+    min_width_px: int
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in the report's style within this context, quiet about letters that the font lacks."""
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
+        yield
+
+
+def new_figure(width_in: float, height_in: float) -> Any:
+    """Return a figure that fits its contents by itself; call it, draw and `finish` within `style()`."""
+    return Figure(figsize=(width_in, height_in), layout="constrained")
+
+
+def finish(figure: Any, name: str, title: str, caption: str) -> Plot:
+    """Render a figure without date or version, its identifiers seeded by `name`."""
+    svg, png = io.StringIO(), io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": name}):
+        metadata = {"Date": None, "Creator": None, "Format": None, "Type": None, "Title": title}
+        figure.savefig(svg, format="svg", metadata=metadata)
+    figure.set_layout_engine("none")  # laid out already
+    figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    min_width_px = round(figure.get_figwidth() * CSS_PX_PER_INCH * LEAST_SCALE)
+    return Plot(name, title, caption, svg.getvalue(), png.getvalue(), min_width_px)
+
+
+def file_stem(*parts: str) -> str:
+    """Return a file name of letters, digits and hyphens made from `parts`, whatever they hold."""
+    words = (re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") for part in parts)
+    return "-".join(word or "x" for word in words)[:100]
+
+
+def legend_label(text: str) -> str:
+    """Return a label that matplotlib shows even if it begins with an underscore."""
+    return f"\N{ZERO WIDTH SPACE}{text}" if text.startswith("_") else text
+
+
+def inline(plot: Plot) -> str:
+    """Return the SVG to stand within an HTML page: no prologue, own identifiers, the page's colours."""
+    svg = plot.svg[plot.svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\sid=")', rf"\g<1>{plot.name}-", svg)
+    svg = re.sub(r'(url\(#|xlink:href="#)', rf"\g<1>{plot.name}-", svg)
+    svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
+    svg = re.sub(r'<svg ([^>]*?)height="[^"]*"', r'<svg \1role="img"', svg, count=1)
+    for colour, variable in ((INK, "ink"), (FAINT, "rule"), (MUTED, "muted"), (PAPER, "paper")):
+        svg = re.sub(colour + r"(?=[;\"])", f"var(--{variable})", svg)
+    # A presentation attribute cannot hold var(); the style property can.
+    return re.sub(r'\b(fill|stroke)="(var\(--\w+\))"', r'style="\1: \2"', svg)

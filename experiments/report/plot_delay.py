@@ -1,0 +1,81 @@
+"""Distribution of the delay of each flow: one cumulative curve for each protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
+from experiments.report.palette import Look, protocol_looks
+from experiments.report.summary import FlowSummary, ScenarioSummary
+
+HEIGHT_IN = 3.2
+LEGEND_ROW_IN = 0.2
+SMALLEST_MS = 1e-3
+"""A logarithmic axis has no zero; delays below a microsecond are drawn here."""
+
+
+def plot_delays(scenario: ScenarioSummary) -> list[Plot]:
+    """Draw the delay distributions of a scenario, one plot for each flow in which anything arrived."""
+    looks = protocol_looks(scenario.protocols)
+    plots = []
+    for flow, group in scenario.flows.items():
+        drawn = [(summary, curves) for summary in group if (curves := quantile_curves(summary)).size]
+        if drawn:
+            plots.append(_plot(scenario.name, flow, drawn, looks))
+    return plots
+
+
+def quantile_curves(flow: FlowSummary) -> npt.NDArray[np.float64]:
+    """Return the delay's quantiles in milliseconds, a row for each seed in which anything arrived."""
+    rows = [result.series.delay_cdf_s for result in flow.results if result.series.delay_cdf_s]
+    return np.maximum(np.array(rows, dtype=np.float64) * 1e3, SMALLEST_MS)
+
+
+def _plot(
+    scenario: str, flow: str, drawn: list[tuple[FlowSummary, npt.NDArray[np.float64]]], looks: dict[str, Look]
+) -> Plot:
+    with style():
+        figure = new_figure(WIDTH_IN, HEIGHT_IN + LEGEND_ROW_IN * ((len(drawn) + 3) // 4))
+        axes = figure.subplots()
+        for summary, curves in drawn:
+            _curve(axes, summary, curves, looks[summary.protocol])
+        first = drawn[0][0]
+        axes.set_title(f"Flow {flow}: {first.src} → {first.dst}")
+        axes.set_ylim(0, 1.01)
+        axes.set_ylabel("share of bytes")
+        axes.set_xlabel("delay in ms, from write to in-order read")
+        _logarithmic(axes, np.concatenate([curves.ravel() for _, curves in drawn]))
+        figure.legend(loc="outside lower center", ncols=min(4, len(drawn)))
+        seeds = max(len(curves) for _, curves in drawn)
+        caption = "Share of the bytes that took no longer than the delay below."
+        if seeds > 1:
+            caption += f" Thin: each of the {seeds} seeds; bold: mean of their quantiles."
+        return finish(
+            figure, file_stem("delay", scenario, flow), f"Delay of flow {flow}, scenario {scenario}", caption
+        )
+
+
+def _curve(axes: Any, flow: FlowSummary, curves: npt.NDArray[np.float64], look: Look) -> None:
+    if len(curves) > 1:
+        for curve in curves:
+            axes.plot(curve, np.linspace(0, 1, curve.size), color=look.colour, linewidth=0.6, alpha=0.45)
+    mean = curves.mean(axis=0)
+    axes.plot(
+        mean, np.linspace(0, 1, mean.size), color=look.colour, linestyle=look.dashes, linewidth=2,
+        marker=look.marker, markersize=4.5, markevery=(5, 15), markeredgewidth=0,
+        label=legend_label(flow.protocol + ("" if flow.valid else " (invalid)")),
+    )  # fmt: skip
+
+
+def _logarithmic(axes: Any, values: npt.NDArray[np.float64]) -> None:
+    low, high = float(values.min()) * 0.85, float(values.max()) * 1.18
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    steps = (1, 2, 5) if high / low < 1e3 else (1,)
+    axes.xaxis.set_major_locator(LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

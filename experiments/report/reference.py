@@ -1,0 +1,79 @@
+"""The paper's figures as data (`experiments/reference/table1.toml`), to stand beside ours."""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REFERENCE = Path(__file__).parents[1] / "reference" / "table1.toml"
+
+
+class ReferencePath(BaseModel):
+    """A path of a flow and the goodput in bit/s that the paper's routing allocated to it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: tuple[str, ...]
+    rate_bps: float
+
+
+class ReferenceRow(BaseModel):
+    """One line of the paper's table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scenario: str
+    flow: str
+    protocol: str
+    requested_bps: float = Field(gt=0)
+    goodput_bps: float
+    goodput_ratio: float | None = None
+    """Received over requested goodput as printed, from figures with more digits than the printed ones."""
+    delay_mean_s: float
+    paths: tuple[ReferencePath, ...]
+    doubtful: str | None = None
+    """Why nothing reproduces the mean delay; None where something does."""
+
+
+class Reference(BaseModel):
+    """A published table; `scenario` is the name of the scenario file that repeats its experiment."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: int
+    scenario: str
+    source: str
+    row: tuple[ReferenceRow, ...]
+
+    @cached_property
+    def _rows(self) -> dict[tuple[str, str, str], ReferenceRow]:
+        return {(row.scenario, row.flow, row.protocol): row for row in self.row}
+
+    def find(self, scenario: str, flow: str, protocol: str) -> ReferenceRow | None:
+        """Return the row of a scenario's flow with a protocol, or None if the table has no such row."""
+        return self._rows.get((scenario, flow, protocol))
+
+
+@lru_cache(maxsize=8)
+def load_reference(path: Path = REFERENCE) -> Reference:
+    """Read a table of published figures.
+
+    Raises:
+        OSError: The file cannot be read.
+        pydantic.ValidationError: The file is not such a table; the error names the place.
+    """
+    return Reference.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def reference_for(scenario_file: str) -> Reference | None:
+    """Return the published table that a scenario file repeats, or None if it repeats none."""
+    reference = load_reference()
+    return reference if reference.scenario == scenario_file else None

@@ -1,0 +1,187 @@
+"""What the report says, without its form: runs grouped by scenario, flow and protocol, averaged over seeds.
+
+A run that is marked invalid enters no average as long as the same protocol and scenario have a valid one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from experiments.report.reference import Reference, ReferenceRow, reference_for
+from experiments.report.statistics import Estimate, estimate
+from experiments.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
+
+
+@dataclass(frozen=True)
+class FlowSummary:
+    """One flow with one protocol, over its seeds. Rates are bit/s, times seconds, sizes bytes.
+
+    `runs` are those that enter the figures, `runs_total` counts the invalid ones too; `valid` is False where
+    none but invalid ones were left to show.
+    """
+
+    scenario: str
+    flow: str
+    src: str
+    dst: str
+    protocol: str
+    runs: tuple[RunResult, ...]
+    results: tuple[FlowResult, ...]
+    runs_total: int
+    valid: bool
+    paper: ReferenceRow | None
+
+    @property
+    def requested_bps(self) -> float:
+        """Goodput that the application asked for."""
+        return self.results[0].requested_bps
+
+    @property
+    def allocated(self) -> list[PathAllocation]:
+        """Paths of the first seed and the goodput allocated to each."""
+        return self.results[0].allocated
+
+    @property
+    def allocation_varies(self) -> bool:
+        """Whether another seed was allocated something else."""
+        return any(result.allocated != self.allocated for result in self.results[1:])
+
+    @property
+    def goodput_bps(self) -> Estimate:
+        """Goodput over the seeds."""
+        found = estimate([result.goodput_bps for result in self.results])
+        assert found is not None  # a group has at least one run
+        return found
+
+    @property
+    def goodput_ratio(self) -> float | None:
+        """Received over requested goodput; None where nothing was requested."""
+        return self.goodput_bps.mean / self.requested_bps if self.requested_bps else None
+
+    @property
+    def delay_mean_s(self) -> Estimate | None:
+        """The mean delay over the seeds in which anything arrived."""
+        return self._over_seeds(lambda result: result.delay_s.mean if result.delay_s else None)
+
+    def delay_quantile_s(self, name: str) -> float | None:
+        """Return the mean over the seeds of a delay statistic: `p50`, `p95`, `p99` or `max`."""
+        found = self._over_seeds(lambda result: getattr(result.delay_s, name) if result.delay_s else None)
+        return found.mean if found else None
+
+    @property
+    def out_of_order_ratio(self) -> float | None:
+        """Mean share of frames that came before an earlier one."""
+        found = self._over_seeds(lambda result: result.out_of_order_ratio)
+        return found.mean if found else None
+
+    @property
+    def reorder_buffer_max_bytes(self) -> int | None:
+        """The fullest that the reorder buffer was in any seed."""
+        sizes = [r.reorder_buffer_max_bytes for r in self.results if r.reorder_buffer_max_bytes is not None]
+        return max(sizes, default=None)
+
+    def _over_seeds(self, pick: Callable[[FlowResult], float | None]) -> Estimate | None:
+        return estimate([value for value in map(pick, self.results) if value is not None])
+
+
+@dataclass(frozen=True)
+class ScenarioSummary:
+    """All flows and protocols of one scenario; `protocols` and `flows` keep the document's order."""
+
+    name: str
+    runs: tuple[RunResult, ...]
+    flows: dict[str, list[FlowSummary]] = field(default_factory=dict)
+
+    @property
+    def protocols(self) -> list[str]:
+        """Protocols in the order in which they were run."""
+        return unique(run.protocol for run in self.runs)
+
+    def usable(self, protocol: str) -> tuple[RunResult, ...]:
+        """Return the runs of a protocol that enter the figures."""
+        return usable_runs([run for run in self.runs if run.protocol == protocol])
+
+
+@dataclass(frozen=True)
+class LinkSummary:
+    """One direction of a link over several runs; None where no run measured it."""
+
+    link: str
+    capacity_bps: float
+    utilisation: float | None
+    packets_dropped: int | None
+    lateness_mean_us: float | None
+    lateness_p99_us: float | None
+    lateness_max_us: float | None
+
+
+def summarise(results: Results) -> list[ScenarioSummary]:
+    """Group the runs of a document by scenario, flow and protocol, in the document's order."""
+    reference = reference_for(results.scenario)
+    summaries = []
+    for name in unique(run.scenario for run in results.runs):
+        scenario = ScenarioSummary(name, tuple(run for run in results.runs if run.scenario == name))
+        for protocol in scenario.protocols:
+            for summary in _flows(scenario, protocol, reference):
+                scenario.flows.setdefault(summary.flow, []).append(summary)
+        summaries.append(scenario)
+    return summaries
+
+
+def _flows(scenario: ScenarioSummary, protocol: str, reference: Reference | None) -> Iterator[FlowSummary]:
+    used = scenario.usable(protocol)
+    pairs: dict[str, list[tuple[RunResult, FlowResult]]] = {}
+    for run in used:
+        for result in run.flows:
+            pairs.setdefault(result.flow, []).append((run, result))
+    for flow, found in pairs.items():
+        yield FlowSummary(
+            scenario=scenario.name,
+            flow=flow,
+            src=found[0][1].src,
+            dst=found[0][1].dst,
+            protocol=protocol,
+            runs=tuple(run for run, _ in found),
+            results=tuple(result for _, result in found),
+            runs_total=sum(run.protocol == protocol for run in scenario.runs),
+            valid=all(run.valid for run in used),
+            paper=reference.find(scenario.name, flow, protocol) if reference else None,
+        )
+
+
+def usable_runs(runs: Sequence[RunResult]) -> tuple[RunResult, ...]:
+    """Return the valid runs, or all of them where none is valid."""
+    return tuple(run for run in runs if run.valid) or tuple(runs)
+
+
+def summarise_links(runs: Sequence[RunResult]) -> list[LinkSummary]:
+    """Summarise each direction of each link: mean utilisation, all drops, the worst lateness of all runs."""
+    measured: dict[str, list[LinkResult]] = {}
+    for link in chain.from_iterable(run.links for run in runs):
+        measured.setdefault(link.link, []).append(link)
+    return [_link(name, links) for name, links in measured.items()]
+
+
+def _link(name: str, links: list[LinkResult]) -> LinkSummary:
+    utilisation = estimate([link.utilisation for link in links if link.utilisation is not None])
+    dropped = [link.packets_dropped for link in links if link.packets_dropped is not None]
+    return LinkSummary(
+        link=name,
+        capacity_bps=links[0].capacity_bps,
+        utilisation=utilisation.mean if utilisation else None,
+        packets_dropped=sum(dropped) if dropped else None,
+        lateness_mean_us=_worst(link.lateness_mean_us for link in links),
+        lateness_p99_us=_worst(link.lateness_p99_us for link in links),
+        lateness_max_us=_worst(link.lateness_max_us for link in links),
+    )
+
+
+def _worst(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def unique(values: Iterable[str]) -> list[str]:
+    """Return each value once, in the order of its first appearance."""
+    return list(dict.fromkeys(values))

@@ -1,0 +1,127 @@
+"""The results as tables on a terminal, ours beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from experiments.report import units
+from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
+from experiments.report.statistics import Estimate
+from experiments.report.summary import FlowSummary, ScenarioSummary, summarise
+from experiments.results import Results
+
+WIDTH = 100
+_ASCII = str.maketrans({"±": "+-", units.MISSING: "-", "→": "->"})
+_OURS = ("asked\nMbit/s", "got\nMbit/s", "got\n%", "delay\nmean ms", "delay\np95 ms")
+_PAPER = ("paper\nMbit/s", "paper\nmean ms")
+
+
+def print_table(results: Results, console: Console) -> None:
+    """Print a table for each scenario, at most 100 columns wide; plain ASCII where there is no terminal.
+
+    Args:
+        results: The document.
+        console: Where to print; where that is a terminal, its width counts too.
+    """
+    plain = not console.is_terminal
+    width_before = console.width
+    console.width = WIDTH if plain else min(WIDTH, console.width)
+    try:
+        for part in _parts(results, plain):
+            console.print(part, highlight=False)
+    finally:
+        console.width = width_before
+
+
+def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
+    for scenario in summarise(results):
+        notes = Notes()
+        yield _table(results, scenario, notes, plain)
+        for mark, note in notes.items():
+            yield _text(f"  {mark}: {note}", plain)
+        yield Text()
+    for sentence in general_notes(results):
+        yield _text(sentence, plain, style="dim")
+    for sentence in validity_sentences(results):
+        yield _text(sentence, plain, style="bold red")
+
+
+def _table(results: Results, scenario: ScenarioSummary, notes: Notes, plain: bool) -> Table:
+    with_paper = any(flow.paper for group in scenario.flows.values() for flow in group)
+    title = f"{results.scenario}, scenario {scenario.name} ({results.engine}, {_runs(scenario)})"
+    table = Table(
+        title=_text(title, plain, style="bold"),
+        title_justify="left",
+        show_edge=False,
+        box=box.ASCII if plain else box.SIMPLE_HEAD,
+    )
+    table.add_column("flow", overflow="fold")
+    table.add_column("protocol", overflow="fold")
+    for name in _OURS + (_PAPER if with_paper else ()):
+        table.add_column(name, justify="right", overflow="fold")
+    for flow, group in scenario.flows.items():
+        table.add_section()
+        for row, summary in enumerate(group):
+            cells = _cells(summary, notes, with_paper)
+            table.add_row(*(_text(cell, plain) for cell in ("" if row else flow, *cells)))
+    return table
+
+
+def _cells(flow: FlowSummary, notes: Notes, with_paper: bool) -> list[str]:
+    needed = flow_notes(flow)
+    paper = flow.paper
+    cells = [
+        _marked(flow.protocol, notes.mark(needed.row)),
+        units.mbps(flow.requested_bps),
+        _interval(flow.goodput_bps, units.mbps, 1e-6),
+        _or_missing(flow.goodput_ratio, units.percent),
+        _marked(_interval(flow.delay_mean_s, units.ms, 1e3), notes.mark(needed.delay)),
+        _or_missing(flow.delay_quantile_s("p95"), units.ms),
+    ]
+    if with_paper:
+        cells += [
+            _marked(_or_missing(paper.goodput_bps if paper else None, units.mbps), notes.mark(needed.paper)),
+            _marked(
+                _or_missing(paper.delay_mean_s if paper else None, units.ms),
+                notes.mark(needed.paper_delay),
+                " ",
+            ),
+        ]
+    return cells
+
+
+def _runs(scenario: ScenarioSummary) -> str:
+    seeds = len({run.seed for run in scenario.runs})
+    lengths = "/".join(f"{length:g}" for length in sorted({run.duration_s for run in scenario.runs}))
+    return f"{seeds} seed{'s' if seeds > 1 else ''}, {lengths} s"
+
+
+def _interval(value: Estimate | None, form: Callable[[float], str], scale: float) -> str:
+    if value is None:
+        return units.MISSING
+    if value.half_width is None:
+        return form(value.mean)
+    mean = form(value.mean)
+    return f"{mean} ±{units.interval(mean, value.half_width * scale)}"
+
+
+def _or_missing(value: float | None, form: Callable[[float], str]) -> str:
+    return units.MISSING if value is None else form(value)
+
+
+def _marked(text: str, mark: str, room: str = "") -> str:
+    """Append a mark; `room` stands in for it where there is none, so that numbers stay in line."""
+    return f"{text} {mark}" if mark else text + room * 2
+
+
+def _text(text: str, plain: bool, style: str = "") -> Text:
+    """Return text that no markup or control character in a name can change."""
+    visible = "".join(letter if letter.isprintable() else "?" for letter in text)
+    if plain:
+        visible = visible.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return Text(visible, style=style)

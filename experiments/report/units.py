@@ -1,0 +1,55 @@
+"""Numbers as text for people: Mbit/s, milliseconds, percent; an en dash for what is missing."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "\N{EN DASH}"
+
+
+def decimal(value: float, places: int = 2) -> str:
+    """Return `value` with `places` decimals, with as many as it takes for two digits where it is smaller."""
+    if value and abs(value) < 10 ** (1 - places):
+        places = min(12, 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{places}f}"
+
+
+def mbps(rate_bps: float) -> str:
+    """Return a rate in Mbit/s; two decimals, as in the paper."""
+    return decimal(rate_bps / 1e6)
+
+
+def ms(time_s: float) -> str:
+    """Return a time in milliseconds; two decimals, as in the paper."""
+    return decimal(time_s * 1e3)
+
+
+def interval(text: str, half_width: float) -> str:
+    """Return half the width of a confidence interval with as many decimals as the mean that `text` shows.
+
+    Args:
+        text: The mean as it is shown.
+        half_width: In the unit of `text`.
+    """
+    return f"{half_width:.{len(text.partition('.')[2])}f}"
+
+
+def percent(ratio: float, places: int = 2) -> str:
+    """Return a ratio in percent, without the sign."""
+    return f"{ratio * 100:.{places}f}"
+
+
+def rate_label(rate_bps: float) -> str:
+    """Return a rate as a short label with its unit's letter: `850k`, `30M`, `2.5G` (bit/s)."""
+    for factor, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate_bps >= factor:
+            return f"{rate_bps / factor:.3g}{letter}"
+    return f"{rate_bps:.3g}"
+
+
+def size(size_bytes: float) -> str:
+    """Return a size in bytes, kB or MB (powers of ten)."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.1f} {unit}"
+    return f"{size_bytes:.0f} B"

@@ -1,0 +1,58 @@
+"""Intervals against hand-made figures and the table of Student's distribution."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.report.statistics import Estimate, estimate, student_t_cdf, student_t_quantile
+
+# Two-sided 95 %, from the printed tables of Student's t.
+TABLE_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 29: 2.045, 120: 1.980}
+
+
+@pytest.mark.parametrize(("degrees", "expected"), TABLE_95.items())
+def test_quantiles_are_those_of_the_printed_table(degrees: int, expected: float) -> None:
+    assert student_t_quantile(0.975, degrees) == pytest.approx(expected, abs=5e-4)
+
+
+@given(st.floats(-50, 50), st.integers(1, 60))
+def test_the_distribution_is_symmetric(t: float, degrees: int) -> None:
+    assert student_t_cdf(t, degrees) + student_t_cdf(-t, degrees) == pytest.approx(1.0)
+
+
+@given(st.floats(0.5, 0.999), st.integers(1, 60))
+def test_the_quantile_inverts_the_distribution(probability: float, degrees: int) -> None:
+    assert student_t_cdf(student_t_quantile(probability, degrees), degrees) == pytest.approx(probability)
+
+
+@pytest.mark.parametrize(("probability", "degrees"), [(0.4, 3), (1.0, 3), (0.9, 0)])
+def test_arguments_out_of_range_are_refused(probability: float, degrees: int) -> None:
+    with pytest.raises(ValueError, match="no quantile"):
+        student_t_quantile(probability, degrees)
+
+
+def test_an_interval_computed_by_hand() -> None:
+    # Mean 9, deviations -1, 0, 1: variance 1, standard error 1/sqrt(3), t of two degrees of freedom 4.302653.
+    found = estimate([8.0, 9.0, 10.0])
+    assert found is not None
+    assert found.mean == 9.0
+    assert found.half_width == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert found.count == 3
+
+
+def test_one_measurement_has_no_interval_and_none_has_no_estimate() -> None:
+    assert estimate([5.0]) == Estimate(5.0, None, 1)
+    assert estimate([]) is None
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=30), st.floats(-1e6, 1e6))
+def test_shifting_all_values_shifts_the_mean_and_keeps_the_width(values: list[float], shift: float) -> None:
+    before, after = estimate(values), estimate([value + shift for value in values])
+    assert before is not None
+    assert after is not None
+    assert after.mean == pytest.approx(before.mean + shift, abs=1e-3)
+    assert after.half_width == pytest.approx(before.half_width, rel=1e-6, abs=1e-3)
