@@ -22,7 +22,7 @@ help: ## list the targets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 .PHONY: setup
-setup: packages python build/.core build/.wires ## install what is missing and build (idempotent)
+setup: packages python .venv/.core build/.wires ## install what is missing and build (idempotent)
 
 .PHONY: packages
 packages:
@@ -34,11 +34,13 @@ endif
 python: packages
 	@scripts/python-environment
 
-build/.core: $(RUST_SOURCES) pyproject.toml | python
+# In .venv, since it goes with it.
+.venv/.core: $(RUST_SOURCES) pyproject.toml | python
 	@echo "setup: building the compiled core (mstcp._core)"
 	@mkdir -p build
 	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" CARGO="$$cargo" \
-		$(VENV)/maturin develop --quiet --release --locked --uv --skip-install
+		$(VENV)/maturin develop --quiet --release --locked --uv >build/core.log 2>&1 || \
+		{ cat build/core.log >&2; echo "setup: the compiled core could not be built (reason above)" >&2; exit 1; }
 	@touch $@
 
 build/.wires: $(RUST_SOURCES) | packages
@@ -80,6 +82,10 @@ test-python: setup
 format: setup ## format the sources
 	@$(VENV)/ruff check --fix --quiet && $(VENV)/ruff format --quiet
 	@$(CARGO_COMMAND) fmt --all
+
+.PHONY: proto
+proto: setup ## renew the Python modules made from mstcp/proto/*.proto
+	@$(VENV)/python -m mstcp.proto.generate
 
 .PHONY: lock
 lock: python ## renew requirements.lock and Cargo.lock from what pyproject.toml and the crates ask for

@@ -1,0 +1,48 @@
+"""Multi-Stream TCP: one connection over several TCP streams, each on a path of its own.
+
+    reader, writer = await mstcp.open_connection(host, port, rate=8.5e6, controller="10.255.0.1:50051")
+    server = await mstcp.start_server(client_connected_cb, host, port)
+
+Reader and writer are asyncio's own. See docs/mstcp.md.
+"""
+
+from mstcp.allocation import Allocation, RequestedPath
+from mstcp.client import open_connection
+from mstcp.errors import (
+    BufferLimitExceeded,
+    ConnectionClosed,
+    ConnectionLost,
+    ControllerError,
+    DependencyMissing,
+    LocalProtocolError,
+    MstcpError,
+    ProtocolError,
+    RemoteProtocolError,
+)
+from mstcp.server import Server, start_server
+from mstcp.streams import ConnectionStatistics, StreamInfo, StreamSpec, StreamStatistics
+from mstcp.transport import ConnectionTransport
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Allocation",
+    "BufferLimitExceeded",
+    "ConnectionClosed",
+    "ConnectionLost",
+    "ConnectionStatistics",
+    "ConnectionTransport",
+    "ControllerError",
+    "DependencyMissing",
+    "LocalProtocolError",
+    "MstcpError",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "RequestedPath",
+    "Server",
+    "StreamInfo",
+    "StreamSpec",
+    "StreamStatistics",
+    "open_connection",
+    "start_server",
+]

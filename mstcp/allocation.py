@@ -1,0 +1,39 @@
+"""What is asked of a controller, and what it gives. Needs no optional package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mstcp.streams import StreamSpec
+
+
+@dataclass(frozen=True)
+class RequestedPath:
+    """A path to ask for, instead of letting the controller compute it.
+
+    Attributes:
+        nodes: Names of host, switches and host, in order.
+        rate_bps: Goodput on it in bit/s.
+    """
+
+    nodes: tuple[str, ...]
+    rate_bps: float
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What the controller gave a flow (`get_extra_info("allocation")`).
+
+    Attributes:
+        flow_id: The controller's name of the flow.
+        requested_bps: Goodput asked for in bit/s.
+        rate_bps: Goodput given, the sum over the streams.
+        streams: The streams to open.
+        lease_s: The flow is forgotten if it is not renewed for so many seconds.
+    """
+
+    flow_id: str
+    requested_bps: float
+    rate_bps: float
+    streams: tuple[StreamSpec, ...]
+    lease_s: float

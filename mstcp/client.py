@@ -1,0 +1,351 @@
+"""Opening connections: bind the source ports, ask the controller, connect, say hello."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mstcp import _core, sockets
+from mstcp.allocation import Allocation, RequestedPath
+from mstcp.errors import ControllerError, LocalProtocolError
+from mstcp.hello import Hello
+from mstcp.plain import Core, PlainConnection
+from mstcp.streams import StreamSpec, check_specs, weights_of
+from mstcp.transport import HARD_QUEUE_BYTES, REORDER_BUFFER_BYTES, ConnectionTransport, OpenStream
+
+if TYPE_CHECKING:
+    from mstcp.control import ControllerClient
+
+LOGGER = logging.getLogger("mstcp")
+
+DEFAULT_LIMIT = 1 << 16
+DEFAULT_MAX_PATHS = 4
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How the connection and its sockets are to be."""
+
+    packet_bytes: int
+    limit: int
+    seed: int | None
+    send_buffer_bytes: int | None
+    receive_buffer_bytes: int | None
+    reorder_buffer_bytes: int
+    congestion_control: str | None
+    secret: bytes | None
+
+
+async def open_connection(
+    host: str,
+    port: int,
+    *,
+    rate: float | None = None,
+    controller: str | ControllerClient | None = None,
+    streams: Sequence[StreamSpec] | None = None,
+    source_address: str | None = None,
+    packet_bytes: int = 1514,
+    objective: str | None = None,
+    paths: Sequence[RequestedPath] | None = None,
+    max_paths: int = DEFAULT_MAX_PATHS,
+    limit: int = DEFAULT_LIMIT,
+    seed: int | None = None,
+    send_buffer_bytes: int | None = None,
+    receive_buffer_bytes: int | None = None,
+    reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
+    congestion_control: str | None = None,
+    secret: bytes | None = None,
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection of one or more streams; use it as one of asyncio's.
+
+    With a `controller`, the source ports are bound, the flow is requested, and the streams it allocates are
+    connected from those ports. With `streams`, these are opened as they are. With neither, one stream is
+    opened. A connection of one stream is plain TCP.
+
+    Args:
+        host: Name or address of the destination.
+        port: TCP port of the destination.
+        rate: Goodput in bit/s to ask the controller for; without one, what the single stream is paced at.
+        controller: `address:port` of the controller, or a `ControllerClient` to share.
+        streams: The streams to open, given by hand.
+        source_address: Our address; by default the one the system would use for the destination.
+        packet_bytes: Ethernet frame of a full segment, without checksum. A frame of ours fills one, or the
+            kernel's maximum segment if that is smaller.
+        objective: What the controller shall optimise; None: its default.
+        paths: Paths to ask the controller for instead of letting it compute them.
+        max_paths: The most paths that the controller may allocate (so many source ports are bound).
+        limit: Buffer limit of the StreamReader, in bytes.
+        seed: Of the scheduler's draws; None: a random one.
+        send_buffer_bytes: See `ConnectionTransport`.
+        receive_buffer_bytes: SO_RCVBUF of each stream; None: the kernel's choice.
+        reorder_buffer_bytes: Bound of the memory for frames that are ahead of the next one.
+        congestion_control: Of each stream, as `reno`; None: the system's default.
+        secret: Shared with the server, which then refuses streams of others.
+
+    Returns:
+        The reader and the writer. `writer.transport` is a `ConnectionTransport` (`try_write`, `statistics`).
+
+    Raises:
+        LocalProtocolError: The arguments contradict each other or are out of range.
+        ControllerError: The controller refused the request, or could not be reached.
+        OSError: A stream could not be bound or connected.
+    """
+    options = _Options(
+        packet_bytes,
+        limit,
+        seed,
+        send_buffer_bytes,
+        receive_buffer_bytes,
+        reorder_buffer_bytes,
+        congestion_control,
+        secret,
+    )
+    _check_arguments(rate, controller, streams, objective, paths)
+    loop = asyncio.get_running_loop()
+    family, destination = await resolve(host, port)
+    if controller is None:
+        specs = [StreamSpec(rate_bps=rate)] if streams is None else list(streams)
+        check_specs(specs)
+        with _closing_on_error() as socks:
+            _bind(socks, family, source_address, [spec.source_port for spec in specs], options)
+            return await _connect(loop, socks, specs, destination, options, None)
+    request = _FlowOpening(loop, controller, family, destination, options)
+    return await request.open(source_address, rate, objective, paths, max_paths)
+
+
+def _check_arguments(
+    rate: float | None,
+    controller: object | None,
+    streams: Sequence[StreamSpec] | None,
+    objective: str | None,
+    paths: Sequence[RequestedPath] | None,
+) -> None:
+    if controller is None:
+        if objective is not None or paths is not None:
+            raise LocalProtocolError("objective and paths are for a controller, and none is given")
+        if streams is not None and rate is not None:
+            raise LocalProtocolError("streams given by hand have rates of their own: leave rate out")
+    elif streams is not None:
+        raise LocalProtocolError("streams are given by hand or by a controller, not both")
+    elif rate is None and not paths:
+        raise LocalProtocolError("a controller needs a rate to allocate (or paths with rates)")
+
+
+async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    """Return the address family and socket address of a destination; OSError if its name is unknown."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    family, _, _, _, address = found[0]
+    return family, address
+
+
+@contextlib.contextmanager
+def _closing_on_error() -> Any:
+    socks: list[socket.socket] = []
+    try:
+        yield socks
+    except BaseException:
+        for sock in socks:
+            sock.close()
+        raise
+
+
+def _bind(
+    socks: list[socket.socket],
+    family: socket.AddressFamily,
+    address: str | None,
+    ports: Sequence[int],
+    options: _Options,
+) -> None:
+    # One by one, so that those bound already are in `socks` when one fails.
+    for port in ports:
+        sock = sockets.bind_stream(
+            family,
+            address,
+            port,
+            congestion_control=options.congestion_control,
+            receive_buffer_bytes=options.receive_buffer_bytes,
+        )
+        socks.append(sock)
+
+
+async def _connect(
+    loop: asyncio.AbstractEventLoop,
+    socks: list[socket.socket],
+    specs: Sequence[StreamSpec],
+    destination: Any,
+    options: _Options,
+    on_closed: Callable[[], Awaitable[None]] | None,
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect bound sockets and make one connection of them."""
+    await asyncio.gather(*(loop.sock_connect(sock, destination) for sock in socks))
+    streams = [
+        OpenStream(sock, replace(spec, source_port=sock.getsockname()[1]))
+        for sock, spec in zip(socks, specs, strict=True)
+    ]
+    overhead = sockets.segment_overhead_bytes(socks[0].family)
+    segment = min(options.packet_bytes - overhead, *map(sockets.maximum_segment_bytes, socks))
+    extra: dict[str, Any] = {}
+    core: Core
+    if len(streams) == 1:
+        payload = segment
+        core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES)
+    else:
+        payload = segment - _core.FRAME_HEADER_BYTES
+        core = _core.Connection(
+            weights_of(specs),
+            payload,
+            seed=secrets.randbits(64) if options.seed is None else options.seed,
+            send_queue_bytes=HARD_QUEUE_BYTES,
+            reorder_buffer_bytes=options.reorder_buffer_bytes,
+        )
+        extra["connection_id"] = await _say_hello(loop, socks, payload, options.secret)
+    reader = asyncio.StreamReader(limit=options.limit, loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport = ConnectionTransport(
+        loop,
+        protocol,
+        core,
+        streams,
+        frame_payload_bytes=payload,
+        send_buffer_bytes=options.send_buffer_bytes,
+        extra=extra | socket_extra(socks),
+        on_closed=on_closed,
+    )
+    transport.start()
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+async def _say_hello(
+    loop: asyncio.AbstractEventLoop, socks: Sequence[socket.socket], payload: int, secret: bytes | None
+) -> bytes:
+    connection_id = secrets.token_bytes(16)
+    hellos = [Hello(connection_id, index, len(socks), payload).sealed(secret) for index in range(len(socks))]
+    await asyncio.gather(
+        *(loop.sock_sendall(sock, hello.encode()) for sock, hello in zip(socks, hellos, strict=True))
+    )
+    return connection_id
+
+
+def socket_extra(socks: Sequence[socket.socket]) -> dict[str, Any]:
+    """Return asyncio's extra information of a connection's sockets; the first stands for all."""
+    extra: dict[str, Any] = {
+        "socket": socks[0],
+        "sockets": tuple(socks),
+        "sockname": socks[0].getsockname(),
+        "peername": None,
+    }
+    with contextlib.suppress(OSError):
+        extra["peername"] = socks[0].getpeername()
+    return extra
+
+
+class _FlowOpening:
+    """A connection whose streams a controller allocates, and which follows the controller's changes."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        controller: str | ControllerClient,
+        family: socket.AddressFamily,
+        destination: Any,
+        options: _Options,
+    ) -> None:
+        # The control channel's packages are an extra.
+        from mstcp.control import ControllerClient
+
+        self._loop = loop
+        self._own_client = isinstance(controller, str)
+        self._client = ControllerClient(controller) if isinstance(controller, str) else controller
+        self._family = family
+        self._destination = destination
+        self._options = options
+        self._allocation: Allocation | None = None
+        self._transport: ConnectionTransport | None = None
+
+    async def open(
+        self,
+        source_address: str | None,
+        rate: float | None,
+        objective: str | None,
+        paths: Sequence[RequestedPath] | None,
+        max_paths: int,
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        count = len(paths) if paths else max_paths
+        if not 1 <= count <= _core.MAX_STREAMS:
+            raise LocalProtocolError(f"a connection has 1 to {_core.MAX_STREAMS} paths, not {count}")
+        source = source_address or sockets.local_address(self._family, self._destination)
+        try:
+            with _closing_on_error() as socks:
+                _bind(socks, self._family, source, [0] * count, self._options)
+                allocation = await self._client.request(
+                    source=source,
+                    destination=self._destination[0],
+                    destination_port=self._destination[1],
+                    source_ports=[sock.getsockname()[1] for sock in socks],
+                    rate_bps=rate or sum(path.rate_bps for path in paths or ()),
+                    packet_bytes=self._options.packet_bytes,
+                    objective=objective or "",
+                    paths=paths or (),
+                    max_paths=count,
+                    segment_overhead_bytes=sockets.segment_overhead_bytes(self._family),
+                    on_changed=self._on_changed,
+                    on_ended=self._on_ended,
+                )
+                self._allocation = allocation
+                _keep_allocated(socks, allocation)
+                reader, writer = await _connect(
+                    self._loop, socks, allocation.streams, self._destination, self._options, self._release
+                )
+        except BaseException:
+            await self._release()
+            raise
+        assert isinstance(writer.transport, ConnectionTransport)
+        self._transport = writer.transport
+        # The controller may have changed its mind while the streams were being connected.
+        self._on_changed(self._allocation)
+        return reader, writer
+
+    def _on_changed(self, allocation: Allocation) -> None:
+        self._allocation = allocation
+        if self._transport is not None:
+            self._transport.set_allocation(allocation)
+            self._transport.set_rates(
+                {stream.source_port: stream.rate_bps or 0.0 for stream in allocation.streams}
+            )
+
+    def _on_ended(self, reason: str) -> None:
+        """Go on without an allocation: the streams live, on the network's default routes."""
+        LOGGER.warning("the controller ended the flow of a running connection: %s", reason)
+        self._allocation = None
+        if self._transport is not None:
+            self._transport.set_allocation(None)
+
+    async def _release(self) -> None:
+        """Give the allocation back; a controller that is gone lets the lease run out."""
+        allocation, self._allocation = self._allocation, None
+        try:
+            if allocation is not None:
+                with contextlib.suppress(ControllerError):
+                    await self._client.release(allocation.flow_id)
+        finally:
+            if self._own_client:
+                await self._client.close()
+
+
+def _keep_allocated(socks: list[socket.socket], allocation: Allocation) -> None:
+    """Close the sockets that no stream was allocated to, and put the others into the allocation's order."""
+    by_port = {sock.getsockname()[1]: sock for sock in socks}
+    ports = [stream.source_port for stream in allocation.streams]
+    if not ports or len(set(ports)) < len(ports) or not by_port.keys() >= set(ports):
+        reason = f"the controller allocated source ports {ports}, which are not those asked for"
+        raise ControllerError("INVALID", "streams", reason)
+    for port, sock in by_port.items():
+        if port not in ports:
+            sock.close()
+    socks[:] = [by_port[port] for port in ports]

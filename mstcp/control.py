@@ -1,0 +1,308 @@
+"""The control channel: asking a controller for rates and paths (mstcp/proto/control.proto).
+
+Needs the `control` extra: `pip install 'mstcp[control]'`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import itertools
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mstcp.allocation import Allocation, RequestedPath
+from mstcp.errors import ControllerError, DependencyMissing, MstcpError
+from mstcp.streams import StreamSpec
+
+if TYPE_CHECKING:
+    from mstcp.proto import control_pb2 as pb
+
+LOGGER = logging.getLogger("mstcp")
+
+OnChanged = Callable[[Allocation], None]
+OnEnded = Callable[[str], None]
+
+_RENEWALS_A_LEASE = 3
+_RECONNECT_S = (0.1, 2.0)
+
+
+@dataclass
+class _Flow:
+    """A flow that we hold, and who wants to hear of it."""
+
+    allocation: Allocation
+    on_changed: OnChanged | None
+    on_ended: OnEnded | None
+
+
+@dataclass
+class _Question:
+    """A message that waits for its answer; `on_*` are of a flow request."""
+
+    answer: asyncio.Future[pb.ServerMessage]
+    opens_flow: bool
+    on_changed: OnChanged | None = None
+    on_ended: OnEnded | None = None
+
+
+class ControllerClient:
+    """A session with the controller, for any number of flows; an asynchronous context manager that closes it.
+
+    It connects when first asked something. It renews the leases of its flows by itself, and connects again
+    if the controller goes away while it holds any; the flows' connections go on at their last rates
+    meanwhile.
+
+    Args:
+        address: `host:port` of the controller's gRPC door.
+        timeout_s: How long an answer may take.
+
+    Raises:
+        DependencyMissing: grpcio or protobuf is not installed.
+    """
+
+    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+        try:
+            importlib.import_module("grpc.aio")
+        except ImportError as error:
+            raise DependencyMissing("grpcio", "control") from error
+        self.address = address
+        self._timeout_s = timeout_s
+        self._request_ids = itertools.count(1)
+        self._questions: dict[int, _Question] = {}
+        self._flows: dict[str, _Flow] = {}
+        self._outgoing: asyncio.Queue[pb.ClientMessage] = asyncio.Queue()
+        self._session: asyncio.Task[None] | None = None
+        self._renewer: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> ControllerClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def request(
+        self,
+        *,
+        source: str,
+        destination: str,
+        destination_port: int,
+        source_ports: Sequence[int],
+        rate_bps: float,
+        packet_bytes: int = 0,
+        objective: str = "",
+        paths: Sequence[RequestedPath] = (),
+        max_paths: int = 0,
+        segment_overhead_bytes: int = 0,
+        on_changed: OnChanged | None = None,
+        on_ended: OnEnded | None = None,
+    ) -> Allocation:
+        """Ask for a flow; its rules are installed when this returns.
+
+        Args:
+            source: Host name or IP address of the sender.
+            destination: Host name or IP address of the receiver.
+            destination_port: TCP port of the receiver.
+            source_ports: TCP ports bound already; the allocation uses the first of them.
+            rate_bps: Goodput in bit/s.
+            packet_bytes: Ethernet frame of a full segment without checksum; 0: 1514.
+            objective: What to optimise; empty: the controller's default.
+            paths: Paths given by hand instead of computed ones.
+            max_paths: The most paths; 0: as many as source ports.
+            segment_overhead_bytes: Ethernet, IP and TCP header and options of a segment; 0: 54.
+            on_changed: Called with the new allocation when the controller changes a running flow.
+            on_ended: Called with the reason when the controller ends the flow.
+
+        Raises:
+            ControllerError: Refused, or unreachable.
+        """
+        from mstcp.proto import control_pb2 as pb
+
+        message = pb.ClientMessage(
+            request=pb.FlowRequest(
+                source=source,
+                destination=destination,
+                destination_port=destination_port,
+                source_ports=source_ports,
+                rate_bps=rate_bps,
+                packet_bytes=packet_bytes,
+                objective=objective,
+                paths=[pb.RequestedPath(nodes=path.nodes, rate_bps=path.rate_bps) for path in paths],
+                max_paths=max_paths,
+                segment_overhead_bytes=segment_overhead_bytes,
+            )
+        )
+        answer = await self._ask(message, opens_flow=True, on_changed=on_changed, on_ended=on_ended)
+        return _allocation(answer.allocation)
+
+    async def change(self, flow_id: str, rate_bps: float) -> Allocation:
+        """Ask for another goodput (bit/s) for a flow of this client; its streams and paths stay.
+
+        Raises:
+            ControllerError: Refused, or unreachable.
+        """
+        from mstcp.proto import control_pb2 as pb
+
+        answer = await self._ask(pb.ClientMessage(change=pb.FlowChange(flow_id=flow_id, rate_bps=rate_bps)))
+        return self._changed(answer.allocation)
+
+    async def release(self, flow_id: str) -> None:
+        """Give a flow back.
+
+        Raises:
+            ControllerError: Unknown flow, or the controller cannot be reached; its lease will run out then.
+        """
+        from mstcp.proto import control_pb2 as pb
+
+        self._flows.pop(flow_id, None)
+        await self._ask(pb.ClientMessage(release=pb.FlowRelease(flow_id=flow_id)))
+
+    async def close(self) -> None:
+        """End the session. Flows that were not released live until their leases run out."""
+        self._flows.clear()
+        for task in (self._renewer, self._session):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        self._fail_questions("the client was closed")
+
+    # --- the session ----------------------------------------------------------------------------------------
+    async def _ask(
+        self,
+        message: pb.ClientMessage,
+        *,
+        opens_flow: bool = False,
+        on_changed: OnChanged | None = None,
+        on_ended: OnEnded | None = None,
+    ) -> pb.ServerMessage:
+        message.request_id = next(self._request_ids)
+        question = _Question(asyncio.get_running_loop().create_future(), opens_flow, on_changed, on_ended)
+        self._questions[message.request_id] = question
+        self._outgoing.put_nowait(message)
+        if self._session is None or self._session.done():
+            self._session = asyncio.create_task(self._run())
+        try:
+            return await asyncio.wait_for(question.answer, self._timeout_s)
+        except asyncio.TimeoutError:
+            reason = f"{self.address} did not answer within {self._timeout_s:g} s"
+            raise ControllerError("UNAVAILABLE", "", reason) from None
+        finally:
+            self._questions.pop(message.request_id, None)
+
+    async def _run(self) -> None:
+        """Hold a session, and begin a new one while flows depend on it."""
+        delay, longest = _RECONNECT_S
+        while True:
+            reason = await self._run_once()
+            self._outgoing = asyncio.Queue()
+            self._fail_questions(reason)
+            if not self._flows:
+                return
+            LOGGER.warning("controller %s: %s; connecting again in %.1f s", self.address, reason, delay)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, longest)
+            self._renew()
+
+    async def _run_once(self) -> str:
+        """Hold one session until it ends; return why it did."""
+        import grpc
+        import grpc.aio
+
+        from mstcp.proto import control_pb2_grpc
+
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            stub = control_pb2_grpc.FlowControlStub(channel)
+            call = stub.Session(self._messages(self._outgoing))
+            try:
+                async for message in call:
+                    self._take(message)
+            except grpc.aio.AioRpcError as error:
+                return f"cannot reach {self.address}: {error.details()}"
+        return f"{self.address} ended the session"
+
+    @staticmethod
+    async def _messages(queue: asyncio.Queue[pb.ClientMessage]) -> AsyncIterator[pb.ClientMessage]:
+        while True:
+            yield await queue.get()
+
+    def _fail_questions(self, reason: str) -> None:
+        for question in self._questions.values():
+            if not question.answer.done():
+                question.answer.set_exception(ControllerError("UNAVAILABLE", "", reason))
+
+    def _take(self, message: pb.ServerMessage) -> None:
+        """Handle one message of the controller."""
+        from mstcp.proto import control_pb2 as pb
+
+        kind = message.WhichOneof("body")
+        if kind == "changed":
+            self._changed(message.changed.allocation)
+        elif kind == "ended":
+            flow = self._flows.pop(message.ended.flow_id, None)
+            if flow is not None and flow.on_ended is not None:
+                flow.on_ended(message.ended.reason)
+        else:
+            question = self._questions.get(message.request_id)
+            if question is None or question.answer.done():
+                if kind == "allocation" and message.allocation.flow_id not in self._flows:
+                    # Came after its asker had gone.
+                    release = pb.FlowRelease(flow_id=message.allocation.flow_id)
+                    self._outgoing.put_nowait(pb.ClientMessage(release=release))
+            elif kind == "error":
+                code = pb.Error.Code.Name(message.error.code)
+                question.answer.set_exception(
+                    ControllerError(code, message.error.field, message.error.reason)
+                )
+            else:
+                if question.opens_flow:
+                    self._hold(_Flow(_allocation(message.allocation), question.on_changed, question.on_ended))
+                question.answer.set_result(message)
+
+    # --- flows ----------------------------------------------------------------------------------------------
+    def _hold(self, flow: _Flow) -> None:
+        self._flows[flow.allocation.flow_id] = flow
+        if self._renewer is not None:
+            self._renewer.cancel()
+            self._renew()  # or a steady trickle of new flows would keep putting it off
+        self._renewer = asyncio.create_task(self._keep_renewing())
+
+    async def _keep_renewing(self) -> None:
+        while self._flows:
+            lease_s = min(flow.allocation.lease_s for flow in self._flows.values())
+            await asyncio.sleep(max(lease_s / _RENEWALS_A_LEASE, 0.01))
+            self._renew()
+
+    def _renew(self) -> None:
+        from mstcp.proto import control_pb2 as pb
+
+        if self._flows:
+            self._outgoing.put_nowait(pb.ClientMessage(renewal=pb.LeaseRenewal(flow_ids=list(self._flows))))
+
+    def _changed(self, message: pb.Allocation) -> Allocation:
+        allocation = _allocation(message)
+        flow = self._flows.get(allocation.flow_id)
+        if flow is not None:
+            flow.allocation = allocation
+            if flow.on_changed is not None:
+                try:
+                    flow.on_changed(allocation)
+                except MstcpError as error:
+                    LOGGER.warning("flow %s keeps its rates: %s", allocation.flow_id, error)
+        return allocation
+
+
+def _allocation(message: pb.Allocation) -> Allocation:
+    return Allocation(
+        flow_id=message.flow_id,
+        requested_bps=message.requested_bps,
+        rate_bps=message.rate_bps,
+        streams=tuple(
+            StreamSpec(stream.source_port, stream.rate_bps, stream.delay_s, tuple(stream.path) or None)
+            for stream in message.streams
+        ),
+        lease_s=message.lease_s,
+    )

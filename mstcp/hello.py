@@ -1,0 +1,155 @@
+"""How a stream opens: the hello, its proof, and telling an MSTCP stream from plain TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import socket
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mstcp import _core
+from mstcp.errors import ConnectionLost, RemoteProtocolError
+
+PlainRule = bool | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a stream says about itself; see mstcp/proto/hello.proto."""
+
+    connection_id: bytes
+    stream_index: int
+    stream_count: int
+    frame_payload_bytes: int
+    proof: bytes = b""
+
+    def encode(self) -> bytes:
+        """Return the bytes that open the stream."""
+        return _core.encode_hello(
+            self.connection_id, self.stream_index, self.stream_count, self.frame_payload_bytes, self.proof
+        )
+
+    def sealed(self, secret: bytes | None) -> Hello:
+        """Return the hello with the proof that its sender knows `secret` (none: no proof)."""
+        return self if secret is None else replace(self, proof=self._seal(secret))
+
+    def check_proof(self, secret: bytes | None) -> None:
+        """Check the proof; RemoteProtocolError if a secret is asked for and the sender does not know it."""
+        if secret is not None and not hmac.compare_digest(self.proof, self._seal(secret)):
+            raise RemoteProtocolError("the hello does not prove that its sender knows the shared secret")
+
+    def _seal(self, secret: bytes) -> bytes:
+        numbers = (self.stream_index, self.stream_count, self.frame_payload_bytes)
+        text = self.connection_id + b"".join(number.to_bytes(4, "big") for number in numbers)
+        return hmac.digest(secret, text, hashlib.sha256)
+
+
+@dataclass(frozen=True)
+class PlainOpening:
+    """A stream taken for plain TCP.
+
+    Attributes:
+        data: What was read of it so far.
+        decided: Whether the data shows that it is no MSTCP stream; if not, a hello that comes later is an
+            error.
+    """
+
+    data: bytes
+    decided: bool
+
+
+async def read_opening(
+    loop: asyncio.AbstractEventLoop,
+    sock: socket.socket,
+    plain: PlainRule,
+    *,
+    silence_s: float,
+    timeout_s: float,
+) -> Hello | PlainOpening:
+    """Find out what a freshly accepted stream is.
+
+    Args:
+        loop: The event loop.
+        sock: The accepted, non-blocking socket.
+        plain: True: always plain TCP. False: always MSTCP. "auto": plain TCP as soon as a byte differs from
+            the magic, or when nothing came for `silence_s` (the server may be the one who speaks first).
+        silence_s: See `plain`.
+        timeout_s: How long a hello may take once it is awaited.
+
+    Raises:
+        RemoteProtocolError: The hello is wrong, or did not come in time.
+        ConnectionLost: The stream ended or broke within the hello.
+    """
+    if plain is True:
+        return PlainOpening(b"", decided=True)
+    deadline = loop.time() + timeout_s
+    reader = _Opening(loop, sock)
+    while len(reader.data) < len(_core.MAGIC):
+        wait = silence_s if plain == "auto" and not reader.data else deadline - loop.time()
+        came = await reader.more(len(_core.MAGIC), wait)
+        differs = reader.ended or not _core.MAGIC.startswith(reader.data)
+        if plain == "auto" and (differs or not came):
+            return PlainOpening(reader.data, decided=differs)
+        _check_came(came, reader)
+        if not _core.MAGIC.startswith(reader.data):
+            raise RemoteProtocolError("the stream does not begin with the MSTCP magic")
+    return await _read_hello(reader, deadline)
+
+
+async def _read_hello(reader: _Opening, deadline: float) -> Hello:
+    wanted = _core.HELLO_PREFIX_BYTES
+    body_known = False
+    while len(reader.data) < wanted:
+        _check_came(await reader.more(wanted, deadline - reader.loop.time()), reader)
+        if not body_known and len(reader.data) == _core.HELLO_PREFIX_BYTES:
+            body_known = True
+            wanted += _core.hello_body_bytes(reader.data)
+    return Hello(*_core.decode_hello(reader.data[_core.HELLO_PREFIX_BYTES :]))
+
+
+def _check_came(came: bool, reader: _Opening) -> None:
+    if not came:
+        raise RemoteProtocolError("no complete hello came in time")
+    if reader.ended:
+        raise ConnectionLost("the stream ended within its hello")
+
+
+class _Opening:
+    """Reads the first bytes of a stream, and never one too many."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+        self.loop = loop
+        self.sock = sock
+        self.data = b""
+        self.ended = False
+
+    async def more(self, wanted: int, timeout_s: float) -> bool:
+        """Read on, up to `wanted` bytes in all; False if nothing came in time.
+
+        Waits for readiness and reads then, so that a wait that is cut short loses no byte.
+        """
+        ready: asyncio.Future[None] = self.loop.create_future()
+        self.loop.add_reader(self.sock, self._set_ready, ready)
+        try:
+            await asyncio.wait([ready], timeout=max(timeout_s, 0.0))
+        finally:
+            self.loop.remove_reader(self.sock)
+        if not ready.done():
+            ready.cancel()
+            return False
+        try:
+            data = self.sock.recv(wanted - len(self.data))
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError as error:
+            raise ConnectionLost(error.strerror or str(error)) from error
+        self.data += data
+        self.ended = not data
+        return True
+
+    @staticmethod
+    def _set_ready(ready: asyncio.Future[None]) -> None:
+        if not ready.done():
+            ready.set_result(None)

@@ -1,0 +1,47 @@
+"""Generate the protobuf and gRPC modules: `python -m mstcp.proto.generate [--into DIR]`.
+
+Needs grpcio-tools and mypy-protobuf (the `dev` extra). Imports come out relative to the package root
+(`from mstcp.proto import control_pb2`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = "mstcp/proto"
+
+
+def generate(into: Path) -> list[Path]:
+    """Write the generated modules below `into` (the folder that holds `mstcp/`) and return their paths.
+
+    Raises:
+        RuntimeError: protoc failed; it has said why on standard error.
+    """
+    from grpc_tools import protoc  # type: ignore[import-untyped]  # a development tool
+
+    plugins = Path(sys.executable).parent
+    outputs = [f"--python_out={into}", f"--mypy_out=quiet:{into}"]
+    services = [f"--grpc_python_out={into}", f"--mypy_grpc_out=quiet:{into}"]
+    found = [f"--plugin={name}={plugins / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")]
+    for proto, options in (("hello.proto", outputs), ("control.proto", outputs + services)):
+        status = protoc.main(["protoc", f"-I{ROOT}", *found, *options, f"{FOLDER}/{proto}"])
+        if status != 0:
+            raise RuntimeError(f"protoc failed on {proto} (status {status}); see its message above")
+    # mypy-protobuf's stub of a service needs types-grpcio to check; its users are checked without.
+    stub = into / FOLDER / "control_pb2_grpc.pyi"
+    stub.write_text("# mypy: ignore-errors\n" + stub.read_text())
+    return sorted((into / FOLDER).glob("*_pb2*.py*"))
+
+
+def main() -> None:
+    """Run as a command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--into", type=Path, default=ROOT, help="default: this checkout")
+    generate(parser.parse_args().into)
+
+
+if __name__ == "__main__":
+    main()

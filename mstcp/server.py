@@ -1,0 +1,379 @@
+"""Accepting connections: streams with a hello are joined by their connection id, others are plain TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import weakref
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mstcp import _core, sockets
+from mstcp.client import DEFAULT_LIMIT, socket_extra
+from mstcp.errors import LocalProtocolError, MstcpError, RemoteProtocolError
+from mstcp.hello import Hello, PlainOpening, PlainRule, read_opening
+from mstcp.plain import Core, PlainConnection
+from mstcp.streams import StreamSpec
+from mstcp.transport import HARD_QUEUE_BYTES, REORDER_BUFFER_BYTES, ConnectionTransport, OpenStream
+
+LOGGER = logging.getLogger("mstcp")
+
+ClientConnected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
+OnRejected = Callable[[MstcpError, Any], None]
+
+MAX_HANDSHAKES = 1024
+"""Accepted streams that have not yet become part of a connection; beyond, the kernel's backlog holds them."""
+
+
+@dataclass(frozen=True)
+class _Options:
+    limit: int
+    seed: int | None
+    send_buffer_bytes: int | None
+    reorder_buffer_bytes: int
+    packet_bytes: int
+    plain: PlainRule
+    plain_after_s: float
+    hello_timeout_s: float
+    secret: bytes | None
+
+
+@dataclass
+class _Joining:
+    """A connection some of whose streams have said hello."""
+
+    hello: Hello
+    peer: str
+    deadline: asyncio.TimerHandle
+    socks: dict[int, socket.socket] = field(default_factory=dict)
+
+
+async def start_server(
+    client_connected_cb: ClientConnected,
+    host: str | None = None,
+    port: int = 0,
+    *,
+    limit: int = DEFAULT_LIMIT,
+    seed: int | None = None,
+    send_buffer_bytes: int | None = None,
+    receive_buffer_bytes: int | None = None,
+    reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
+    packet_bytes: int = 1514,
+    congestion_control: str | None = None,
+    backlog: int = 128,
+    plain: PlainRule = "auto",
+    plain_after: float = 2.0,
+    hello_timeout: float = 10.0,
+    secret: bytes | None = None,
+    on_rejected: OnRejected | None = None,
+    start_serving: bool = True,
+) -> Server:
+    """Listen for connections, MSTCP and plain TCP, and call back for each with a reader and a writer.
+
+    Args:
+        client_connected_cb: Called with (StreamReader, StreamWriter) of each connection; may be a coroutine
+            function.
+        host: Name or address to listen on; None: 127.0.0.1. Say "0.0.0.0" for all addresses.
+        port: TCP port; 0: the system chooses.
+        limit: Buffer limit of the StreamReaders, in bytes.
+        seed: Of the draws for what the server sends; None: random ones.
+        send_buffer_bytes: See `ConnectionTransport`.
+        receive_buffer_bytes: SO_RCVBUF of each stream; None: the kernel's choice.
+        reorder_buffer_bytes: Bound of the memory for frames that are ahead of the next one, for each
+            connection.
+        packet_bytes: Ethernet frame of a full segment; what `frame_payload_bytes` says of plain connections.
+        congestion_control: Of each stream; None: the system's default.
+        backlog: As `socket.listen`.
+        plain: "auto": a stream that does not begin with the MSTCP magic, or stays silent for `plain_after`,
+            is plain TCP. True: all are plain, whatever they begin with. False: none is, and what is no hello
+            is rejected. Choose True or False where the kind is known: with "auto" a plain client whose data
+            begins with the eight bytes of the magic is rejected, and so is an MSTCP client whose first hello
+            is later than `plain_after`.
+        plain_after: Seconds, see `plain`.
+        hello_timeout: Seconds that a hello, and the streams of a connection after its first, may take.
+        secret: Reject streams that do not prove that they know it. Plain TCP proves nothing: use plain=False
+            with it.
+        on_rejected: Called with (error, peer address) for each stream that was rejected; by default it is
+            logged as a warning of logger `mstcp`.
+        start_serving: Whether to accept at once; else from `start_serving()` or `serve_forever()` on.
+
+    Raises:
+        LocalProtocolError: The kernel does not allow `congestion_control`, or a secret is to be checked on
+            plain TCP.
+        OSError: The address is not this host's, or the port is taken.
+    """
+    if secret is not None and plain is not False:
+        raise LocalProtocolError("plain TCP cannot prove that it knows a secret: use plain=False with it")
+    loop = asyncio.get_running_loop()
+    options = _Options(
+        limit,
+        seed,
+        send_buffer_bytes,
+        reorder_buffer_bytes,
+        packet_bytes,
+        plain,
+        plain_after,
+        hello_timeout,
+        secret,
+    )
+    listeners: list[socket.socket] = []
+    try:
+        found = await loop.getaddrinfo(
+            host or "127.0.0.1", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, _, _, _, address in dict.fromkeys(found):
+            listeners.append(_listener(family, address, congestion_control, receive_buffer_bytes))
+    except BaseException:
+        for sock in listeners:
+            sock.close()
+        raise
+    server = Server(loop, listeners, client_connected_cb, options, backlog, on_rejected or _log_rejected)
+    if start_serving:
+        await server.start_serving()
+    return server
+
+
+def _listener(
+    family: int, address: Any, congestion_control: str | None, receive_buffer_bytes: int | None
+) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sockets.set_options(sock, congestion_control, receive_buffer_bytes)
+        sock.bind(address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _log_rejected(error: MstcpError, peer: Any) -> None:
+    LOGGER.warning("stream from %s rejected: %s", peer, error)
+
+
+class Server(asyncio.AbstractServer):
+    """A listening server; an asynchronous context manager that closes it. Made by `start_server`."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listeners: list[socket.socket],
+        client_connected_cb: ClientConnected,
+        options: _Options,
+        backlog: int,
+        on_rejected: OnRejected,
+    ) -> None:
+        self._loop = loop
+        self._listeners = listeners
+        self._client_connected_cb = client_connected_cb
+        self._options = options
+        self._backlog = backlog
+        self._on_rejected = on_rejected
+        self._serving = False
+        self._joining: dict[bytes, _Joining] = {}
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._connections: weakref.WeakSet[ConnectionTransport] = weakref.WeakSet()
+        self._closed = asyncio.Event()
+
+    # --- asyncio.Server -------------------------------------------------------------------------------------
+    @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        """The listening sockets; none after close()."""
+        return tuple(self._listeners)
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop."""
+        return self._loop
+
+    def is_serving(self) -> bool:
+        """Return whether the server accepts connections."""
+        return self._serving
+
+    async def start_serving(self) -> None:
+        """Accept connections from now on."""
+        if self._serving:
+            return
+        for sock in self._listeners:
+            sock.listen(self._backlog)
+        self._serving = bool(self._listeners)
+        self._watch()
+
+    async def serve_forever(self) -> None:
+        """Accept connections until cancelled or closed."""
+        await self.start_serving()
+        try:
+            await self._closed.wait()
+        finally:
+            self.close()
+            await self.wait_closed()
+
+    def close(self) -> None:
+        """Stop accepting, and drop streams that are not part of a connection yet; connections go on."""
+        if self._closed.is_set():
+            return
+        self._serving = False
+        for sock in self._listeners:
+            self._loop.remove_reader(sock)
+            sock.close()
+        self._listeners = []
+        for task in self._handshakes:
+            task.cancel()
+        for joining in self._joining.values():
+            self._drop(joining)
+        self._joining.clear()
+        self._closed.set()
+
+    async def wait_closed(self) -> None:
+        """Wait until the server is closed, and the connections whose closing has begun; others go on."""
+        await self._closed.wait()
+        if self._handshakes:
+            await asyncio.wait(set(self._handshakes))
+        closing = [connection for connection in self._connections if connection.is_closing()]
+        await asyncio.gather(*(connection.wait_closed() for connection in closing))
+
+    async def __aenter__(self) -> Server:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+        await self.wait_closed()
+
+    # --- accepting ------------------------------------------------------------------------------------------
+    def _watch(self) -> None:
+        for sock in self._listeners:
+            if self._serving and len(self._handshakes) < MAX_HANDSHAKES:
+                self._loop.add_reader(sock, self._on_acceptable, sock)
+            else:
+                self._loop.remove_reader(sock)
+
+    def _on_acceptable(self, listener: socket.socket) -> None:
+        for _ in range(self._backlog):
+            if len(self._handshakes) >= MAX_HANDSHAKES:
+                self._watch()
+                return
+            try:
+                sock, peer = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # Out of descriptors or memory: try again when some may be free, instead of spinning.
+                LOGGER.error("cannot accept a connection: %s; trying again in 1 s", error)
+                self._loop.remove_reader(listener)
+                self._loop.call_later(1.0, self._watch)
+                return
+            sock.setblocking(False)
+            task = self._loop.create_task(self._handshake(sock, peer))
+            self._handshakes.add(task)
+            task.add_done_callback(self._handshake_done)
+
+    def _handshake_done(self, task: asyncio.Task[None]) -> None:
+        was_full = len(self._handshakes) >= MAX_HANDSHAKES
+        self._handshakes.discard(task)
+        if was_full:
+            self._watch()
+
+    async def _handshake(self, sock: socket.socket, peer: Any) -> None:
+        options = self._options
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            opening = await read_opening(
+                self._loop,
+                sock,
+                options.plain,
+                silence_s=options.plain_after_s,
+                timeout_s=options.hello_timeout_s,
+            )
+            if isinstance(opening, PlainOpening):
+                self._connect_plain(sock, opening)
+            else:
+                opening.check_proof(options.secret)
+                self._join(opening, sock, peer)
+        except MstcpError as error:
+            sockets.reset(sock)
+            self._on_rejected(error, peer)
+        except BaseException:
+            sock.close()
+            raise
+
+    def _join(self, hello: Hello, sock: socket.socket, peer: Any) -> None:
+        """Put a stream to the others of its connection, and begin when all are there."""
+        joining = self._joining.get(hello.connection_id)
+        if joining is None:
+            expire = self._loop.call_later(self._options.hello_timeout_s, self._expire, hello.connection_id)
+            joining = self._joining[hello.connection_id] = _Joining(hello, peer[0], expire)
+        first = joining.hello
+        if (hello.stream_count, hello.frame_payload_bytes) != (first.stream_count, first.frame_payload_bytes):
+            raise RemoteProtocolError("the hello contradicts that of another stream of its connection")
+        if peer[0] != joining.peer:
+            raise RemoteProtocolError(f"a stream of a connection from {joining.peer} comes from {peer[0]}")
+        if hello.stream_index in joining.socks:
+            raise RemoteProtocolError(f"stream {hello.stream_index} of the connection came twice")
+        joining.socks[hello.stream_index] = sock
+        if len(joining.socks) == hello.stream_count:
+            joining.deadline.cancel()
+            del self._joining[hello.connection_id]
+            self._connect_streams(hello, [joining.socks[index] for index in range(hello.stream_count)])
+
+    def _expire(self, connection_id: bytes) -> None:
+        joining = self._joining.pop(connection_id)
+        self._drop(joining)
+        came, count = len(joining.socks), joining.hello.stream_count
+        reason = (
+            f"only {came} of the connection's {count} streams came within {self._options.hello_timeout_s:g} s"
+        )
+        self._on_rejected(RemoteProtocolError(reason), joining.peer)
+
+    def _drop(self, joining: _Joining) -> None:
+        joining.deadline.cancel()
+        for sock in joining.socks.values():
+            sockets.reset(sock)
+
+    # --- connections ----------------------------------------------------------------------------------------
+    def _connect_streams(self, hello: Hello, socks: list[socket.socket]) -> None:
+        core = _core.Connection(
+            [1.0] * len(socks),
+            hello.frame_payload_bytes,
+            seed=secrets.randbits(64) if self._options.seed is None else self._options.seed,
+            send_queue_bytes=HARD_QUEUE_BYTES,
+            reorder_buffer_bytes=self._options.reorder_buffer_bytes,
+        )
+        extra = {"connection_id": hello.connection_id}
+        self._transport(core, socks, hello.frame_payload_bytes, extra).start()
+
+    def _connect_plain(self, sock: socket.socket, opening: PlainOpening) -> None:
+        core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES, refuse_hello=not opening.decided)
+        overhead = sockets.segment_overhead_bytes(sock.family)
+        payload = min(self._options.packet_bytes - overhead, sockets.maximum_segment_bytes(sock))
+        self._transport(core, [sock], payload, {}).start(opening.data)
+
+    def _transport(
+        self, core: Core, socks: list[socket.socket], payload: int, extra: dict[str, Any]
+    ) -> ConnectionTransport:
+        reader = asyncio.StreamReader(limit=self._options.limit, loop=self._loop)
+        protocol = asyncio.StreamReaderProtocol(reader, self._client_connected_cb, loop=self._loop)
+        extra |= socket_extra(socks)
+        streams = [OpenStream(sock, StreamSpec(source_port=_peer_port(sock))) for sock in socks]
+        transport = ConnectionTransport(
+            self._loop,
+            protocol,
+            core,
+            streams,
+            frame_payload_bytes=payload,
+            send_buffer_bytes=self._options.send_buffer_bytes,
+            extra=extra,
+        )
+        self._connections.add(transport)
+        return transport
+
+
+def _peer_port(sock: socket.socket) -> int:
+    try:
+        return int(sock.getpeername()[1])
+    except OSError:  # the peer is gone already; reading tells
+        return 0

@@ -1,0 +1,119 @@
+"""What streams are: as asked for, as they are, and what they carried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mstcp import _core
+from mstcp.errors import LocalProtocolError
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """One stream to open, by hand or as the controller allocated it.
+
+    Attributes:
+        source_port: TCP port on our side; 0 lets the system choose.
+        rate_bps: Goodput in bit/s: the stream's weight in the draw and its pacing. None on all streams: equal
+            weights, no pacing.
+        delay_s: One-way propagation delay of the path in seconds, if known.
+        path: Names of the nodes that the stream passes, if known.
+    """
+
+    source_port: int = 0
+    rate_bps: float | None = None
+    delay_s: float | None = None
+    path: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class StreamInfo:
+    """One stream of an open connection (`get_extra_info("streams")`).
+
+    Attributes:
+        index: Its place in the connection, from 0.
+        source_port: TCP port of the side that connected.
+        rate_bps: Goodput allocated to it in bit/s; None if it is not limited.
+        delay_s: One-way propagation delay of its path in seconds; None if unknown.
+        path: Names of the nodes it passes; None if unknown.
+        congestion_control: Read back from the kernel; None where it doesn't say.
+    """
+
+    index: int
+    source_port: int
+    rate_bps: float | None
+    delay_s: float | None
+    path: tuple[str, ...] | None
+    congestion_control: str | None
+
+
+@dataclass(frozen=True)
+class StreamStatistics:
+    """What one stream has carried. Bytes are the application's; frames are None on a plain TCP connection."""
+
+    frames_sent: int | None
+    bytes_sent: int
+    frames_received: int | None
+    bytes_received: int
+    out_of_order_frames: int | None
+
+
+@dataclass(frozen=True)
+class ConnectionStatistics:
+    """What a connection has carried so far.
+
+    Attributes:
+        streams: Each stream's part.
+        out_of_order_frames: Frames received before an earlier one; None on plain TCP, where it can't be seen.
+        reorder_bytes: Application bytes in the reorder buffer now; None on plain TCP.
+        reorder_max_bytes: The most that ever were there; None on plain TCP.
+        queued_bytes: Application bytes written that no socket has taken yet.
+    """
+
+    streams: tuple[StreamStatistics, ...]
+    out_of_order_frames: int | None
+    reorder_bytes: int | None
+    reorder_max_bytes: int | None
+    queued_bytes: int
+
+    @property
+    def bytes_sent(self) -> int:
+        """Application bytes sent over all streams."""
+        return sum(stream.bytes_sent for stream in self.streams)
+
+    @property
+    def bytes_received(self) -> int:
+        """Application bytes received over all streams, those that wait in the reorder buffer included."""
+        return sum(stream.bytes_received for stream in self.streams)
+
+    @property
+    def frames_received(self) -> int | None:
+        """Frames received over all streams; None on plain TCP."""
+        frames = [stream.frames_received for stream in self.streams]
+        return None if None in frames else sum(frame or 0 for frame in frames)
+
+
+def check_specs(specs: Sequence[StreamSpec]) -> None:
+    """Check streams given by hand.
+
+    Raises:
+        LocalProtocolError: Too few or too many, a port twice or out of range, a rate that is none, or rates
+            on some.
+    """
+    if not 1 <= len(specs) <= _core.MAX_STREAMS:
+        raise LocalProtocolError(f"a connection has 1 to {_core.MAX_STREAMS} streams, not {len(specs)}")
+    ports = [spec.source_port for spec in specs if spec.source_port]
+    if len(set(ports)) < len(ports) or any(not 0 < port < 65536 for port in ports):
+        raise LocalProtocolError(f"source ports must be 1 to 65535 (or 0) and differ: {ports}")
+    rates = [spec.rate_bps for spec in specs]
+    if all(rate is None for rate in rates):
+        return
+    if any(rate is None or not math.isfinite(rate) or rate < 0 for rate in rates) or not any(rates):
+        raise LocalProtocolError(f"rates must be given for all streams or none, in bit/s, not all 0: {rates}")
+
+
+def weights_of(specs: Sequence[StreamSpec]) -> list[float]:
+    """Return the weights of the draw: the rates, or all alike where none are given."""
+    return [1.0 if spec.rate_bps is None else spec.rate_bps for spec in specs]

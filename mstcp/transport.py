@@ -1,0 +1,498 @@
+"""The asyncio transport of a connection: sockets and event loop around a sans-IO core.
+
+`asyncio.StreamReader` and `asyncio.StreamWriter` work on it unchanged; `try_write` and `statistics` are what
+it has beyond asyncio's transports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mstcp import _core, sockets
+from mstcp.errors import ConnectionClosed, ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
+from mstcp.plain import CHUNK_BYTES, Core, PlainConnection, convert_statistics
+from mstcp.streams import ConnectionStatistics, StreamInfo, StreamSpec, weights_of
+
+READ_BYTES = 1 << 18
+"""The most that one read of one stream takes."""
+SEND_QUEUE_BYTES = 1 << 18
+"""What `try_write` fills where no send buffer was named."""
+HARD_QUEUE_BYTES = 64 << 20
+"""What `write` fills for an application that never waits for `drain`, before it gets BufferLimitExceeded."""
+REORDER_BUFFER_BYTES = 4 << 20
+
+_LINGER_POLL_S = 0.01
+_LINGER_LIMIT_S = 5.0
+
+
+@dataclass
+class OpenStream:
+    """A connected, non-blocking socket and what is known of its path."""
+
+    sock: socket.socket
+    spec: StreamSpec
+
+
+class ConnectionTransport(asyncio.Transport):
+    """One connection over its streams; with a single plain stream, TCP as it is.
+
+    Made by `open_connection` and `start_server`. All methods belong to the event loop's thread.
+
+    Args:
+        loop: The event loop; it must have add_reader and add_writer.
+        protocol: Gets the bytes in order.
+        core: Protocol state, `mstcp._core.Connection` or `PlainConnection`.
+        streams: In the order of the core's stream indices.
+        frame_payload_bytes: Application bytes that fill one packet.
+        send_buffer_bytes: Bound on the bytes that `try_write` took and the peer's kernel has not acknowledged
+            yet, headers included; None bounds only those that no socket has taken (256 KiB).
+        extra: What `get_extra_info` knows beside sockets and streams.
+        on_closed: Awaited after the sockets are closed and before `wait_closed` returns.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        protocol: asyncio.BaseProtocol,
+        core: Core,
+        streams: Sequence[OpenStream],
+        *,
+        frame_payload_bytes: int,
+        send_buffer_bytes: int | None = None,
+        extra: dict[str, Any] | None = None,
+        on_closed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        super().__init__()
+        self._information: dict[str, Any] = dict(extra or {})
+        self._loop = loop
+        self._core = core
+        self._streams = list(streams)
+        self._socks = [stream.sock for stream in streams]
+        self._congestion_controls = [sockets.congestion_control(stream.sock) for stream in streams]
+        self._frame_payload_bytes = frame_payload_bytes
+        self._header_bytes = 0 if isinstance(core, PlainConnection) else _core.FRAME_HEADER_BYTES
+        self._send_buffer_bytes = send_buffer_bytes
+        self._on_closed = on_closed
+        self._all_streams = (1 << len(streams)) - 1
+        # Bit masks over the streams: those the loop watches, and those that TCP has ended.
+        self._read_watched = 0
+        self._write_watched = 0
+        self._ended_streams = 0
+        self._kernel_bytes = 0
+        # The most that may wait unsent in each stream's socket, and what of it was left when last asked.
+        self._unsent_limits: list[float] = [math.inf] * len(streams)
+        self._unsent_room: list[float] = [math.inf] * len(streams)
+        self._read_paused = False
+        self._write_paused = False
+        self._eof_sent = False
+        self._eof_delivered = False
+        self._closing = False
+        self._closed = False
+        self._lost: BaseException | None = None
+        self._linger_until: float | None = None
+        self._high_water = 0
+        self._low_water = 0
+        self.set_write_buffer_limits()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._gone = asyncio.Event()
+        self.set_protocol(protocol)
+
+    def start(self, opening: bytes = b"") -> None:
+        """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP)."""
+        for index in range(len(self._streams)):
+            self._pace(index)
+        self._protocol.connection_made(self)
+        if opening:
+            self._receive(0, opening)
+        self._watch_reading()
+
+    # --- asyncio.BaseTransport ------------------------------------------------------------------------------
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Set the protocol that gets the bytes."""
+        # As asyncio's own transports do: the caller passes an asyncio.Protocol.
+        self._protocol: asyncio.Protocol = protocol  # type: ignore[assignment]
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Return the protocol."""
+        return self._protocol
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return asyncio's `peername`, `sockname`, `socket`, or ours.
+
+        `streams` (list of StreamInfo), `statistics`, `protocol` ("mstcp" or "tcp"), `frame_payload_bytes`
+        (application bytes that fill one packet), `sockets`, `connection_id`, `allocation`.
+        """
+        if name == "streams":
+            return self.streams()
+        if name == "statistics":
+            return self.statistics()
+        if name == "protocol":
+            return "mstcp" if self._header_bytes else "tcp"
+        if name == "frame_payload_bytes":
+            return self._frame_payload_bytes
+        return self._information.get(name, default)
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is closing or closed."""
+        return self._closing
+
+    def close(self) -> None:
+        """Send what is queued and the end, then close; nothing more is received.
+
+        The sockets stay until the peer's kernel has acknowledged everything, 5 s at most after the last byte
+        was handed over: closing before could reset the connection under data in flight.
+        """
+        if self._closing:
+            return
+        self._closing = True
+        self._end()
+        self._watch_reading()
+        self._linger()
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, and its allocation given back."""
+        await self._gone.wait()
+
+    def abort(self) -> None:
+        """Close at once, sending nothing more; the peer sees a broken connection."""
+        self._finish(None, reset=True)
+
+    # --- asyncio.ReadTransport ------------------------------------------------------------------------------
+    def is_reading(self) -> bool:
+        """Return whether the protocol gets bytes as they come."""
+        return not (self._closing or self._read_paused)
+
+    def pause_reading(self) -> None:
+        """Read no stream until `resume_reading`."""
+        self._read_paused = True
+        self._watch_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._read_paused = False
+        self._watch_reading()
+
+    # --- asyncio.WriteTransport -----------------------------------------------------------------------------
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        """Queue and send bytes.
+
+        Raises:
+            BufferLimitExceeded: 64 MiB wait already: the application does not await drain().
+            ConnectionClosed: close() was called before.
+            LocalProtocolError: write_eof() was called before.
+        """
+        if self._lost is not None:
+            return  # as asyncio has it: drain() and read() raise
+        self._check_open()
+        self._core.write(data if isinstance(data, bytes) else bytes(data))
+        self._pump()
+
+    def try_write(self, data: bytes | bytearray | memoryview[Any]) -> bool:
+        """Take all of `data` if the send buffer has room for it, or nothing at all.
+
+        Returns:
+            Whether the data was taken.
+
+        Raises:
+            ConnectionLost: The connection broke.
+            ConnectionClosed: close() was called before.
+            LocalProtocolError: write_eof() was called before, or `data` would not fit into an empty buffer.
+        """
+        if self._lost is not None:
+            raise self._lost
+        self._check_open()
+        core = self._core
+        limit = self._send_buffer_bytes
+        size = len(data)
+        if limit is None:
+            if core.queued_bytes + size > SEND_QUEUE_BYTES:
+                self._check_fits(size, SEND_QUEUE_BYTES)
+                return False
+        elif core.queued_bytes + self._kernel_bytes + size > limit:
+            # What we handed over is an upper bound of what the kernel still has: ask only when it matters.
+            self._kernel_bytes = sum(map(sockets.unacknowledged_bytes, self._socks))
+            if core.queued_bytes + self._kernel_bytes + size > limit:
+                self._check_fits(size, limit)
+                return False
+        core.write(data if isinstance(data, bytes) else bytes(data))
+        self._pump()
+        return True
+
+    def can_write_eof(self) -> bool:
+        """Return True: half-close works."""
+        return True
+
+    def write_eof(self) -> None:
+        """Send the end after what is queued; receiving goes on."""
+        if not self._closing:
+            self._end()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set when drain() waits: above `high` bytes that no socket has taken, until `low` are left.
+
+        By default `high` is the send buffer, 64 KiB at most, and `low` a quarter of it.
+        """
+        if high is None:
+            high = min(1 << 16, self._send_buffer_bytes or 1 << 16) if low is None else 4 * low
+        if low is None:
+            low = high // 4
+        if not high >= low >= 0:
+            raise ValueError(f"high ({high}) must not be below low ({low}), nor low below 0")
+        self._high_water, self._low_water = high, low
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        """Return (low, high)."""
+        return self._low_water, self._high_water
+
+    def get_write_buffer_size(self) -> int:
+        """Return the bytes that no socket has taken yet."""
+        return self._core.queued_bytes
+
+    # --- beyond asyncio -------------------------------------------------------------------------------------
+    def statistics(self) -> ConnectionStatistics:
+        """Return what the connection has carried; cheap, at any time, also after it was closed."""
+        core = self._core
+        if isinstance(core, PlainConnection):
+            return core.statistics()
+        assert isinstance(core, _core.Connection)
+        return convert_statistics(core.statistics())
+
+    def streams(self) -> list[StreamInfo]:
+        """Return the streams as they are now; after the end, as they were."""
+        specs = [stream.spec for stream in self._streams]
+        return [
+            StreamInfo(index, spec.source_port, spec.rate_bps, spec.delay_s, spec.path, control)
+            for index, (spec, control) in enumerate(zip(specs, self._congestion_controls, strict=True))
+        ]
+
+    def set_rates(self, rates: Mapping[int, float]) -> None:
+        """Give running streams new rates: the weights of the draw and the pacing.
+
+        Args:
+            rates: Goodput in bit/s by source port; streams that are not named get 0 and carry no new frames.
+
+        Raises:
+            LocalProtocolError: No stream of the connection is left with a rate.
+        """
+        specs = [
+            replace(stream.spec, rate_bps=rates.get(stream.spec.source_port, 0.0)) for stream in self._streams
+        ]
+        self._core.set_weights(weights_of(specs))
+        for index, spec in enumerate(specs):
+            self._streams[index].spec = spec
+            if not self._closed:
+                self._pace(index)
+        self._pump()
+
+    def set_allocation(self, allocation: object) -> None:
+        """Note what `get_extra_info("allocation")` returns."""
+        self._information["allocation"] = allocation
+
+    # --- sending --------------------------------------------------------------------------------------------
+    def _check_open(self) -> None:
+        if self._closing:
+            raise ConnectionClosed("the connection was closed: nothing can be written any more")
+        if self._eof_sent:
+            raise LocalProtocolError("write_eof() was called: nothing can be written after it")
+
+    def _check_fits(self, size: int, limit: int) -> None:
+        if size > limit:
+            raise LocalProtocolError(
+                f"{size} bytes never fit into a send buffer of {limit}: write them in pieces"
+            )
+
+    def _pace(self, index: int) -> None:
+        stream = self._streams[index]
+        # A stream of rate 0 gets no new frames; what it holds must still leave.
+        limit = sockets.set_pacing(
+            stream.sock, stream.spec.rate_bps or None, self._frame_payload_bytes, self._header_bytes
+        )
+        self._unsent_limits[index] = math.inf if limit is None else limit
+        self._unsent_room[index] = math.inf if limit is None else 0
+        if isinstance(self._core, PlainConnection):
+            # What is offered at once must fit when the kernel calls the socket writable.
+            self._core.chunk_bytes = CHUNK_BYTES if limit is None else min(CHUNK_BYTES, limit // 4)
+
+    def _end(self) -> None:
+        if not self._eof_sent:
+            self._eof_sent = True
+            self._core.end()
+            self._pump()
+
+    def _pump(self) -> None:
+        """Send until nothing is queued or no stream has room."""
+        if self._closed:
+            return
+        core, socks, clock = self._core, self._socks, time.monotonic_ns
+        while (offer := core.poll(clock())) is not None:
+            stream, data = offer
+            count = 0
+            try:
+                if self._unsent_room[stream] >= len(data) or self._has_room(stream, len(data)):
+                    count = socks[stream].send(data)
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError as error:
+                self._lose(stream, error)
+                return
+            self._kernel_bytes += count
+            self._unsent_room[stream] -= count
+            last = core.sent(stream, count)
+            if count < len(data) and not self._write_watched >> stream & 1:
+                self._write_watched |= 1 << stream
+                self._loop.add_writer(socks[stream], self._on_writable, stream)
+            if last:
+                with contextlib.suppress(OSError):  # the peer may be gone already; reading tells
+                    socks[stream].shutdown(socket.SHUT_WR)
+        if self._write_paused or core.queued_bytes > self._high_water:
+            self._control_flow()
+
+    def _has_room(self, stream: int, size: int) -> bool:
+        """Ask the kernel whether `size` bytes more would be too many unsent ones.
+
+        TCP_NOTSENT_LOWAT alone is not enough: the kernel looks at it for each buffer it begins, and those
+        hold tens of kilobytes: a tenth of a second on a slow path.
+        """
+        room = self._unsent_room[stream] = self._unsent_limits[stream] - sockets.unsent_bytes(
+            self._socks[stream]
+        )
+        return room >= size
+
+    def _on_writable(self, stream: int) -> None:
+        self._core.writable(stream)
+        self._pump()
+        if not self._closed and self._write_watched >> stream & 1 and not self._core.blocked(stream):
+            self._write_watched &= ~(1 << stream)
+            self._loop.remove_writer(self._socks[stream])
+
+    def _control_flow(self) -> None:
+        queued = self._core.queued_bytes
+        if not self._write_paused and queued > self._high_water:
+            self._write_paused = True
+            self._protocol.pause_writing()
+        elif self._write_paused and queued <= self._low_water:
+            self._write_paused = False
+            self._protocol.resume_writing()
+
+    # --- receiving ------------------------------------------------------------------------------------------
+    def _watch_reading(self) -> None:
+        """Have the loop watch just the streams that may be read."""
+        if self._closed:
+            wanted = 0
+        elif self._closing:
+            wanted = self._all_streams & ~self._ended_streams
+        elif self._read_paused:
+            wanted = 0
+        else:
+            wanted = self._core.readable & ~self._ended_streams
+        changed = wanted ^ self._read_watched
+        if not changed:
+            return
+        self._read_watched = wanted
+        for stream, sock in enumerate(self._socks):
+            if changed >> stream & 1:
+                if wanted >> stream & 1:
+                    self._loop.add_reader(sock, self._on_readable, stream)
+                else:
+                    self._loop.remove_reader(sock)
+
+    def _on_readable(self, stream: int) -> None:
+        if not self._read_watched >> stream & 1:
+            return
+        try:
+            data = self._socks[stream].recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(stream, error)
+            return
+        if not data:
+            self._ended_streams |= 1 << stream
+        if not self._closing:
+            self._receive(stream, data)
+        self._watch_reading()
+
+    def _receive(self, stream: int, data: bytes) -> None:
+        core = self._core
+        try:
+            if data:
+                in_order = core.receive(stream, data)
+            else:
+                in_order = b""
+                core.stream_end(stream)
+        except RemoteProtocolError as error:
+            if data:
+                self._finish(error, reset=True)
+            else:
+                self._finish(ConnectionLost(error.reason, stream), reset=True)
+            return
+        if in_order:
+            self._protocol.data_received(in_order)
+        if core.ended and not self._eof_delivered:
+            self._eof_delivered = True
+            if not self._protocol.eof_received():
+                self.close()
+
+    # --- ending ---------------------------------------------------------------------------------------------
+    def _lose(self, stream: int, error: OSError) -> None:
+        if self._closing and self._core.finished and not any(map(sockets.unacknowledged_bytes, self._socks)):
+            self._finish(None, reset=False)  # the peer closed first, but has everything
+            return
+        self._finish(ConnectionLost(error.strerror or str(error), stream), reset=True)
+
+    def _linger(self) -> None:
+        """Close the sockets once the peer's kernel has all, or had time enough."""
+        if self._closed:
+            return
+        if self._core.finished:
+            now = self._loop.time()
+            if self._linger_until is None:
+                self._linger_until = now + _LINGER_LIMIT_S
+            if now >= self._linger_until or not any(map(sockets.unacknowledged_bytes, self._socks)):
+                self._finish(None, reset=False)
+                return
+        self._loop.call_later(_LINGER_POLL_S, self._linger)
+
+    def _finish(self, error: MstcpError | None, *, reset: bool) -> None:
+        if self._closed:
+            return
+        self._watch_nothing()
+        self._closing = self._closed = True
+        self._lost = error
+        self._information["socket"] = self._information["sockets"] = None
+        for sock in self._socks:
+            if reset:
+                sockets.reset(sock)
+            else:
+                sock.close()
+        if self._on_closed is None:
+            self._loop.call_soon(self._tell_lost, error)
+            return
+        task = self._loop.create_task(self._tell_closed(self._on_closed, error))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _watch_nothing(self) -> None:
+        for stream, sock in enumerate(self._socks):
+            if self._read_watched >> stream & 1:
+                self._loop.remove_reader(sock)
+            if self._write_watched >> stream & 1:
+                self._loop.remove_writer(sock)
+        self._read_watched = self._write_watched = 0
+
+    async def _tell_closed(self, on_closed: Callable[[], Awaitable[None]], error: MstcpError | None) -> None:
+        try:
+            await on_closed()
+        finally:
+            self._tell_lost(error)
+
+    def _tell_lost(self, error: MstcpError | None) -> None:
+        self._gone.set()
+        self._protocol.connection_lost(error)

@@ -1,0 +1,352 @@
+"""Connections over loopback with streams given by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import random
+import socket
+import struct
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+import mstcp
+from mstcp import ConnectionTransport, StreamSpec
+
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    streams: Sequence[StreamSpec],
+    *,
+    server_reorder_bytes: int = 1 << 22,
+    limit: int = 1 << 16,
+    **options: Any,
+) -> AsyncIterator[tuple[Pair, Pair]]:
+    """Yield (reader, writer) of both ends of a connection: client, server."""
+    accepted: asyncio.Queue[Pair] = asyncio.Queue()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await accepted.put((reader, writer))
+
+    server = await mstcp.start_server(
+        accept,
+        "127.0.0.1",
+        limit=limit,
+        reorder_buffer_bytes=server_reorder_bytes,
+        plain=len(streams) == 1,
+    )
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        ours = await mstcp.open_connection("127.0.0.1", port, streams=streams, seed=1, **options)
+        theirs = await asyncio.wait_for(accepted.get(), 20)
+        try:
+            yield ours, theirs
+        finally:
+            for _, writer in (ours, theirs):
+                transport(writer).abort()
+                with contextlib.suppress(mstcp.MstcpError):
+                    await writer.wait_closed()
+
+
+def transport(writer: asyncio.StreamWriter) -> ConnectionTransport:
+    assert isinstance(writer.transport, ConnectionTransport)
+    return writer.transport
+
+
+def random_bytes(size: int, seed: int = 1) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+async def send_in_pieces(writer: asyncio.StreamWriter, data: bytes, seed: int) -> None:
+    rng = random.Random(seed)
+    offset = 0
+    while offset < len(data):
+        size = rng.choice([1, 100, 1452, 5000, 100_000])
+        writer.write(data[offset : offset + size])
+        await writer.drain()
+        offset += size
+    writer.write_eof()
+
+
+async def read_unevenly(reader: asyncio.StreamReader, seed: int) -> bytes:
+    rng = random.Random(seed)
+    got = bytearray()
+    while chunk := await reader.read(rng.choice([1, 7, 1000, 1 << 16, 1 << 20])):
+        got += chunk
+        if rng.random() < 0.05:
+            await asyncio.sleep(0)
+    return bytes(got)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+async def test_bulk_is_exact_in_both_directions_at_once(count: int) -> None:
+    up, down = random_bytes(3_000_000, 1), random_bytes(2_000_000, 2)
+    async with connected([StreamSpec()] * count) as ((reader, writer), (server_reader, server_writer)):
+        results = await asyncio.gather(
+            send_in_pieces(writer, up, 3),
+            send_in_pieces(server_writer, down, 4),
+            read_unevenly(reader, 5),
+            read_unevenly(server_reader, 6),
+        )
+        assert hashlib.sha256(results[2]).digest() == hashlib.sha256(down).digest()
+        assert hashlib.sha256(results[3]).digest() == hashlib.sha256(up).digest()
+        sent, received = transport(writer).statistics(), transport(server_writer).statistics()
+        assert sent.bytes_sent == received.bytes_received == len(up)
+        assert sent.bytes_received == received.bytes_sent == len(down)
+        assert len(sent.streams) == count
+
+
+async def test_streams_of_very_different_pace_deliver_in_order() -> None:
+    rates = [2e6, 8e6, 40e6, 200e6]
+    data = random_bytes(1_500_000)
+    async with connected([StreamSpec(rate_bps=rate) for rate in rates]) as ((_, writer), (server_reader, _)):
+        _, got = await asyncio.gather(send_in_pieces(writer, data, 1), read_unevenly(server_reader, 2))
+        assert got == data
+        carried = [stream.bytes_sent for stream in transport(writer).statistics().streams]
+        assert carried == sorted(carried)
+
+
+async def test_half_close_leaves_the_other_direction_open() -> None:
+    async with connected([StreamSpec()] * 3) as ((reader, writer), (server_reader, server_writer)):
+        writer.write(b"question")
+        writer.write_eof()
+        assert await server_reader.read() == b"question"
+        assert server_reader.at_eof()
+        for _ in range(50):
+            server_writer.write(b"answer\n")
+            await server_writer.drain()
+            assert await reader.readline() == b"answer\n"
+        server_writer.write_eof()
+        assert await reader.read() == b""
+        with pytest.raises(mstcp.LocalProtocolError, match=r"write_eof\(\) was called"):
+            writer.write(b"more")
+
+
+async def test_the_readers_conventions() -> None:
+    async with connected([StreamSpec()] * 2) as ((_, writer), (reader, _)):
+        writer.writelines([b"line\n", b"until;", b"exactly"])
+        assert await reader.readline() == b"line\n"
+        assert await reader.readuntil(b";") == b"until;"
+        assert await reader.readexactly(4) == b"exac"
+        writer.write_eof()
+        with pytest.raises(asyncio.IncompleteReadError):
+            await reader.readexactly(4)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_close_sends_everything_first(count: int) -> None:
+    data = random_bytes(1_000_000)
+    async with connected([StreamSpec(rate_bps=100e6)] * count) as ((_, writer), (reader, server_writer)):
+        server_writer.write(bytes(100_000))  # never read: closing must not turn it into a reset
+        writer.write(data)
+        writer.close()
+        assert writer.is_closing()
+        assert await reader.read() == data
+        await writer.wait_closed()
+        assert transport(writer).statistics().bytes_sent == len(data)
+        with pytest.raises(mstcp.ConnectionClosed, match="was closed"):
+            writer.write(b"more")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_a_peer_that_vanishes_is_a_lost_connection(count: int) -> None:
+    async with connected([StreamSpec()] * count) as ((_, writer), (reader, server_writer)):
+        writer.write(b"half a mess")
+        transport(writer).abort()
+        with pytest.raises(mstcp.ConnectionLost, match="connection lost on stream"):
+            await reader.readexactly(100)
+        with pytest.raises(ConnectionError):
+            server_writer.write(b"x")
+            await server_writer.drain()
+        with pytest.raises(mstcp.ConnectionLost):
+            transport(server_writer).try_write(b"x")
+
+
+async def test_a_stream_that_ends_without_fin_is_a_lost_connection() -> None:
+    async with connected([StreamSpec()] * 2) as ((_, writer), (reader, _)):
+        # As the kernel does for a process that is killed: TCP's end, but not ours.
+        writer.get_extra_info("sockets")[1].shutdown(socket.SHUT_WR)
+        with pytest.raises(mstcp.ConnectionLost, match="stream 1: the stream ended before its FIN"):
+            await reader.read()
+
+
+async def test_frames_that_break_the_protocol_end_the_connection() -> None:
+    async with connected([StreamSpec()] * 2) as ((_, writer), (reader, _)):
+        writer.get_extra_info("sockets")[0].send(b"\xff" * 8)
+        with pytest.raises(mstcp.RemoteProtocolError, match="unknown kind"):
+            await reader.read()
+
+
+async def test_a_slow_reader_holds_the_sender_back_in_bounded_memory() -> None:
+    reorder, limit = 100_000, 10_000
+    async with connected([StreamSpec()] * 4, server_reorder_bytes=reorder, limit=limit) as (
+        (_, writer),
+        (reader, server_writer),
+    ):
+        written = 0
+        with contextlib.suppress(asyncio.TimeoutError):
+            while written < 200_000_000:
+                writer.write(bytes(100_000))
+                written += 100_000
+                await asyncio.wait_for(writer.drain(), 0.5)
+        # What the kernel's buffers of 4 streams take, and no more.
+        assert written < 100_000_000
+        statistics = transport(server_writer).statistics()
+        assert statistics.reorder_max_bytes is not None
+        assert statistics.reorder_max_bytes <= reorder + 4 * (1 << 18)
+        writer.write_eof()
+        got = 0
+        while chunk := await reader.read(1 << 20):
+            got += len(chunk)
+        assert got == written
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_try_write_takes_all_or_nothing(count: int) -> None:
+    bound = 131_072
+    async with connected([StreamSpec(rate_bps=8e6 / count)] * count, send_buffer_bytes=bound) as (
+        (_, writer),
+        (reader, _),
+    ):
+        sender = transport(writer)
+        payload = writer.get_extra_info("frame_payload_bytes")
+        taken = 0
+        while sender.try_write(bytes(payload)):
+            taken += 1
+        sockets = writer.get_extra_info("sockets")
+        unacknowledged = sum(mstcp.sockets.unacknowledged_bytes(sock) for sock in sockets)
+        assert unacknowledged + sender.statistics().queued_bytes <= bound
+        assert taken * payload >= bound - payload - 8 * taken
+        await reader.readexactly(taken * payload)
+        assert sender.try_write(bytes(payload))
+        with pytest.raises(mstcp.LocalProtocolError, match="never fit"):
+            for _ in range(2):
+                sender.try_write(bytes(bound + 1))
+
+
+async def test_try_write_without_a_bound_of_its_own() -> None:
+    async with connected([StreamSpec(rate_bps=1e5)] * 2) as ((_, writer), _):
+        sender = transport(writer)
+        while sender.try_write(bytes(1000)):
+            pass
+        assert 255_000 <= sender.get_write_buffer_size() <= 1 << 18
+
+
+async def test_drain_waits_above_the_high_water_mark() -> None:
+    async with connected([StreamSpec(rate_bps=8e6)] * 2) as ((_, writer), (reader, _)):
+        sender = transport(writer)
+        sender.set_write_buffer_limits(high=100_000, low=50_000)
+        assert sender.get_write_buffer_limits() == (50_000, 100_000)
+        writer.write(bytes(300_000))
+        assert sender.get_write_buffer_size() > 100_000
+        await writer.drain()
+        assert sender.get_write_buffer_size() <= 50_000
+        await reader.readexactly(300_000)
+
+
+async def test_an_application_that_never_drains_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mstcp.client.HARD_QUEUE_BYTES", 100_000)
+    async with connected([StreamSpec(rate_bps=1e5)] * 2) as ((_, writer), _):
+        with pytest.raises(mstcp.BufferLimitExceeded, match="await writer.drain") as caught:
+            for _ in range(1000):
+                writer.write(bytes(1000))
+        assert caught.value.limit_bytes == 100_000
+
+
+async def test_what_the_connection_tells_of_itself() -> None:
+    specs = [
+        StreamSpec(rate_bps=4e6, delay_s=0.003, path=("T0", "S0", "T2")),
+        StreamSpec(rate_bps=1e6, delay_s=0.007),
+    ]
+    async with connected(specs, packet_bytes=602) as ((_, writer), (_, server_writer)):
+        first, second = writer.get_extra_info("streams")
+        assert (first.index, first.rate_bps, first.delay_s, first.path) == (0, 4e6, 0.003, ("T0", "S0", "T2"))
+        assert (second.index, second.rate_bps, second.delay_s, second.path) == (1, 1e6, 0.007, None)
+        assert [stream.source_port for stream in server_writer.get_extra_info("streams")] == [
+            first.source_port,
+            second.source_port,
+        ]
+        assert writer.get_extra_info("protocol") == "mstcp"
+        overhead = mstcp.sockets.segment_overhead_bytes(socket.AF_INET)
+        assert writer.get_extra_info("frame_payload_bytes") == 602 - overhead - 8
+        assert writer.get_extra_info("connection_id") == server_writer.get_extra_info("connection_id")
+        assert writer.get_extra_info("peername") == server_writer.get_extra_info("sockname")
+        assert writer.get_extra_info("statistics") == transport(writer).statistics()
+        assert writer.get_extra_info("nothing", 7) == 7
+
+
+async def test_each_write_of_one_payload_is_one_frame() -> None:
+    async with connected([StreamSpec()] * 2, packet_bytes=602) as ((_, writer), (reader, server_writer)):
+        payload = writer.get_extra_info("frame_payload_bytes")
+        for _ in range(20):
+            assert transport(writer).try_write(bytes(payload))
+            await reader.readexactly(payload)
+        assert transport(server_writer).statistics().frames_received == 20
+
+
+async def test_streams_leave_from_the_ports_and_with_the_options_asked_for() -> None:
+    ports = []
+    for _ in range(2):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.2", 0))
+            ports.append(probe.getsockname()[1])
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await mstcp.start_server(accept, "127.0.0.1") as server:
+        _, writer = await mstcp.open_connection(
+            "127.0.0.1",
+            server.sockets[0].getsockname()[1],
+            streams=[StreamSpec(port, 8e6) for port in ports],
+            source_address="127.0.0.2",
+            congestion_control="reno",
+            receive_buffer_bytes=131_072,
+        )
+        socks = writer.get_extra_info("sockets")
+        assert [sock.getsockname() for sock in socks] == [("127.0.0.2", port) for port in ports]
+        assert [stream.congestion_control for stream in writer.get_extra_info("streams")] == ["reno", "reno"]
+        payload = writer.get_extra_info("frame_payload_bytes")
+        for sock in socks:
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * 131_072
+            # 1e6 bytes of goodput a second, the identifiers, and 1 % slack.
+            pacing = struct.unpack("=Q", sock.getsockopt(socket.SOL_SOCKET, 47, 8))[0]
+            assert pacing == pytest.approx(1e6 * (payload + 8) / payload * 1.01, abs=1)
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_pacing_keeps_the_rate() -> None:
+    """The kernel's pacing gives at most the rate and its slack, however fast the machine is."""
+    loop = asyncio.get_running_loop()
+    rate = 4e6
+    async with connected([StreamSpec(rate_bps=rate / 2)] * 2) as ((_, writer), (reader, _)):
+        writer.write(bytes(1_000_000))
+        await reader.readexactly(100_000)
+        begin = loop.time()
+        await reader.readexactly(500_000)
+        # Ten segments of each stream leave unpaced, and the kernel may make good a late one.
+        assert loop.time() - begin > 500_000 * 8 / (rate * 1.01) * 0.75
+
+
+async def test_arguments_that_make_no_sense() -> None:
+    for streams, reason in [
+        ([], "1 to 64 streams"),
+        ([StreamSpec()] * 65, "1 to 64 streams"),
+        ([StreamSpec(5000), StreamSpec(5000)], "differ"),
+        ([StreamSpec(70000)], "1 to 65535"),
+        ([StreamSpec(rate_bps=1.0), StreamSpec()], "for all streams or none"),
+        ([StreamSpec(rate_bps=-1.0)], "for all streams or none"),
+        ([StreamSpec(rate_bps=0.0)], "not all 0"),
+        ([StreamSpec(rate_bps=float("nan"))], "for all streams or none"),
+    ]:
+        with pytest.raises(mstcp.LocalProtocolError, match=reason):
+            await mstcp.open_connection("127.0.0.1", 9, streams=streams)
+    with pytest.raises(mstcp.LocalProtocolError, match="does not allow congestion control 'none such'"):
+        await mstcp.open_connection("127.0.0.1", 9, congestion_control="none such")

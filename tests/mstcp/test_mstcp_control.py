@@ -1,0 +1,267 @@
+"""The control client against a scripted controller over real gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+import mstcp
+from mstcp.control import ControllerClient
+from mstcp.proto import control_pb2 as pb
+from tests.fakes.flow_controller import FlowController, split_evenly
+
+
+async def drain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while await reader.read(1 << 16):
+        pass
+    writer.close()
+
+
+async def start_sink() -> tuple[mstcp.Server, int]:
+    server = await mstcp.start_server(drain, "127.0.0.1")
+    return server, server.sockets[0].getsockname()[1]
+
+
+def changed(port_rates: Mapping[int, float], flow_id: str = "flow-1") -> pb.ServerMessage:
+    streams = [pb.Stream(source_port=port, rate_bps=rate) for port, rate in port_rates.items()]
+    allocation = pb.Allocation(flow_id=flow_id, rate_bps=sum(port_rates.values()), streams=streams, lease_s=5)
+    return pb.ServerMessage(changed=pb.AllocationChanged(allocation=allocation))
+
+
+async def test_the_allocation_is_what_gets_connected_and_is_released_at_the_end() -> None:
+    server, port = await start_sink()
+    async with server, FlowController() as controller:
+        _, writer = await mstcp.open_connection(
+            "127.0.0.1",
+            port,
+            rate=8e6,
+            controller=controller.address,
+            packet_bytes=590,
+            objective="fair",
+            max_paths=3,
+        )
+        request = controller.requests[0]
+        streams = writer.get_extra_info("streams")
+        assert [stream.source_port for stream in streams] == list(request.source_ports[:2])
+        assert [stream.rate_bps for stream in streams] == [4e6, 4e6]
+        assert [stream.path for stream in streams] == [("T0", "S0", "T2"), ("T0", "S1", "T2")]
+        assert (request.source, request.destination) == ("127.0.0.1", "127.0.0.1")
+        assert (request.destination_port, request.packet_bytes, request.objective) == (port, 590, "fair")
+        assert len(set(request.source_ports)) == 3
+        assert request.segment_overhead_bytes in (54, 66)
+        assert writer.get_extra_info("allocation").flow_id == "flow-1"
+        assert controller.released == []
+        writer.close()
+        await writer.wait_closed()
+        assert controller.released == ["flow-1"]
+
+
+async def test_one_allocated_stream_is_plain_tcp() -> None:
+    got: list[bytes] = []
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.read())
+        writer.close()
+
+    # Not our server: any TCP server can be the peer.
+    server = await asyncio.start_server(take, "127.0.0.1")
+    port = server.sockets[0].getsockname()[1]
+    async with FlowController(lambda request: split_evenly(request, 1)) as controller:
+        reader, writer = await mstcp.open_connection(
+            "127.0.0.1", port, rate=1e9, controller=controller.address
+        )
+        assert writer.get_extra_info("protocol") == "tcp"
+        writer.write(b"just this")
+        writer.write_eof()
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+    server.close()
+    assert got == [b"just this"]
+
+
+async def test_paths_given_by_hand_are_asked_for() -> None:
+    server, port = await start_sink()
+    paths = [mstcp.RequestedPath(("T0", "S0", "T2"), 3e6), mstcp.RequestedPath(("T0", "S2", "T2"), 1e6)]
+    async with server, FlowController() as controller:
+        _, writer = await mstcp.open_connection("127.0.0.1", port, controller=controller.address, paths=paths)
+        request = controller.requests[0]
+        assert [tuple(path.nodes) for path in request.paths] == [path.nodes for path in paths]
+        assert request.rate_bps == 4e6
+        assert len(request.source_ports) == 2
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("code", ["INVALID", "NOT_FOUND", "CONFLICT", "INFEASIBLE", "UNAVAILABLE"])
+async def test_a_refusal_tells_code_field_and_reason(code: str) -> None:
+    error = pb.ServerMessage(
+        error=pb.Error(code=pb.Error.Code.Value(code), field="rate_bps", reason="too much")
+    )
+    async with FlowController(lambda request: error) as controller:
+        with pytest.raises(mstcp.ControllerError, match=rf"{code} \(rate_bps\): too much") as caught:
+            await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller=controller.address)
+        assert (caught.value.code, caught.value.field) == (code, "rate_bps")
+        assert controller.released == []
+
+
+async def test_an_allocation_that_cannot_be_connected_is_released() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        async with FlowController() as controller:
+            with pytest.raises(ConnectionRefusedError):
+                await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
+            assert controller.released == ["flow-1"]
+
+
+async def test_an_allocation_of_ports_not_ours_is_refused() -> None:
+    def foreign(request: pb.FlowRequest) -> pb.ServerMessage:
+        answer = split_evenly(request)
+        answer.allocation.streams[0].source_port = 1
+        return answer
+
+    async with FlowController(foreign) as controller:
+        with pytest.raises(mstcp.ControllerError, match="not those asked for"):
+            await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller=controller.address)
+        assert controller.released == ["flow-1"]
+
+
+async def test_a_change_of_the_allocation_changes_the_split() -> None:
+    server, port = await start_sink()
+    async with server, FlowController() as controller:
+        _, writer = await mstcp.open_connection(
+            "127.0.0.1", port, rate=1e9, controller=controller.address, seed=1
+        )
+        transport = writer.transport
+        assert isinstance(transport, mstcp.ConnectionTransport)
+        first, second = (stream.source_port for stream in transport.streams())
+        controller.send(changed({first: 0.0, second: 1e9}))
+        while transport.streams()[0].rate_bps != 0:
+            await asyncio.sleep(0.01)
+        before = transport.statistics().streams
+        for _ in range(100):
+            writer.write(bytes(1000))
+            await writer.drain()
+        after = transport.statistics().streams
+        assert after[0].bytes_sent == before[0].bytes_sent
+        assert after[1].bytes_sent > before[1].bytes_sent
+        assert writer.get_extra_info("allocation").rate_bps == 1e9
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_the_client_changes_the_rate_of_a_running_connection() -> None:
+    server, port = await start_sink()
+    async with server, FlowController() as controller, ControllerClient(controller.address) as client:
+        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=client)
+        allocation = await client.change(writer.get_extra_info("allocation").flow_id, 2e6)
+        assert allocation.rate_bps == 2e6
+        assert [stream.rate_bps for stream in writer.get_extra_info("streams")] == [1e6, 1e6]
+        writer.close()
+        await writer.wait_closed()
+        assert controller.released == ["flow-1"]
+
+
+async def test_leases_are_renewed_while_the_connection_is_open() -> None:
+    server, port = await start_sink()
+    async with server, FlowController() as controller:
+        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
+        await controller.wait_for(lambda: len(controller.renewed) >= 3)
+        assert controller.renewed[0] == ["flow-1"]
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_the_connection_outlives_the_controller_and_the_lease_is_taken_up_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server, port = await start_sink()
+    async with server:
+        controller = FlowController()
+        await controller.start("127.0.0.1:0")
+        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
+        await controller.stop()
+        writer.write(b"still works")
+        await writer.drain()
+        controller.renewed.clear()
+        await controller.start(controller.address)
+        await controller.wait_for(lambda: controller.sessions == 2 and controller.renewed)
+        assert "connecting again" in caplog.text
+        writer.close()
+        await writer.wait_closed()
+        assert controller.released == ["flow-1"]
+        await controller.stop()
+
+
+async def test_closing_without_a_controller_is_no_error() -> None:
+    server, port = await start_sink()
+    async with server:
+        controller = FlowController()
+        await controller.start("127.0.0.1:0")
+        client = ControllerClient(controller.address, timeout_s=0.5)
+        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=client)
+        await controller.stop()
+        writer.close()
+        await writer.wait_closed()
+        await client.close()
+
+
+async def test_a_flow_that_the_controller_ends_goes_on_without_it(caplog: pytest.LogCaptureFixture) -> None:
+    server, port = await start_sink()
+    async with server, FlowController() as controller:
+        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
+        controller.send(pb.ServerMessage(ended=pb.FlowEnded(flow_id="flow-1", reason="host moved")))
+        while writer.get_extra_info("allocation") is not None:
+            await asyncio.sleep(0.01)
+        assert "host moved" in caplog.text
+        writer.write(b"on")
+        writer.close()
+        await writer.wait_closed()
+        assert controller.released == []
+
+
+async def test_a_controller_that_is_not_there_is_unavailable() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(mstcp.ControllerError, match=r"UNAVAILABLE.*cannot reach"):
+            await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller=address)
+
+
+async def test_a_late_allocation_is_given_back() -> None:
+    async with (
+        FlowController(lambda request: None) as controller,
+        ControllerClient(controller.address, timeout_s=0.2) as client,
+    ):
+        with pytest.raises(mstcp.ControllerError, match=r"did not answer within 0\.2 s"):
+            await client.request(
+                source="T0", destination="T2", destination_port=1, source_ports=[2, 3], rate_bps=1e6
+            )
+        late = split_evenly(controller.requests[0])
+        late.request_id = 1
+        controller.send(late)
+        await controller.wait_for(lambda: controller.released == ["flow-1"])
+
+
+async def test_arguments_that_contradict_each_other() -> None:
+    streams = [mstcp.StreamSpec(rate_bps=1e6)]
+    path = [mstcp.RequestedPath(("T0",), 1e6)]
+    with pytest.raises(mstcp.LocalProtocolError, match="not both"):
+        await mstcp.open_connection("127.0.0.1", 9, controller="x:1", streams=streams)
+    with pytest.raises(mstcp.LocalProtocolError, match="needs a rate"):
+        await mstcp.open_connection("127.0.0.1", 9, controller="x:1")
+    with pytest.raises(mstcp.LocalProtocolError, match="for a controller"):
+        await mstcp.open_connection("127.0.0.1", 9, paths=path)
+    with pytest.raises(mstcp.LocalProtocolError, match="leave rate out"):
+        await mstcp.open_connection("127.0.0.1", 9, rate=1e6, streams=streams)
+
+
+async def test_without_grpc_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grpc.aio", None)
+    with pytest.raises(mstcp.DependencyMissing, match=r"pip install 'mstcp\[control\]'"):
+        await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller="127.0.0.1:1")

@@ -1,0 +1,61 @@
+"""Plain TCP behind the core's interface: the same bytes, however the socket takes and gives them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mstcp import BufferLimitExceeded, LocalProtocolError, RemoteProtocolError, _core
+from mstcp.plain import PlainConnection
+
+
+@given(st.lists(st.binary(max_size=50_000), max_size=5), st.lists(st.integers(0, 20_000), min_size=1))
+def test_the_socket_gets_what_was_written(writes: list[bytes], room: list[int]) -> None:
+    plain = PlainConnection(send_queue_bytes=1 << 30)
+    for data in writes:
+        plain.write(data)
+    plain.end()
+    wire = bytearray()
+    turns = 0
+    while not plain.finished:
+        offer = plain.poll(0)
+        if offer is None:
+            plain.writable(0)
+            continue
+        count = min(len(offer[1]), room[turns % len(room)] + turns)
+        turns += 1
+        wire += offer[1][:count]
+        assert plain.sent(0, count) == plain.finished
+    assert wire == b"".join(writes)
+    assert plain.statistics().bytes_sent == len(wire)
+    assert plain.poll(0) is None
+
+
+@given(st.lists(st.binary(min_size=1, max_size=12)))
+def test_bytes_that_are_no_hello_pass_through(pieces: list[bytes]) -> None:
+    plain = PlainConnection(send_queue_bytes=0, refuse_hello=True)
+    pieces = [b"\x93MS", *pieces, b" this is no hello"]
+    assert b"".join(plain.receive(0, piece) for piece in pieces) == b"".join(pieces)
+
+
+def test_a_late_hello_is_refused_however_it_is_cut() -> None:
+    for cut in range(1, 8):
+        plain = PlainConnection(send_queue_bytes=0, refuse_hello=True)
+        assert plain.receive(0, _core.MAGIC[:cut]) == b""
+        with pytest.raises(RemoteProtocolError):
+            plain.receive(0, _core.MAGIC[cut:])
+        plain = PlainConnection(send_queue_bytes=0, refuse_hello=True)
+        plain.receive(0, _core.MAGIC[:cut])
+        with pytest.raises(RemoteProtocolError):
+            plain.stream_end(0)
+
+
+def test_the_queue_is_bounded_but_an_empty_one_takes_any_write() -> None:
+    plain = PlainConnection(send_queue_bytes=100)
+    plain.write(bytes(500))
+    with pytest.raises(BufferLimitExceeded):
+        plain.write(b"x")
+    plain.end()
+    with pytest.raises(LocalProtocolError):
+        plain.write(b"x")

@@ -1,0 +1,271 @@
+"""The server: telling plain TCP from MSTCP, joining streams, rejecting what is wrong while others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+import mstcp
+from mstcp import MstcpError, StreamSpec, _core
+from mstcp.hello import Hello
+
+CONNECTION_ID = b"0123456789abcdef"
+
+
+class EchoServer:
+    """An MSTCP server that sends back what comes, and notes what it rejects."""
+
+    def __init__(self) -> None:
+        self.rejected: list[str] = []
+        self.protocols: list[str] = []
+        self.errors: list[BaseException] = []
+        self.port = 0
+
+    def on_rejected(self, error: MstcpError, peer: Any) -> None:
+        self.rejected.append(str(error))
+
+    async def echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.protocols.append(writer.get_extra_info("protocol"))
+        try:
+            while chunk := await reader.read(1 << 16):
+                writer.write(chunk)
+                await writer.drain()
+        except MstcpError as error:
+            self.errors.append(error)
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def serving(**options: Any) -> AsyncIterator[EchoServer]:
+    echo = EchoServer()
+    server = await mstcp.start_server(echo.echo, "127.0.0.1", on_rejected=echo.on_rejected, **options)
+    async with server:
+        echo.port = server.sockets[0].getsockname()[1]
+        yield echo
+
+
+async def ask(port: int, data: bytes, *, eof: bool = True) -> bytes:
+    """Send raw bytes over plain TCP and return what comes back; b"" if the server resets."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(data)
+        if eof:
+            writer.write_eof()
+        return await asyncio.wait_for(reader.read(), 20)
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def ask_mstcp(port: int, data: bytes, count: int = 2, **options: Any) -> bytes:
+    reader, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * count, **options)
+    writer.write(data)
+    writer.write_eof()
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+def hello(index: int = 0, count: int = 2, payload: int = 100, connection_id: bytes = CONNECTION_ID) -> bytes:
+    return Hello(connection_id, index, count, payload).encode()
+
+
+async def until(condition: Any) -> None:
+    async def poll() -> None:
+        while not condition():
+            await asyncio.sleep(0.005)
+
+    await asyncio.wait_for(poll(), 20)
+
+
+async def test_both_kinds_at_one_server() -> None:
+    async with serving() as server:
+        answers = await asyncio.gather(
+            ask(server.port, b"plain"),
+            ask_mstcp(server.port, b"streams"),
+            ask(server.port, b"\x93MSTCP, not quite"),
+            ask_mstcp(server.port, b"more", 5),
+            ask_mstcp(server.port, b"one", 1),
+        )
+        assert list(answers) == [b"plain", b"streams", b"\x93MSTCP, not quite", b"more", b"one"]
+        assert sorted(server.protocols) == ["mstcp", "mstcp", "tcp", "tcp", "tcp"]
+
+
+async def test_short_and_empty_plain_connections() -> None:
+    async with serving() as server:
+        assert await ask(server.port, b"") == b""
+        assert await ask(server.port, b"\x93") == b"\x93"
+        assert await ask(server.port, _core.MAGIC[:7]) == _core.MAGIC[:7]
+        assert server.protocols == ["tcp"] * 3
+
+
+async def test_a_plain_client_that_waits_for_the_server_to_speak() -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"welcome\n")
+        writer.write(await reader.readline())
+        writer.close()
+
+    async with await mstcp.start_server(greet, "127.0.0.1", plain_after=0.05) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        assert await reader.readline() == b"welcome\n"
+        writer.write(b"\x93thanks\n")
+        assert await reader.readline() == b"\x93thanks\n"
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_hello_after_the_silence_is_an_error_and_no_data() -> None:
+    async with serving(plain_after=0.05) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        await until(lambda: server.protocols)
+        writer.write(hello()[:5])
+        await asyncio.sleep(0.05)
+        writer.write(hello()[5:])
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        await until(lambda: server.errors)
+        assert "already taken for plain TCP" in str(server.errors[0])
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_plain_true_takes_everything_as_it_is() -> None:
+    async with serving(plain=True) as server:
+        assert await ask(server.port, hello()) == hello()
+
+
+async def test_plain_false_rejects_what_is_no_hello() -> None:
+    async with serving(plain=False) as server:
+        assert await ask(server.port, b"GET / HTTP/1.1\r\n") == b""
+        await until(lambda: server.rejected)
+        assert server.rejected == ["the stream does not begin with the MSTCP magic"]
+        assert await ask_mstcp(server.port, b"streams") == b"streams"
+
+
+@pytest.mark.parametrize(
+    ("opening", "reason"),
+    [
+        (_core.MAGIC + b"\xff\xff\xff\xff", "announces 4294967295 bytes"),
+        (_core.MAGIC + b"\0\0\0\x02\x08\x02", "speaks version 2"),
+        (_core.MAGIC + b"\0\0\0\x03\x08\x01\xff", "cut short"),
+        (_core.MAGIC + b"\0\0\0\x02\x08\x01", "connection_id is not 16 bytes"),
+        (_core.MAGIC + b"\0\0\0\x50", "ended within its hello"),
+        (hello(index=2, count=2), "stream_index is not below"),
+        (hello(count=65), "stream_count is not 1 to 64"),
+        (hello(payload=0), "frame_payload_bytes is not"),
+    ],
+)
+async def test_a_wrong_hello_is_told_and_other_connections_go_on(opening: bytes, reason: str) -> None:
+    async with serving() as server:
+        reader, writer = await mstcp.open_connection("127.0.0.1", server.port, streams=[StreamSpec()] * 2)
+        assert await ask(server.port, opening) == b""
+        await until(lambda: server.rejected)
+        assert reason in server.rejected[0]
+        writer.write(b"still here")
+        assert await reader.readexactly(10) == b"still here"
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_streams_that_do_not_fit_their_connection_are_rejected_alone() -> None:
+    async with serving(hello_timeout=5) as server:
+        first_reader, first = await asyncio.open_connection("127.0.0.1", server.port)
+        first.write(hello(0))
+        await asyncio.sleep(0.05)
+        for wrong, reason in [
+            (hello(1, count=3), "contradicts"),
+            (hello(1, payload=99), "contradicts"),
+            (hello(0), "twice"),
+        ]:
+            assert await ask(server.port, wrong) == b""
+            await until(lambda: server.rejected)
+            assert reason in server.rejected.pop()
+        _, elsewhere = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.3", 0))
+        elsewhere.write(hello(1))
+        await until(lambda: server.rejected)
+        assert "comes from 127.0.0.3" in server.rejected.pop()
+        _, second = await asyncio.open_connection("127.0.0.1", server.port)
+        second.write(hello(1))
+        await until(lambda: server.protocols)
+        assert server.protocols == ["mstcp"]
+        assert not first_reader.at_eof()
+        for writer in (first, second, elsewhere):
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+        await until(lambda: server.errors)
+
+
+async def test_streams_that_never_come_are_not_waited_for_forever() -> None:
+    async with serving(hello_timeout=0.2) as server:
+        assert await ask(server.port, hello(0), eof=False) == b""
+        assert await ask(server.port, _core.MAGIC + b"\0", eof=False) == b""
+        await until(lambda: len(server.rejected) == 2)
+        assert "only 1 of the connection's 2 streams came within 0.2 s" in server.rejected
+        assert "no complete hello came in time" in server.rejected
+
+
+async def test_a_secret_keeps_others_out() -> None:
+    async with serving(plain=False, secret=b"ours") as server:
+        assert await ask_mstcp(server.port, b"knows", secret=b"ours") == b"knows"
+        for secret in (None, b"theirs"):
+            with pytest.raises(mstcp.ConnectionLost):
+                await ask_mstcp(server.port, b"does not", secret=secret)
+        await until(lambda: len(server.rejected) == 4)
+        assert set(server.rejected) == {"the hello does not prove that its sender knows the shared secret"}
+    with pytest.raises(mstcp.LocalProtocolError, match="plain=False"):
+        await mstcp.start_server(EchoServer().echo, secret=b"ours")
+
+
+async def test_the_servers_conventions() -> None:
+    echo = EchoServer()
+    server = await mstcp.start_server(echo.echo, start_serving=False)
+    assert server.sockets[0].getsockname()[0] == "127.0.0.1"
+    assert not server.is_serving()
+    forever = asyncio.create_task(server.serve_forever())
+    await until(server.is_serving)
+    port = server.sockets[0].getsockname()[1]
+    reader, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+    writer.write(b"x")
+    assert await reader.readexactly(1) == b"x"
+    server.close()
+    await server.wait_closed()
+    await forever
+    assert server.sockets == ()
+    assert not server.is_serving()
+    with pytest.raises(ConnectionRefusedError):
+        await mstcp.open_connection("127.0.0.1", port)
+    # What is open stays open.
+    writer.write(b"y")
+    assert await reader.readexactly(1) == b"y"
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_closing_the_server_drops_half_open_connections() -> None:
+    async with serving() as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(hello(0))
+        await asyncio.sleep(0.05)
+    with contextlib.suppress(ConnectionError):
+        assert await reader.read() == b""
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+async def test_a_rejected_stream_is_logged_by_default(caplog: pytest.LogCaptureFixture) -> None:
+    async with await mstcp.start_server(EchoServer().echo, plain=False) as server:
+        await ask(server.sockets[0].getsockname()[1], b"12345678")
+        await until(lambda: caplog.text)
+        assert "rejected: the stream does not begin with the MSTCP magic" in caplog.text
