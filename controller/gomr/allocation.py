@@ -83,12 +83,19 @@ def path_rates(rates: Sequence[tuple[Path, float]]) -> tuple[PathRate, ...]:
 
 
 def edges_loaded(problem: Problem, ack_ratio: float, path: Path) -> Iterable[tuple[str, float]]:
-    """Yield the edges that a path loads and the load of each per bit/s of data: data first, then ACKs."""
+    """Yield the edges that data on a path, with ACKs on its reverse, loads: the load per bit/s of data."""
     for edge in path:
         yield edge.id, 1.0
     if ack_ratio > 0 and problem.reverse is not None:
         for edge in path:
             yield problem.reverse[edge.id], ack_ratio
+
+
+def _loads_of(problem: Problem, demand: Demand, path: Path) -> Iterable[tuple[str, float]]:
+    """Yield the edges that a demand's data on a path loads with its ACKs, wherever they go."""
+    yield from edges_loaded(problem, demand.reverse_ack_ratio, path)
+    for edge_id in demand.ack_edges or ():
+        yield edge_id, demand.ack_ratio
 
 
 def largest_violation_bps(problem: Problem, rates: Rates) -> float:
@@ -104,7 +111,7 @@ def edge_loads(problem: Problem, rates: Rates) -> dict[str, float]:
     parts: dict[str, list[float]] = {edge.id: [] for edge in problem.edges}
     for demand in problem.demands:
         for path, rate_bps in rates[demand.id]:
-            for edge_id, load in edges_loaded(problem, demand.ack_ratio, path):
+            for edge_id, load in _loads_of(problem, demand, path):
                 parts[edge_id].append(load * rate_bps)
     return {edge_id: math.fsum(loads) for edge_id, loads in parts.items()}
 
@@ -124,7 +131,7 @@ def fit(problem: Problem, rates: Rates) -> Rates:
     }
 
     def tightest(demand: Demand, path: Path) -> float:
-        return min(factors.get(edge_id, 1.0) for edge_id, _ in edges_loaded(problem, demand.ack_ratio, path))
+        return min(factors.get(edge_id, 1.0) for edge_id, _ in _loads_of(problem, demand, path))
 
     return {
         demand.id: [(path, rate * tightest(demand, path)) for path, rate in within_request[demand.id]]

@@ -6,9 +6,9 @@ than
     sum over edges e of  c_e y_e  +  sum over demands d of  r_d max(0, 1 - l_d(y))
 
 with useful capacity c_e, request r_d, and l_d(y) the price of demand d's cheapest path, where one bit/s of
-data pays y_e on each edge and `ack_ratio` times the price of the reverse edge for its acknowledgements. The
-bound needs no trust in a
-solver: it holds for any prices, and for the optimal ones of the linear programme it equals the optimum.
+data pays y_e on each edge and, for its acknowledgements, `ack_ratio` times the price of the reverse edge (or
+of the demand's `ack_edges`). The bound needs no trust in a solver: it holds for any prices, and for the
+optimal ones of the linear programme it equals the optimum.
 
 Source: L. R. Ford and D. R. Fulkerson, "A Suggested Computation for Maximal Multi-Commodity Network Flows",
 Management Science 5 (1958), for the pricing of paths by shortest paths.
@@ -62,14 +62,17 @@ def _cheapest(
     """Return the price of the demand's cheapest path; `trees` keeps what demands can share."""
 
     def length(edge: Edge) -> float:
-        if demand.ack_ratio == 0 or problem.reverse is None:
+        if demand.reverse_ack_ratio == 0 or problem.reverse is None:
             return price[edge.id]
         return price[edge.id] + demand.ack_ratio * price[problem.reverse[edge.id]]
 
+    acks = demand.ack_ratio * math.fsum(price[edge_id] for edge_id in demand.ack_edges or ())
     if demand.fixed_paths is not None:
         by_id = problem.edges_by_id
-        return min(math.fsum(length(by_id[edge_id]) for edge_id in path) for path in demand.fixed_paths)
-    key = (demand.source, demand.ack_ratio)
+        return acks + min(
+            math.fsum(length(by_id[edge_id]) for edge_id in path) for path in demand.fixed_paths
+        )
+    key = (demand.source, demand.reverse_ack_ratio)
     if key not in trees:
         trees[key] = graph.shortest_tree(demand.source, length)
-    return trees[key].distance(demand.destination)
+    return acks + trees[key].distance(demand.destination)

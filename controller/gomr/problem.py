@@ -43,6 +43,8 @@ class Demand:
             that runs already. None leaves the choice of paths to the engine.
         ack_ratio: Load on the reverse edge of every edge that is used, per bit/s of data. One 54-byte
             acknowledgement for every two 590-byte packets is 54 / (2 x 590) = 0.0458.
+        ack_edges: The acknowledgements of all its data take this path (edge ids from destination to source),
+            whichever paths the data takes. None: they take the reverse of the path of their data.
     """
 
     id: str
@@ -52,6 +54,12 @@ class Demand:
     max_paths: int | None = None
     fixed_paths: tuple[tuple[str, ...], ...] | None = None
     ack_ratio: float = 0.0
+    ack_edges: tuple[str, ...] | None = None
+
+    @property
+    def reverse_ack_ratio(self) -> float:
+        """`ack_ratio` where acknowledgements go back the way of their data, else 0."""
+        return self.ack_ratio if self.ack_edges is None else 0.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class Problem:
         edges: The directed edges; the nodes are their ends.
         demands: The flows, in the order in which ties between them are broken.
         reverse: Id of the edge that carries the acknowledgements of each edge's data. Every edge needs one as
-            soon as a demand has an `ack_ratio`.
+            soon as a demand has an `ack_ratio` but no `ack_edges`.
         endpoints: Nodes that send and receive but forward nothing, such as hosts.
 
     Raises:
@@ -101,8 +109,13 @@ class Problem:
 
     @cached_property
     def _largest_load_bps(self) -> float:
-        # A path visits no node twice, so it loads an edge with data or with acknowledgements, and once.
-        return math.fsum(demand.rate_bps * max(1.0, demand.ack_ratio) for demand in self.demands)
+        # A path visits no node twice, so it loads an edge with data or with acknowledgements, and once,
+        # unless the acknowledgements go their own way.
+        return math.fsum(
+            demand.rate_bps
+            * (max(1.0, demand.ack_ratio) if demand.ack_edges is None else 1.0 + demand.ack_ratio)
+            for demand in self.demands
+        )
 
     def _check_demand(self, demand: Demand, edges: Mapping[str, Edge], nodes: Collection[str]) -> None:
         field = f"demands[{demand.id}]"
@@ -115,10 +128,13 @@ class Problem:
             raise InvalidProblem(f"{field}.destination", "is the source too; such a flow needs no network")
         if demand.max_paths is not None and demand.max_paths < 1:
             raise InvalidProblem(f"{field}.max_paths", f"must be at least 1, not {demand.max_paths}")
-        if demand.ack_ratio > 0 and len(self.reverse or {}) < len(edges):
+        if demand.reverse_ack_ratio > 0 and len(self.reverse or {}) < len(edges):
             raise InvalidProblem("reverse", f"{field} has an ack_ratio, so every edge needs a reverse edge")
         if demand.fixed_paths is not None:
             self._check_fixed_paths(demand, demand.fixed_paths)
+        if demand.ack_edges is not None:
+            ends = (demand.destination, demand.source)
+            self._check_path(f"demands[{demand.id}].ack_edges", ends, demand.ack_edges)
 
     def _check_fixed_paths(self, demand: Demand, paths: tuple[tuple[str, ...], ...]) -> None:
         field = f"demands[{demand.id}].fixed_paths"
@@ -127,10 +143,10 @@ class Problem:
         if len(set(paths)) < len(paths):
             raise InvalidProblem(field, "holds the same path twice")
         for index, path in enumerate(paths):
-            self._check_path(f"{field}[{index}]", demand, path)
+            self._check_path(f"{field}[{index}]", (demand.source, demand.destination), path)
 
-    def _check_path(self, field: str, demand: Demand, path: tuple[str, ...]) -> None:
-        nodes = [demand.source]
+    def _check_path(self, field: str, ends: tuple[str, str], path: tuple[str, ...]) -> None:
+        nodes = [ends[0]]
         for edge_id in path:
             edge = self.edges_by_id.get(edge_id)
             if edge is None:
@@ -138,8 +154,8 @@ class Problem:
             if edge.tail != nodes[-1]:
                 raise InvalidProblem(field, f"edge {edge_id!r} does not start at {nodes[-1]!r}")
             nodes.append(edge.head)
-        if nodes[-1] != demand.destination:
-            raise InvalidProblem(field, f"ends at {nodes[-1]!r}, not at {demand.destination!r}")
+        if nodes[-1] != ends[1]:
+            raise InvalidProblem(field, f"ends at {nodes[-1]!r}, not at {ends[1]!r}")
         if len(set(nodes)) < len(nodes):
             raise InvalidProblem(field, "visits a node twice")
         for node in nodes[1:-1]:

@@ -17,8 +17,12 @@ from controller.gomr.pulp_program import TimeBudget
 
 _CANDIDATE_PATHS = 8
 """Shortest paths offered to a demand with `max_paths`, besides those of the unlimited optimum."""
-_CHOICE_WEIGHT = 1e-7
-"""Weight of the delay, in units of the longest edge's, beside the throughput when paths are chosen."""
+_CHOICE_WEIGHTS = (1e4, 1e-3)
+"""Weights of the throughput and of the delay (in units of the longest edge's) when paths are chosen.
+
+Their ratio of 1e7 is the promise; they are this large because HiGHS's integer solver takes objectives for
+equal that differ by less than about 1e-7, in absolute terms.
+"""
 _DUST = 1e-9
 """A path with less than this share of the largest useful rate is dropped as rounding ..."""
 _DUST_OF_REQUEST = 1e-3
@@ -102,8 +106,10 @@ def _choose_paths(
     for demand in problem.demands:
         if demand.max_paths is not None and len(candidates[demand.id]) > demand.max_paths:
             model.limit_paths(demand, demand.max_paths)
-    weighted_delay = [(variable, _CHOICE_WEIGHT * cost) for variable, cost in model.delay]
-    model.program.minimise(model.unserved + weighted_delay)
+    throughput_weight, delay_weight = _CHOICE_WEIGHTS
+    unserved = [(variable, throughput_weight * factor) for variable, factor in model.unserved]
+    delay = [(variable, delay_weight * cost) for variable, cost in model.delay]
+    model.program.minimise(unserved + delay)
     return candidates | model.chosen_paths()
 
 

@@ -147,7 +147,7 @@ class RoutingModel:
         groups: dict[tuple[str, float], _Group] = {}
         for demand in self._problem.demands:
             if demand.id not in path_sets:
-                key = (demand.source, demand.ack_ratio)
+                key = (demand.source, demand.reverse_ack_ratio)
                 groups.setdefault(key, _Group(*key)).demands.append(demand)
         return list(groups.values())
 
@@ -157,10 +157,16 @@ class RoutingModel:
         rates = [(path, self.program.variable()) for path in paths]
         self.program.row([(rate, 1.0) for _, rate in rates] + [(admitted, -1.0)], EQUAL, 0.0)
         for path, rate in rates:
-            for edge_id, load in edges_loaded(self._problem, demand.ack_ratio, path):
+            for edge_id, load in edges_loaded(self._problem, demand.reverse_ack_ratio, path):
                 self._loads[edge_id].append((rate, load))
-        self._admitted[demand.id] = admitted
+        self._add_admitted(demand, admitted)
         self._path_rates[demand.id] = rates
+
+    def _add_admitted(self, demand: Demand, admitted: Variable) -> None:
+        """Note a demand's admitted rate, and the load of the acknowledgements that go their own way."""
+        self._admitted[demand.id] = admitted
+        for edge_id in demand.ack_edges or ():
+            self._loads[edge_id].append((admitted, demand.ack_ratio))
 
     def _add_arcs(self, group: _Group, graph: Graph) -> None:
         """Add arc variables: what enters a node leaves it, but for what is admitted to it."""
@@ -176,7 +182,8 @@ class RoutingModel:
             for edge_id, load in edges_loaded(self._problem, group.ack_ratio, (edge,)):
                 self._loads[edge_id].append((variable, load))
         for demand in group.demands:
-            admitted = self._admitted[demand.id] = self.program.variable(demand.rate_bps / self._scale)
+            admitted = self.program.variable(demand.rate_bps / self._scale)
+            self._add_admitted(demand, admitted)
             balance[demand.destination].append((admitted, -1.0))
         for terms in balance.values():
             self.program.row(terms, EQUAL, 0.0)

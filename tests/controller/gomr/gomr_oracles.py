@@ -59,6 +59,8 @@ class PathProgram:
     def load(self, column: int, edge_id: str) -> float:
         demand, path = self.columns[column]
         reverse = self.problem.reverse or {}
+        if demand.ack_edges is not None:
+            return (edge_id in path) + demand.ack_ratio * (edge_id in demand.ack_edges)
         acks = sum(demand.ack_ratio for used in path if demand.ack_ratio and reverse[used] == edge_id)
         return (edge_id in path) + acks
 
@@ -161,9 +163,11 @@ def check_allocation(problem: Problem, allocation: Allocation) -> None:
             check_path(problem, demand, path)
             for edge_id in path.edges:
                 loads[edge_id] += path.rate_bps
-                if demand.ack_ratio:
+                if demand.ack_ratio and demand.ack_edges is None:
                     assert problem.reverse is not None
                     loads[problem.reverse[edge_id]] += demand.ack_ratio * path.rate_bps
+            for edge_id in demand.ack_edges or ():
+                loads[edge_id] += demand.ack_ratio * path.rate_bps
     assert all(load <= edges[edge_id].capacity_bps + tolerance for edge_id, load in loads.items())
     assert 0 <= allocation.max_violation_bps <= tolerance
     every = [path for paths in allocation.paths.values() for path in paths]
@@ -213,11 +217,19 @@ def problems(draw: st.DrawFn, *, most_nodes: int = 5, most_demands: int = 4, ack
 
 
 @st.composite
+def with_own_ack_path(draw: st.DrawFn, problem: Problem, demand: Demand) -> Demand:
+    """The demand as it is, or with acknowledgements on some way back of their own."""
+    back = replace(demand, source=demand.destination, destination=demand.source)
+    return replace(demand, ack_edges=draw(st.none() | st.sampled_from([None, *simple_paths(problem, back)])))
+
+
+@st.composite
 def problems_with_fixed_paths(draw: st.DrawFn) -> Problem:
     """Random problems in which some demands run already, over some of the paths there are."""
     problem = draw(problems())
     demands = []
     for demand in problem.demands:
+        demand = draw(with_own_ack_path(problem, demand))
         paths = simple_paths(problem, demand)
         runs = draw(st.booleans())
         if paths and runs:

@@ -15,6 +15,7 @@ from tests.controller.gomr.gomr_oracles import two_way
 
 EDGES, REVERSE = two_way(("A", "B", 1e6, 1e-3), ("B", "C", 1e6, 1e-3), ("C", "A", 1e6, 1e-3))
 DEMAND = Demand("f", "A", "C", 1e6)
+DEMAND_BACK = ("C->B", "B->A")
 PROBLEM = Problem(EDGES, (DEMAND,), REVERSE)
 
 
@@ -87,6 +88,13 @@ def test_reverse_edges() -> None:
     with_acks = (replace(DEMAND, ack_ratio=0.05),)
     assert field_refused(reverse=None, demands=with_acks) == "reverse"
     assert field_refused(reverse={"A->B": "B->A"}, demands=with_acks) == "reverse"
+
+
+def test_acknowledgements_on_a_path_of_their_own() -> None:
+    own_way = replace(DEMAND, ack_ratio=0.05, ack_edges=DEMAND_BACK)
+    Problem(EDGES, (own_way,), None)  # needs no reverse edges
+    for wrong in ((), ("X",), ("A->B",), DEMAND_BACK[:-1]):
+        assert field_refused(demands=(replace(own_way, ack_edges=wrong),)) == "demands[f].ack_edges"
 
 
 def test_from_network() -> None:

@@ -215,3 +215,11 @@ def test_a_path_limit_holds_for_fixed_paths_too() -> None:
     edges = (Edge("a", "A", "B", 1e6, 1e-3), Edge("b", "A", "B", 2e6, 2e-3))
     demand = Demand("f", "A", "B", 3e6, max_paths=1, fixed_paths=(("a",), ("b",)))
     assert [path.edges for path in solve(Problem(edges, (demand,))).paths["f"]] == [("b",)]
+
+
+def test_among_path_choices_of_the_same_throughput_the_delay_decides() -> None:
+    # All admit 5 bit/s, but only one of them gives the slow edge no more than 1.
+    edges = tuple(Edge(f"e{i}", "A", "B", 2.0, delay_s) for i, delay_s in enumerate((0.0, 0.0, 0.0625)))
+    demands = (Demand("f", "A", "B", 1.0, max_paths=1), Demand("g", "A", "B", 6.0, max_paths=2))
+    allocation = solve(Problem(edges, demands))
+    assert (allocation.admitted_bps, allocation.cost_bps_s) == pytest.approx((5.0, 0.0625))
