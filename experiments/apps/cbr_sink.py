@@ -1,0 +1,100 @@
+"""A sink: `python -m experiments.apps.cbr_sink CONFIG`.
+
+Takes one connection, checks every byte and logs every read.
+
+| to the engine | when |
+|---|---|
+| {"event": "listening"} | it can be connected to |
+| {"event": "done", ...} | it has read everything; with its counters |
+| {"event": "failed", "reason": ...} | something went wrong |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from array import array
+from typing import Any
+
+import numpy as np
+
+import mstcp
+from experiments.apps.config import SinkConfig
+from experiments.apps.pattern import Pattern
+from experiments.apps.process import emit, now_ns, run
+
+READ_BYTES = 65536
+
+
+async def main(config: SinkConfig) -> None:
+    """Listen, read one connection to its end, and report."""
+    pattern = Pattern(config.seed, READ_BYTES)
+    sink = Sink(pattern)
+    ended: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: Any) -> None:
+        try:
+            report = await sink.read(reader, writer)
+        except Exception as error:
+            ended.set_exception(error)
+        else:
+            ended.set_result(report)
+
+    server = await mstcp.start_server(
+        serve,
+        config.host,
+        config.port,
+        congestion_control=config.sockets.congestion_control,
+        send_buffer_bytes=config.sockets.send_buffer_bytes,
+        receive_buffer_bytes=config.sockets.receive_buffer_bytes,
+    )
+    emit("listening")
+    report = await ended
+    sink.save(config.log)
+    emit("done", **report)
+    server.close()
+    await server.wait_closed()
+
+
+class Sink:
+    """Reads a connection, checks it against the pattern and keeps the log."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._pattern = pattern
+        self._offset = 0
+        self._wrong = 0
+        self._offsets = array("q")
+        self._times_ns = array("q")
+
+    async def read(self, reader: asyncio.StreamReader, writer: Any) -> dict[str, Any]:
+        """Read to the end, close in turn, and return what is to be reported."""
+        while data := await reader.read(READ_BYTES):
+            stamp = now_ns()
+            self._wrong += self._pattern.wrong_bytes(self._offset, data)
+            self._offset += len(data)
+            self._offsets.append(self._offset)
+            self._times_ns.append(stamp)
+        streams = writer.get_extra_info("streams")
+        statistics = writer.get_extra_info("statistics")
+        writer.close()
+        await writer.wait_closed()
+        return {
+            "bytes_read": self._offset,
+            "bytes_wrong": self._wrong,
+            "frames_received": statistics.frames_received,
+            "out_of_order_frames": statistics.out_of_order_frames,
+            "reorder_max_bytes": statistics.reorder_max_bytes,
+            "congestion_control": sorted({stream.congestion_control for stream in streams}),
+        }
+
+    def save(self, path: str) -> None:
+        """Write the log: offsets and times of the reads."""
+        np.savez(
+            path,
+            offset=np.frombuffer(self._offsets, dtype=np.int64),
+            time_ns=np.frombuffer(self._times_ns, dtype=np.int64),
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(run(lambda: main(SinkConfig.from_json(sys.argv[1]))))

@@ -1,0 +1,239 @@
+"""`mstcp-lab`: list what there is, check the machine, run scenarios, make reports."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from experiments import doctor, engines, overrides, protocols, runner, scenario
+from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
+from experiments.progress import Display
+from experiments.results import Results
+from topologies import TopologyError, builtin_names
+from topologies import load as load_network
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+SEED_LIMIT = 1000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status (0 done, 1 failed, 2 wrong arguments, 130 stopped)."""
+    args = _parser().parse_args(argv)
+    try:
+        status: int = args.command(args)
+    except Interrupted as error:
+        return _complain(error, EXIT_INTERRUPTED)
+    except KeyboardInterrupt:
+        return _complain("Stopped.", EXIT_INTERRUPTED)
+    except (ScenarioError, UnknownName, TopologyError, _UsageError) as error:
+        return _complain(error, EXIT_USAGE)
+    except ExperimentError as error:
+        return _complain(error, EXIT_FAILED)
+    return status
+
+
+class _UsageError(Exception):
+    """An argument that argparse cannot check."""
+
+
+def _complain(what: object, status: int) -> int:
+    text = str(what)
+    print(f"mstcp-lab: {text}" + ("" if text.endswith((".", "!", "?")) else "."), file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mstcp-lab",
+        description="Experiments with globally optimal multipath routing and Multi-Stream TCP.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    listing = commands.add_parser("list", help="list networks, scenarios, protocols and engines")
+    listing.set_defaults(command=_list)
+    checking = commands.add_parser("doctor", help="check what this machine can run, and how to mend it")
+    doctor.add_arguments(checking)
+    checking.set_defaults(command=doctor.main)
+    _add_run(commands.add_parser("run", help="run a scenario and write results.json and report.html"))
+    reporting = commands.add_parser("report", help="make the report of a results folder again")
+    reporting.add_argument("folder", type=Path, help="a folder with results.json")
+    reporting.set_defaults(command=_report)
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "scenario_file", metavar="SCENARIO", help="a built-in scenario (butterfly) or a TOML file"
+    )
+    parser.add_argument("--engine", default="live", help=f"one of {', '.join(engines.NAMES)} (default live)")
+    parser.add_argument("--protocol", metavar="P,…", help="protocols, by commas (default: the scenario's)")
+    parser.add_argument(
+        "--scenario", dest="cases", metavar="C,…", help="cases, by commas (default: all of the file)"
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=1, metavar="N", help="run each with seeds 1 to N (default 1)"
+    )
+    parser.add_argument(
+        "--duration", type=float, metavar="S", help="seconds to measure (default: the scenario's)"
+    )
+    parser.add_argument("--variant", help="variant of the network (default: the scenario's)")
+    parser.add_argument(
+        "--allocation",
+        metavar="A",
+        help=f"{', '.join(scenario.OBJECTIVES)}, or one that the scenario gives (default: the case's)",
+    )
+    parser.add_argument(
+        "--set",
+        dest="assignments",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value of the scenario or network, as tcp.sack=true, flows.1.requested_bps=5e6, "
+        "links.S0-S4.rate_bps=8e6; repeatable",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where the results go (default results/NAME-TIME)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the results document on standard output")
+    parser.set_defaults(command=_run)
+
+
+def _list(args: argparse.Namespace) -> int:
+    del args
+    print("Networks (also a .toml, .json or .graphml file, or a generator as ring:6):")
+    for name in builtin_names():
+        print(f"  {name:12} {load_network(name).description}")
+    print("Scenarios:")
+    for name in scenario.available():
+        loaded = scenario.load(name)
+        print(f"  {name:12} {loaded.description}")
+        for case_name, case in loaded.cases.items():
+            print(f"    {case_name:10} {case.description}")
+    print("Protocols:")
+    for name, protocol in protocols.PROTOCOLS.items():
+        print(f"  {name:12} {protocol.description}")
+    print("Engines:")
+    for name in engines.NAMES:
+        print(f"  {name:12} {engines.get(name).description}")
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    job = job_from(args, time.time())
+    signal.signal(signal.SIGTERM, _interrupt)
+    errors = Console(stderr=True)
+    with Display(errors, job.duration_s) as display:
+        outcome = runner.run(job, display)
+    if args.json:
+        sys.stdout.write(outcome.results.to_json())
+    if outcome.results.runs:
+        _make_report(outcome.results, job.out, table=not args.json)
+    for failure in outcome.failures:
+        _complain(failure, EXIT_FAILED)
+    return EXIT_FAILED if outcome.failures else 0
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    del signum, frame
+    raise KeyboardInterrupt
+
+
+def job_from(args: argparse.Namespace, now: float) -> runner.Job:
+    """Return the job that the arguments of `run` ask for, all checked.
+
+    Raises:
+        ScenarioError, UnknownName, TopologyError: an argument that does not fit, with what would.
+    """
+    loaded = scenario.load(args.scenario_file)
+    cases = _names(args.cases, "--scenario") or list(loaded.cases)
+    for name in cases:
+        loaded.case(name)
+    wanted = _names(args.protocol, "--protocol") or list(loaded.protocols)
+    for name in wanted:
+        protocols.get(name)
+    if args.engine not in engines.NAMES:
+        engines.get(args.engine)  # raises, with the names that are there
+    if not 1 <= args.seeds <= SEED_LIMIT:
+        raise _UsageError(f"--seeds: {args.seeds} is not between 1 and {SEED_LIMIT}")
+    asked = overrides.parse_assignments(args.assignments)
+    options = {"allocation": args.allocation, "duration_s": args.duration, "variant": args.variant}
+    changed = {key: value for key, value in options.items() if value is not None}
+    final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
+    network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
+    check_flows(final, cases, network.hosts)
+    recorded = asked.recorded() | ({"allocation": args.allocation} if args.allocation else {})
+    out = args.out or runner.default_output(final.name, now)
+    return runner.Job(
+        engine=args.engine,
+        scenario=final,
+        network=network,
+        variant=final.variant,
+        overrides=recorded,
+        cases=tuple(cases),
+        protocols=tuple(wanted),
+        seeds=tuple(range(1, args.seeds + 1)),
+        duration_s=final.duration_s,
+        out=out.absolute(),
+    )
+
+
+def check_flows(checked: scenario.Scenario, cases: Sequence[str], hosts: Sequence[str]) -> None:
+    """Check that the flows of some cases begin and end at hosts of the network; ScenarioError if not."""
+    for case in cases:
+        for name, flow in checked.case(case).flows.items():
+            for end in ("src", "dst"):
+                host = getattr(flow, end)
+                if host not in hosts:
+                    place = f"cases.{case}.flows.{name}.{end}"
+                    reason = f"the network has no host {host!r}; its hosts are {', '.join(hosts)}"
+                    raise ScenarioError(checked.name, place, reason)
+
+
+def _names(text: str | None, option: str) -> list[str]:
+    if text is None:
+        return []
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise _UsageError(f"{option}: {text!r} has an empty name; write names separated by commas")
+    if len(set(names)) < len(names):
+        raise _UsageError(f"{option}: {text!r} names one twice")
+    return names
+
+
+def _report(args: argparse.Namespace) -> int:
+    path = args.folder / "results.json"
+    try:
+        results = Results.read(path)
+    except OSError as error:
+        raise _UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        place, reason = scenario.first_problem(error)
+        raise ScenarioError(str(path), place, f"is not a results document: {reason}") from None
+    _make_report(results, args.folder, table=True)
+    return 0
+
+
+def _make_report(results: Results, folder: Path, *, table: bool) -> None:
+    # Matplotlib takes a second to import, which only those should wait for who get plots.
+    from experiments.report import print_table, write_report
+
+    try:
+        report = write_report(results, folder)
+    except OSError as error:
+        raise OutputError(str(folder), error.strerror or str(error)) from None
+    if table:
+        print_table(results, Console())
+        print(f"Report: {report}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Processes that speak JSON lines with the engine: read with a deadline, ended by their own id."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+STOP_TIMEOUT_S = 5.0
+READ_BYTES = 65536
+
+
+class ChildFailed(Exception):
+    """A child ended, was silent for too long or reported a failure; the text says which."""
+
+
+class Child:
+    """A process whose standard output is JSON lines.
+
+    Args:
+        name: what to call it in sentences.
+        process: with binary pipes for standard input and output.
+        log: the file that its standard error goes to.
+    """
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.name = name
+        self._process = process
+        self._log = log
+        self._stdin = process.stdin
+        self._stdout = process.stdout
+        self._pending = b""
+        os.set_blocking(self._stdout.fileno(), False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._stdout, selectors.EVENT_READ)
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Send one JSON line.
+
+        Raises:
+            ChildFailed: it has ended.
+        """
+        try:
+            self._stdin.write(json.dumps(message).encode() + b"\n")
+            self._stdin.flush()
+        except OSError:
+            raise ChildFailed(self._end_text()) from None
+
+    def expect(self, event: str, timeout_s: float) -> dict[str, Any]:
+        """Return the next event, which must be of this kind.
+
+        Raises:
+            ChildFailed: it reported a failure, ended, or said nothing in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._pending:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise ChildFailed(
+                    f"{self.name} did not come to {event!r} within {timeout_s:g} s.{self._tail()}"
+                )
+            if self._selector.select(left):
+                data = self._stdout.read(READ_BYTES)
+                if not data:
+                    raise ChildFailed(self._end_text())
+                self._pending += data
+        line, _, self._pending = self._pending.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        if message["event"] == "failed":
+            raise ChildFailed(f"{self.name}: {message['reason']}")
+        if message["event"] != event:
+            raise ChildFailed(f"{self.name} came to {message['event']!r} where {event!r} was expected.")
+        return message
+
+    def check_alive(self) -> None:
+        """Raise ChildFailed if it has ended."""
+        if self._process.poll() is not None:
+            # A failure that it has told about says more than its exit status.
+            self.expect("running", 0.1)
+
+    def stop(self) -> None:
+        """End it if it still runs, and close its pipes."""
+        stop_process(self._process)
+        self._selector.close()
+        for pipe in (self._stdin, self._stdout):
+            with suppress(OSError):
+                pipe.close()
+
+    def _end_text(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_TIMEOUT_S)
+        return f"{self.name} ended with status {self._process.returncode}.{self._tail()}"
+
+    def _tail(self) -> str:
+        return last_line(self._log)
+
+
+def last_line(log: Path) -> str:
+    """Return ` Its last words: …` from a log, or nothing where it is empty."""
+    lines = (
+        [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        if log.exists()
+        else []
+    )
+    return f" Its last words: {lines[-1].strip()}" if lines else ""
+
+
+def stop_process(process: subprocess.Popen[bytes]) -> None:
+    """Terminate a process, and kill it if it takes longer than 5 s."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

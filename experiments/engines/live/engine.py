@@ -1,0 +1,161 @@
+"""Runs plans on real components: Mininet, Open vSwitch, the controller and the kernel's TCP."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments import environment, protocols, sandbox
+from experiments.engines.base import Report, RunPlan
+from experiments.engines.live import requirements
+from experiments.engines.live.child import ChildFailed
+from experiments.engines.live.controller_process import ControllerProcess
+from experiments.engines.live.hosts import configure_hosts
+from experiments.engines.live.results import Route, flow_result
+from experiments.engines.live.routes import DEFAULT_TABLE, default_path
+from experiments.engines.live.sampling import LinkSampler
+from experiments.engines.live.traffic import Traffic, Transfer
+from experiments.errors import RunFailed
+from experiments.metrics import Window
+from experiments.results import Environment, RunResult
+from experiments.validity import CpuMeter, why_invalid
+from switch.errors import SwitchError
+from switch.ovs import PrivateInstance
+from topologies.errors import TopologyError
+from topologies.interface_names import InterfaceNames
+from topologies.mininet_builder import Emulation
+from topologies.model import Network
+
+OVS_FOLDER = Path("/run/mstcp-lab/ovs")
+"""In the sandbox's own /run: socket paths must be short, and its database is of no use afterwards."""
+LEAD_S = 0.3
+"""From the order to start to the first byte: time for the order to reach every source."""
+
+
+class LiveEngine:
+    """The live engine. Each run has a network, switches and a controller of its own: none inherits state."""
+
+    name = "live"
+    description = "Mininet, Open vSwitch, the controller and kernel TCP in real time (needs root)"
+    sandboxed = True
+
+    def __init__(self) -> None:
+        self._link_backend: str | None = None
+        self._datapath: str | None = None
+
+    def check(self, plans: list[RunPlan]) -> None:
+        """Refuse where root or a program is missing."""
+        del plans
+        sandbox.require_root()
+        requirements.check()
+
+    def environment(self) -> Environment:
+        """Describe this machine, and what the links and switches of the last run were."""
+        return environment.describe(link_backend=self._link_backend, datapath=self._datapath)
+
+    def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
+        """Build the network, run the flows, tear it down.
+
+        Raises:
+            RunFailed: with the reason, and where the logs are.
+        """
+        try:
+            with ExitStack() as stack:
+                return self._run(plan, out, report, stack)
+        except (ChildFailed, SwitchError, TopologyError) as error:
+            raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error), str(out)) from error
+
+    def _run(self, plan: RunPlan, out: Path, report: Report, stack: ExitStack) -> RunResult:
+        report({"event": "phase", "text": "building the network"})
+        controller = stack.enter_context(ControllerProcess(plan.network, out))
+        # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
+        ovs = stack.enter_context(PrivateInstance(OVS_FOLDER))
+        emulation = stack.enter_context(
+            Emulation(
+                plan.network,
+                ovs=ovs,
+                controller=controller.openflow,
+                link_backend=plan.scenario.live.link_backend,
+                seed=plan.seed,
+                mtu=plan.scenario.mtu_bytes,
+            )
+        )
+        self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
+        sysctls = configure_hosts(emulation, plan.scenario.tcp)
+        report({"event": "phase", "text": "waiting for the controller"})
+        controller.wait_ready()
+        report({"event": "phase", "text": "connecting"})
+        traffic = stack.enter_context(Traffic(plan, emulation, out, controller.grpc_for_hosts))
+        traffic.connect()
+        measured = _measure(plan, traffic, LinkSampler(emulation.link_counters), report)
+        report({"event": "phase", "text": "draining"})
+        transfers = traffic.finish()
+        return _result(plan, measured, transfers, sysctls, _routes(plan.network, ovs))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What the engine itself saw of a run."""
+
+    started_at: str
+    window: Window
+    cpu_busy: float | None
+    sampler: LinkSampler
+
+
+def _measure(plan: RunPlan, traffic: Traffic, sampler: LinkSampler, report: Report) -> _Measured:
+    """Start the sources, and sample links and processor until the measurement is over."""
+    settings = plan.scenario.live
+    started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
+    start_ns = begin_ns + round(plan.scenario.warm_up_s * 1e9)
+    window = Window(start_ns, plan.duration_s, settings.sample_s)
+    traffic.start(begin_ns, window.end_ns)
+    meter: CpuMeter | None = None
+    while True:
+        now_ns = time.monotonic_ns()
+        sampler.sample(now_ns)
+        if meter is None and now_ns >= window.start_ns:
+            meter = CpuMeter()
+        if now_ns >= window.end_ns:
+            return _Measured(started_at, window, meter.busy() if meter else None, sampler)
+        report({"event": "measuring", "seconds": max(0.0, (now_ns - window.start_ns) * 1e-9)})
+        traffic.check_alive()
+        left_s = (window.end_ns - now_ns) * 1e-9
+        time.sleep(min(settings.sample_s, max(left_s, 0.001)))
+
+
+def _routes(network: Network, ovs: PrivateInstance) -> Route:
+    """Return the function that reads a default path from the switches."""
+    names = InterfaceNames(network)
+
+    def dump(switch: str) -> str:
+        return ovs.ofctl("dump-flows", names.bridge(switch), f"table={DEFAULT_TABLE}")
+
+    return lambda src, dst: default_path(network, src, dst, dump)
+
+
+def _result(
+    plan: RunPlan, measured: _Measured, transfers: list[Transfer], sysctls: dict[str, str], route: Route
+) -> RunResult:
+    flows = [flow_result(transfer, plan, measured.window, route) for transfer in transfers]
+    links = measured.sampler.results(plan.network, measured.window)
+    drops = measured.sampler.machine_drops()
+    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, links, drops)
+    return RunResult(
+        protocol=plan.protocol,
+        scenario=plan.case_name,
+        seed=plan.seed,
+        duration_s=plan.duration_s,
+        started_at=measured.started_at,
+        valid=not reasons,
+        why_invalid=reasons,
+        host_cpu_busy=measured.cpu_busy,
+        sysctls=sysctls,
+        flows=flows,
+        links=links,
+        protocol_evidence=protocols.get(plan.protocol).check(flows, links),
+    )

@@ -1,0 +1,89 @@
+"""What a flow's processes reported and logged, made into its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from experiments import metrics
+from experiments.engines.base import RunPlan
+from experiments.engines.live.child import ChildFailed
+from experiments.engines.live.traffic import Transfer
+from experiments.metrics import Window
+from experiments.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
+
+Route = Callable[[str, str], list[str] | None]
+
+
+def flow_result(transfer: Transfer, plan: RunPlan, window: Window, route: Route) -> FlowResult:
+    """Return the result of one flow.
+
+    Args:
+        transfer: a finished transfer.
+        plan: what was run.
+        window: the measurement.
+        route: returns the default path between two hosts, for flows that were given none.
+
+    Raises:
+        ChildFailed: the sockets did not use the congestion control that was asked for.
+    """
+    flow = plan.case.flows[transfer.name]
+    streams = transfer.connected["streams"]
+    writes, reads = transfer.writes(), transfer.reads()
+    found = metrics.delays(writes, reads, window)
+    default = None if all(stream["path"] for stream in streams) else route(flow.src, flow.dst)
+    paths = [stream["path"] or default for stream in streams]
+    return FlowResult(
+        flow=transfer.name,
+        src=flow.src,
+        dst=flow.dst,
+        requested_bps=flow.requested_for(plan.protocol),
+        allocated=[
+            PathAllocation(path=path, rate_bps=stream["rate_bps"])
+            for path, stream in zip(paths, streams, strict=True)
+            if path is not None
+        ],
+        goodput_bps=metrics.goodput_bps(reads, window),
+        delay_s=metrics.delay_statistics(found),
+        out_of_order_ratio=_ratio(transfer.received),
+        reorder_buffer_max_bytes=transfer.received["reorder_max_bytes"],
+        bytes_written=transfer.sent["bytes_written"],
+        bytes_read=transfer.received["bytes_read"],
+        bytes_wrong=transfer.received["bytes_wrong"],
+        ticks_skipped=transfer.sent["ticks_skipped"],
+        congestion_control=_congestion_control(transfer, plan.scenario.tcp.congestion_control),
+        series=FlowSeries(
+            time_s=[float(time) for time in window.times_s()],
+            goodput_bps=metrics.goodput_series(reads, window),
+            delay_mean_s=metrics.delay_series(found, window),
+            streams=_stream_series(transfer, paths, window),
+            delay_cdf_s=metrics.delay_cdf(found),
+        ),
+    )
+
+
+def _ratio(received: dict[str, Any]) -> float | None:
+    early, frames = received["out_of_order_frames"], received["frames_received"]
+    return early / frames if early is not None and frames else None
+
+
+def _congestion_control(transfer: Transfer, asked: str) -> str:
+    """Return what the sockets of both ends use, which must be what was asked for."""
+    used = {stream["congestion_control"] for stream in transfer.connected["streams"]}
+    used.update(transfer.received["congestion_control"])
+    if used != {asked}:
+        names = ", ".join(sorted(str(name) for name in used))
+        raise ChildFailed(f"flow {transfer.name} used congestion control {names} where {asked} was asked for")
+    return asked
+
+
+def _stream_series(transfer: Transfer, paths: list[list[str] | None], window: Window) -> list[StreamSeries]:
+    times_ns, counted = transfer.stream_samples()
+    return [
+        StreamSeries(
+            source_port=stream["source_port"],
+            path=path,
+            rate_bps=metrics.rate_series(times_ns, counted[:, index], window),
+        )
+        for index, (stream, path) in enumerate(zip(transfer.connected["streams"], paths, strict=True))
+    ]

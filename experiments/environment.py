@@ -1,0 +1,91 @@
+"""Where and with what results are made: kernel, versions, settings, revision, load."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from experiments.results import Environment
+from switch import capabilities
+
+PACKAGES = ("mstcp", "os-ken", "numpy", "pydantic", "grpcio", "protobuf", "PuLP", "highspy")
+SYSCTLS = (
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.default_qdisc",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_allowed_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+)
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def read_sysctl(name: str) -> str | None:
+    """Return a sysctl's value with single spaces, or None where this kernel or namespace does not have it."""
+    try:
+        text = Path("/proc/sys", *name.split(".")).read_text()
+    except OSError:
+        return None
+    return " ".join(text.split())
+
+
+def describe(*, link_backend: str | None, datapath: str | None) -> Environment:
+    """Describe this machine.
+
+    Args:
+        link_backend: what the links are made of, where an engine has links.
+        datapath: of Open vSwitch, likewise.
+    """
+    sysctls = {name: value for name in SYSCTLS if (value := read_sysctl(name)) is not None}
+    return Environment(
+        kernel=platform.release(),
+        machine=platform.machine(),
+        cpus=len(os.sched_getaffinity(0)),
+        versions=versions(),
+        sysctls=sysctls,
+        qdiscs=available_qdiscs(),
+        link_backend=link_backend,
+        datapath=datapath,
+        git_revision=git_revision(),
+        host_load=list(os.getloadavg()),
+        valid=True,
+        why=[],
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, of the packages that matter, and of Open vSwitch."""
+    installed = {distribution.name: distribution.version for distribution in metadata.distributions()}
+    found = {name: installed[name] for name in PACKAGES if name in installed}
+    found["python"] = platform.python_version()
+    first_line = _output("ovs-vsctl", "--version").partition("\n")[0]
+    if first_line:
+        found["open_vswitch"] = first_line.split()[-1]
+    return found
+
+
+def available_qdiscs() -> list[str]:
+    """Return which of the queueing disciplines that links can be made of the kernel has."""
+    probed = {
+        "netem": capabilities.probe_netem(),
+        "tbf": capabilities.probe_qdisc("tbf", ["rate", "10mbit", "burst", "15000", "limit", "15000"]),
+    }
+    return [name for name, found in probed.items() if found.available]
+
+
+def git_revision() -> str | None:
+    """Return the checkout's revision, with `-dirty` where files differ from it; None outside a checkout."""
+    return _output("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40").strip() or None
+
+
+def _output(*argv: str) -> str:
+    if shutil.which(argv[0]) is None:
+        return ""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+    return done.stdout if done.returncode == 0 else ""

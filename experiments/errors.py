@@ -1,0 +1,113 @@
+"""Errors of the experiments.
+
+    ExperimentError
+    ├── ScenarioError          a scenario file that is not one
+    │   └── OverrideError      a `--set` that fits no key or value of the schema
+    ├── UnknownName            a scenario, case, protocol or engine that does not exist
+    ├── MissingRequirement     the machine lacks something that the run needs
+    ├── OutputError            the results cannot be written where they were asked for
+    ├── RunFailed              a run that did not come to its end
+    │   └── CheckFailed        a run whose transfers were not what was sent
+    └── Interrupted            the user stopped the runs
+
+Every message is a sentence that says what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ExperimentError(Exception):
+    """Root of the package's errors."""
+
+
+class ScenarioError(ExperimentError):
+    """A scenario file that is not one; `source` is the file, `place` the key."""
+
+    def __init__(self, source: str, place: str, reason: str) -> None:
+        super().__init__(source, place, reason)
+        self.source = source
+        self.place = place
+        self.reason = reason
+
+    def __str__(self) -> str:
+        where = f"{self.source}: {self.place}" if self.place else self.source
+        return f"{where}: {self.reason}"
+
+
+class OverrideError(ScenarioError):
+    """A `--set KEY=VALUE` that fits no key or value of the schema."""
+
+    def __str__(self) -> str:
+        return f"--set {self.place}: {self.reason}"
+
+
+class UnknownName(ExperimentError):
+    """A name that is not in its list; the text offers the nearest ones and the whole list."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(kind, name, self.known)
+
+    def __str__(self) -> str:
+        near = difflib.get_close_matches(self.name, self.known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        return f"There is no {self.kind} called {self.name!r}.{hint} Known: {', '.join(self.known)}."
+
+
+class MissingRequirement(ExperimentError):
+    """The machine lacks something; `remedy` is what to do about it."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what, remedy)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.remedy}"
+
+
+class OutputError(ExperimentError):
+    """The results cannot be written where they were asked for."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Cannot write the results to {self.path}: {self.reason}. Choose another folder with --out."
+
+
+class RunFailed(ExperimentError):
+    """A run did not come to its end; `run` names it, `log` is the folder with its logs, if there is one."""
+
+    def __init__(self, run: str, reason: str, log: str | None = None) -> None:
+        super().__init__(run, reason, log)
+        self.run = run
+        self.reason = reason
+        self.log = log
+
+    def __str__(self) -> str:
+        tail = f" Its logs are in {self.log}." if self.log else ""
+        return f"{self.run} failed: {self.reason}{tail}"
+
+
+class CheckFailed(RunFailed):
+    """A run came to its end, but what arrived is not what was sent."""
+
+
+class Interrupted(ExperimentError):
+    """The user stopped the runs; `finished` of `planned` were complete by then."""
+
+    def __init__(self, finished: int, planned: int) -> None:
+        super().__init__(finished, planned)
+        self.finished = finished
+        self.planned = planned
+
+    def __str__(self) -> str:
+        return f"Stopped; {self.finished} of {self.planned} runs are complete and kept."

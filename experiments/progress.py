@@ -1,0 +1,81 @@
+"""Progress on standard error: a bar for each run on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+
+class Display:
+    """Shows the runner's events; a context manager.
+
+    Args:
+        console: a console on standard error.
+        seconds: how long one run measures, which its bar is made of.
+    """
+
+    def __init__(self, console: Console, seconds: float) -> None:
+        self._console = console
+        self._seconds = seconds
+        self._task: TaskID | None = None
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[phase]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+
+    def __enter__(self) -> Display:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Show one event; kinds that are not known are passed over."""
+        handler = getattr(self, "_on_" + event["event"].replace("-", "_"), None)
+        if handler is not None:
+            handler(event)
+
+    def _on_run_started(self, event: dict[str, Any]) -> None:
+        title = f"[{event['number']}/{event['planned']}] {event['run']}"
+        self._task = self._progress.add_task(escape(title), total=self._seconds, phase="setting up")
+        self._line(title)
+
+    def _on_phase(self, event: dict[str, Any]) -> None:
+        self._update(phase=escape(event["text"]))
+
+    def _on_measuring(self, event: dict[str, Any]) -> None:
+        self._update(completed=event["seconds"], phase=f"{event['seconds']:.0f} of {self._seconds:g} s")
+
+    def _on_run_finished(self, event: dict[str, Any]) -> None:
+        self._update(completed=self._seconds, phase=escape(event["summary"]))
+        self._end_task()
+        self._line(f"    {event['summary']}")
+
+    def _on_run_failed(self, event: dict[str, Any]) -> None:
+        self._update(phase="[red]failed[/red]")
+        self._end_task()
+        self._console.print(f"[red]{escape(event['reason'])}[/red]", highlight=False)
+
+    def _update(self, **fields: Any) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, **fields)
+
+    def _end_task(self) -> None:
+        if self._task is not None:
+            self._progress.stop_task(self._task)
+            self._task = None
+
+    def _line(self, text: str) -> None:
+        if not self._console.is_terminal:
+            self._console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,218 @@
+"""Runs plans with an engine and makes one results document of them.
+
+Each finished run is written at once to OUT/runs/, so that stopping in the middle keeps what was done.
+`execute` is the loop itself, wherever it runs; `run` starts it, in a sandbox where the engine wants one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from experiments import engines, sandbox
+from experiments.engines.base import Engine, Event, Report, RunPlan
+from experiments.errors import CheckFailed, Interrupted, OutputError, RunFailed
+from experiments.results import Environment, Results, RunResult
+from experiments.scenario import Scenario
+from topologies.model import Network
+
+MINIMUM_FREE_BYTES = 64 << 20
+"""A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
+
+
+class Job(BaseModel):
+    """All runs of one call, in order; what the worker in the sandbox is given."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    engine: str
+    scenario: Scenario
+    network: Network
+    variant: str | None
+    overrides: dict[str, Any]
+    cases: tuple[str, ...]
+    protocols: tuple[str, ...]
+    seeds: tuple[int, ...]
+    duration_s: float
+    out: Path
+
+    def plans(self) -> list[RunPlan]:
+        """Return the runs: cases, then protocols, then seeds."""
+        return [
+            RunPlan(
+                scenario=self.scenario,
+                network=self.network,
+                case_name=case,
+                protocol=protocol,
+                seed=seed,
+                duration_s=self.duration_s,
+            )
+            for case, protocol, seed in itertools.product(self.cases, self.protocols, self.seeds)
+        ]
+
+
+@dataclass
+class Outcome:
+    """The document and what went wrong on the way to it."""
+
+    results: Results
+    failures: list[str] = field(default_factory=list)
+
+
+def prepare_output(out: Path) -> None:
+    """Make the output folder and check that it takes files.
+
+    Raises:
+        OutputError: it cannot be written, holds results already, or the disk is all but full.
+    """
+    try:
+        (out / "runs").mkdir(parents=True, exist_ok=True)
+        probe = out / "runs" / ".probe"
+        probe.write_bytes(bytes(4096))
+        probe.unlink()
+        status = os.statvfs(out)
+    except OSError as error:
+        raise OutputError(str(out), error.strerror or str(error)) from None
+    if any((out / "runs").glob("*.json")) or (out / "results.json").exists():
+        raise OutputError(str(out), "it holds the results of other runs already")
+    free = status.f_bavail * status.f_frsize
+    if free < MINIMUM_FREE_BYTES:
+        raise OutputError(
+            str(out), f"only {free >> 20} MB are free there, {MINIMUM_FREE_BYTES >> 20} are needed"
+        )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all; OutputError says why not."""
+    partial = path.with_suffix(".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise OutputError(str(path), error.strerror or str(error)) from None
+
+
+def execute(job: Job, engine: Engine, report: Report) -> None:
+    """Run all plans of a job, one after the other; a run that fails is reported and the next one begun."""
+    plans = job.plans()
+    for number, plan in enumerate(plans, start=1):
+        report({"event": "run-started", "run": plan.label, "number": number, "planned": len(plans)})
+        logs = job.out / "logs" / plan.slug
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+            result = engine.run_case(plan, logs, report)
+        except RunFailed as error:
+            report({"event": "run-failed", "run": plan.label, "reason": str(error)})
+            continue
+        except OSError as error:
+            raise OutputError(str(logs), str(error)) from error
+        write_atomically(job.out / "runs" / f"{number:03}.json", result.model_dump_json(indent=1))
+        write_atomically(job.out / "environment.json", engine.environment().model_dump_json(indent=1))
+        report({"event": "run-finished", "run": plan.label, "summary": _summary(result)})
+
+
+def _summary(result: RunResult) -> str:
+    flows = ", ".join(f"flow {flow.flow} {flow.goodput_bps / 1e6:.2f} Mbit/s" for flow in result.flows)
+    return flows if result.valid else f"{flows} (not valid: {'; '.join(result.why_invalid)})"
+
+
+def run(job: Job, report: Report) -> Outcome:
+    """Run a job and collect its document, which is written to OUT/results.json.
+
+    Raises:
+        MissingRequirement: the machine lacks something.
+        Interrupted: the user stopped; the document of the finished runs is written.
+        OutputError: the results could not be written.
+    """
+    engine = engines.get(job.engine)
+    engine.check(job.plans())
+    prepare_output(job.out)
+    failures: list[str] = []
+
+    def note(event: Event) -> None:
+        if event["event"] == "run-failed":
+            failures.append(event["reason"])
+        report(event)
+
+    interrupted = False
+    try:
+        if engine.sandboxed:
+            sandbox.run_worker(job.model_dump_json(), job.out, note)
+        else:
+            execute(job, engine, note)
+    except KeyboardInterrupt:
+        interrupted = True
+    except RunFailed as error:
+        failures.append(str(error))
+    results = collect(job, engine)
+    write_atomically(job.out / "results.json", results.to_json())
+    if interrupted:
+        raise Interrupted(len(results.runs), len(job.plans()))
+    failures += check_transfers(results.runs)
+    missing = len(job.plans()) - len(results.runs)
+    if missing and not failures:
+        failures.append(f"{missing} of {len(job.plans())} runs left no result.")
+    return Outcome(results, failures)
+
+
+def collect(job: Job, engine: Engine) -> Results:
+    """Merge the finished runs in OUT/runs into one document."""
+    runs = [
+        RunResult.model_validate_json(path.read_text()) for path in sorted((job.out / "runs").glob("*.json"))
+    ]
+    written = job.out / "environment.json"
+    if written.exists():
+        environment = Environment.model_validate_json(written.read_text())
+    else:
+        environment = engine.environment()
+    invalid = [
+        f"scenario {r.scenario} with {r.protocol}, seed {r.seed}: {why}"
+        for r in runs
+        for why in r.why_invalid
+    ]
+    environment.why += invalid
+    environment.valid = not environment.why
+    return Results(
+        scenario=job.scenario.name,
+        engine=_engine_name(job.engine),
+        variant=job.variant,
+        overrides=job.overrides,
+        network=job.network.model_dump(mode="json"),
+        environment=environment,
+        runs=runs,
+    )
+
+
+def _engine_name(name: str) -> Literal["live", "virtual", "sim"]:
+    names: tuple[Literal["live", "virtual", "sim"], ...] = ("live", "virtual", "sim")
+    return next(known for known in names if known == name)
+
+
+def check_transfers(runs: Sequence[RunResult]) -> list[str]:
+    """Return a sentence for each transfer that did not arrive as it was sent."""
+    failures = []
+    for result in runs:
+        for flow in result.flows:
+            name = (
+                f"Flow {flow.flow} of scenario {result.scenario} with {result.protocol}, seed {result.seed},"
+            )
+            if flow.bytes_wrong:
+                failures.append(
+                    str(CheckFailed(name, f"{flow.bytes_wrong} bytes arrived other than they were sent."))
+                )
+            elif flow.bytes_read != flow.bytes_written:
+                reason = f"{flow.bytes_written} bytes were sent and {flow.bytes_read} arrived."
+                failures.append(str(CheckFailed(name, reason)))
+    return failures
+
+
+def default_output(scenario: str, now: float) -> Path:
+    """Return results/<scenario>-<UTC time> for a time in seconds since the epoch."""
+    return Path("results") / f"{scenario}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"

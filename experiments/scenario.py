@@ -1,0 +1,247 @@
+"""Scenarios as data: what is sent over which network, with which settings. Checked, never executed.
+
+One file holds several named cases (`[cases.1]`, `[cases.2]`), which share the network and the settings and
+differ in their flows. Nothing here knows an engine: live, virtual and simulated runs read the same
+`Scenario`. Settings that only one engine has stand in a table named after it (`[live]`).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from experiments.errors import ScenarioError, UnknownName
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SCENARIO_FOLDER = Path(__file__).parent / "scenarios"
+ETHERNET_BYTES = 14
+IP_TCP_BYTES = 40
+TIMESTAMP_OPTION_BYTES = 12
+"""RFC 7323 section 3.2: 10 bytes, padded to 12."""
+
+OBJECTIVES = ("even_split", "max_throughput_min_delay")
+"""Allocations that the controller computes; any other name stands for one that the flows give."""
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
+NodeName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
+Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
+BufferBytes = Annotated[int, Field(ge=4096, le=1 << 30)]
+DEFAULT = "default"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GivenPath(_Model):
+    """One path of a flow, written down in the scenario: nodes from host to host and its goodput."""
+
+    path: tuple[NodeName, ...] = Field(min_length=3)
+    rate_bps: Rate
+
+
+class Flow(_Model):
+    """One transfer from `src` to `dst`.
+
+    `requested_bps` is goodput: a number, or a table by protocol with a `default` for those it does not name.
+    `given` holds named allocations written down instead of computed, each by protocol in the same way.
+    `start_s` delays the flow's first byte after the start of the run.
+    """
+
+    src: NodeName
+    dst: NodeName
+    requested_bps: Rate | dict[Name, Rate]
+    traffic: Literal["cbr"] = "cbr"
+    start_s: Seconds = 0.0
+    given: dict[Name, dict[Name, Annotated[tuple[GivenPath, ...], Field(min_length=1)]]] = Field(
+        default_factory=dict
+    )
+
+    @model_validator(mode="after")
+    def _ends_agree(self) -> Flow:
+        if self.src == self.dst:
+            raise ValueError(f"src and dst are both {self.src}: a flow needs two hosts")
+        if isinstance(self.requested_bps, dict) and DEFAULT not in self.requested_bps:
+            raise ValueError("requested_bps by protocol needs a `default`")
+        for name, by_protocol in self.given.items():
+            if DEFAULT not in by_protocol:
+                raise ValueError(f"given.{name} needs a `default` for the protocols it does not name")
+            for protocol, paths in by_protocol.items():
+                for path in (given.path for given in paths):
+                    if (path[0], path[-1]) != (self.src, self.dst):
+                        way = f"{'-'.join(path)} does not lead from {self.src} to {self.dst}"
+                        raise ValueError(f"given.{name}.{protocol}: {way}")
+        return self
+
+    def requested_for(self, protocol: str) -> float:
+        """Return the goodput in bit/s that this flow asks for with a protocol."""
+        if isinstance(self.requested_bps, dict):
+            return self.requested_bps.get(protocol, self.requested_bps[DEFAULT])
+        return self.requested_bps
+
+    def given_paths(self, allocation: str, protocol: str) -> tuple[GivenPath, ...]:
+        """Return the paths of a given allocation, which the flow must have."""
+        by_protocol = self.given[allocation]
+        return by_protocol.get(protocol, by_protocol[DEFAULT])
+
+
+class Case(_Model):
+    """Flows that run together. `allocation` is one of `OBJECTIVES` or a name under every flow's `given`."""
+
+    description: str = ""
+    allocation: str = "max_throughput_min_delay"
+    flows: dict[Name, Flow] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _allocation_exists(self) -> Case:
+        missing = [name for name, flow in self.flows.items() if self.allocation not in flow.given]
+        if self.allocation not in OBJECTIVES and missing:
+            known = sorted({*OBJECTIVES, *(name for flow in self.flows.values() for name in flow.given)})
+            flows = f"flow {', '.join(missing)}"
+            raise ValueError(
+                f"allocation {self.allocation!r} is not given for {flows}; known: {', '.join(known)}"
+            )
+        return self
+
+
+class Tcp(_Model):
+    """TCP of the hosts. None leaves the kernel's default, which is recorded with every run all the same.
+
+    `congestion_control` and the buffers are set on each socket and read back; the other keys are
+    `net.ipv4.tcp_<key>` of the hosts' network namespaces, set before the first connection and read back.
+    """
+
+    congestion_control: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] = "reno"
+    send_buffer_bytes: BufferBytes | None = None
+    receive_buffer_bytes: BufferBytes | None = None
+    sack: bool | None = None
+    dsack: bool | None = None
+    timestamps: bool | None = None
+    window_scaling: bool | None = None
+    recovery: int | None = Field(default=None, ge=0, le=7)
+    reordering: int | None = Field(default=None, ge=1, le=300)
+    early_retrans: int | None = Field(default=None, ge=0, le=4)
+    frto: int | None = Field(default=None, ge=0, le=2)
+    ecn: int | None = Field(default=None, ge=0, le=3)
+    no_metrics_save: bool | None = None
+    slow_start_after_idle: bool | None = None
+    autocorking: bool | None = None
+
+    def sysctls(self) -> dict[str, str]:
+        """Return the sysctls that are asked for, by full name, as the text the kernel takes."""
+        per_socket = {"congestion_control", "send_buffer_bytes", "receive_buffer_bytes"}
+        asked = self.model_dump(exclude=per_socket, exclude_none=True)
+        return {f"net.ipv4.tcp_{name}": str(int(value)) for name, value in asked.items()}
+
+
+class Live(_Model):
+    """Settings of the live engine alone.
+
+    A run is marked invalid when the machine could not keep up with it: more than `cpu_busy_max` of all cores
+    busy, or wires that released packets too late. The bounds of the lateness come from what is measured: the
+    shortest link of the butterfly delays by 1 ms, and Linux retransmits after 200 ms at the least (RFC 6298
+    has 1 s).
+    """
+
+    link_backend: Literal["auto", "netem", "emulator"] = "auto"
+    sample_s: float = Field(default=0.25, gt=0.01, le=10)
+    cpu_busy_max: float = Field(default=0.97, gt=0, le=1)
+    lateness_p99_max_us: float = Field(default=1000, gt=0)
+    lateness_max_us: float = Field(default=100_000, gt=0)
+
+
+class Scenario(_Model):
+    """A scenario file.
+
+    `packet_bytes` is the Ethernet frame of a full segment without its checksum. Sources start `warm_up_s`
+    before the measurement and, in file order, `stagger_s` after each other; afterwards the sinks have
+    `drain_s` to read what is on its way.
+    """
+
+    format: Literal[1]
+    name: Name
+    description: str = ""
+    network: str
+    variant: str | None = None
+    packet_bytes: int = Field(default=1514, ge=200, le=9014)
+    duration_s: float = Field(default=20.0, gt=0, le=86400)
+    warm_up_s: Seconds = 0.0
+    stagger_s: Seconds = 0.0
+    drain_s: Seconds = 30.0
+    protocols: tuple[Name, ...] = Field(default=("ospf", "mstcp"), min_length=1)
+    tcp: Tcp = Tcp()
+    live: Live = Live()
+    cases: dict[Name, Case] = Field(min_length=1)
+
+    @property
+    def overhead_bytes(self) -> int:
+        """Ethernet, IPv4 and TCP header and options of every data segment."""
+        timestamps = 0 if self.tcp.timestamps is False else TIMESTAMP_OPTION_BYTES
+        return ETHERNET_BYTES + IP_TCP_BYTES + timestamps
+
+    @property
+    def mtu_bytes(self) -> int:
+        """The hosts' MTU: the packet without its Ethernet header."""
+        return self.packet_bytes - ETHERNET_BYTES
+
+    def case(self, name: str) -> Case:
+        """Return a case; UnknownName lists those that are there."""
+        if name not in self.cases:
+            raise UnknownName("case of this scenario", name, self.cases)
+        return self.cases[name]
+
+
+def parse(data: object, source: str) -> Scenario:
+    """Check a scenario's data against the schema.
+
+    Raises:
+        ScenarioError: with the place of the first thing that is wrong.
+    """
+    try:
+        return Scenario.model_validate(data)
+    except ValidationError as error:
+        raise ScenarioError(source, *first_problem(error)) from None
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Return place and reason of the first problem that pydantic found."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    reason = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        reason = "there is no such key"
+    return place, reason
+
+
+def available() -> dict[str, Path]:
+    """Return the built-in scenarios by name."""
+    return {path.stem: path for path in sorted(SCENARIO_FOLDER.glob("*.toml"))}
+
+
+def load(spec: str) -> Scenario:
+    """Read a scenario: the name of a built-in one, or the path of a TOML file.
+
+    Raises:
+        UnknownName: no built-in scenario has this name, and it is no path either.
+        ScenarioError: the file cannot be read or is no scenario.
+    """
+    path = available().get(spec)
+    if path is None:
+        path = Path(spec)
+        if path.suffix != ".toml" and not path.exists():
+            raise UnknownName("scenario", spec, available())
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ScenarioError(str(path), "", f"cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(str(path), "", f"is not TOML: {error}") from None
+    return parse(data, path.name)

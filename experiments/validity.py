@@ -1,0 +1,62 @@
+"""Whether a live run can be believed: did the machine keep up with it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.results import LinkResult
+from experiments.scenario import Live
+
+_BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
+"""user, nice, system, irq, softirq, steal of /proc/stat (proc(5)); the others are idle and iowait, and guest
+time, which user has already."""
+
+
+class CpuMeter:
+    """Share of the machine's cores that was busy since it was made or last asked."""
+
+    def __init__(self, stat: Path = Path("/proc/stat")) -> None:
+        self._stat = stat
+        self._last = self._read()
+
+    def busy(self) -> float | None:
+        """Return the share (0 to 1) since the last call; None if no time has passed."""
+        before, self._last = self._last, self._read()
+        passed = [after - earlier for earlier, after in zip(before, self._last, strict=True)]
+        total = sum(passed[:8])
+        return sum(passed[column] for column in _BUSY_COLUMNS) / total if total > 0 else None
+
+    def _read(self) -> list[int]:
+        line = self._stat.read_text().splitlines()[0]
+        return [int(word) for word in line.split()[1:]]
+
+
+def why_invalid(
+    settings: Live, cpu_busy: float | None, links: Sequence[LinkResult], receive_drops: int
+) -> list[str]:
+    """Return a sentence for each sign that the machine was too slow for the run.
+
+    Args:
+        settings: the bounds.
+        cpu_busy: mean share of the cores that was busy during the measurement.
+        links: with the lateness of the link emulator where it is used.
+        receive_drops: packets that the kernel dropped because the emulator or the switch read them too late.
+    """
+    reasons = []
+    if cpu_busy is not None and cpu_busy > settings.cpu_busy_max:
+        reasons.append(f"{cpu_busy:.0%} of the processor was busy, above {settings.cpu_busy_max:.0%}")
+    for quantity, bound, field in (
+        ("99 % of", settings.lateness_p99_max_us, "lateness_p99_us"),
+        ("all", settings.lateness_max_us, "lateness_max_us"),
+    ):
+        late = [(value, link.link) for link in links if (value := getattr(link, field)) is not None]
+        if late and max(late)[0] > bound:
+            value, name = max(late)
+            reasons.append(
+                f"link {name} released {quantity} its packets up to {value / 1e3:.1f} ms late, "
+                f"above {bound / 1e3:g} ms"
+            )
+    if receive_drops:
+        reasons.append(f"{receive_drops} packets were lost because the machine read them too late")
+    return reasons

@@ -1,0 +1,111 @@
+"""`mstcp-lab`: arguments, exit statuses and sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiments import cli
+
+
+def status_of(*argv: str) -> int:
+    try:
+        return cli.main(argv)
+    except SystemExit as error:  # argparse
+        assert isinstance(error.code, int)
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (
+            ["run", "buterfly"],
+            "There is no scenario called 'buterfly'. Did you mean butterfly? Known: butterfly.",
+        ),
+        (["run", "butterfly", "--scenario", "1,3"], "no case of this scenario called '3'"),
+        (["run", "butterfly", "--scenario", "1,,2"], "has an empty name"),
+        (["run", "butterfly", "--protocol", "ospf,ospf"], "names one twice"),
+        (["run", "butterfly", "--protocol", "mctcp"], "Did you mean mstcp? Known: ospf, mstcp"),
+        (["run", "butterfly", "--engine", "lve"], "no engine called 'lve'. Did you mean live?"),
+        (["run", "butterfly", "--variant", "c"], "no variant 'c'"),
+        (["run", "butterfly", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
+        (["run", "butterfly", "--duration", "-1"], "duration_s: Input should be greater than 0"),
+        (["run", "butterfly", "--allocation", "fair"], "'fair' is not given for flow 1, 2"),
+        (["run", "butterfly", "--set", "tcp.sak=true"], "the nearest are tcp.sack"),
+        (["run", "butterfly", "--set", "links.S0-S9.rate_bps=1e6"], "no link 'S0-S9'"),
+        (["run", "butterfly", "--set", "links.S0-S4.rate_bps=-1"], "greater than 0"),
+        (
+            ["run", "butterfly", "--set", "flows.1.given={}", "--set", "flows.1.src=S0"],
+            "the network has no host 'S0'",
+        ),
+        (["run", "butterfly", "--nonsense"], "unrecognized arguments"),
+        (["report", "/nowhere"], "/nowhere/results.json cannot be read"),
+        ([], "required"),
+    ],
+)
+def test_wrong_arguments_get_a_sentence_and_status_2(
+    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of(*argv) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+def test_a_document_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "results.json").write_text('{"format": 2}')
+    assert status_of("report", str(tmp_path)) == 2
+    assert "is not a results document" in capsys.readouterr().err
+
+
+def test_without_root_the_command_for_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("sys.argv", ["mstcp-lab", "run", "butterfly"])
+    assert status_of("run", "butterfly", "--out", str(tmp_path / "out")) == 1
+    assert "needs root. Run: sudo mstcp-lab run butterfly" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_program_is_named_with_its_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: None if name.startswith("ovs") else f"/bin/{name}")
+    assert status_of("run", "butterfly", "--out", str(tmp_path / "out")) == 1
+    assert "apt-get install openvswitch-switch" in capsys.readouterr().err
+
+
+def test_the_job_is_what_was_asked_for(tmp_path: Path) -> None:
+    parser = cli._parser()
+    argv = ["run", "butterfly", "--protocol", "mstcp", "--scenario", "2", "--seeds", "3", "--duration", "7"]
+    argv += [
+        "--allocation",
+        "paper",
+        "--variant",
+        "b",
+        "--set",
+        "links.S4-S0.rate_bps=8e6",
+        "--set",
+        "tcp.sack=true",
+    ]
+    job = cli.job_from(parser.parse_args([*argv, "--out", str(tmp_path)]), 0.0)
+    assert (job.cases, job.protocols, job.seeds, job.duration_s) == (("2",), ("mstcp",), (1, 2, 3), 7.0)
+    assert job.scenario.case("2").allocation == "paper"
+    assert job.scenario.case("1").allocation == "even_split"
+    assert job.scenario.tcp.sack is True
+    assert job.network.link("S0-S4").rate_bps == 8e6
+    assert job.network.link("S0-S2").delay_us == 4000
+    assert job.overrides == {"links.S4-S0.rate_bps": 8e6, "tcp.sack": True, "allocation": "paper"}
+    assert job.variant == "b"
+
+
+def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("list") == 0
+    out = capsys.readouterr().out
+    for name in ("butterfly", "ospf", "mstcp", "live"):
+        assert name in out

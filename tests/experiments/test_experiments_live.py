@@ -1,0 +1,203 @@
+"""`mstcp-lab run` as a user calls it: real Open vSwitch, Mininet, controller and TCP."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from experiments.engines.live.requirements import PROGRAMS
+from experiments.results import Results, RunResult
+
+ROOT = Path(__file__).parents[2]
+MAIN_PATH = ["T0", "S0", "S4", "T2"]
+MIDDLE_PATH = ["T0", "S0", "S2", "S3", "S4", "T2"]
+BEGIN_S = 90.0
+"""For the first run of a call to end, on a machine that does much else."""
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(autouse=True)
+def _possible() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    for program in ("unshare", *PROGRAMS):
+        if shutil.which(program) is None:
+            pytest.skip(f"needs {program}")
+
+
+Lab = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    """Starts `mstcp-lab` with arguments; what still runs after the test is killed."""
+    with ExitStack() as stack:
+
+        def start(*argv: str) -> subprocess.Popen[str]:
+            command = [sys.executable, "-m", "experiments.cli", *argv]
+            pipe = subprocess.PIPE
+            process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield start
+
+
+def traces(out: Path) -> list[str]:
+    """Return what is there of a call: processes that name its folder, interfaces, named namespaces."""
+    found = [
+        line
+        for entry in Path("/proc").glob("[0-9]*/cmdline")
+        if str(out) in (line := _read(entry).replace("\0", " "))
+    ]
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    found += [line for line in links.splitlines() if "mgmt" in line or "S0" in line]
+    mounts = Path("/proc/self/mounts").read_text()
+    return found + [line for line in mounts.splitlines() if "/run/netns" in line]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # it has just ended
+        return ""
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return condition()
+
+
+def test_scenario_1_with_both_protocols(tmp_path: Path, lab: Lab) -> None:
+    out = tmp_path / "out"
+    call = [
+        "run",
+        "butterfly",
+        "--engine",
+        "live",
+        "--protocol",
+        "ospf,mstcp",
+        "--scenario",
+        "1",
+        "--duration",
+        "3",
+    ]
+    process = lab(*call, "--json", "--out", str(out))
+    stdout, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr
+    results = Results.model_validate_json(stdout)
+    assert Results.read(out / "results.json") == results
+    assert (out / "report.html").exists()
+    runs = {run.protocol: run for run in results.runs}
+    assert set(runs) == {"ospf", "mstcp"}
+    for run in results.runs:
+        check_sound(run)
+    check_ospf(runs["ospf"])
+    check_mstcp(runs["mstcp"])
+    assert results.environment.link_backend in ("netem", "emulator")
+    assert traces(out) == []
+
+
+def check_sound(run: RunResult) -> None:
+    """What holds on any machine, however slow: every byte, and no more than the links carry."""
+    assert run.sysctls["net.ipv4.tcp_sack"] == "0"
+    assert run.sysctls["net.ipv4.tcp_timestamps"] == "0"
+    for flow in run.flows:
+        assert flow.bytes_read == flow.bytes_written > 0
+        assert flow.bytes_wrong == 0
+        assert flow.congestion_control == "reno"
+        assert flow.delay_s is not None
+        # Propagation alone takes 3 ms on the shortest path.
+        assert flow.delay_s.p50 > 0.003
+    for link in run.links:
+        # One interval's samples may be a few milliseconds apart from its edges.
+        assert link.utilisation is not None
+        assert link.utilisation <= 1.02
+
+
+def check_ospf(run: RunResult) -> None:
+    first, second = run.flows
+    assert [allocated.path for allocated in first.allocated] == [MAIN_PATH]
+    assert [allocated.path for allocated in second.allocated] == [["T1", "S1", "S2", "S3", "S5", "T3"]]
+    # 5 Mbit/s of 590-byte packets carry 4.54.
+    assert first.goodput_bps <= 4.6e6
+    busy = {link.link: link.utilisation for link in run.links}
+    assert (busy["S0->S2"] or 0.0) < 0.01  # LLDP alone
+
+
+def check_mstcp(run: RunResult) -> None:
+    first, second = run.flows
+    assert {tuple(allocated.path) for allocated in first.allocated} == {tuple(MAIN_PATH), tuple(MIDDLE_PATH)}
+    assert [allocated.rate_bps for allocated in first.allocated] == pytest.approx([4.25e6, 4.25e6])
+    assert len(second.allocated) == 1
+    assert first.out_of_order_ratio is not None
+    assert second.out_of_order_ratio is None
+    assert all(sum(stream.rate_bps) > 0 for stream in first.series.streams)
+    busy = {link.link: link.utilisation or 0.0 for link in run.links}
+    assert busy["S0->S4"] > 0.05
+    assert busy["S0->S2"] > 0.05
+
+
+def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path, lab: Lab) -> None:
+    out = tmp_path / "out"
+    process = lab(
+        "run", "butterfly", "--protocol", "ospf", "--duration", "2", "--seeds", "20", "--out", str(out)
+    )
+    assert wait_until(lambda: any((out / "runs").glob("*.json")), BEGIN_S)
+    assert traces(out) != []
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "of 40 runs are complete and kept" in stderr
+    assert stdout == ""
+    results = Results.read(out / "results.json")
+    assert len(results.runs) == len(list((out / "runs").glob("*.json"))) >= 1
+    assert traces(out) == []
+
+
+def test_killing_the_command_leaves_nothing(tmp_path: Path, lab: Lab) -> None:
+    out = tmp_path / "out"
+    process = lab("run", "butterfly", "--protocol", "ospf", "--duration", "60", "--out", str(out))
+    assert wait_until((out / "logs" / "1-ospf-s1" / "sink-1.log").exists, BEGIN_S)
+    process.kill()
+    process.communicate(timeout=10)
+    assert wait_until(lambda: traces(out) == [], 30)
+
+
+def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path, lab: Lab) -> None:
+    out = tmp_path / "out"
+    setting = "tcp.congestion_control=nosuch"
+    process = lab(
+        "run",
+        "butterfly",
+        "--protocol",
+        "ospf",
+        "--scenario",
+        "1",
+        "--set",
+        setting,
+        "--json",
+        "--out",
+        str(out),
+    )
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "congestion control 'nosuch'" in stderr
+    assert json.loads(stdout)["runs"] == []
+    assert "Traceback" not in stderr

@@ -1,0 +1,164 @@
+"""The pure parts of the live engine: routes, samples, validity, evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import topologies
+from experiments import protocols, scenario
+from experiments.engines.live.routes import default_path
+from experiments.engines.live.sampling import LinkSampler
+from experiments.errors import UnknownName
+from experiments.metrics import Window
+from experiments.protocols import FlowPlan
+from experiments.results import LinkResult
+from experiments.validity import CpuMeter, why_invalid
+from topologies.wires import DirectionCounters, Lateness
+
+SECOND = 1_000_000_000
+LIVE = scenario.Live()
+
+
+def rule(address: str, port: int) -> str:
+    return f" cookie=0x1, table=2, n_packets=0, priority=100,ip,nw_dst={address} actions=output:{port}\n"
+
+
+def test_a_route_is_read_from_the_rules() -> None:
+    network = topologies.load("line:3")
+    dst = network.hosts[-1]
+    address = network.host_ip(dst)
+    towards = {}
+    for arc in network.arcs():
+        order = [*network.switches, dst]
+        if arc.tail in order and arc.head in order and order.index(arc.head) == order.index(arc.tail) + 1:
+            towards[arc.tail] = arc.tail_port
+    rules = {
+        name: "OFPST_FLOW reply\n" + rule("10.0.0.99", 7) + rule(address, towards[name]) for name in towards
+    }
+    path = default_path(network, network.hosts[0], dst, rules.__getitem__)
+    assert path == [network.hosts[0], *network.switches, dst]
+    nowhere = {**rules, network.switches[1]: rule("10.0.0.99", 1)}
+    assert default_path(network, network.hosts[0], dst, nowhere.__getitem__) is None
+
+
+def test_a_loop_in_the_rules_is_no_route() -> None:
+    network = topologies.load("line:2")
+    src, dst = network.hosts
+    ports = {(arc.tail, arc.head): arc.tail_port for arc in network.arcs()}
+    a, b = network.switches
+    rules = {a: rule(network.host_ip(dst), ports[a, b]), b: rule(network.host_ip(dst), ports[b, a])}
+    assert default_path(network, src, dst, rules.__getitem__) is None
+
+
+def counters(
+    carried: int, packets: int, drops: int = 0, late_us: float | None = 10.0
+) -> list[DirectionCounters]:
+    network = topologies.load("line:2")
+    lateness = None if late_us is None else Lateness(late_us, late_us, 2 * late_us, 3 * late_us)
+    return [
+        DirectionCounters(
+            link=arc.link,
+            tail=arc.tail,
+            head=arc.head,
+            packets=packets,
+            bytes=carried,
+            dropped=0,
+            lost=0,
+            dropped_by_machine=drops,
+            queued_packets=0,
+            queued_bytes=0,
+            lateness=lateness,
+        )
+        for arc in network.arcs()
+    ]
+
+
+def test_samples_become_utilisation_and_lateness() -> None:
+    network = topologies.load("line:2", overrides={"links.s1-s2.rate_bps": 8000.0})
+    readings = [counters(0, 0), counters(500, 1, late_us=10.0), counters(1000, 4, drops=2, late_us=30.0)]
+    sampler = LinkSampler(lambda: readings.pop(0))
+    for second in range(3):
+        sampler.sample(second * SECOND)
+    result = {link.link: link for link in sampler.results(network, Window(0, 2.0, interval_s=1.0))}["s1->s2"]
+    assert result.utilisation == pytest.approx(0.5)
+    assert result.series is not None
+    assert result.series.utilisation == pytest.approx([0.5, 0.5])
+    assert result.lateness_mean_us == pytest.approx((10 * 1 + 30 * 3) / 4)
+    assert result.lateness_p99_us == pytest.approx((20 * 1 + 60 * 3) / 4)
+    assert result.lateness_max_us == pytest.approx(90)
+    assert sampler.machine_drops() == 2 * len(list(network.arcs()))
+
+
+def test_lateness_is_none_where_it_is_not_measured() -> None:
+    network = topologies.load("line:2")
+    readings = [counters(0, 0, late_us=None), counters(10, 1, late_us=None)]
+    sampler = LinkSampler(lambda: readings.pop(0))
+    sampler.sample(0)
+    sampler.sample(SECOND)
+    for link in sampler.results(network, Window(0, 1.0)):
+        assert link.lateness_mean_us is link.lateness_p99_us is link.lateness_max_us is None
+    assert why_invalid(LIVE, None, sampler.results(network, Window(0, 1.0)), 0) == []
+
+
+def link_result(p99_us: float | None, max_us: float | None) -> LinkResult:
+    return LinkResult(
+        link="a->b",
+        capacity_bps=1e6,
+        utilisation=0.5,
+        packets_dropped=0,
+        lateness_mean_us=p99_us,
+        lateness_p99_us=p99_us,
+        lateness_max_us=max_us,
+    )
+
+
+@pytest.mark.parametrize(
+    ("busy", "p99_us", "max_us", "drops", "reason"),
+    [
+        (0.99, 10.0, 20.0, 0, "99% of the processor was busy"),
+        (0.50, 3000.0, 4000.0, 0, "link a->b released 99 % of its packets up to 3.0 ms late"),
+        (0.50, 10.0, 2e5, 0, "link a->b released all its packets up to 200.0 ms late"),
+        (0.50, None, None, 3, "3 packets were lost because the machine read them too late"),
+    ],
+)
+def test_a_machine_that_was_too_slow_is_named(
+    busy: float, p99_us: float | None, max_us: float | None, drops: int, reason: str
+) -> None:
+    reasons = why_invalid(LIVE, busy, [link_result(10.0, 20.0), link_result(p99_us, max_us)], drops)
+    assert len(reasons) == 1
+    assert reason in reasons[0]
+
+
+def test_a_machine_that_kept_up_is_valid() -> None:
+    assert why_invalid(LIVE, 0.8, [link_result(50.0, 4000.0)], 0) == []
+
+
+def test_cpu_meter_counts_what_is_not_idle(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 1\n")
+    meter = CpuMeter(stat)
+    stat.write_text("cpu  10 5 5 60 10 4 3 3 10 0\n")  # guest time is part of user time
+    assert meter.busy() == pytest.approx(30 / 100)
+    assert meter.busy() is None
+
+
+def plan_of(case_name: str, flow_name: str) -> FlowPlan:
+    butterfly = scenario.load("butterfly")
+    case = butterfly.case(case_name)
+    return FlowPlan(flow_name, butterfly, case, case.flows[flow_name], 1, "10.255.0.1:50051")
+
+
+def test_protocols_connect_as_they_should() -> None:
+    assert protocols.get("ospf").connection(plan_of("1", "1")).controller is None
+    computed = protocols.get("mstcp").connection(plan_of("1", "1"))
+    assert (computed.controller, computed.objective, computed.paths) == ("10.255.0.1:50051", "even_split", ())
+    plan = plan_of("2", "1")
+    given_case = plan.case.model_copy(update={"allocation": "paper"})
+    given = FlowPlan(plan.name, plan.scenario, given_case, plan.flow, plan.seed, plan.controller)
+    connection = protocols.get("mstcp").connection(given)
+    assert connection.objective is None
+    assert [path.rate_bps for path in connection.paths] == [4.475e6, 4.475e6]
+    with pytest.raises(UnknownName, match="Known: ospf, mstcp"):
+        protocols.get("mptcp")

@@ -1,0 +1,209 @@
+"""The runner's loop, its files and its verdict, with an engine that makes results up."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topologies
+from experiments import runner, scenario
+from experiments.engines.base import Report, RunPlan
+from experiments.errors import OutputError, RunFailed, UnknownName
+from experiments.results import Environment, FlowResult, FlowSeries, Results, RunResult
+
+
+class InventedEngine:
+    """Returns results without running anything; fails for the protocols it is told to."""
+
+    name = "invented"
+    description = "for tests"
+    sandboxed = False
+
+    def __init__(self, failing: tuple[str, ...] = (), wrong_bytes: int = 0) -> None:
+        self.failing = failing
+        self.wrong_bytes = wrong_bytes
+        self.plans: list[RunPlan] = []
+
+    def check(self, plans: list[RunPlan]) -> None:
+        pass
+
+    def environment(self) -> Environment:
+        return Environment(
+            kernel="k",
+            machine="m",
+            cpus=1,
+            versions={},
+            sysctls={},
+            qdiscs=[],
+            link_backend=None,
+            datapath=None,
+            git_revision=None,
+            host_load=[],
+            valid=True,
+            why=[],
+        )
+
+    def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
+        self.plans.append(plan)
+        if plan.protocol in self.failing:
+            raise RunFailed(plan.label, "it was told to.", str(out))
+        report({"event": "phase", "text": "inventing"})
+        return invented(plan, self.wrong_bytes)
+
+
+def invented(plan: RunPlan, wrong_bytes: int = 0, missing_bytes: int = 0) -> RunResult:
+    flows = [
+        FlowResult(
+            flow=name,
+            src=flow.src,
+            dst=flow.dst,
+            requested_bps=flow.requested_for(plan.protocol),
+            allocated=[],
+            goodput_bps=1e6,
+            delay_s=None,
+            out_of_order_ratio=None,
+            reorder_buffer_max_bytes=None,
+            bytes_written=1000,
+            bytes_read=1000 - missing_bytes,
+            bytes_wrong=wrong_bytes,
+            ticks_skipped=0,
+            congestion_control="reno",
+            series=FlowSeries(time_s=[], goodput_bps=[], delay_mean_s=[], streams=[], delay_cdf_s=[]),
+        )
+        for name, flow in plan.case.flows.items()
+    ]
+    reasons = ["it was invented"] if plan.seed > 1 else []
+    return RunResult(
+        protocol=plan.protocol,
+        scenario=plan.case_name,
+        seed=plan.seed,
+        duration_s=plan.duration_s,
+        started_at="2000-01-01T00:00:00+00:00",
+        valid=not reasons,
+        why_invalid=reasons,
+        host_cpu_busy=None,
+        sysctls={},
+        flows=flows,
+        links=[],
+    )
+
+
+def make_job(out: Path, **changes: Any) -> runner.Job:
+    loaded = scenario.load("butterfly")
+    fields: dict[str, Any] = {
+        "engine": "live",
+        "scenario": loaded,
+        "network": topologies.load("butterfly", variant="a"),
+        "variant": "a",
+        "overrides": {},
+        "cases": ("1", "2"),
+        "protocols": ("ospf", "mstcp"),
+        "seeds": (1, 2),
+        "duration_s": 3.0,
+        "out": out,
+    }
+    return runner.Job(**{**fields, **changes})
+
+
+def run_invented(job: runner.Job, engine: InventedEngine) -> tuple[Results, list[dict[str, Any]]]:
+    events: list[dict[str, Any]] = []
+    runner.prepare_output(job.out)
+    runner.execute(job, engine, events.append)
+    return runner.collect(job, engine), events
+
+
+def test_every_case_protocol_and_seed_is_run_in_order(tmp_path: Path) -> None:
+    engine = InventedEngine()
+    results, events = run_invented(make_job(tmp_path), engine)
+    assert [plan.slug for plan in engine.plans] == [
+        f"{case}-{protocol}-s{seed}" for case in "12" for protocol in ("ospf", "mstcp") for seed in (1, 2)
+    ]
+    assert [run.scenario for run in results.runs] == ["1"] * 4 + ["2"] * 4
+    assert len([event for event in events if event["event"] == "run-finished"]) == 8
+    assert runner.check_transfers(results.runs) == []
+    assert Results.model_validate_json(results.to_json()) == results
+
+
+def test_a_job_survives_the_pipe_to_the_worker(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    text = job.model_dump_json()
+    assert "\n" not in text
+    assert runner.Job.model_validate_json(text) == job
+
+
+def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    results, events = run_invented(make_job(tmp_path), InventedEngine(failing=("ospf",)))
+    assert {run.protocol for run in results.runs} == {"mstcp"}
+    assert len(results.runs) == 4
+    failures = [event["reason"] for event in events if event["event"] == "run-failed"]
+    assert len(failures) == 4
+    assert failures[0].startswith("scenario 1 with ospf, seed 1 failed: it was told to.")
+    assert "Its logs are in" in failures[0]
+
+
+def test_invalid_runs_make_the_document_invalid(tmp_path: Path) -> None:
+    results, _ = run_invented(make_job(tmp_path, cases=("1",), protocols=("ospf",)), InventedEngine())
+    assert not results.environment.valid
+    assert results.environment.why == ["scenario 1 with ospf, seed 2: it was invented"]
+
+
+def test_finished_runs_are_there_before_the_last_one(tmp_path: Path) -> None:
+    class Stopped(InventedEngine):
+        def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
+            if len(self.plans) == 3:
+                raise KeyboardInterrupt
+            return super().run_case(plan, out, report)
+
+    job, engine = make_job(tmp_path), Stopped()
+    with pytest.raises(KeyboardInterrupt):
+        run_invented(job, engine)
+    assert len(runner.collect(job, engine).runs) == 3
+
+
+def test_wrong_and_missing_bytes_are_failures() -> None:
+    plan = make_job(Path("unused")).plans()[0]
+    wrong = runner.check_transfers([invented(plan, wrong_bytes=7)])
+    assert wrong[0].startswith("Flow 1 of scenario 1 with ospf, seed 1, failed: 7 bytes arrived other than")
+    missing = runner.check_transfers([invented(plan, missing_bytes=1)])
+    assert len(missing) == 2
+    assert "1000 bytes were sent and 999 arrived" in missing[0]
+
+
+def test_output_folders_that_will_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("")
+    with pytest.raises(OutputError, match="Choose another folder with --out"):
+        runner.prepare_output(occupied)
+    runner.prepare_output(tmp_path / "used")
+    (tmp_path / "used" / "results.json").write_text("{}")
+    with pytest.raises(OutputError, match="results of other runs already"):
+        runner.prepare_output(tmp_path / "used")
+
+    def full(path: Path) -> os.statvfs_result:
+        values = list(os.statvfs(tmp_path))
+        return os.statvfs_result([values[0], 4096, 10**6, 100, 100, *values[5:]])
+
+    real = os.statvfs
+    monkeypatch.setattr(os, "statvfs", lambda path: full(path) if "other" in str(path) else real(path))
+    with pytest.raises(OutputError, match="only 0 MB are free"):
+        runner.prepare_output(tmp_path / "other")
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+    runner.write_atomically(tmp_path / "a.json", "x")
+    assert (tmp_path / "a.json").read_text() == "x"
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.json"]
+    with pytest.raises(OutputError, match="No such file"):
+        runner.write_atomically(tmp_path / "missing" / "a.json", "x")
+
+
+def test_default_folder_is_named_after_scenario_and_time() -> None:
+    assert runner.default_output("butterfly", 0.0) == Path("results/butterfly-19700101T000000Z")
+
+
+def test_an_unknown_engine_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="no engine called 'virtul'"):
+        runner.run(make_job(tmp_path, engine="virtul"), lambda event: None)
