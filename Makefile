@@ -14,7 +14,6 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
 
 DURATION ?= 20
-OUT ?= results/demo
 
 .PHONY: help
 help: ## list the targets
@@ -52,7 +51,7 @@ build/.wires: $(RUST_SOURCES) | packages
 # --- the main job -----------------------------------------------------------------------------------------------------
 .PHONY: demo
 demo: setup ## run the paper's butterfly, all protocols, both scenarios; table and report at the end
-	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine live --scenario 1,2 --duration $(DURATION) --out $(OUT)
+	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine live --scenario 1,2 --duration $(DURATION)
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 .PHONY: test

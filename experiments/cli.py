@@ -13,7 +13,7 @@ from types import FrameType
 from pydantic import ValidationError
 from rich.console import Console
 
-from experiments import doctor, engines, overrides, protocols, runner, scenario
+from experiments import doctor, engines, overrides, protocols, runner, scenario, shell
 from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
 from experiments.progress import Display
 from experiments.results import Results
@@ -64,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_arguments(checking)
     checking.set_defaults(command=doctor.main)
     _add_run(commands.add_parser("run", help="run a scenario and write results.json and report.html"))
+    shell.add_arguments(
+        commands.add_parser("shell", help="bring a network up and open Mininet's prompt in it (needs root)")
+    )
     reporting = commands.add_parser("report", help="make the report of a results folder again")
     reporting.add_argument("folder", type=Path, help="a folder with results.json")
     reporting.set_defaults(command=_report)

@@ -27,6 +27,8 @@ from experiments.errors import MissingRequirement, OutputError, RunFailed
 PATIENCE_S = 10.0
 """How long a worker that was told to stop may take before it is killed."""
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+OVS_FOLDER = Path("/run/mstcp-lab/ovs")
+"""In the sandbox's own /run: socket paths must be short, and its database is of no use afterwards."""
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -176,6 +176,14 @@ class Emulation:
             self._backend.close()
         self._undo.close()
 
+    def prompt(self) -> None:
+        """Hand the terminal to Mininet's own command line until the user leaves it."""
+        from mininet.cli import CLI
+        from mininet.log import setLogLevel
+
+        setLogLevel("output")  # what commands print
+        CLI(self.net)
+
     def _build(self) -> None:
         self.net = _bare_mininet()
         backend = choose_backend(self._backend_asked, self._seed, self._mtu + ETHERNET_HEADER_BYTES)

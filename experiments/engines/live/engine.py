@@ -29,8 +29,6 @@ from topologies.interface_names import InterfaceNames
 from topologies.mininet_builder import Emulation
 from topologies.model import Network
 
-OVS_FOLDER = Path("/run/mstcp-lab/ovs")
-"""In the sandbox's own /run: socket paths must be short, and its database is of no use afterwards."""
 LEAD_S = 0.3
 """From the order to start to the first byte: time for the order to reach every source."""
 
@@ -72,7 +70,7 @@ class LiveEngine:
         report({"event": "phase", "text": "building the network"})
         controller = stack.enter_context(ControllerProcess(plan.network, out))
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
-        ovs = stack.enter_context(PrivateInstance(OVS_FOLDER))
+        ovs = stack.enter_context(PrivateInstance(sandbox.OVS_FOLDER))
         emulation = stack.enter_context(
             Emulation(
                 plan.network,

@@ -21,7 +21,7 @@ const RECEIVE_BUDGET: usize = 256;
 /// Most frames sent before the ports are looked at again.
 const RELEASE_BUDGET: usize = 256;
 /// Shortest time between two wake-ups for releases: bounds the processor time under load, at the price of lateness.
-const QUANTUM_NS: u64 = 50_000;
+const QUANTUM_NS: u64 = 100_000;
 /// Longest sleep in which arrivals go unnoticed, well below the time in which they could fill a ring.
 const MAX_HOLD_OFF_NS: u64 = 250_000;
 /// Below this, sleeping through arrivals saves nothing.
