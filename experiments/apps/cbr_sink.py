@@ -27,7 +27,7 @@ READ_BYTES = 65536
 LONGEST_DELIVERY = 8 << 20
 """More than a reorder buffer and a socket's buffer can set free at once."""
 LEAST_GAP_S = 400e-6
-"""Packets within this time are read together; it adds 0.2 ms to the mean delay of a flow above 2,500 a second."""
+"""Packets within this time are read together; it adds 0.2 ms to the mean delay of more than 2,500 a second."""
 
 
 async def main(config: SinkConfig) -> None:
@@ -129,4 +129,5 @@ class Sink(asyncio.Protocol):
 
 
 if __name__ == "__main__":
-    sys.exit(run(lambda: main(SinkConfig.from_json(sys.argv[1])), CoalescingSelector(LEAST_GAP_S)))
+    sink_config = SinkConfig.from_json(sys.argv[1])
+    sys.exit(run(lambda: main(sink_config), CoalescingSelector(LEAST_GAP_S)))

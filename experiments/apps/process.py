@@ -34,9 +34,9 @@ async def order() -> dict[str, Any]:
 class CoalescingSelector(selectors.SelectSelector):
     """Waits with select(2), and not again within `least_gap_s` of the last event.
 
-    As a network card moderates its interrupts: where packets come faster than that, several are served together,
-    which spares a machine that also carries the network thousands of wake-ups a second. Where they come slower,
-    nothing is delayed.
+    As a network card moderates its interrupts: where packets come faster than that, several are served
+    together, which spares a machine that also carries the network thousands of wake-ups a second. Where they
+    come slower, nothing is delayed.
     """
 
     def __init__(self, least_gap_s: float) -> None:
