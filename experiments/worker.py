@@ -93,7 +93,7 @@ def prepare_namespaces(keep: Path) -> None:
     descriptor = os.open(keep, os.O_RDONLY | os.O_DIRECTORY)
     try:
         _command("ip", "link", "set", "lo", "up")
-        # The controller starts while the network is built, perhaps before the management network has its address.
+        # The controller starts while the network is built, perhaps before the management network is there.
         _command("sysctl", "-q", "-w", "net.ipv4.ip_nonlocal_bind=1")
         _command("mount", "-t", "tmpfs", "tmpfs", "/run")
         _command("mount", "-t", "sysfs", "sysfs", "/sys")
