@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from controller.ack_paths import SHORTEST
 from controller.allocation import Newcomer, has_path
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest, NotFound
 from controller.gomr import OBJECTIVES
 from controller.hosts import Host
 from controller.requests import FlowRequest
 from controller.rules import FiveTuple
+from controller.splitting import MAX_SPLIT_PATHS
 from controller.state import State
 from controller.wire import IDENTIFIER_BYTES, Framing
 
@@ -44,12 +46,20 @@ def admit(state: State, request: FlowRequest) -> Admission:
             "destination", f"{destination.name} is the source itself; traffic within a host needs no path"
         )
     framing = Framing(request.packet_bytes, request.segment_overhead_bytes)
-    least_bytes = request.segment_overhead_bytes + IDENTIFIER_BYTES
+    split = request.splitting != "streams"
+    least_bytes = request.segment_overhead_bytes + (0 if split else IDENTIFIER_BYTES)
     if request.packet_bytes <= least_bytes:
         raise InvalidRequest(
             "packet_bytes", f"{request.packet_bytes} bytes hold no data beside {least_bytes} bytes of headers"
         )
     objective = _objective(state, request)
+    if split:
+        _check_split(request)
+        _check_ingress(state, source)
+    elif request.ack_path is not None:
+        raise InvalidRequest(
+            "ack_path", "is for split flows; the acknowledgements of a stream go back along its path"
+        )
     _check_counts(request)
     _check_ports(state, request, source, destination)
     if not has_path(state, source.name, destination.name):
@@ -63,9 +73,9 @@ def admit(state: State, request: FlowRequest) -> Admission:
 
 def newcomer(request: FlowRequest, admission: Admission, rate_bps: float) -> Newcomer:
     """Return the request as a flow to be routed."""
-    limits = [
-        limit for limit in (request.max_paths, request.source_ports and len(request.source_ports)) if limit
-    ]
+    split = request.splitting != "streams"
+    most = MAX_SPLIT_PATHS if split else request.source_ports and len(request.source_ports)
+    limits = [limit for limit in (request.max_paths, most) if limit]
     return Newcomer(
         source=admission.source.name,
         destination=admission.destination.name,
@@ -73,6 +83,7 @@ def newcomer(request: FlowRequest, admission: Admission, rate_bps: float) -> New
         framing=admission.framing,
         max_paths=min(limits, default=None),
         streams=request.streams,
+        acks=(request.ack_path or SHORTEST) if split else None,
     )
 
 
@@ -85,7 +96,7 @@ def check_objective(field: str, objective: str) -> None:
 
 
 def choose_source_ports(state: State, request: FlowRequest, source: Host, count: int) -> tuple[int, ...]:
-    """Return the ports of so many streams: the first ones given, else unused ones.
+    """Return the ports of so many connections: the first ones given, else unused ones.
 
     Raises:
         InfeasibleRequest: all ports to choose from are used.
@@ -128,6 +139,30 @@ def _objective(state: State, request: FlowRequest) -> str | None:
     return objective
 
 
+def _check_split(request: FlowRequest) -> None:
+    """Check what a split flow can have: one connection, and as many paths as a splitter can hold."""
+    ports = len(request.source_ports or ())
+    if ports > 1:
+        raise InvalidRequest(
+            "source_ports", f"a split flow is one TCP connection and needs one port, but {ports} are given"
+        )
+    counts = {"paths": len(request.paths), "streams": request.streams, "max_paths": request.max_paths}
+    for field, count in counts.items():
+        if count is not None and count > MAX_SPLIT_PATHS:
+            raise InvalidRequest(field, f"a split flow takes at most {MAX_SPLIT_PATHS} paths, not {count}")
+
+
+def _check_ingress(state: State, source: Host) -> None:
+    """Check that one switch sees all packets of the source."""
+    links = sum(arc.tail == source.name for arc in state.live.arcs.values())
+    if links > 1:
+        raise InvalidRequest(
+            "splitting",
+            f"{source.name} has {links} links, but one switch must see all packets of a split flow; "
+            "ask for streams",
+        )
+
+
 def _check_counts(request: FlowRequest) -> None:
     """Check that streams, paths and ports go together."""
     if request.paths and (request.streams or request.max_paths):
@@ -137,7 +172,7 @@ def _check_counts(request: FlowRequest) -> None:
         raise InvalidRequest(
             "streams", f"{request.streams} streams need as many paths, but max_paths is {request.max_paths}"
         )
-    needed = request.streams or len(request.paths)
+    needed = 1 if request.splitting != "streams" else request.streams or len(request.paths)
     if request.source_ports is not None and len(request.source_ports) < needed:
         raise InvalidRequest(
             "source_ports", f"{needed} streams need as many ports, but {len(request.source_ports)} are given"

@@ -13,6 +13,7 @@ from itertools import islice
 
 import networkx as nx
 
+from controller.ack_paths import SHORTEST, ack_path
 from controller.errors import InfeasibleRequest
 from controller.flows import Flow, arc_loads, edges_of
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem, solve
@@ -30,7 +31,18 @@ _NEWCOMER = "newcomer"
 
 @dataclass(frozen=True)
 class Newcomer:
-    """A flow that is asked for. `streams`: exactly so many paths."""
+    """A flow that is asked for.
+
+    Attributes:
+        source: Name of the host that sends.
+        destination: Name of the host that receives.
+        rate_bps: Goodput asked for.
+        framing: How its bytes are put on the wire.
+        max_paths: At most so many paths.
+        streams: Exactly so many paths.
+        acks: Path of the acknowledgements of a split flow (`controller.ack_paths`); None: a connection for
+            each path, and acknowledgements on its reverse.
+    """
 
     source: str
     destination: str
@@ -38,6 +50,11 @@ class Newcomer:
     framing: Framing
     max_paths: int | None
     streams: int | None
+    acks: str | None = None
+
+    def connections(self, paths: int) -> int:
+        """Return how many TCP connections it has over so many paths."""
+        return paths if self.acks is None else 1
 
 
 @dataclass(frozen=True)
@@ -51,10 +68,14 @@ class PlannedPath:
 
 @dataclass(frozen=True)
 class Optimum:
-    """New goodputs of running flows, by stream, and the paths of the new flow (empty: none is free)."""
+    """New goodputs of running flows, by stream, and the paths of the new flow (empty: none is free).
+
+    `ack_path` leads from the destination to the source; None where each path has its own way back.
+    """
 
     rates: Mapping[str, tuple[float, ...]]
     paths: tuple[PlannedPath, ...]
+    ack_path: tuple[str, ...] | None = None
 
 
 def optimise(state: State, objective: str, newcomer: Newcomer | None = None) -> Optimum:
@@ -67,6 +88,7 @@ def optimise(state: State, objective: str, newcomer: Newcomer | None = None) -> 
 
     Raises:
         InfeasibleRequest: there are fewer paths than the streams asked for.
+        InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
         SolverError: the solver failed.
     """
     movable = [flow for flow in state.flows if flow.objective == objective and not state.lost_links(flow)]
@@ -75,16 +97,18 @@ def optimise(state: State, objective: str, newcomer: Newcomer | None = None) -> 
     if newcomer is None:
         solution = _solve(state, kept, demands, objective) if demands else None
         return Optimum({} if solution is None else _running_rates(movable, solution), ())
-    demand = _new_demand(newcomer, state.settings.ack_ratio)
+    acks = _ack_path(state, newcomer, ()) if newcomer.acks == SHORTEST else None
+    demand = _new_demand(newcomer, state.settings.ack_ratio, acks)
     solution = _solve(state, kept, [*demands, demand], objective)
-    if newcomer.streams is not None and solution.paths[_NEWCOMER]:
-        fixed = _exactly(state, newcomer, newcomer.streams, solution.paths[_NEWCOMER])
-        demand = _new_demand(newcomer, state.settings.ack_ratio, fixed)
+    fixed = _settled(state, newcomer, solution.paths[_NEWCOMER])
+    if fixed:
+        acks = _ack_path(state, newcomer, fixed)
+        demand = _new_demand(newcomer, state.settings.ack_ratio, acks, fixed)
         solution = _solve(state, kept, [*demands, demand], objective)
         paths = _planned_exactly(state, newcomer, fixed, solution.paths[_NEWCOMER])
     else:
         paths = _planned(newcomer, solution.paths[_NEWCOMER])
-    return Optimum(_running_rates(movable, solution), paths)
+    return Optimum(_running_rates(movable, solution), paths, acks)
 
 
 def has_path(state: State, source: str, destination: str) -> bool:
@@ -123,19 +147,41 @@ def _solve(state: State, kept: list[Flow], demands: list[Demand], objective: str
     return solve(Problem(edges, tuple(demands), reverse, hosts), objective)
 
 
+def _ack_path(state: State, newcomer: Newcomer, paths: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
+    if newcomer.acks is None:
+        return None
+    return ack_path(state, newcomer.acks, newcomer.source, newcomer.destination, paths)
+
+
+def _settled(state: State, newcomer: Newcomer, found: tuple[PathRate, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the paths that have to be settled before the rates can be, the least delay first; or none."""
+    if not found:
+        return ()
+    if newcomer.streams is not None:
+        return _exactly(state, newcomer, newcomer.streams, found)
+    if newcomer.acks is not None and newcomer.acks != SHORTEST:
+        # Which path carries the acknowledgements is only known once the paths are.
+        return tuple(path.nodes for path in _used(found))
+    return ()
+
+
 def _running_demand(flow: Flow, ack_ratio: float) -> Demand:
     return Demand(
         id=flow.id,
         source=flow.source.name,
         destination=flow.destination.name,
-        rate_bps=flow.framing.wire_bps(flow.requested_bps, len(flow.streams)),
-        fixed_paths=tuple(edges_of(stream.path) for stream in flow.streams),
+        rate_bps=flow.framing.wire_bps(flow.requested_bps, flow.connections),
+        fixed_paths=tuple(edges_of(path) for path in flow.paths),
         ack_ratio=ack_ratio,
+        ack_edges=None if flow.split is None else edges_of(flow.split.ack_path),
     )
 
 
 def _new_demand(
-    newcomer: Newcomer, ack_ratio: float, fixed: tuple[tuple[str, ...], ...] | None = None
+    newcomer: Newcomer,
+    ack_ratio: float,
+    acks: tuple[str, ...] | None,
+    fixed: tuple[tuple[str, ...], ...] = (),
 ) -> Demand:
     most = newcomer.streams or newcomer.max_paths
     return Demand(
@@ -143,10 +189,11 @@ def _new_demand(
         source=newcomer.source,
         destination=newcomer.destination,
         # Unless it is sure to be plain TCP, it must be able to afford the identifiers.
-        rate_bps=newcomer.framing.wire_bps(newcomer.rate_bps, 1 if most == 1 else 2),
+        rate_bps=newcomer.framing.wire_bps(newcomer.rate_bps, newcomer.connections(1 if most == 1 else 2)),
         max_paths=None if fixed else most,
         fixed_paths=tuple(edges_of(path) for path in fixed) if fixed else None,
         ack_ratio=ack_ratio,
+        ack_edges=edges_of(acks) if acks else None,
     )
 
 
@@ -155,18 +202,23 @@ def _running_rates(flows: list[Flow], solution: Allocation) -> dict[str, tuple[f
     for flow in flows:
         wire = {path.edges: path.rate_bps for path in solution.paths[flow.id]}
         goodputs = [
-            flow.framing.goodput_bps(wire.get(edges_of(stream.path), 0.0), len(flow.streams))
-            for stream in flow.streams
+            flow.framing.goodput_bps(wire.get(edges_of(path), 0.0), flow.connections) for path in flow.paths
         ]
         rates[flow.id] = _tidy(goodputs, flow.requested_bps)
     return rates
 
 
-def _planned(newcomer: Newcomer, found: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
+def _used(found: tuple[PathRate, ...]) -> list[PathRate]:
+    """Return the paths that are more than rounding, the least delay first."""
     total_bps = sum(path.rate_bps for path in found)
     used = [path for path in found if path.rate_bps > _NEGLIGIBLE_SHARE * total_bps]
-    used.sort(key=lambda path: (path.delay_s, path.nodes))
-    goodputs = [newcomer.framing.goodput_bps(path.rate_bps, len(used)) for path in used]
+    return sorted(used, key=lambda path: (path.delay_s, path.nodes))
+
+
+def _planned(newcomer: Newcomer, found: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
+    used = _used(found)
+    connections = newcomer.connections(len(used))
+    goodputs = [newcomer.framing.goodput_bps(path.rate_bps, connections) for path in used]
     rates = _tidy(goodputs, newcomer.rate_bps)
     return tuple(
         PlannedPath(path.nodes, rate_bps, path.delay_s) for path, rate_bps in zip(used, rates, strict=True)
@@ -187,7 +239,11 @@ def _exactly(
             f"{count} streams need as many paths, but only {len(chosen)} lead from {newcomer.source} to "
             f"{newcomer.destination}; ask for at most {len(chosen)}",
         )
-    return tuple(chosen)
+    return tuple(sorted(chosen, key=lambda nodes: (_delay_s(state, nodes), nodes)))
+
+
+def _delay_s(state: State, nodes: tuple[str, ...]) -> float:
+    return sum(state.live.arcs[edge].delay_s for edge in edges_of(nodes))
 
 
 def _planned_exactly(
@@ -195,13 +251,13 @@ def _planned_exactly(
 ) -> tuple[PlannedPath, ...]:
     """Return all the paths asked for, those that carry nothing included."""
     wire = {path.nodes: path.rate_bps for path in found}
-    goodputs = [newcomer.framing.goodput_bps(wire.get(nodes, 0.0), len(fixed)) for nodes in fixed]
+    connections = newcomer.connections(len(fixed))
+    goodputs = [newcomer.framing.goodput_bps(wire.get(nodes, 0.0), connections) for nodes in fixed]
     rates = _tidy(goodputs, newcomer.rate_bps)
-    planned = [
-        PlannedPath(nodes, rate_bps, sum(state.live.arcs[edge].delay_s for edge in edges_of(nodes)))
+    return tuple(
+        PlannedPath(nodes, rate_bps, _delay_s(state, nodes))
         for nodes, rate_bps in zip(fixed, rates, strict=True)
-    ]
-    return tuple(sorted(planned, key=lambda path: (path.delay_s, path.nodes)))
+    )
 
 
 def _tidy(goodputs: list[float], requested_bps: float) -> tuple[float, ...]:

@@ -111,6 +111,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         objective=options.objective,
         lease_s=options.lease,
         ack_ratio=options.ack_ratio,
+        default_routing=options.default_routing,
         boot_id=secrets.token_hex(3),
     )
 
@@ -161,8 +162,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--default-routing",
         default="shortest",
-        choices=["shortest"],
-        help="routes of all traffic without an allocation: the path of least delay",
+        choices=["shortest", "ecmp"],
+        help="routes of all traffic without an allocation: the path of least delay, or all paths of least "
+        "delay by a hash of each connection (default %(default)s)",
     )
     parser.add_argument(
         "--lease",

@@ -9,8 +9,7 @@
     │   ├── InfeasibleRequest    the network as it is cannot serve it
     │   └── Unavailable          a switch did not confirm, or the controller is stopping
     ├── InvalidProblem           a routing problem that contradicts itself; carries `field`
-    ├── SolverError              the solver failed on a valid problem; carries `engine`
-    └── DatapathError            a switch refused or did not understand a message; carries `datapath_id`
+    └── SolverError              the solver failed on a valid problem; carries `engine`
 
 Each failure a client can see is one of RequestError's five kinds, the same over REST and gRPC.
 """
@@ -23,7 +22,6 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "ControllerError",
-    "DatapathError",
     "ErrorCode",
     "InfeasibleRequest",
     "InvalidProblem",
@@ -148,20 +146,3 @@ class SolverError(ControllerError):
 
     def __str__(self) -> str:
         return f"{self.engine}: {self.reason}"
-
-
-class DatapathError(ControllerError):
-    """A switch refused a message or did not understand it.
-
-    Attributes:
-        datapath_id: The switch's OpenFlow datapath id.
-        reason: What it reported, as a sentence.
-    """
-
-    def __init__(self, datapath_id: int, reason: str) -> None:
-        super().__init__(datapath_id, reason)
-        self.datapath_id = datapath_id
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"switch {self.datapath_id}: {self.reason}"

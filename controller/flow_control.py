@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from controller.ack_paths import SHORTEST
 from controller.admission import Admission, admit, choose_source_ports, newcomer
 from controller.allocation import Optimum, PlannedPath, optimise
 from controller.errors import (
@@ -18,9 +19,11 @@ from controller.events import FlowChanged, FlowReleased, FlowRequested, LeaseRen
 from controller.flows import Flow, Stream
 from controller.installation import Installation, Installations
 from controller.manual_paths import check_paths
-from controller.messages import AllocationChanged, FlowEnded, LeaseResult, Notify, RemoveRules
+from controller.messages import AllocationChanged, FlowEnded, LeaseResult, Notify, RemoveGroup, RemoveRules
 from controller.outbox import Outbox
-from controller.rules import Rule
+from controller.requests import FlowRequest
+from controller.rules import Entry, GroupChange
+from controller.splitting import TAGS, Split
 from controller.state import State
 
 __all__ = ["FlowControl"]
@@ -51,6 +54,8 @@ class FlowControl:
         self._state.flows.add(flow)
         self._apply(rates, now)
         self._outbox.report("info", f"flow {flow.id} is being installed", **_facts(flow))
+        if flow.split is not None:
+            flow.split.group = flow.group(self._state.live.ports)
         self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports), now)
 
     def change(self, event: FlowChanged, now: float) -> None:
@@ -65,7 +70,8 @@ class FlowControl:
             return
         flow.expires_at = now + flow.lease_s
         own = {flow.id: rates.pop(flow.id)}
-        self._set_rates(own)
+        for changed in self._set_rates(own):
+            self._update_group(changed)
         self._apply(rates, now)
         self._outbox.report("info", f"flow {flow.id} changed its rate", **_facts(flow))
         self._outbox.answer(event.token, self._state.view(flow, now))
@@ -95,14 +101,14 @@ class FlowControl:
 
     # What happens to flows
 
-    def pinned_rules(self, switch: str) -> tuple[Rule, ...]:
-        """Return the rules that a switch should have of the flows that are complete."""
-        rules: list[Rule] = []
+    def pinned_rules(self, switch: str) -> tuple[Entry, ...]:
+        """Return the rules and groups that a switch should have of the flows that are complete."""
+        entries: list[Entry] = []
         for flow in self._state.flows:
             if flow.state == "active":
                 for stage in flow.stages(self._state.live.ports):
-                    rules.extend(stage.get(switch, ()))
-        return tuple(rules)
+                    entries.extend(stage.get(switch, ()))
+        return tuple(entries)
 
     def confirm(self, barrier: int, now: float) -> None:
         """Take a barrier in; the flow that is complete with it is answered."""
@@ -112,6 +118,7 @@ class FlowControl:
             return
         flow.state = "active"
         flow.expires_at = now + flow.lease_s
+        self._update_group(flow)
         self._outbox.report("info", f"flow {flow.id} is installed", flow=flow.id)
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
@@ -125,8 +132,11 @@ class FlowControl:
 
     def switch_lost(self, switch: str, now: float) -> None:
         """Fail the installations that need a switch which has gone."""
-        for installation in self._installations.through(switch):
-            self._take_back(installation, f"the connection to {switch} ended", now)
+        # Those that it has confirmed already too: what it had is gone when it returns.
+        installing = [flow for flow in self._state.flows if flow.state == "installing"]
+        for flow in installing:
+            if switch in flow.switches():
+                self._end(flow, f"the connection to {switch} ended", now)
 
     def tick(self, now: float) -> None:
         """End what has run out of time."""
@@ -151,22 +161,18 @@ class FlowControl:
         request, state = event.request, self._state
         admission = admit(state, request)
         if admission.objective is None:
-            paths = check_paths(
-                state,
-                admission.source,
-                admission.destination,
-                request.paths,
-                request.rate_bps,
-                admission.framing,
-            )
-            requested_bps = sum(path.rate_bps for path in paths)
-            optimum = Optimum({}, paths)
+            optimum = check_paths(state, request, admission)
+            requested_bps = sum(path.rate_bps for path in optimum.paths)
         else:
             requested_bps = request.rate_bps or 0.0
             optimum = optimise(state, admission.objective, newcomer(request, admission, requested_bps))
             _check_granted(optimum.paths, requested_bps, admission)
-        ports = choose_source_ports(state, request, admission.source, len(optimum.paths))
         number = self._last_number + 1
+        split = self._split(request, optimum, number)
+        connections = 1 if split is not None else len(optimum.paths)
+        ports = choose_source_ports(state, request, admission.source, connections)
+        if split is not None:
+            ports *= len(optimum.paths)
         lease_s = request.lease_s or state.settings.lease_s
         flow = Flow(
             number=number,
@@ -184,8 +190,19 @@ class FlowControl:
             lease_s=lease_s,
             expires_at=now + lease_s,
             owner=event.owner,
+            split=split,
         )
         return flow, optimum.rates
+
+    def _split(self, request: FlowRequest, optimum: Optimum, number: int) -> Split | None:
+        if request.splitting == "streams" or optimum.ack_path is None:
+            return None
+        tag = self._state.flows.free_tag(number)
+        if tag is None:
+            raise InfeasibleRequest(
+                "splitting", f"{TAGS} split flows run already and stamps have no room for more; release one"
+            )
+        return Split(request.splitting, tag, request.ack_path or SHORTEST, optimum.ack_path)
 
     def _plan_change(self, flow: Flow, rate_bps: float) -> dict[str, tuple[float, ...]]:
         """Return the rates of all flows with the same objective after a change of one's demand."""
@@ -228,8 +245,18 @@ class FlowControl:
         """Give running flows new rates and tell their owners; a flow being installed hears by its answer."""
         for flow in self._set_rates(rates):
             if flow.state == "active":
+                self._update_group(flow)
                 self._outbox.report("info", f"flow {flow.id} has new rates", **_facts(flow))
                 self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
+
+    def _update_group(self, flow: Flow) -> None:
+        """Give the group that splits a flow the weights of its rates, if it has others."""
+        group, ingress = flow.group(self._state.live.ports), flow.source.switch
+        if flow.split is None or group is None or group == flow.split.group:
+            return
+        flow.split.group = group
+        if self._state.live.is_connected(ingress):
+            self._outbox.install(self._state.live.datapath_id(ingress), (GroupChange(group),))
 
     def _end(self, flow: Flow, reason: str, now: float, tell_owner: bool = True) -> None:
         """Take a flow out: its rules, near end first, its rates, and the others' share of what it leaves."""
@@ -244,6 +271,10 @@ class FlowControl:
         for switch in flow.switches():
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), flow.cookie))
+        ingress = flow.source.switch
+        if flow.split is not None and flow.split.group is not None and self._state.live.is_connected(ingress):
+            group = flow.split.group.number
+            self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
         self._outbox.report("info", f"flow {flow.id} ended: {reason}", flow=flow.id)
         self._rebalance(now)
 

@@ -9,11 +9,12 @@ from typing import Literal
 
 from controller.hosts import Host
 from controller.live_network import arc_name
-from controller.rules import FiveTuple, Rule, flow_cookie, merge_stages, pinned_path_stages
-from controller.views import FlowView, StreamView
+from controller.rules import FiveTuple, Group, Stages, flow_cookie, merge_stages, pinned_path_stages
+from controller.splitting import TAGS, Split, SplitRules, shares_of, stamps
+from controller.views import FlowView, IngressView, SplitView, StreamView
 from controller.wire import Framing
 
-__all__ = ["Flow", "FlowTable", "Stream", "arc_loads", "edges_of"]
+__all__ = ["Flow", "FlowTable", "Stream", "add_loads", "arc_loads", "edges_of"]
 
 
 def edges_of(path: tuple[str, ...]) -> tuple[str, ...]:
@@ -23,7 +24,10 @@ def edges_of(path: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass
 class Stream:
-    """A TCP connection over one path. `rate_bps` is goodput and may change; the rest stays."""
+    """A path and the source port of its TCP connection; the paths of a split flow share one connection.
+
+    `rate_bps` is goodput and may change; the rest stays.
+    """
 
     source_port: int
     path: tuple[str, ...]
@@ -33,7 +37,10 @@ class Stream:
 
 @dataclass
 class Flow:
-    """A flow, from its request to its end. `objective` is None where its paths were given by hand."""
+    """A flow, from its request to its end.
+
+    `objective` is None where its paths were given by hand, `split` where each stream is a connection.
+    """
 
     number: int
     id: str
@@ -47,6 +54,7 @@ class Flow:
     lease_s: float
     expires_at: float
     owner: str
+    split: Split | None = None
     state: Literal["installing", "active"] = "installing"
 
     @property
@@ -59,27 +67,64 @@ class Flow:
         """Goodput granted."""
         return sum(stream.rate_bps for stream in self.streams)
 
-    def segments(self) -> Iterator[FiveTuple]:
-        """Yield the addresses of each stream, from the source to the destination."""
-        for stream in self.streams:
-            yield FiveTuple(self.source.ip, self.destination.ip, stream.source_port, self.destination_port)
+    @property
+    def connections(self) -> int:
+        """How many TCP connections it has; several need identifiers, one is plain TCP."""
+        return 1 if self.split is not None else len(self.streams)
 
-    def stages(self, ports: Mapping[tuple[str, str], int]) -> list[dict[str, tuple[Rule, ...]]]:
-        """Return the rules of all streams in the order of installation (`pinned_path_stages`)."""
-        return merge_stages(
-            pinned_path_stages(stream.path, segment, ports, self.cookie)
-            for stream, segment in zip(self.streams, self.segments(), strict=True)
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The path of each stream."""
+        return tuple(stream.path for stream in self.streams)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of each path in the flow's rate."""
+        return shares_of([stream.rate_bps for stream in self.streams])
+
+    def segments(self) -> tuple[FiveTuple, ...]:
+        """Return the addresses of each connection, from the source to the destination."""
+        source_ports = [stream.source_port for stream in self.streams[: self.connections]]
+        return tuple(
+            FiveTuple(self.source.ip, self.destination.ip, port, self.destination_port)
+            for port in source_ports
         )
+
+    def stages(self, ports: Mapping[tuple[str, str], int]) -> Stages:
+        """Return its rules in the order of installation: each direction from its far end to its near end."""
+        if self.split is not None:
+            return merge_stages(self._split_rules(self.split, ports).stages(self.shares))
+        directions = [
+            pinned_path_stages(path, segment, ports, self.cookie)
+            for stream, forward in zip(self.streams, self.segments(), strict=True)
+            for path, segment in ((stream.path, forward), (stream.path[::-1], forward.reverse))
+        ]
+        return merge_stages(directions)
+
+    def group(self, ports: Mapping[tuple[str, str], int]) -> Group | None:
+        """Return the group that splits it, with the weights of its rates; None without."""
+        if self.split is None or self.split.mode != "group":
+            return None
+        return self._split_rules(self.split, ports).group(self.shares)
+
+    def _split_rules(self, split: Split, ports: Mapping[tuple[str, str], int]) -> SplitRules:
+        (segment,) = self.segments()
+        return SplitRules(split, segment, self.paths, self.source.mac, ports, self.cookie)
+
+    def routes(self) -> tuple[tuple[str, ...], ...]:
+        """Return all paths that its packets take, with that of acknowledgements which have their own."""
+        return self.paths if self.split is None else (*self.paths, self.split.ack_path)
 
     def switches(self) -> tuple[str, ...]:
         """Return the switches of all paths, each once, in the order in which a packet meets them."""
-        return tuple(dict.fromkeys(switch for stream in self.streams for switch in stream.path[1:-1]))
+        return tuple(dict.fromkeys(switch for path in self.routes() for switch in path[1:-1]))
 
     def view(self, now: float, lost_links: tuple[str, ...]) -> FlowView:
         """Return an immutable copy for clients."""
         return FlowView(
             flow_id=self.id,
             state=self.state,
+            splitting="streams" if self.split is None else self.split.mode,
             source=self.source.name,
             destination=self.destination.name,
             source_ip=self.source.ip,
@@ -101,6 +146,21 @@ class Flow:
             lease_s=self.lease_s,
             expires_in_s=max(0.0, self.expires_at - now),
             lost_links=lost_links,
+            split=None if self.split is None else self._split_view(self.split),
+        )
+
+    def _split_view(self, split: Split) -> SplitView:
+        (segment,) = self.segments()
+        return SplitView(
+            ingress=IngressView(switch=self.source.switch, port=self.source.port),
+            source_ip=segment.source_ip,
+            destination_ip=segment.destination_ip,
+            source_port=segment.source_port,
+            destination_port=segment.destination_port,
+            shares=self.shares,
+            stamps=stamps(split.tag, len(self.streams)),
+            acks=split.acks,
+            ack_path=split.ack_path,
         )
 
 
@@ -129,6 +189,12 @@ class FlowTable:
         """Return the source ports that flows from a host use."""
         return frozenset(segment.source_port for segment in self._segments if segment.source_ip == source_ip)
 
+    def free_tag(self, preferred: int) -> int | None:
+        """Return a tag that no split flow has, the preferred one or the next; None if there is none."""
+        used = {flow.split.tag for flow in self if flow.split is not None}
+        tags = ((preferred + offset) % TAGS for offset in range(TAGS))
+        return next((tag for tag in tags if tag not in used), None)
+
     def add(self, flow: Flow) -> None:
         """Take a flow in."""
         self._flows[flow.id] = flow
@@ -143,12 +209,25 @@ class FlowTable:
 
 
 def arc_loads(flows: Iterable[Flow], ack_ratio: float) -> dict[str, float]:
-    """Return the wire rate (bit/s) that flows take of each arc, with the ACKs on the reverse paths."""
+    """Return the wire rate (bit/s) that flows take of each arc, with that of the acknowledgements."""
     loads: dict[str, float] = {}
     for flow in flows:
+        ack_path = None if flow.split is None else flow.split.ack_path
         for stream in flow.streams:
-            wire_bps = flow.framing.wire_bps(stream.rate_bps, len(flow.streams))
-            for a, b in pairwise(stream.path):
-                loads[arc_name(a, b)] = loads.get(arc_name(a, b), 0.0) + wire_bps
-                loads[arc_name(b, a)] = loads.get(arc_name(b, a), 0.0) + wire_bps * ack_ratio
+            wire_bps = flow.framing.wire_bps(stream.rate_bps, flow.connections)
+            add_loads(loads, stream.path, wire_bps, ack_ratio, ack_path)
     return loads
+
+
+def add_loads(
+    loads: dict[str, float],
+    path: tuple[str, ...],
+    wire_bps: float,
+    ack_ratio: float,
+    ack_path: tuple[str, ...] | None,
+) -> None:
+    """Add to arcs' loads a wire rate on a path, with its ACKs on `ack_path` or on the reverse (None)."""
+    for edge in edges_of(path):
+        loads[edge] = loads.get(edge, 0.0) + wire_bps
+    for edge in edges_of(ack_path or path[::-1]):
+        loads[edge] = loads.get(edge, 0.0) + wire_bps * ack_ratio

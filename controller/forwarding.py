@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
-from controller.messages import RemoveRules
+from dataclasses import dataclass, field
+
+from controller.ecmp import ecmp_group
+from controller.messages import RemoveGroup, RemoveRules
 from controller.outbox import Outbox
-from controller.routes import next_hops
-from controller.rules import Rule, classification_rules, default_route_rule, host_cookie
+from controller.routes import equal_next_hops, next_hops
+from controller.rules import (
+    Entry,
+    Group,
+    GroupChange,
+    Output,
+    ToGroup,
+    classification_rules,
+    default_route_rule,
+    ecmp_group_number,
+    host_cookie,
+)
 from controller.state import State
 
 __all__ = ["Forwarding"]
+
+
+@dataclass
+class _Routes:
+    """The default routes of one switch: what to do for each host's address, and the groups this takes."""
+
+    actions: dict[str, Output | ToGroup] = field(default_factory=dict)
+    groups: dict[int, Group] = field(default_factory=dict)
+
+    def entries(self, beside: _Routes) -> tuple[Entry, ...]:
+        """Return what is new or different beside other routes, groups first."""
+        groups: list[Entry] = [
+            GroupChange(group) if number in beside.groups else group
+            for number, group in self.groups.items()
+            if beside.groups.get(number) != group
+        ]
+        rules = [
+            default_route_rule(ip, action)
+            for ip, action in self.actions.items()
+            if beside.actions.get(ip) != action
+        ]
+        return (*groups, *rules)
 
 
 class Forwarding:
@@ -17,17 +52,15 @@ class Forwarding:
     def __init__(self, state: State, outbox: Outbox) -> None:
         self._state = state
         self._outbox = outbox
-        # The port towards each host's address, for each connected switch, as last sent.
-        self._sent: dict[str, dict[str, int]] = {}
+        self._sent: dict[str, _Routes] = {}  # to each connected switch
         self._awaited: dict[str, int] = {}
         self._due: float | None = None
 
-    def connect(self, switch: str, pinned: tuple[Rule, ...]) -> None:
+    def connect(self, switch: str, pinned: tuple[Entry, ...]) -> None:
         """Give a switch that has just connected all its rules, in place of any it had."""
-        routes = self._desired().get(switch, {})
-        rules = tuple(default_route_rule(ip, port) for ip, port in routes.items())
+        routes = self._desired().get(switch, _Routes())
         self._sent[switch] = routes
-        self._send(switch, classification_rules() + rules + pinned, wipe=True)
+        self._send(switch, classification_rules() + routes.entries(beside=_Routes()) + pinned, wipe=True)
 
     def disconnect(self, switch: str) -> None:
         """Forget what a switch had."""
@@ -51,13 +84,9 @@ class Forwarding:
         self._due = None
         desired = self._desired()
         for switch, sent in self._sent.items():
-            routes = desired.get(switch, {})
-            changed = {ip: port for ip, port in routes.items() if sent.get(ip) != port}
-            for ip in sent.keys() - routes.keys():
-                self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), host_cookie(ip)))
+            routes = desired.get(switch, _Routes())
             self._sent[switch] = routes
-            if changed:
-                self._send(switch, tuple(default_route_rule(ip, port) for ip, port in changed.items()))
+            self._update(switch, sent, routes)
 
     def confirm(self, switch: str, barrier: int) -> None:
         """Take a barrier in; only the last one of a switch confirms all its routes."""
@@ -72,19 +101,47 @@ class Forwarding:
         self._state.refusals[switch] = f"{switch} refused its default routes: {reason}."
         self._outbox.report("error", f"{switch} refused rules: {reason}", switch=switch, barrier=barrier)
 
-    def _send(self, switch: str, rules: tuple[Rule, ...], wipe: bool = False) -> None:
-        self._state.confirmed.discard(switch)
-        self._awaited[switch] = self._outbox.install(self._state.live.datapath_id(switch), rules, wipe)
+    def _update(self, switch: str, sent: _Routes, routes: _Routes) -> None:
+        datapath_id = self._state.live.datapath_id(switch)
+        for ip in sent.actions.keys() - routes.actions.keys():
+            self._outbox.put(RemoveRules(datapath_id, host_cookie(ip)))
+        entries = routes.entries(beside=sent)
+        if entries:
+            self._send(switch, entries)
+        # Last: a group takes the rules that still lead to it along.
+        for number in sent.groups.keys() - routes.groups.keys():
+            self._outbox.put(RemoveGroup(datapath_id, number))
 
-    def _desired(self) -> dict[str, dict[str, int]]:
-        """Return the port towards each reachable host's address, for each switch."""
+    def _send(self, switch: str, entries: tuple[Entry, ...], wipe: bool = False) -> None:
+        self._state.confirmed.discard(switch)
+        self._awaited[switch] = self._outbox.install(self._state.live.datapath_id(switch), entries, wipe)
+
+    def _desired(self) -> dict[str, _Routes]:
+        """Return the routes to all reachable hosts, for each switch."""
         live = self._state.live
         hosts = [host for host in self._state.hosts.all() if self._state.hosts.is_reachable(host)]
-        arcs = [arc for arc in live.up_arcs() if not live.is_host(arc.tail) and not live.is_host(arc.head)]
-        hops = next_hops(arcs, {host.name: host.switch for host in hosts})
-        desired: dict[str, dict[str, int]] = {}
+        hops = self._hops({host.name: host.switch for host in hosts})
+        desired: dict[str, _Routes] = {}
         for host in hosts:
-            desired.setdefault(host.switch, {})[host.ip] = host.port
-            for switch, neighbour in hops[host.name].items():
-                desired.setdefault(switch, {})[host.ip] = live.ports[switch, neighbour]
+            desired.setdefault(host.switch, _Routes()).actions[host.ip] = Output(host.port)
+            for switch, neighbours in hops[host.name].items():
+                routes = desired.setdefault(switch, _Routes())
+                outputs = [Output(live.ports[switch, neighbour]) for neighbour in neighbours]
+                if len(outputs) == 1:
+                    routes.actions[host.ip] = outputs[0]
+                    continue
+                number = ecmp_group_number(live.datapath_id(host.switch))
+                routes.groups[number] = ecmp_group(number, switch, outputs)
+                routes.actions[host.ip] = ToGroup(number)
         return desired
+
+    def _hops(self, attachments: dict[str, str]) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Return the neighbours that each switch may choose from, for each host."""
+        live = self._state.live
+        arcs = [arc for arc in live.up_arcs() if not live.is_host(arc.tail) and not live.is_host(arc.head)]
+        if self._state.settings.default_routing == "ecmp":
+            return equal_next_hops(arcs, attachments)
+        return {
+            host: {switch: (neighbour,) for switch, neighbour in hops.items()}
+            for host, hops in next_hops(arcs, attachments).items()
+        }

@@ -19,7 +19,7 @@ from controller.events import FlowChanged, FlowReleased, FlowRequested, LeaseRen
 from controller.messages import AllocationChanged, Answer, LeaseResult, Notify
 from controller.requests import check_rate, parse
 from controller.service import Service
-from controller.views import FlowView
+from controller.views import FlowView, SplitView
 from mstcp.proto import control_pb2, control_pb2_grpc
 
 __all__ = ["FlowControlServicer", "make_server"]
@@ -166,6 +166,8 @@ def _request_fields(message: control_pb2.FlowRequest) -> dict[str, Any]:
         "source_ports": tuple(message.source_ports) or None,
         "rate_bps": message.rate_bps,
         "objective": message.objective or None,
+        "splitting": message.splitting or "streams",
+        "ack_path": message.ack_path or None,
         "max_paths": message.max_paths or None,
         "paths": tuple({"nodes": tuple(path.nodes), "rate_bps": path.rate_bps} for path in message.paths),
     }
@@ -193,6 +195,17 @@ def _allocation(flow: FlowView) -> control_pb2.Allocation:
             for stream in flow.streams
         ],
         lease_s=flow.lease_s,
+        split=None if flow.split is None else _split(flow.split),
+    )
+
+
+def _split(split: SplitView) -> control_pb2.Split:
+    return control_pb2.Split(
+        ingress_switch=split.ingress.switch,
+        ingress_port=split.ingress.port,
+        shares=split.shares,
+        stamps=split.stamps,
+        acks=split.acks,
     )
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from controller.outbox import Outbox
-from controller.rules import Rule
+from controller.rules import Entry, Stages
 from controller.state import State
 
 __all__ = ["Installation", "Installations"]
@@ -18,7 +18,7 @@ class Installation:
 
     flow_id: str
     token: int
-    stages: deque[dict[str, tuple[Rule, ...]]]
+    stages: deque[dict[str, tuple[Entry, ...]]]
     deadline: float
     awaited: dict[int, str] = field(default_factory=dict)  # barrier -> switch
 
@@ -31,7 +31,7 @@ class Installations:
         self._outbox = outbox
         self._by_flow: dict[str, Installation] = {}
 
-    def begin(self, flow_id: str, token: int, stages: list[dict[str, tuple[Rule, ...]]], now: float) -> None:
+    def begin(self, flow_id: str, token: int, stages: Stages, now: float) -> None:
         """Send the first stage."""
         installation = Installation(flow_id, token, deque(stages), now)
         self._by_flow[flow_id] = installation
@@ -54,15 +54,6 @@ class Installations:
         """Return the installation that waits for a barrier."""
         return next((inst for inst in self._by_flow.values() if barrier in inst.awaited), None)
 
-    def through(self, switch: str) -> list[Installation]:
-        """Return the installations that wait for a switch or will come to it."""
-        return [
-            installation
-            for installation in self._by_flow.values()
-            if switch in installation.awaited.values()
-            or any(switch in stage for stage in installation.stages)
-        ]
-
     def overdue(self, now: float) -> list[Installation]:
         """Return the installations whose switches took too long."""
         return [installation for installation in self._by_flow.values() if installation.deadline <= now]
@@ -77,6 +68,6 @@ class Installations:
 
     def _send_stage(self, installation: Installation, now: float) -> None:
         installation.deadline = now + self._state.settings.confirm_timeout_s
-        for switch, rules in installation.stages.popleft().items():
-            barrier = self._outbox.install(self._state.live.datapath_id(switch), rules)
+        for switch, entries in installation.stages.popleft().items():
+            barrier = self._outbox.install(self._state.live.datapath_id(switch), entries)
             installation.awaited[barrier] = switch

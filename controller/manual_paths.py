@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-from controller.allocation import PlannedPath
+from controller.ack_paths import SHORTEST, ack_path
+from controller.admission import Admission
+from controller.allocation import Optimum, PlannedPath
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest
-from controller.flows import arc_loads, edges_of
-from controller.hosts import Host
-from controller.live_network import arc_name
-from controller.requests import RequestedPath
+from controller.flows import add_loads, arc_loads, edges_of
+from controller.requests import FlowRequest, RequestedPath
 from controller.state import State
-from controller.wire import Framing
 
 __all__ = ["check_paths"]
 
@@ -22,26 +19,19 @@ _SUM_SLACK = 1e-3
 """How far their sum may differ from the rate asked for, for the same reason."""
 
 
-def check_paths(
-    state: State,
-    source: Host,
-    destination: Host,
-    paths: tuple[RequestedPath, ...],
-    rate_bps: float | None,
-    framing: Framing,
-) -> tuple[PlannedPath, ...]:
+def check_paths(state: State, request: FlowRequest, admission: Admission) -> Optimum:
     """Return the paths as they will be used, in the order given.
 
     Raises:
-        InvalidRequest: a path does not lead from the source to the destination, is there twice, or the rates
-        do not
-            add up.
+        InvalidRequest: a path does not lead from the source to the destination, is there twice, the rates do
+            not add up, or the acknowledgements shall take a path that is not there.
         InfeasibleRequest: a link of a path is down.
         Conflict: other flows hold the capacity of a link.
     """
+    source, destination, rate_bps = admission.source.name, admission.destination.name, request.rate_bps
     planned = tuple(
-        _check_path(state, f"paths[{i}].nodes", path, source.name, destination.name)
-        for i, path in enumerate(paths)
+        _check_path(state, f"paths[{i}].nodes", path, source, destination)
+        for i, path in enumerate(request.paths)
     )
     if len({path.nodes for path in planned}) < len(planned):
         raise InvalidRequest(
@@ -53,8 +43,13 @@ def check_paths(
             "rate_bps",
             f"is {rate_bps:g} bit/s but the paths add up to {total_bps:g}; leave it out or make them agree",
         )
-    _check_capacity(state, planned, framing)
-    return planned
+    optimum = Optimum({}, planned)
+    if request.splitting != "streams":
+        nodes = tuple(path.nodes for path in planned)
+        acks = ack_path(state, request.ack_path or SHORTEST, source, destination, nodes)
+        optimum = Optimum({}, planned, acks)
+    _check_capacity(state, optimum, admission)
+    return optimum
 
 
 def _check_path(state: State, field: str, path: RequestedPath, source: str, destination: str) -> PlannedPath:
@@ -77,16 +72,15 @@ def _check_path(state: State, field: str, path: RequestedPath, source: str, dest
     return PlannedPath(nodes, path.rate_bps, sum(live.arcs[edge].delay_s for edge in edges_of(nodes)))
 
 
-def _check_capacity(state: State, paths: tuple[PlannedPath, ...], framing: Framing) -> None:
+def _check_capacity(state: State, wanted_paths: Optimum, admission: Admission) -> None:
     """Raise Conflict for the first link that the paths and the running flows would overload."""
     ack_ratio = state.settings.ack_ratio
     held = arc_loads(state.flows, ack_ratio)
     wanted: dict[str, float] = {}
+    paths, acks = wanted_paths.paths, wanted_paths.ack_path
     for path in paths:
-        wire_bps = framing.wire_bps(path.rate_bps, len(paths))
-        for a, b in pairwise(path.nodes):
-            wanted[arc_name(a, b)] = wanted.get(arc_name(a, b), 0.0) + wire_bps
-            wanted[arc_name(b, a)] = wanted.get(arc_name(b, a), 0.0) + wire_bps * ack_ratio
+        wire_bps = admission.framing.wire_bps(path.rate_bps, len(paths) if acks is None else 1)
+        add_loads(wanted, path.nodes, wire_bps, ack_ratio, acks)
     for name, wire_bps in wanted.items():
         capacity_bps = state.live.arcs[name].rate_bps
         free_bps = capacity_bps - held.get(name, 0.0)

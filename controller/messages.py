@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.errors import RequestError
-from controller.rules import Rule
+from controller.rules import Entry
 from controller.views import FlowView, Snapshot
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Message",
     "Notify",
     "PacketOut",
+    "RemoveGroup",
     "RemoveRules",
     "Report",
 ]
@@ -26,10 +27,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InstallRules:
-    """Install rules and confirm with the barrier; `wipe` removes every other rule of the switch first."""
+    """Install entries in order and confirm with the barrier; `wipe` first removes all that the switch has."""
 
     datapath_id: int
-    rules: tuple[Rule, ...]
+    entries: tuple[Entry, ...]
     barrier: int
     wipe: bool = False
 
@@ -40,6 +41,14 @@ class RemoveRules:
 
     datapath_id: int
     cookie: int
+
+
+@dataclass(frozen=True)
+class RemoveGroup:
+    """Remove a group, and with it every rule that leads to it."""
+
+    datapath_id: int
+    group: int
 
 
 @dataclass(frozen=True)
@@ -99,5 +108,5 @@ class Report:
     data: Mapping[str, object] = field(default_factory=dict)
 
 
-DatapathMessage = InstallRules | RemoveRules | PacketOut
+DatapathMessage = InstallRules | RemoveRules | RemoveGroup | PacketOut
 Message = DatapathMessage | Answer | Notify | Report

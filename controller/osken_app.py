@@ -17,8 +17,8 @@ from os_ken.topology import event as topology_event
 from os_ken.topology.switches import LLDPPacket
 
 from controller import events
-from controller.messages import DatapathMessage, InstallRules, PacketOut, RemoveRules
-from controller.rules import GotoTable, Match, Output, Rule
+from controller.messages import DatapathMessage, InstallRules, PacketOut, RemoveGroup, RemoveRules
+from controller.rules import Entry, GotoTable, Group, GroupChange, Match, Output, Rule, ToGroup
 
 __all__ = ["ControllerApp"]
 
@@ -32,6 +32,7 @@ _MATCH_FIELDS = {
     "destination_ip": "ipv4_dst",
     "source_port": "tcp_src",
     "destination_port": "tcp_dst",
+    "source_mac": "eth_src",
 }
 
 _REMEMBERED = 4096
@@ -74,6 +75,8 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             self._send_all(datapath, [_packet_out(datapath, message)], None)
         elif isinstance(message, RemoveRules):
             self._send_all(datapath, [_removal(datapath, message.cookie, _ALL_BITS)], None)
+        elif isinstance(message, RemoveGroup):
+            self._send_all(datapath, [_group_removal(datapath, message.group)], None)
         else:
             self._send_all(datapath, _installation(datapath, message), message.barrier)
 
@@ -173,9 +176,29 @@ def _is_up(port: Any) -> bool:
 
 
 def _installation(datapath: Any, message: InstallRules) -> list[Any]:
-    wipe = [_removal(datapath, 0, 0)] if message.wipe else []
-    rules = [_flow_mod(datapath, rule) for rule in message.rules]
-    return [*wipe, *rules, parser.OFPBarrierRequest(datapath)]
+    wipe = [_removal(datapath, 0, 0), _group_removal(datapath, ofp.OFPG_ALL)] if message.wipe else []
+    entries = [_entry(datapath, entry) for entry in message.entries]
+    return [*wipe, *entries, parser.OFPBarrierRequest(datapath)]
+
+
+def _entry(datapath: Any, entry: Entry) -> Any:
+    if isinstance(entry, Rule):
+        return _flow_mod(datapath, entry)
+    if isinstance(entry, GroupChange):
+        return _group_mod(datapath, ofp.OFPGC_MODIFY, entry.group)
+    return _group_mod(datapath, ofp.OFPGC_ADD, entry)
+
+
+def _group_mod(datapath: Any, command: int, group: Group) -> Any:
+    buckets = [
+        parser.OFPBucket(bucket.weight, ofp.OFPP_ANY, ofp.OFPG_ANY, _output_actions(bucket.output))
+        for bucket in group.buckets
+    ]
+    return parser.OFPGroupMod(datapath, command, ofp.OFPGT_SELECT, group.number, buckets)
+
+
+def _group_removal(datapath: Any, group: int) -> Any:
+    return parser.OFPGroupMod(datapath, ofp.OFPGC_DELETE, ofp.OFPGT_SELECT, group, [])
 
 
 def _flow_mod(datapath: Any, rule: Rule) -> Any:
@@ -199,10 +222,19 @@ def _instructions(rule: Rule) -> list[Any]:
     if isinstance(rule.action, GotoTable):
         return [parser.OFPInstructionGotoTable(rule.action.table)]
     if isinstance(rule.action, Output):
-        output = parser.OFPActionOutput(rule.action.port)
+        actions = _output_actions(rule.action)
+    elif isinstance(rule.action, ToGroup):
+        actions = [parser.OFPActionGroup(rule.action.group)]
     else:
-        output = parser.OFPActionOutput(ofp.OFPP_CONTROLLER, ofp.OFPCML_NO_BUFFER)
-    return [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [output])]
+        actions = [parser.OFPActionOutput(ofp.OFPP_CONTROLLER, ofp.OFPCML_NO_BUFFER)]
+    return [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
+
+
+def _output_actions(output: Output) -> list[Any]:
+    send = parser.OFPActionOutput(output.port)
+    if output.source_mac is None:
+        return [send]
+    return [parser.OFPActionSetField(eth_src=output.source_mac), send]
 
 
 def _removal(datapath: Any, cookie: int, mask: int) -> Any:

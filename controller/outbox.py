@@ -6,7 +6,7 @@ from itertools import count
 
 from controller.errors import RequestError
 from controller.messages import Answer, InstallRules, LeaseResult, Message, Report
-from controller.rules import Rule
+from controller.rules import Entry
 from controller.views import FlowView, Snapshot
 
 __all__ = ["Outbox"]
@@ -23,10 +23,10 @@ class Outbox:
         """Add a message."""
         self._messages.append(message)
 
-    def install(self, datapath_id: int, rules: tuple[Rule, ...], wipe: bool = False) -> int:
-        """Add rules for a switch and return the number of the barrier that confirms them."""
+    def install(self, datapath_id: int, entries: tuple[Entry, ...], wipe: bool = False) -> int:
+        """Add entries for a switch and return the number of the barrier that confirms them."""
         barrier = next(self._barriers)
-        self.put(InstallRules(datapath_id, rules, barrier, wipe))
+        self.put(InstallRules(datapath_id, entries, barrier, wipe))
         return barrier
 
     def answer(self, token: int, result: FlowView | Snapshot | LeaseResult | RequestError | None) -> None:

@@ -5,7 +5,7 @@ What only the network can tell (unknown host, port in use, nothing free) is chec
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -97,6 +97,19 @@ class FlowRequest(BaseModel):
     streams: StreamCount | None = Field(
         default=None,
         description="Use exactly so many paths, one stream each, even where fewer carry the rate.",
+    )
+    splitting: Literal["streams", "packets", "group"] = Field(
+        default="streams",
+        description="streams: one TCP connection for each path. packets: one connection whose packets a "
+        "splitter in front of the ingress switch spreads over the paths. group: one connection that a select "
+        "group of the ingress switch splits.",
+    )
+    ack_path: str | None = Field(
+        default=None,
+        pattern=r"^(shortest|reverse:(0|[1-9][0-9]?))$",
+        description="Where the acknowledgements of a split flow go: `shortest` (the default), or "
+        "`reverse:<index>`, back along one of its paths.",
+        examples=["shortest", "reverse:0"],
     )
     lease_s: float | None = Field(
         default=None,

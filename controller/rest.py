@@ -49,6 +49,17 @@ _EXAMPLES = {
             "packet_bytes": 590,
         },
     },
+    "split by packets": {
+        "summary": "One TCP connection, split packet by packet",
+        "value": {
+            "source": "T0",
+            "destination": "T2",
+            "destination_port": 5001,
+            "rate_bps": 8.5e6,
+            "packet_bytes": 590,
+            "splitting": "packets",
+        },
+    },
     "by hand": {
         "summary": "Paths and rates given by hand",
         "value": {

@@ -1,17 +1,19 @@
 """Forwarding rules without an OpenFlow library: what the core writes and a shell translates.
 
 Three tables: `TABLE_CLASSIFY` sends LLDP and ARP to the controller and all else on, `TABLE_PINNED` holds one
-rule per TCP 5-tuple, direction and switch, `TABLE_DEFAULT` one per destination host. A packet that no rule of
-the last table matches is dropped; nothing is ever flooded.
+rule per TCP 5-tuple (or path stamp), direction and switch, `TABLE_DEFAULT` one per destination host. A packet
+that no rule of the last table matches is dropped; nothing is ever flooded.
 
-Every rule carries a cookie that says what it is for, so that a flow's rules go by its cookie alone.
+Every rule carries a cookie that says what it is for, so that a flow's rules go by its cookie alone. Groups
+have no cookies; their numbers say the same.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 __all__ = [
     "COOKIE_CLASSIFY",
@@ -22,19 +24,30 @@ __all__ = [
     "TABLE_DEFAULT",
     "TABLE_PINNED",
     "Action",
+    "Bucket",
+    "Entry",
     "FiveTuple",
     "GotoTable",
+    "Group",
+    "GroupChange",
     "Match",
     "Output",
     "Rule",
+    "Stage",
+    "Stages",
     "ToController",
+    "ToGroup",
     "classification_rules",
     "default_route_rule",
+    "ecmp_group_number",
     "flow_cookie",
     "host_cookie",
     "merge_stages",
+    "path_stages",
     "pinned_path_stages",
     "pinned_rule",
+    "split_group_number",
+    "stamp_rule",
 ]
 
 TABLE_CLASSIFY = 0
@@ -51,8 +64,13 @@ COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
 _COOKIE_HOST = 0x4D53_0001_0000_0000
 _COOKIE_FLOW = 0x4D53_0002_0000_0000
 
+# The same for the numbers of groups.
+_GROUP_ECMP = 0x0100_0000
+_GROUP_SPLIT = 0x0200_0000
+
 _PRIORITY_LLDP = 300
 _PRIORITY_ARP = 200
+_PRIORITY_STAMP = 150
 _PRIORITY_ROUTE = 100
 _PRIORITY_MISS = 0
 
@@ -82,13 +100,22 @@ class Match:
     destination_ip: str | None = None
     source_port: int | None = None
     destination_port: int | None = None
+    source_mac: str | None = None
 
 
 @dataclass(frozen=True)
 class Output:
-    """Send the packet out of a port."""
+    """Send the packet out of a port, with another Ethernet source if one is given."""
 
     port: int
+    source_mac: str | None = None
+
+
+@dataclass(frozen=True)
+class ToGroup:
+    """Do what one bucket of a group says."""
+
+    group: int
 
 
 @dataclass(frozen=True)
@@ -103,7 +130,7 @@ class GotoTable:
     table: int
 
 
-Action = Output | ToController | GotoTable
+Action = Output | ToGroup | ToController | GotoTable
 
 
 @dataclass(frozen=True)
@@ -115,6 +142,49 @@ class Rule:
     match: Match
     action: Action
     cookie: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One choice of a group."""
+
+    weight: int
+    output: Output
+
+
+@dataclass(frozen=True)
+class Group:
+    """A select group: the switch chooses a bucket for each connection, by a hash and the weights."""
+
+    number: int
+    buckets: tuple[Bucket, ...]
+
+
+@dataclass(frozen=True)
+class GroupChange:
+    """New buckets for a group that the switch has already."""
+
+    group: Group
+
+
+Entry = Rule | Group | GroupChange
+"""What a switch can be given; a group must come before the rules that lead to it."""
+
+Stage = dict[str, list[Entry]]
+"""Entries that may be installed at the same time, by switch."""
+
+Stages = list[dict[str, tuple[Entry, ...]]]
+"""All entries of a flow in the order of their installation."""
+
+
+def ecmp_group_number(datapath_id: int) -> int:
+    """Return the number of the group that leads to the hosts of a switch (datapath ids below 2**24)."""
+    return _GROUP_ECMP | datapath_id
+
+
+def split_group_number(tag: int) -> int:
+    """Return the number of the group that splits the flow with this tag."""
+    return _GROUP_SPLIT | tag
 
 
 def flow_cookie(number: int) -> int:
@@ -137,8 +207,8 @@ def classification_rules() -> tuple[Rule, ...]:
     )
 
 
-def pinned_rule(segment: FiveTuple, port: int, cookie: int) -> Rule:
-    """Return the rule that sends one direction of a TCP connection out of a port."""
+def pinned_rule(segment: FiveTuple, action: Output | ToGroup, cookie: int) -> Rule:
+    """Return the rule for one direction of a TCP connection."""
     match = Match(
         eth_type=ETH_TYPE_IPV4,
         ip_protocol=IP_PROTO_TCP,
@@ -147,13 +217,35 @@ def pinned_rule(segment: FiveTuple, port: int, cookie: int) -> Rule:
         source_port=segment.source_port,
         destination_port=segment.destination_port,
     )
-    return Rule(TABLE_PINNED, _PRIORITY_ROUTE, match, Output(port), cookie)
+    return Rule(TABLE_PINNED, _PRIORITY_ROUTE, match, action, cookie)
 
 
-def default_route_rule(destination_ip: str, port: int) -> Rule:
-    """Return the rule that sends all IP packets for a host out of a port."""
+def stamp_rule(stamp: str, output: Output, cookie: int) -> Rule:
+    """Return the rule for the IP packets that carry a path's stamp as their Ethernet source."""
+    match = Match(eth_type=ETH_TYPE_IPV4, source_mac=stamp)
+    return Rule(TABLE_PINNED, _PRIORITY_STAMP, match, output, cookie)
+
+
+def default_route_rule(destination_ip: str, action: Output | ToGroup) -> Rule:
+    """Return the rule for all IP packets to a host."""
     match = Match(eth_type=ETH_TYPE_IPV4, destination_ip=destination_ip)
-    return Rule(TABLE_DEFAULT, _PRIORITY_ROUTE, match, Output(port), host_cookie(destination_ip))
+    return Rule(TABLE_DEFAULT, _PRIORITY_ROUTE, match, action, host_cookie(destination_ip))
+
+
+def path_stages(
+    nodes: tuple[str, ...], ports: Mapping[tuple[str, str], int], rule: Callable[[str, int], Rule]
+) -> list[Stage]:
+    """Return one direction of a path in the order in which its rules may be installed.
+
+    The far end comes first, so that a packet which meets a rule finds all that follow.
+
+    Args:
+        nodes: Host, switches, host, as a packet meets them.
+        ports: The port of each node towards each neighbour, by (node, neighbour).
+        rule: Makes the rule of a switch with its port towards the next node.
+    """
+    steps = list(pairwise(nodes[1:]))
+    return [{node: [rule(node, ports[node, following])]} for node, following in reversed(steps)]
 
 
 def pinned_path_stages(
@@ -161,36 +253,18 @@ def pinned_path_stages(
     segment: FiveTuple,
     ports: Mapping[tuple[str, str], int],
     cookie: int,
-) -> list[dict[str, list[Rule]]]:
-    """Return the rules of a path in the order in which they may be installed.
-
-    Each direction is complete from its far end to its near end, so that a packet which meets a rule finds all
-    that follow: stage k holds the forward rule of the k-th switch from the destination and the reverse rule
-    of the k-th switch from the source.
-
-    Args:
-        nodes: Host, switches, host.
-        segment: The connection's addresses, from the first node to the last.
-        ports: The port of each node towards each neighbour, by (node, neighbour).
-        cookie: Of the flow.
-    """
-    switches = range(1, len(nodes) - 1)
-    stages: list[dict[str, list[Rule]]] = [{} for _ in switches]
-    for i in switches:
-        forward = pinned_rule(segment, ports[nodes[i], nodes[i + 1]], cookie)
-        backward = pinned_rule(segment.reverse, ports[nodes[i], nodes[i - 1]], cookie)
-        stages[len(switches) - i].setdefault(nodes[i], []).append(forward)
-        stages[i - 1].setdefault(nodes[i], []).append(backward)
-    return stages
+) -> list[Stage]:
+    """Return the rules that pin one direction of a TCP connection to a path, as `path_stages`."""
+    return path_stages(nodes, ports, lambda _, port: pinned_rule(segment, Output(port), cookie))
 
 
-def merge_stages(paths: Iterable[list[dict[str, list[Rule]]]]) -> list[dict[str, tuple[Rule, ...]]]:
+def merge_stages(paths: Iterable[list[Stage]]) -> Stages:
     """Merge the stages of several paths, so that they are installed side by side."""
-    merged: list[dict[str, list[Rule]]] = []
+    merged: list[Stage] = []
     for stages in paths:
         for k, stage in enumerate(stages):
             if k == len(merged):
                 merged.append({})
-            for switch, rules in stage.items():
-                merged[k].setdefault(switch, []).extend(rules)
-    return [{switch: tuple(rules) for switch, rules in stage.items()} for stage in merged]
+            for switch, entries in stage.items():
+                merged[k].setdefault(switch, []).extend(entries)
+    return [{switch: tuple(entries) for switch, entries in stage.items()} for stage in merged]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from controller.flows import Flow, FlowTable, arc_loads
 from controller.hosts import HostTable
@@ -34,6 +35,8 @@ class Settings:
         lease_s: A flow that is not renewed for so long ends.
         ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
         confirm_timeout_s: A switch that has not confirmed a stage of rules after this fails the request.
+        default_routing: Of all traffic without an allocation: `shortest`, the one path of least delay, or
+            `ecmp`, all paths of least delay by a hash of each connection.
         boot_id: Distinguishes this start of the controller from others in the ids of its flows.
     """
 
@@ -41,6 +44,7 @@ class Settings:
     lease_s: float = 30.0
     ack_ratio: float = DEFAULT_ACK_RATIO
     confirm_timeout_s: float = 3.0
+    default_routing: Literal["shortest", "ecmp"] = "shortest"
     boot_id: str = "f"
 
 
@@ -72,9 +76,7 @@ class State:
 
     def lost_links(self, flow: Flow) -> tuple[str, ...]:
         """Return the links of a flow's paths that are down."""
-        return tuple(
-            dict.fromkeys(link for stream in flow.streams for link in self.live.lost_links(stream.path))
-        )
+        return tuple(dict.fromkeys(link for path in flow.routes() for link in self.live.lost_links(path)))
 
     def _links(self) -> tuple[LinkView, ...]:
         loads = arc_loads(self.flows, self.settings.ack_ratio)

@@ -10,10 +10,12 @@ __all__ = [
     "FlowView",
     "HealthView",
     "HostView",
+    "IngressView",
     "LinkView",
     "LostFlowView",
     "NodeView",
     "Snapshot",
+    "SplitView",
     "StreamView",
     "SwitchView",
     "TopologyLinkView",
@@ -26,12 +28,35 @@ class _View(BaseModel):
 
 
 class StreamView(_View):
-    """One stream of a flow: a TCP connection over one path."""
+    """One path of a flow: a TCP connection of its own, or a part of the one that a split flow has."""
 
-    source_port: int
+    source_port: int = Field(description="The same for all paths of a split flow.")
     rate_bps: float = Field(description="Goodput allocated, bit/s.")
     delay_s: float = Field(description="One-way propagation delay along the path.")
     path: tuple[str, ...] = Field(description="Host, switches, host.")
+
+
+class IngressView(_View):
+    """Where a flow enters the network."""
+
+    switch: str
+    port: int = Field(description="Of the switch, towards the source.")
+
+
+class SplitView(_View):
+    """How the packets of one TCP connection are spread over the paths; all that a splitter needs."""
+
+    ingress: IngressView
+    source_ip: str
+    destination_ip: str
+    source_port: int
+    destination_port: int
+    shares: tuple[float, ...] = Field(description="Share of each path in the packets, in order of `streams`.")
+    stamps: tuple[str, ...] = Field(
+        description="Ethernet source that sends a packet along each path.", examples=[["0a:50:50:00:01:00"]]
+    )
+    acks: str = Field(description="Path of the acknowledgements, as it was asked for.", examples=["shortest"])
+    ack_path: tuple[str, ...] = Field(description="The same as nodes: host, switches, host.")
 
 
 class FlowView(_View):
@@ -39,6 +64,7 @@ class FlowView(_View):
 
     flow_id: str
     state: Literal["installing", "active"]
+    splitting: Literal["streams", "packets", "group"]
     source: str
     destination: str
     source_ip: str
@@ -52,6 +78,7 @@ class FlowView(_View):
     lease_s: float = Field(description="Renew well before it has passed.")
     expires_in_s: float = Field(description="What is left of the lease.")
     lost_links: tuple[str, ...] = Field(description="Links of its paths that are down.")
+    split: SplitView | None = Field(description="Null where each stream is a connection of its own.")
 
 
 class LinkView(_View):

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19mstcp/proto/control.proto\x12\x10mstcp.control.v1\"\xf2\x01\n\rClientMessage\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x30\n\x07request\x18\x02 \x01(\x0b\x32\x1d.mstcp.control.v1.FlowRequestH\x00\x12.\n\x06\x63hange\x18\x03 \x01(\x0b\x32\x1c.mstcp.control.v1.FlowChangeH\x00\x12\x30\n\x07release\x18\x04 \x01(\x0b\x32\x1d.mstcp.control.v1.FlowReleaseH\x00\x12\x31\n\x07renewal\x18\x05 \x01(\x0b\x32\x1e.mstcp.control.v1.LeaseRenewalH\x00\x42\x06\n\x04\x62ody\"\x9f\x02\n\rServerMessage\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x32\n\nallocation\x18\x02 \x01(\x0b\x32\x1c.mstcp.control.v1.AllocationH\x00\x12.\n\x08released\x18\x03 \x01(\x0b\x32\x1a.mstcp.control.v1.ReleasedH\x00\x12(\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x17.mstcp.control.v1.ErrorH\x00\x12\x36\n\x07\x63hanged\x18\x05 \x01(\x0b\x32#.mstcp.control.v1.AllocationChangedH\x00\x12,\n\x05\x65nded\x18\x06 \x01(\x0b\x32\x1b.mstcp.control.v1.FlowEndedH\x00\x42\x06\n\x04\x62ody\"\x80\x02\n\x0b\x46lowRequest\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x18\n\x10\x64\x65stination_port\x18\x03 \x01(\r\x12\x14\n\x0csource_ports\x18\x04 \x03(\r\x12\x10\n\x08rate_bps\x18\x05 \x01(\x01\x12\x14\n\x0cpacket_bytes\x18\x06 \x01(\r\x12\x11\n\tobjective\x18\x07 \x01(\t\x12.\n\x05paths\x18\x08 \x03(\x0b\x32\x1f.mstcp.control.v1.RequestedPath\x12\x11\n\tmax_paths\x18\t \x01(\r\x12\x1e\n\x16segment_overhead_bytes\x18\n \x01(\r\"0\n\rRequestedPath\x12\r\n\x05nodes\x18\x01 \x03(\t\x12\x10\n\x08rate_bps\x18\x02 \x01(\x01\"/\n\nFlowChange\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\x12\x10\n\x08rate_bps\x18\x02 \x01(\x01\"\x1e\n\x0b\x46lowRelease\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\" \n\x0cLeaseRenewal\x12\x10\n\x08\x66low_ids\x18\x01 \x03(\t\"N\n\x06Stream\x12\x13\n\x0bsource_port\x18\x01 \x01(\r\x12\x10\n\x08rate_bps\x18\x02 \x01(\x01\x12\x0f\n\x07\x64\x65lay_s\x18\x03 \x01(\x01\x12\x0c\n\x04path\x18\x04 \x03(\t\"\x82\x01\n\nAllocation\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\x12\x15\n\rrequested_bps\x18\x02 \x01(\x01\x12\x10\n\x08rate_bps\x18\x03 \x01(\x01\x12)\n\x07streams\x18\x04 \x03(\x0b\x32\x18.mstcp.control.v1.Stream\x12\x0f\n\x07lease_s\x18\x05 \x01(\x01\"\x1b\n\x08Released\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\"E\n\x11\x41llocationChanged\x12\x30\n\nallocation\x18\x01 \x01(\x0b\x32\x1c.mstcp.control.v1.Allocation\",\n\tFlowEnded\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\xbb\x01\n\x05\x45rror\x12*\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x1c.mstcp.control.v1.Error.Code\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"g\n\x04\x43ode\x12\x14\n\x10\x43ODE_UNSPECIFIED\x10\x00\x12\x0b\n\x07INVALID\x10\x01\x12\r\n\tNOT_FOUND\x10\x02\x12\x0c\n\x08\x43ONFLICT\x10\x03\x12\x0e\n\nINFEASIBLE\x10\x04\x12\x0f\n\x0bUNAVAILABLE\x10\x05\x32^\n\x0b\x46lowControl\x12O\n\x07Session\x12\x1f.mstcp.control.v1.ClientMessage\x1a\x1f.mstcp.control.v1.ServerMessage(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19mstcp/proto/control.proto\x12\x10mstcp.control.v1\"\xf2\x01\n\rClientMessage\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x30\n\x07request\x18\x02 \x01(\x0b\x32\x1d.mstcp.control.v1.FlowRequestH\x00\x12.\n\x06\x63hange\x18\x03 \x01(\x0b\x32\x1c.mstcp.control.v1.FlowChangeH\x00\x12\x30\n\x07release\x18\x04 \x01(\x0b\x32\x1d.mstcp.control.v1.FlowReleaseH\x00\x12\x31\n\x07renewal\x18\x05 \x01(\x0b\x32\x1e.mstcp.control.v1.LeaseRenewalH\x00\x42\x06\n\x04\x62ody\"\x9f\x02\n\rServerMessage\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x32\n\nallocation\x18\x02 \x01(\x0b\x32\x1c.mstcp.control.v1.AllocationH\x00\x12.\n\x08released\x18\x03 \x01(\x0b\x32\x1a.mstcp.control.v1.ReleasedH\x00\x12(\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x17.mstcp.control.v1.ErrorH\x00\x12\x36\n\x07\x63hanged\x18\x05 \x01(\x0b\x32#.mstcp.control.v1.AllocationChangedH\x00\x12,\n\x05\x65nded\x18\x06 \x01(\x0b\x32\x1b.mstcp.control.v1.FlowEndedH\x00\x42\x06\n\x04\x62ody\"\xa5\x02\n\x0b\x46lowRequest\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x18\n\x10\x64\x65stination_port\x18\x03 \x01(\r\x12\x14\n\x0csource_ports\x18\x04 \x03(\r\x12\x10\n\x08rate_bps\x18\x05 \x01(\x01\x12\x14\n\x0cpacket_bytes\x18\x06 \x01(\r\x12\x11\n\tobjective\x18\x07 \x01(\t\x12.\n\x05paths\x18\x08 \x03(\x0b\x32\x1f.mstcp.control.v1.RequestedPath\x12\x11\n\tmax_paths\x18\t \x01(\r\x12\x1e\n\x16segment_overhead_bytes\x18\n \x01(\r\x12\x11\n\tsplitting\x18\x0b \x01(\t\x12\x10\n\x08\x61\x63k_path\x18\x0c \x01(\t\"0\n\rRequestedPath\x12\r\n\x05nodes\x18\x01 \x03(\t\x12\x10\n\x08rate_bps\x18\x02 \x01(\x01\"/\n\nFlowChange\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\x12\x10\n\x08rate_bps\x18\x02 \x01(\x01\"\x1e\n\x0b\x46lowRelease\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\" \n\x0cLeaseRenewal\x12\x10\n\x08\x66low_ids\x18\x01 \x03(\t\"N\n\x06Stream\x12\x13\n\x0bsource_port\x18\x01 \x01(\r\x12\x10\n\x08rate_bps\x18\x02 \x01(\x01\x12\x0f\n\x07\x64\x65lay_s\x18\x03 \x01(\x01\x12\x0c\n\x04path\x18\x04 \x03(\t\"\xaa\x01\n\nAllocation\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\x12\x15\n\rrequested_bps\x18\x02 \x01(\x01\x12\x10\n\x08rate_bps\x18\x03 \x01(\x01\x12)\n\x07streams\x18\x04 \x03(\x0b\x32\x18.mstcp.control.v1.Stream\x12\x0f\n\x07lease_s\x18\x05 \x01(\x01\x12&\n\x05split\x18\x06 \x01(\x0b\x32\x17.mstcp.control.v1.Split\"c\n\x05Split\x12\x16\n\x0eingress_switch\x18\x01 \x01(\t\x12\x14\n\x0cingress_port\x18\x02 \x01(\r\x12\x0e\n\x06shares\x18\x03 \x03(\x01\x12\x0e\n\x06stamps\x18\x04 \x03(\t\x12\x0c\n\x04\x61\x63ks\x18\x05 \x01(\t\"\x1b\n\x08Released\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\"E\n\x11\x41llocationChanged\x12\x30\n\nallocation\x18\x01 \x01(\x0b\x32\x1c.mstcp.control.v1.Allocation\",\n\tFlowEnded\x12\x0f\n\x07\x66low_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\xbb\x01\n\x05\x45rror\x12*\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x1c.mstcp.control.v1.Error.Code\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"g\n\x04\x43ode\x12\x14\n\x10\x43ODE_UNSPECIFIED\x10\x00\x12\x0b\n\x07INVALID\x10\x01\x12\r\n\tNOT_FOUND\x10\x02\x12\x0c\n\x08\x43ONFLICT\x10\x03\x12\x0e\n\nINFEASIBLE\x10\x04\x12\x0f\n\x0bUNAVAILABLE\x10\x05\x32^\n\x0b\x46lowControl\x12O\n\x07Session\x12\x1f.mstcp.control.v1.ClientMessage\x1a\x1f.mstcp.control.v1.ServerMessage(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,29 +36,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SERVERMESSAGE']._serialized_start=293
   _globals['_SERVERMESSAGE']._serialized_end=580
   _globals['_FLOWREQUEST']._serialized_start=583
-  _globals['_FLOWREQUEST']._serialized_end=839
-  _globals['_REQUESTEDPATH']._serialized_start=841
-  _globals['_REQUESTEDPATH']._serialized_end=889
-  _globals['_FLOWCHANGE']._serialized_start=891
-  _globals['_FLOWCHANGE']._serialized_end=938
-  _globals['_FLOWRELEASE']._serialized_start=940
-  _globals['_FLOWRELEASE']._serialized_end=970
-  _globals['_LEASERENEWAL']._serialized_start=972
-  _globals['_LEASERENEWAL']._serialized_end=1004
-  _globals['_STREAM']._serialized_start=1006
-  _globals['_STREAM']._serialized_end=1084
-  _globals['_ALLOCATION']._serialized_start=1087
-  _globals['_ALLOCATION']._serialized_end=1217
-  _globals['_RELEASED']._serialized_start=1219
-  _globals['_RELEASED']._serialized_end=1246
-  _globals['_ALLOCATIONCHANGED']._serialized_start=1248
-  _globals['_ALLOCATIONCHANGED']._serialized_end=1317
-  _globals['_FLOWENDED']._serialized_start=1319
-  _globals['_FLOWENDED']._serialized_end=1363
-  _globals['_ERROR']._serialized_start=1366
-  _globals['_ERROR']._serialized_end=1553
-  _globals['_ERROR_CODE']._serialized_start=1450
-  _globals['_ERROR_CODE']._serialized_end=1553
-  _globals['_FLOWCONTROL']._serialized_start=1555
-  _globals['_FLOWCONTROL']._serialized_end=1649
+  _globals['_FLOWREQUEST']._serialized_end=876
+  _globals['_REQUESTEDPATH']._serialized_start=878
+  _globals['_REQUESTEDPATH']._serialized_end=926
+  _globals['_FLOWCHANGE']._serialized_start=928
+  _globals['_FLOWCHANGE']._serialized_end=975
+  _globals['_FLOWRELEASE']._serialized_start=977
+  _globals['_FLOWRELEASE']._serialized_end=1007
+  _globals['_LEASERENEWAL']._serialized_start=1009
+  _globals['_LEASERENEWAL']._serialized_end=1041
+  _globals['_STREAM']._serialized_start=1043
+  _globals['_STREAM']._serialized_end=1121
+  _globals['_ALLOCATION']._serialized_start=1124
+  _globals['_ALLOCATION']._serialized_end=1294
+  _globals['_SPLIT']._serialized_start=1296
+  _globals['_SPLIT']._serialized_end=1395
+  _globals['_RELEASED']._serialized_start=1397
+  _globals['_RELEASED']._serialized_end=1424
+  _globals['_ALLOCATIONCHANGED']._serialized_start=1426
+  _globals['_ALLOCATIONCHANGED']._serialized_end=1495
+  _globals['_FLOWENDED']._serialized_start=1497
+  _globals['_FLOWENDED']._serialized_end=1541
+  _globals['_ERROR']._serialized_start=1544
+  _globals['_ERROR']._serialized_end=1731
+  _globals['_ERROR_CODE']._serialized_start=1628
+  _globals['_ERROR_CODE']._serialized_end=1731
+  _globals['_FLOWCONTROL']._serialized_start=1733
+  _globals['_FLOWCONTROL']._serialized_end=1827
 # @@protoc_insertion_point(module_scope)

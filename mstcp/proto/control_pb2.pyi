@@ -119,6 +119,8 @@ class FlowRequest(_message.Message):
     PATHS_FIELD_NUMBER: _builtins.int
     MAX_PATHS_FIELD_NUMBER: _builtins.int
     SEGMENT_OVERHEAD_BYTES_FIELD_NUMBER: _builtins.int
+    SPLITTING_FIELD_NUMBER: _builtins.int
+    ACK_PATH_FIELD_NUMBER: _builtins.int
     source: _builtins.str
     """host name or IP address"""
     destination: _builtins.str
@@ -134,6 +136,12 @@ class FlowRequest(_message.Message):
     """0: as many as source ports"""
     segment_overhead_bytes: _builtins.int
     """Ethernet, IP and TCP header and options of a segment; 0: 54"""
+    splitting: _builtins.str
+    """"streams" (or empty): a TCP connection for each path; "packets": one connection"""
+    ack_path: _builtins.str
+    """that a splitter at the ingress port spreads; "group": that a select group splits
+    of a split flow's ACKs: "shortest" (or empty), or "reverse:<index of a path>"
+    """
     @_builtins.property
     def source_ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """already bound; the allocation uses the first k of them"""
@@ -155,10 +163,12 @@ class FlowRequest(_message.Message):
         paths: _abc.Iterable[Global___RequestedPath] | None = ...,
         max_paths: _builtins.int = ...,
         segment_overhead_bytes: _builtins.int = ...,
+        splitting: _builtins.str = ...,
+        ack_path: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["destination", b"destination", "destination_port", b"destination_port", "max_paths", b"max_paths", "objective", b"objective", "packet_bytes", b"packet_bytes", "paths", b"paths", "rate_bps", b"rate_bps", "segment_overhead_bytes", b"segment_overhead_bytes", "source", b"source", "source_ports", b"source_ports"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_path", b"ack_path", "destination", b"destination", "destination_port", b"destination_port", "max_paths", b"max_paths", "objective", b"objective", "packet_bytes", b"packet_bytes", "paths", b"paths", "rate_bps", b"rate_bps", "segment_overhead_bytes", b"segment_overhead_bytes", "source", b"source", "source_ports", b"source_ports", "splitting", b"splitting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -259,6 +269,7 @@ class Stream(_message.Message):
     DELAY_S_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
     source_port: _builtins.int
+    """the same for all paths of a split flow"""
     rate_bps: _builtins.float
     delay_s: _builtins.float
     @_builtins.property
@@ -288,6 +299,7 @@ class Allocation(_message.Message):
     RATE_BPS_FIELD_NUMBER: _builtins.int
     STREAMS_FIELD_NUMBER: _builtins.int
     LEASE_S_FIELD_NUMBER: _builtins.int
+    SPLIT_FIELD_NUMBER: _builtins.int
     flow_id: _builtins.str
     requested_bps: _builtins.float
     rate_bps: _builtins.float
@@ -296,6 +308,10 @@ class Allocation(_message.Message):
     """renew well before it has passed"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stream]: ...
+    @_builtins.property
+    def split(self) -> Global___Split:
+        """of split flows only"""
+
     def __init__(
         self,
         *,
@@ -304,14 +320,57 @@ class Allocation(_message.Message):
         rate_bps: _builtins.float = ...,
         streams: _abc.Iterable[Global___Stream] | None = ...,
         lease_s: _builtins.float = ...,
+        split: Global___Split | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["split", b"split"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id", "lease_s", b"lease_s", "rate_bps", b"rate_bps", "requested_bps", b"requested_bps", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id", "lease_s", b"lease_s", "rate_bps", b"rate_bps", "requested_bps", b"requested_bps", "split", b"split", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Allocation: _TypeAlias = Allocation  # noqa: Y015
+
+@_typing.final
+class Split(_message.Message):
+    """How the packets of one TCP connection are spread over the paths of `Allocation.streams`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INGRESS_SWITCH_FIELD_NUMBER: _builtins.int
+    INGRESS_PORT_FIELD_NUMBER: _builtins.int
+    SHARES_FIELD_NUMBER: _builtins.int
+    STAMPS_FIELD_NUMBER: _builtins.int
+    ACKS_FIELD_NUMBER: _builtins.int
+    ingress_switch: _builtins.str
+    """where the source is attached"""
+    ingress_port: _builtins.int
+    """OpenFlow port number towards the source"""
+    acks: _builtins.str
+    """path of the acknowledgements, as it was asked for"""
+    @_builtins.property
+    def shares(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """of each path in the packets; the sum is 1"""
+
+    @_builtins.property
+    def stamps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ethernet source address that sends a packet along each path; they never change"""
+
+    def __init__(
+        self,
+        *,
+        ingress_switch: _builtins.str = ...,
+        ingress_port: _builtins.int = ...,
+        shares: _abc.Iterable[_builtins.float] | None = ...,
+        stamps: _abc.Iterable[_builtins.str] | None = ...,
+        acks: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "ingress_port", b"ingress_port", "ingress_switch", b"ingress_switch", "shares", b"shares", "stamps", b"stamps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Split: _TypeAlias = Split  # noqa: Y015
 
 @_typing.final
 class Released(_message.Message):

@@ -197,10 +197,22 @@ def test_a_switch_that_goes_meanwhile_fails_the_request(net: ControlledNetwork) 
     assert "S3" in answer.result.reason
 
 
+def test_a_switch_that_is_lost_after_it_confirmed_fails_the_request(net: ControlledNetwork) -> None:
+    """It returns without the rules that it had, so the flow must not begin."""
+    net.silent = frozenset({"S2"})
+    paths = [{"nodes": MIDDLE, "rate_bps": 1e6}]
+    assert net.handle(FlowRequested(7, parse(ONE | {"rate_bps": None, "paths": paths}))) == []
+    (answer,) = net.handle(SwitchDisconnected(5))
+    assert isinstance(answer.result, Unavailable)
+    assert "S4" in answer.result.reason
+    net.switches.tables[5].clear()
+    assert pinned(net) == []
+
+
 def test_a_switch_that_refuses_fails_the_request(net: ControlledNetwork) -> None:
     net.silent = frozenset({"S3"})
     net.handle(FlowRequested(7, parse(ONE)))
-    barrier = net.switches.installed[-1].barrier
+    barrier = next(sent.barrier for sent in reversed(net.switches.installed) if sent.datapath_id == 4)
     (answer,) = net.handle(RulesRefused(4, barrier, "OFPFMFC_TABLE_FULL"))
     assert isinstance(answer.result, Unavailable)
     assert "OFPFMFC_TABLE_FULL" in answer.result.reason

@@ -127,6 +127,9 @@ async def test_paths_given_by_hand(channel: grpc.aio.Channel) -> None:
         ({"source_ports": [1, 1]}, control_pb2.Error.INVALID, "source_ports"),
         ({"source_ports": [70000]}, control_pb2.Error.INVALID, "source_ports[0]"),
         ({"max_paths": 100}, control_pb2.Error.INVALID, "max_paths"),
+        ({"splitting": "bytes"}, control_pb2.Error.INVALID, "splitting"),
+        ({"splitting": "group"}, control_pb2.Error.INVALID, "source_ports"),
+        ({"ack_path": "reverse:0"}, control_pb2.Error.INVALID, "ack_path"),
     ],
 )
 async def test_refusals(channel: grpc.aio.Channel, fields: dict[str, Any], code: int, field: str) -> None:
@@ -180,3 +183,27 @@ async def test_many_requests_in_one_session(channel: grpc.aio.Channel) -> None:
         )
     answers = {(await session.receive()).request_id for _ in range(20)}
     assert answers == set(range(1, 21))
+
+
+async def test_a_split_flow_and_its_new_shares(channel: grpc.aio.Channel) -> None:
+    session = Session(channel)
+    path = control_pb2.RequestedPath(nodes=["T0", "S0", "S4", "T2"], rate_bps=4e6)
+    await session.ask(1, request=flow_request(rate_bps=0, paths=[path], destination_port=80))
+    # Path 0 is nearly full, so most of the split flow takes path 1, until the other flow ends.
+    split_request = flow_request(splitting="packets", source_ports=[40001], rate_bps=4e6)
+    before = (await session.ask(2, request=split_request)).allocation
+    assert [stream.source_port for stream in before.streams] == [40001, 40001]
+    assert (before.split.ingress_switch, before.split.ingress_port) == ("S0", 1)
+    assert list(before.split.stamps) == ["0a:50:50:00:02:00", "0a:50:50:00:02:01"]
+    assert before.split.acks == "shortest"
+    assert list(before.split.shares) == pytest.approx([s.rate_bps / 4e6 for s in before.streams])
+    await session.send(3, release=control_pb2.FlowRelease(flow_id="b-1"))
+    answers = [await session.receive() for _ in range(2)]
+    (changed,) = [answer.changed.allocation for answer in answers if answer.HasField("changed")]
+    assert list(changed.split.shares) == pytest.approx([1.0, 0.0])
+    assert list(changed.split.stamps) == list(before.split.stamps)
+
+
+async def test_streams_have_no_split(channel: grpc.aio.Channel) -> None:
+    answer = await Session(channel).ask(1, request=flow_request(splitting="streams"))
+    assert not answer.allocation.HasField("split")

@@ -1,6 +1,6 @@
 """Random networks and random clients: what must hold whatever happens."""
 
-from typing import Any
+from typing import Any, Literal
 
 import networkx as nx
 import pytest
@@ -10,8 +10,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from controller.errors import RequestError
 from controller.events import LinkDiscovered, PortCameUp, PortWentDown
-from controller.rules import ETH_TYPE_IPV4, TABLE_PINNED
+from controller.rules import ETH_TYPE_IPV4, TABLE_PINNED, ToGroup, split_group_number
 from controller.state import Settings
+from controller.views import FlowView
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
 from topologies.model import Network
 
@@ -39,9 +40,12 @@ def networks(draw: st.DrawFn, max_switches: int = 7) -> Network:
     return Network.model_validate({"name": "random", "nodes": nodes, "links": links})
 
 
-@given(networks())
-def test_default_routes_reach_every_host_from_every_host(network: Network) -> None:
-    net = ControlledNetwork(network)
+@pytest.mark.parametrize("routing", ["shortest", "ecmp"])
+@given(network=networks())
+def test_default_routes_reach_every_host_from_every_host(
+    routing: Literal["shortest", "ecmp"], network: Network
+) -> None:
+    net = ControlledNetwork(network, Settings(default_routing=routing))
     net.bring_up()
     assert net.snapshot().health.ready
     graph = nx.Graph()
@@ -56,6 +60,26 @@ def test_default_routes_reach_every_host_from_every_host(network: Network) -> No
             assert path[-1] == destination
             length = nx.path_weight(graph, path, "delay")
             assert length == pytest.approx(nx.shortest_path_length(graph, source, destination, "delay"))
+
+
+WAYS = [
+    {},
+    {"splitting": "packets"},
+    {"splitting": "packets", "ack_path": "reverse:1"},
+    {"splitting": "group"},
+    {"splitting": "group", "ack_path": "reverse:0"},
+]
+
+
+def rules_of(flow: FlowView) -> int:
+    """How many pinned rules a flow has in all switches."""
+    switches = [len(stream.path) - 2 for stream in flow.streams]
+    if flow.split is None:
+        return 2 * sum(switches)
+    acks = len(flow.split.ack_path) - 2
+    if flow.splitting == "packets":
+        return acks + sum(switches) + switches[0]
+    return acks + sum(count - 1 for count in switches) + 1
 
 
 class Clients(RuleBasedStateMachine):
@@ -73,10 +97,10 @@ class Clients(RuleBasedStateMachine):
         assert self.net is not None
         return self.net
 
-    @rule(network=networks(max_switches=5))
-    def start(self, network: Network) -> None:
+    @rule(network=networks(max_switches=5), routing=st.sampled_from(["shortest", "ecmp"]))
+    def start(self, network: Network, routing: Literal["shortest", "ecmp"]) -> None:
         if self.net is None:
-            self.net = ControlledNetwork(network, Settings(lease_s=100.0))
+            self.net = ControlledNetwork(network, Settings(lease_s=100.0, default_routing=routing))
             self.net.bring_up()
 
     @rule(
@@ -86,9 +110,16 @@ class Clients(RuleBasedStateMachine):
         objective=st.sampled_from(["max_throughput_min_delay", "even_split"]),
         packet_bytes=st.sampled_from([590, 1514]),
         max_paths=st.none() | st.integers(1, 3),
+        way=st.sampled_from(WAYS),
     )
     def request(
-        self, data: st.DataObject, rate_bps: float, objective: str, packet_bytes: int, max_paths: int | None
+        self,
+        data: st.DataObject,
+        rate_bps: float,
+        objective: str,
+        packet_bytes: int,
+        max_paths: int | None,
+        way: dict[str, str],
     ) -> Any:
         if self.net is None:
             return multiple()
@@ -103,6 +134,7 @@ class Clients(RuleBasedStateMachine):
                 objective=objective,
                 packet_bytes=packet_bytes,
                 max_paths=max_paths,
+                **way,
             )
         except RequestError:
             return multiple()
@@ -159,24 +191,55 @@ class Clients(RuleBasedStateMachine):
                 assert link.allocated_bps <= link.capacity_bps * (1 + 1e-6) + 0.01, link
 
     @invariant()
-    def every_stream_takes_its_path_both_ways(self) -> None:
+    def every_packet_takes_its_path_both_ways(self) -> None:
         if self.net is None:
             return
+        switches = self.net.switches
         for flow in self.net.snapshot().flows:
-            for path, segment in segments_of(flow):
-                assert self.net.switches.path(Packet.tcp(segment), path[0]) == path
-                assert self.net.switches.path(Packet.tcp(segment.reverse), path[-1]) == path[::-1]
+            own = switches.network.host_mac(flow.source)
+            for index, (path, segment) in enumerate(segments_of(flow)):
+                unstamped, back = Packet.tcp(segment, own), path[::-1]
+                if flow.split is None:
+                    assert switches.path(unstamped, path[0]) == path
+                else:
+                    back = flow.split.ack_path
+                if flow.splitting == "packets":
+                    assert flow.split is not None
+                    stamped = Packet.tcp(segment, flow.split.stamps[index])
+                    assert switches.trace(stamped, path[0]) == (path, unstamped)
+                    assert switches.trace(unstamped, path[0]) == (flow.streams[0].path, unstamped)
+                if flow.splitting == "group":
+                    taken, packet = switches.trace(unstamped, path[0])
+                    assert flow.rate_bps == 0 or taken in [s.path for s in flow.streams if s.rate_bps > 0]
+                    assert packet == unstamped
+                assert switches.path(Packet.tcp(segment.reverse), path[-1]) == back
 
     @invariant()
     def there_are_no_other_pinned_rules(self) -> None:
         if self.net is None:
             return
-        expected = sum(
-            2 * (len(stream.path) - 2) for flow in self.net.snapshot().flows for stream in flow.streams
-        )
-        rules = [rule for table in self.net.switches.tables.values() for rule in table.rules.values()]
-        assert sum(rule.table == TABLE_PINNED and rule.priority > 0 for rule in rules) == expected
+        flows = self.net.snapshot().flows
+        tables = self.net.switches.tables.values()
+        rules = [rule for table in tables for rule in table.rules.values()]
+        pinned = sum(rule.table == TABLE_PINNED and rule.priority > 0 for rule in rules)
+        assert pinned == sum(map(rules_of, flows))
+        used = {rule.action for rule in rules if isinstance(rule.action, ToGroup)}
+        for table in tables:
+            led_to = {rule.action.group for rule in table.rules.values() if isinstance(rule.action, ToGroup)}
+            assert led_to == table.groups.keys(), "no group without a rule"
+        numbers = [int(flow.flow_id.split("-")[1]) for flow in flows if flow.splitting == "group"]
+        splits = set(map(split_group_number, numbers))
+        assert splits == {action.group for action in used if action.group >= split_group_number(0)}
+
+    @invariant()
+    def shares_are_those_of_the_rates(self) -> None:
+        if self.net is None:
+            return
+        for flow in self.net.snapshot().flows:
+            if flow.split is not None and flow.rate_bps > 0:
+                rates = [stream.rate_bps / flow.rate_bps for stream in flow.streams]
+                assert flow.split.shares == pytest.approx(rates)
 
 
 TestClients = Clients.TestCase
-TestClients.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestClients.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)

@@ -217,3 +217,35 @@ async def test_those_who_wait_hear_that_the_controller_stops(
     controller.service.close()
     answer = await waiting
     assert (answer.status_code, answer.json()["reason"]) == (503, "the controller is stopping")
+
+
+async def test_a_split_flow(client: httpx.AsyncClient) -> None:
+    request = REQUEST | {"splitting": "packets", "source_ports": [40001], "ack_path": "reverse:1"}
+    answer = await client.post("/v1/flows", json=request)
+    assert answer.status_code == 201
+    flow = answer.json()
+    assert [stream["source_port"] for stream in flow["streams"]] == [40001, 40001]
+    split = flow["split"]
+    assert split.pop("shares") == pytest.approx([stream["rate_bps"] / 8.5e6 for stream in flow["streams"]])
+    assert split == {
+        "ingress": {"switch": "S0", "port": 1},
+        "source_ip": "10.0.0.1",
+        "destination_ip": "10.0.0.3",
+        "source_port": 40001,
+        "destination_port": 5001,
+        "stamps": ["0a:50:50:00:01:00", "0a:50:50:00:01:01"],
+        "acks": "reverse:1",
+        "ack_path": ["T2", "S4", "S3", "S2", "S0", "T0"],
+    }
+    where = answer.headers["Location"]
+    assert (await client.get(where)).json()["split"]["stamps"] == split["stamps"]
+    changed = (await client.patch(where, json={"rate_bps": 20e6})).json()
+    assert changed["split"]["shares"] == pytest.approx([0.5, 0.5], abs=0.05)
+    assert changed["split"]["stamps"] == split["stamps"]
+    assert (await client.delete(where)).status_code == 204
+
+
+async def test_a_split_flow_with_two_ports_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/flows", json=REQUEST | {"splitting": "group", "source_ports": [1, 2]})
+    assert answer.status_code == 422
+    assert answer.json()["field"] == "source_ports"

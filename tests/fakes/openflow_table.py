@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from typing import Any
 
 from controller.core import Core
@@ -25,6 +26,7 @@ from controller.messages import (
     InstallRules,
     Notify,
     PacketOut,
+    RemoveGroup,
     RemoveRules,
     Report,
 )
@@ -33,12 +35,16 @@ from controller.rules import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
+    Bucket,
+    Entry,
     FiveTuple,
     GotoTable,
+    Group,
+    GroupChange,
     Match,
-    Output,
     Rule,
     ToController,
+    ToGroup,
 )
 from controller.state import Settings
 from controller.views import FlowView, Snapshot
@@ -58,9 +64,10 @@ class Packet:
     destination_ip: str | None = None
     source_port: int | None = None
     destination_port: int | None = None
+    source_mac: str | None = None
 
     @classmethod
-    def tcp(cls, segment: FiveTuple) -> Packet:
+    def tcp(cls, segment: FiveTuple, source_mac: str | None = None) -> Packet:
         """A TCP segment with these addresses."""
         return cls(
             ETH_TYPE_IPV4,
@@ -69,38 +76,86 @@ class Packet:
             segment.destination_ip,
             segment.source_port,
             segment.destination_port,
+            source_mac,
         )
 
 
 class FakeTable:
-    """The rules of one switch, with OpenFlow 1.3's semantics: same table, priority and match replaces."""
+    """The rules and groups of one switch, with OpenFlow 1.3's semantics.
+
+    The same table, priority and match replaces a rule. A group is added once, changed while it is there, and
+    takes the rules that lead to it along when it goes.
+    """
 
     def __init__(self) -> None:
         self.rules: dict[tuple[int, int, Match], Rule] = {}
+        self.groups: dict[int, Group] = {}
 
-    def install(self, rule: Rule) -> None:
-        """Add or replace a rule."""
-        self.rules[rule.table, rule.priority, rule.match] = rule
+    def install(self, entry: Entry) -> None:
+        """Add or replace a rule, add or change a group."""
+        if isinstance(entry, Group):
+            assert entry.number not in self.groups, "OFPGMFC_GROUP_EXISTS"
+            self._put_group(entry)
+        elif isinstance(entry, GroupChange):
+            assert entry.group.number in self.groups, "OFPGMFC_UNKNOWN_GROUP"
+            self._put_group(entry.group)
+        else:
+            if isinstance(entry.action, ToGroup):
+                assert entry.action.group in self.groups, "OFPBAC_BAD_OUT_GROUP"
+            self.rules[entry.table, entry.priority, entry.match] = entry
+
+    def _put_group(self, group: Group) -> None:
+        assert sum(bucket.weight for bucket in group.buckets) > 0
+        assert all(0 <= bucket.weight < 1 << 16 for bucket in group.buckets)
+        self.groups[group.number] = group
 
     def remove(self, cookie: int) -> None:
         """Remove all rules with a cookie."""
         self.rules = {key: rule for key, rule in self.rules.items() if rule.cookie != cookie}
 
+    def remove_group(self, number: int) -> None:
+        """Remove a group and the rules that lead to it; it need not be there."""
+        self.groups.pop(number, None)
+        self.rules = {key: rule for key, rule in self.rules.items() if rule.action != ToGroup(number)}
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self.rules.clear()
+        self.groups.clear()
+
     def apply(self, packet: Packet) -> int | str:
         """Return the port out of which a packet goes, CONTROLLER or DROPPED."""
+        return self.forward(packet)[0]
+
+    def forward(self, packet: Packet) -> tuple[int | str, Packet]:
+        """Return where a packet goes, as `apply`, and the packet as it leaves."""
         table = TABLE_CLASSIFY
         while True:
             rule = self._best(table, packet)
             if rule is None:
-                return DROPPED
+                return DROPPED, packet
             if isinstance(rule.action, GotoTable):
                 assert rule.action.table > table, "OpenFlow goes forward only"
                 table = rule.action.table
             elif isinstance(rule.action, ToController):
-                return CONTROLLER
+                return CONTROLLER, packet
             else:
-                assert isinstance(rule.action, Output)
-                return rule.action.port
+                output = rule.action
+                if isinstance(output, ToGroup):
+                    output = self._bucket(self.groups[output.group], packet).output
+                mac = output.source_mac or packet.source_mac
+                return output.port, replace(packet, source_mac=mac)
+
+    def _bucket(self, group: Group, packet: Packet) -> Bucket:
+        """Choose by a hash of the connection, which is the same in every switch, as Open vSwitch's is."""
+        connection = repr(replace(packet, source_mac=None))
+        digest = int.from_bytes(hashlib.sha256(connection.encode()).digest()[:4], "big")
+        point = digest % sum(bucket.weight for bucket in group.buckets)
+        for bucket in group.buckets:
+            point -= bucket.weight
+            if point < 0:
+                return bucket
+        raise AssertionError("unreachable")
 
     def _best(self, table: int, packet: Packet) -> Rule | None:
         fields = vars(packet)
@@ -136,11 +191,14 @@ class FakeSwitches:
         if isinstance(message, RemoveRules):
             table.remove(message.cookie)
             return None
+        if isinstance(message, RemoveGroup):
+            table.remove_group(message.group)
+            return None
         self.installed.append(message)
         if message.wipe:
-            table.rules.clear()
-        for rule in message.rules:
-            table.install(rule)
+            table.clear()
+        for entry in message.entries:
+            table.install(entry)
         return BarrierReceived(message.datapath_id, message.barrier)
 
     def path(self, packet: Packet, source: str) -> tuple[str, ...]:
@@ -148,18 +206,22 @@ class FakeSwitches:
 
         AssertionError if it goes round in a circle.
         """
+        return self.trace(packet, source)[0]
+
+    def trace(self, packet: Packet, source: str) -> tuple[tuple[str, ...], Packet]:
+        """Return the nodes that a packet visits, as `path`, and the packet as it arrives."""
         first = next(arc for arc in self.network.arcs() if arc.tail == source)
         nodes = [source, first.head]
         while nodes[-1] not in self.network.hosts:
             datapath_id = self.network.datapath_id(nodes[-1])
-            step = self.tables[datapath_id].apply(packet)
+            step, packet = self.tables[datapath_id].forward(packet)
             if isinstance(step, str):
-                return (*nodes, step)
+                return (*nodes, step), packet
             arc = self._live.arc_at(datapath_id, step)
             assert arc is not None, f"{nodes[-1]} has no port {step}"
             assert arc.head not in nodes, f"a loop: {nodes} and {arc.head} again"
             nodes.append(arc.head)
-        return tuple(nodes)
+        return tuple(nodes), packet
 
     def arrivals(self) -> list[Event]:
         """Return the events of the whole network's coming up."""
