@@ -13,7 +13,7 @@ from types import FrameType
 from pydantic import ValidationError
 from rich.console import Console
 
-from experiments import doctor, engines, overrides, protocols, runner, scenario, shell
+from experiments import compare, doctor, engines, overrides, protocols, runner, scenario, shell
 from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
 from experiments.progress import Display
 from experiments.results import Results
@@ -70,6 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     reporting = commands.add_parser("report", help="make the report of a results folder again")
     reporting.add_argument("folder", type=Path, help="a folder with results.json")
     reporting.set_defaults(command=_report)
+    comparing = commands.add_parser(
+        "compare", help="compare results folders: what differs, and whether it matters"
+    )
+    compare.add_arguments(comparing)
+    comparing.set_defaults(command=compare.main)
     return parser
 
 

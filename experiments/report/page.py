@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import jinja2
 from pydantic import ValidationError
 
-from experiments.errors import OutputError
 from experiments.report import units
-from experiments.report.canvas import Plot, inline
+from experiments.report.canvas import Plot
 from experiments.report.notes import (
     Notes,
     flow_notes,
@@ -21,10 +18,12 @@ from experiments.report.notes import (
     run_problems,
     validity_sentences,
 )
+from experiments.report.pages import distinct, render_template, write_page
 from experiments.report.plot_delay import plot_delays
 from experiments.report.plot_goodput import plot_goodputs
 from experiments.report.plot_rates import plot_rates
 from experiments.report.plot_topology import plot_topology
+from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import (
     FlowSummary,
     LinkSummary,
@@ -37,7 +36,6 @@ from experiments.results import Results, RunResult
 from topologies import Network
 
 REPORT = "report.html"
-PLOTS = "plots"
 
 
 @dataclass
@@ -45,7 +43,8 @@ class Section:
     """One scenario on the page.
 
     `rows` holds for each flow its summaries with the marks of their footnotes, by cell; `links` for each
-    direction of a link its summary with each protocol; `gaps` says which plots are missing and why.
+    direction of a link its summary with each protocol; `splits` the shares of the flows' paths; `gaps` says
+    which plots are missing and why.
     """
 
     summary: ScenarioSummary
@@ -54,6 +53,7 @@ class Section:
     with_paper: bool
     with_paper_ratio: bool
     links: dict[str, list[LinkSummary | None]]
+    splits: list[FlowSplit]
     plots: dict[str, list[Plot]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
@@ -74,43 +74,24 @@ def write_report(results: Results, out_dir: Path) -> Path:
         OutputError: The folder or a file in it cannot be written.
     """
     sections = make_sections(results)
-    page = render(results, sections)
-    path = out_dir / REPORT
-    try:
-        _write_plots(sections, out_dir / PLOTS)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(str(out_dir), error.strerror or str(error)) from error
-    return path
+    return write_page(render(results, sections), all_plots(sections), out_dir, REPORT)
 
 
 def render(results: Results, sections: list[Section]) -> str:
     """Return the page as HTML."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters.update(
-        mbps=units.mbps, ms=units.ms, percent=units.percent, size=units.size,
-        interval=units.interval, svg=inline, pretty=_pretty, groups=_thousands,
-    )  # fmt: skip
-    stylesheet = (Path(__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
-    return environment.get_template("report.html.j2").render(
+    return render_template(
+        "report.html.j2",
         results=results,
         sections=sections,
-        stylesheet=stylesheet,
-        missing=units.MISSING,
         problems=validity_sentences(results),
         general_notes=general_notes(results),
         dates=_dates(results.runs),
         run_name=run_name,
         run_problems=run_problems,
+        worst_lateness_us=_worst_lateness_us,
+        packets_dropped=_packets_dropped,
         lateness=[link for link in summarise_links(results.runs) if link.lateness_mean_us is not None],
         host_sysctls=_host_sysctls(results.runs),
-        unique=unique,
     )
 
 
@@ -122,10 +103,7 @@ def make_sections(results: Results) -> list[Section]:
     for summary in summarise(results):
         section = _section(summary)
         _draw(section, network)
-        section.plots = {
-            kind: [replace(plot, name=_unused(plot.name, taken)) for plot in plots]
-            for kind, plots in section.plots.items()
-        }
+        section.plots = {kind: distinct(plots, taken) for kind, plots in section.plots.items()}
         sections.append(section)
     return sections
 
@@ -144,7 +122,7 @@ def _section(summary: ScenarioSummary) -> Section:
     ]
     names = unique(name for links in measured for name in links)
     links = {name: [found.get(name) for found in measured] for name in names}
-    return Section(summary, notes, rows, with_paper, with_ratio, links)
+    return Section(summary, notes, rows, with_paper, with_ratio, links, flow_splits(summary.flows))
 
 
 def _marks(entry: FlowSummary, notes: Notes, with_paper: bool) -> dict[str, str]:
@@ -173,28 +151,11 @@ def _draw(section: Section, network: Network | None) -> None:
         ]
 
 
-def _unused(name: str, taken: set[str]) -> str:
-    """Return `name`, with a number behind it where it is taken already; takes it."""
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}-{number}"
-    taken.add(found)
-    return found
-
-
 def _network(results: Results) -> Network | None:
     try:
         return Network.model_validate(results.network)
     except ValidationError:
         return None
-
-
-def _write_plots(sections: list[Section], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for plot in all_plots(sections):
-        (folder / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
-        (folder / f"{plot.name}.png").write_bytes(plot.png)
 
 
 def all_plots(sections: list[Section]) -> Iterator[Plot]:
@@ -209,18 +170,18 @@ def _dates(runs: list[RunResult]) -> str:
     return units.MISSING if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
+def _worst_lateness_us(run: RunResult) -> float | None:
+    return max((link.lateness_max_us for link in run.links if link.lateness_max_us is not None), default=None)
+
+
+def _packets_dropped(run: RunResult) -> int | None:
+    counted = [link.packets_dropped for link in run.links if link.packets_dropped is not None]
+    return sum(counted) if counted else None
+
+
 def _host_sysctls(runs: list[RunResult]) -> dict[str, str]:
     """Return the hosts' settings over all runs; several values of one setting are joined by `or`."""
     names = unique(name for run in runs for name in run.sysctls)
     return {
         name: " or ".join(unique(run.sysctls[name] for run in runs if name in run.sysctls)) for name in names
     }
-
-
-def _pretty(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, default=str)
-
-
-def _thousands(value: int) -> str:
-    """Return a whole number with thin spaces between its groups of three digits."""
-    return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

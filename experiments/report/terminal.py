@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
@@ -28,12 +29,19 @@ def print_table(results: Results, console: Console) -> None:
         results: The document.
         console: Where to print; where that is a terminal, its width counts too.
     """
+    with printing(console) as plain:
+        for part in _parts(results, plain):
+            console.print(part, highlight=False)
+
+
+@contextmanager
+def printing(console: Console) -> Iterator[bool]:
+    """Limit the console's width within this context; gives whether it takes plain ASCII alone."""
     plain = not console.is_terminal
     width_before = console.width
     console.width = WIDTH if plain else min(WIDTH, console.width)
     try:
-        for part in _parts(results, plain):
-            console.print(part, highlight=False)
+        yield plain
     finally:
         console.width = width_before
 
@@ -43,19 +51,19 @@ def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
         notes = Notes()
         yield _table(results, scenario, notes, plain)
         for mark, note in notes.items():
-            yield _text(f"  {mark}: {note}", plain)
+            yield visible(f"  {mark}: {note}", plain)
         yield Text()
     for sentence in general_notes(results):
-        yield _text(sentence, plain, style="dim")
+        yield visible(sentence, plain, style="dim")
     for sentence in validity_sentences(results):
-        yield _text(sentence, plain, style="bold red")
+        yield visible(sentence, plain, style="bold red")
 
 
 def _table(results: Results, scenario: ScenarioSummary, notes: Notes, plain: bool) -> Table:
     with_paper = any(flow.paper for group in scenario.flows.values() for flow in group)
     title = f"{results.scenario}, scenario {scenario.name} ({results.engine}, {_runs(scenario)})"
     table = Table(
-        title=_text(title, plain, style="bold"),
+        title=visible(title, plain, style="bold"),
         title_justify="left",
         show_edge=False,
         box=box.ASCII if plain else box.SIMPLE_HEAD,
@@ -68,7 +76,7 @@ def _table(results: Results, scenario: ScenarioSummary, notes: Notes, plain: boo
         table.add_section()
         for row, summary in enumerate(group):
             cells = _cells(summary, notes, with_paper)
-            table.add_row(*(_text(cell, plain) for cell in ("" if row else flow, *cells)))
+            table.add_row(*(visible(cell, plain) for cell in ("" if row else flow, *cells)))
     return table
 
 
@@ -119,9 +127,9 @@ def _marked(text: str, mark: str, room: str = "") -> str:
     return f"{text} {mark}" if mark else text + room * 2
 
 
-def _text(text: str, plain: bool, style: str = "") -> Text:
+def visible(text: str, plain: bool, style: str = "") -> Text:
     """Return text that no markup or control character in a name can change."""
-    visible = "".join(letter if letter.isprintable() else "?" for letter in text)
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
     if plain:
-        visible = visible.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-    return Text(visible, style=style)
+        shown = shown.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return Text(shown, style=style)

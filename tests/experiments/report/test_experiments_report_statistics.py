@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.report.statistics import Estimate, estimate, student_t_cdf, student_t_quantile
+from experiments.report.statistics import Estimate, estimate, student_t_cdf, student_t_quantile, welch
 
 # Two-sided 95 %, from the printed tables of Student's t.
 TABLE_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 29: 2.045, 120: 1.980}
@@ -19,13 +19,13 @@ def test_quantiles_are_those_of_the_printed_table(degrees: int, expected: float)
     assert student_t_quantile(0.975, degrees) == pytest.approx(expected, abs=5e-4)
 
 
-@given(st.floats(-50, 50), st.integers(1, 60))
-def test_the_distribution_is_symmetric(t: float, degrees: int) -> None:
+@given(st.floats(-50, 50), st.floats(1, 200))
+def test_the_distribution_is_symmetric(t: float, degrees: float) -> None:
     assert student_t_cdf(t, degrees) + student_t_cdf(-t, degrees) == pytest.approx(1.0)
 
 
-@given(st.floats(0.5, 0.999), st.integers(1, 60))
-def test_the_quantile_inverts_the_distribution(probability: float, degrees: int) -> None:
+@given(st.floats(0.5, 0.999), st.floats(1, 200))
+def test_the_quantile_inverts_the_distribution(probability: float, degrees: float) -> None:
     assert student_t_cdf(student_t_quantile(probability, degrees), degrees) == pytest.approx(probability)
 
 
@@ -56,3 +56,52 @@ def test_shifting_all_values_shifts_the_mean_and_keeps_the_width(values: list[fl
     assert after is not None
     assert after.mean == pytest.approx(before.mean + shift, abs=1e-3)
     assert after.half_width == pytest.approx(before.half_width, rel=1e-6, abs=1e-3)
+
+
+@given(st.floats(-50, 50))
+def test_one_and_two_degrees_of_freedom_have_a_closed_form(t: float) -> None:
+    assert student_t_cdf(t, 1) == pytest.approx(0.5 + math.atan(t) / math.pi, rel=1e-9)
+    assert student_t_cdf(t, 2) == pytest.approx(0.5 + t / (2 * math.sqrt(2 + t * t)), rel=1e-9, abs=1e-12)
+
+
+def test_a_difference_computed_by_hand() -> None:
+    # Variances 1 and 4 of three each: standard error sqrt(5/3), 2 (5/3)^2 / ((1/3)^2 + (4/3)^2) = 2.941
+    # degrees of freedom, whose quantile is a little above the printed 3.182 of three.
+    found = welch([8.0, 9.0, 10.0], [10.0, 12.0, 14.0])
+    assert found is not None
+    assert found.value == 3.0
+    assert found.half_width is not None
+    assert 3.182 < found.half_width / math.sqrt(5 / 3) < 3.3
+    assert found.significant is False
+
+
+def test_equal_spreads_and_counts_have_the_degrees_of_both() -> None:
+    found = welch([1.0, 2.0, 3.0], [11.0, 12.0, 13.0])
+    assert found is not None
+    assert found.half_width == pytest.approx(2.776445 * math.sqrt(2 / 3), rel=1e-6)
+    assert found.significant is True
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9),
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9),
+)
+def test_the_other_way_round_the_difference_changes_its_sign_alone(a: list[float], b: list[float]) -> None:
+    forth, back = welch(a, b), welch(b, a)
+    assert forth is not None
+    assert back is not None
+    assert forth.value == -back.value
+    assert forth.half_width == pytest.approx(back.half_width, rel=1e-9)
+
+
+def test_single_runs_have_no_interval_and_exact_ones_a_width_of_zero() -> None:
+    assert welch([], [1.0]) is None
+    single = welch([1.0], [2.0, 3.0])
+    assert single is not None
+    assert (single.value, single.half_width, single.significant) == (1.5, None, None)
+    exact = welch([1.0, 1.0], [2.0, 2.0])
+    assert exact is not None
+    assert (exact.half_width, exact.significant) == (0.0, True)
+    same = welch([1.0, 1.0], [1.0, 1.0])
+    assert same is not None
+    assert same.significant is False

@@ -1,0 +1,115 @@
+"""A comparison as tables on a terminal: what was set otherwise first, then goodput and delay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from experiments.report import units
+from experiments.report.comparison import Comparison, Pair, Quantity, Row
+from experiments.report.terminal import printing, visible
+
+SIGNIFICANT = "*"
+FOOTNOTE = (
+    f"{SIGNIFICANT} the 95 % confidence interval of the difference (Welch) leaves out zero. Where nothing "
+    "differs, one row in twenty has the mark all the same. Without ± a side has a single run."
+)
+
+
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """Print the comparison, at most 100 columns wide; plain ASCII where there is no terminal.
+
+    Args:
+        comparison: What `compare` made.
+        console: Where to print; where that is a terminal, its width counts too.
+    """
+    with printing(console) as plain:
+        for part in _parts(comparison, plain):
+            console.print(part, highlight=False)
+
+
+def _parts(comparison: Comparison, plain: bool) -> Iterator[Text | Table]:
+    for document in comparison.documents:
+        yield visible(f"{document.letter} = {document.name}", plain)
+    yield Text()
+    if comparison.settings:
+        yield _settings(comparison, plain)
+    else:
+        yield visible("All settings are the same.", plain)
+    yield Text()
+    for sentence in comparison.warnings:
+        yield visible(sentence, plain, style="bold red")
+    for pair in comparison.pairs:
+        for scenario, rows in pair.scenarios().items():
+            yield _table(pair, scenario, rows, plain)
+            yield Text()
+        for sentence in pair.lonely:
+            yield visible(sentence, plain)
+    yield visible(FOOTNOTE, plain, style="dim")
+
+
+def _settings(comparison: Comparison, plain: bool) -> Table:
+    table = _new_table("Settings that differ", plain)
+    table.add_column("setting", overflow="fold")
+    for document in comparison.documents:
+        table.add_column(document.letter, overflow="fold")
+    for setting in comparison.settings:
+        table.add_row(*(visible(text, plain) for text in (setting.name, *setting.values)))
+    return table
+
+
+def _table(pair: Pair, scenario: str, rows: list[Row], plain: bool) -> Table:
+    first, other = pair.first.letter, pair.other.letter
+    table = _new_table(f"{pair.first.results.scenario}, scenario {scenario}: {other} against {first}", plain)
+    table.add_column("flow", overflow="fold")
+    table.add_column("protocol", overflow="fold")
+    for quantity in ("goodput\nMbit/s", "delay\nmean ms"):
+        for name in (first, other, f"{other} - {first}"):
+            table.add_column(f"{quantity} {name}", justify="right", overflow="fold")
+    flow = None
+    for row in sorted(rows, key=lambda row: [entry.flow for entry in rows].index(row.flow)):
+        if row.flow != flow:
+            table.add_section()
+        cells = [
+            "" if row.flow == flow else row.flow,
+            row.protocol + ("" if row.valid else " (invalid)"),
+            *_cells(row.goodput_bps, units.mbps, 1e-6),
+            *_cells(row.delay_mean_s, units.ms, 1e3),
+        ]
+        table.add_row(*(visible(cell, plain) for cell in cells))
+        flow = row.flow
+    return table
+
+
+def _cells(quantity: Quantity, form: Callable[[float], str], scale: float) -> Iterator[str]:
+    for side in (quantity.first, quantity.other):
+        yield units.MISSING if side is None else form(side.mean)
+    yield difference_text(quantity, form, scale) + (" " + SIGNIFICANT if _significant(quantity) else "")
+
+
+def _significant(quantity: Quantity) -> bool:
+    return bool(quantity.difference and quantity.difference.significant)
+
+
+def difference_text(quantity: Quantity, form: Callable[[float], str], scale: float) -> str:
+    """Return a difference with its sign and its interval; `scale` leads to the unit of `form`."""
+    difference = quantity.difference
+    if difference is None:
+        return units.MISSING
+    text = ("+" if difference.value > 0 else "") + form(difference.value)
+    if difference.half_width is None:
+        return text
+    return f"{text} ±{units.interval(text, difference.half_width * scale)}"
+
+
+def _new_table(title: str, plain: bool) -> Table:
+    return Table(
+        title=visible(title, plain, style="bold"),
+        title_justify="left",
+        show_edge=False,
+        box=box.ASCII if plain else box.SIMPLE_HEAD,
+    )

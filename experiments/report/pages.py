@@ -1,0 +1,78 @@
+"""What all pages have in common: templates and their filters, the stylesheet, plots with distinct names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from experiments.errors import OutputError
+from experiments.report import units
+from experiments.report.canvas import Plot, inline
+from experiments.report.summary import unique
+
+PLOTS = "plots"
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render_template(template: str, **values: Any) -> str:
+    """Return a page as HTML: a template with `values`, the stylesheet and the filters for numbers."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(
+        mbps=units.mbps, ms=units.ms, percent=units.percent, size=units.size,
+        interval=units.interval, svg=inline, pretty=_pretty, groups=_thousands,
+    )  # fmt: skip
+    stylesheet = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    common = {"stylesheet": stylesheet, "missing": units.MISSING, "unique": unique, "units": units}
+    return environment.get_template(template).render(**common, **values)
+
+
+def write_page(page: str, plots: Iterable[Plot], out_dir: Path, name: str) -> Path:
+    """Write a page and its plots, each as SVG and PNG; returns the page's path.
+
+    Raises:
+        OutputError: The folder or a file in it cannot be written.
+    """
+    path = out_dir / name
+    folder = out_dir / PLOTS
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for plot in plots:
+            (folder / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
+            (folder / f"{plot.name}.png").write_bytes(plot.png)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(str(out_dir), error.strerror or str(error)) from error
+    return path
+
+
+def distinct(plots: Iterable[Plot], taken: set[str]) -> list[Plot]:
+    """Return the plots, a number behind each name that is in `taken`; adds their names to it."""
+    named = []
+    for plot in plots:
+        name, number = plot.name, 1
+        while name in taken:
+            number += 1
+            name = f"{plot.name}-{number}"
+        taken.add(name)
+        named.append(replace(plot, name=name))
+    return named
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, default=str)
+
+
+def _thousands(value: int) -> str:
+    """Return a whole number with thin spaces between its groups of three digits."""
+    return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

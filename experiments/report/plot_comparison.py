@@ -1,0 +1,115 @@
+"""One quantity of each flow in two or more documents: a mark and an interval for each, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.lines import Line2D
+
+from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
+from experiments.report.comparison import Comparison, Document, Quantity, Row
+from experiments.report.palette import MUTED, path_look
+from experiments.report.statistics import Estimate
+from experiments.report.summary import unique
+
+ROW_IN = 0.18
+AROUND_IN = 1.15
+"""Title, axis and legend."""
+GOODPUT = "Goodput"
+DELAY = "Mean delay"
+_AXES = {GOODPUT: ("goodput in Mbit/s", 1e-6), DELAY: ("mean delay in ms", 1e3)}
+
+
+def plot_comparison(comparison: Comparison, scenario: str, kind: str) -> list[Plot]:
+    """Draw one quantity of a scenario, a plot for each flow.
+
+    Args:
+        comparison: What `compare` made.
+        scenario: Name of the case.
+        kind: `GOODPUT` or `DELAY`.
+    """
+    rows = [row for pair in comparison.pairs for row in pair.rows if row.scenario == scenario]
+    plots = []
+    for flow in unique(row.flow for row in rows):
+        found = _estimates(comparison, scenario, flow, kind)
+        if any(any(sides) for sides in found.values()):
+            title = next(f"Flow {flow}: {row.src} → {row.dst}" for row in rows if row.flow == flow)
+            plots.append(_plot(comparison.documents, found, kind, title, (scenario, flow)))
+    return plots
+
+
+def _estimates(
+    comparison: Comparison, scenario: str, flow: str, kind: str
+) -> dict[str, list[Estimate | None]]:
+    """Return for each protocol an estimate for each document, None where there is none."""
+    found: dict[str, list[Estimate | None]] = {}
+    for index, pair in enumerate(comparison.pairs, start=1):
+        for row in pair.rows:
+            if (row.scenario, row.flow) == (scenario, flow):
+                sides = found.setdefault(row.protocol, [None] * len(comparison.documents))
+                quantity = _quantity(row, kind)
+                sides[0], sides[index] = quantity.first, quantity.other
+    return found
+
+
+def _quantity(row: Row, kind: str) -> Quantity:
+    return row.goodput_bps if kind == GOODPUT else row.delay_mean_s
+
+
+def _plot(
+    documents: Sequence[Document],
+    found: dict[str, list[Estimate | None]],
+    kind: str,
+    title: str,
+    place: tuple[str, str],
+) -> Plot:
+    label, scale = _AXES[kind]
+    count = len(documents)
+    with style():
+        figure = new_figure(WIDTH_IN, ROW_IN * len(found) * (count + 1) + AROUND_IN)
+        axes = figure.subplots()
+        for row, sides in enumerate(found.values()):
+            for index, side in enumerate(sides):
+                if side is not None:
+                    _mark(axes, side, row + ((index + 1) / (count + 1) - 0.5), index, scale)
+        axes.set_title(title)
+        axes.set_yticks(range(len(found)), [legend_label(name) for name in found])
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+        axes.set_ylim(len(found) - 0.45, -0.55)
+        axes.set_xlim(left=0)
+        axes.set_xlabel(label)
+        drawn = [index for index in range(count) if any(sides[index] for sides in found.values())]
+        figure.legend(handles=_legend(documents, drawn), loc="outside lower center", ncols=min(6, count))
+        scenario, flow = place
+        caption = "Means over the seeds with their 95 % confidence intervals; without one, a single run."
+        return finish(
+            figure,
+            file_stem("compare", kind, scenario, flow),
+            f"{kind} of flow {flow}, scenario {scenario}",
+            caption,
+        )
+
+
+def _mark(axes: Any, side: Estimate, height: float, index: int, scale: float) -> None:
+    look = path_look(index)
+    axes.plot([0, side.mean * scale], [height, height], color=MUTED, linewidth=0.6)
+    axes.errorbar(
+        side.mean * scale,
+        height,
+        xerr=None if side.half_width is None else side.half_width * scale,
+        color=look.colour,
+        marker=look.marker,
+        markersize=6,
+        linewidth=1.3,
+        capsize=3,
+    )
+
+
+def _legend(documents: Sequence[Document], drawn: Sequence[int]) -> list[Any]:
+    looks = {documents[index].letter: path_look(index) for index in drawn}
+    return [
+        Line2D([], [], color=look.colour, marker=look.marker, linestyle="none", label=letter)
+        for letter, look in looks.items()
+    ]
