@@ -21,7 +21,7 @@ help: ## list the targets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 .PHONY: setup
-setup: packages python .venv/.core build/.wires ## install what is missing and build (idempotent)
+setup: packages python .venv/.core build/.wires build/.splitter ## install what is missing and build (idempotent)
 
 .PHONY: packages
 packages:
@@ -46,6 +46,12 @@ build/.wires: $(RUST_SOURCES) | packages
 	@echo "setup: building the link emulator"
 	@mkdir -p build
 	@cargo=$(CARGO_COMMAND); "$$cargo" build --quiet --release --locked --package link-emulator
+	@touch $@
+
+# The object is shipped and carries its source's hash: clang is needed only where the source was changed.
+build/.splitter: switch/ppfs/splitter.bpf.c switch/ppfs/splitter.bpf.o switch/ppfs/build.py | python
+	@mkdir -p build
+	@$(VENV)/python -m switch.ppfs.build
 	@touch $@
 
 # --- the main job -----------------------------------------------------------------------------------------------------

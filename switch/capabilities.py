@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from switch.errors import BpfUnavailable
 from switch.ovs import INSTALL, SCHEMA, kernel_datapath_available
+from switch.ppfs import libbpf
 
 TIMEOUT_S = 15.0
 IPPROTO_MPTCP = 262
@@ -132,22 +134,19 @@ def probe_qdisc(kind: str, options: Sequence[str]) -> Capability:
 
 
 def probe_xdp() -> Capability:
-    """Return whether XDP programs can be loaded (by loading one that passes all packets) and compiled."""
+    """Return whether XDP programs can be loaded: by the kernel, which is tried, and by libbpf."""
     number = _BPF_SYSCALL.get(platform.machine())
     if number is None:
         return Capability("xdp", False, f"not known on {platform.machine()}", "use x86_64 or aarch64")
     problem = _load_xdp_pass(number)
     if problem:
         return Capability("xdp", False, f"the kernel loads no XDP program ({problem})", "run it with sudo")
-    if shutil.which("clang") is None:
-        return Capability(
-            "xdp",
-            False,
-            "clang, which compiles XDP programs, is not installed",
-            "apt-get install clang libbpf-dev",
-        )
+    try:
+        libbpf.library()
+    except BpfUnavailable as missing:
+        return Capability("xdp", False, missing.reason, missing.remedy)
     btf = "with" if Path("/sys/kernel/btf/vmlinux").exists() else "without"
-    return Capability("xdp", True, f"programs load, kernel {btf} BTF")
+    return Capability("xdp", True, f"programs load, libbpf is there, kernel {btf} BTF")
 
 
 def probe_mptcp() -> Capability:

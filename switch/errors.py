@@ -2,16 +2,28 @@
 
 SwitchError
 ├── SwitchUnavailable        Open vSwitch or the datapath is not there; carries `reason`, `remedy`
+│   └── BpfUnavailable       libbpf, the kernel's BPF, the right to it or the compiled splitter is not there
+├── BpfFailed                the kernel or libbpf refused a step of the splitter; carries `step`, `number`
+├── InvalidSplit             (also a ValueError) a flow or split that cannot be; carries `field`, `reason`
 ├── DaemonFailed             a private instance's daemon did not start or died; carries `daemon`, `log_tail`
 └── CommandFailed            an ovs-vsctl, ovs-ofctl or ovs-appctl failed; carries `command`, `output`
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 
-__all__ = ["CommandFailed", "DaemonFailed", "SwitchError", "SwitchUnavailable"]
+__all__ = [
+    "BpfFailed",
+    "BpfUnavailable",
+    "CommandFailed",
+    "DaemonFailed",
+    "InvalidSplit",
+    "SwitchError",
+    "SwitchUnavailable",
+]
 
 
 class SwitchError(Exception):
@@ -33,6 +45,47 @@ class SwitchUnavailable(SwitchError):
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.remedy}"
+
+
+class BpfUnavailable(SwitchUnavailable):
+    """Packets cannot be split by XDP on this machine, or not by this user."""
+
+
+class BpfFailed(SwitchError):
+    """The kernel or libbpf refused a step of the splitter.
+
+    Attributes:
+        step: What was being done.
+        number: The reason as errno has it.
+        remedy: What to do about it; empty where nothing is known.
+    """
+
+    def __init__(self, step: str, number: int, remedy: str = "") -> None:
+        super().__init__(step, number, remedy)
+        self.step = step
+        self.number = number
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        remedy = f": {self.remedy}" if self.remedy else ""
+        return f"{self.step} failed ({os.strerror(self.number)}){remedy}"
+
+
+class InvalidSplit(SwitchError, ValueError):
+    """A flow or split that cannot be.
+
+    Attributes:
+        field: `shares`, `stamps`, or the name of a value of the flow.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
 
 
 class DaemonFailed(SwitchError):
