@@ -158,6 +158,16 @@ class Live(_Model):
     lateness_max_us: float = Field(default=100_000, gt=0)
 
 
+class Ppfs(_Model):
+    """Settings of flows that are split by packets.
+
+    `ack_path` is where their acknowledgements go, all of them: the shortest path, as in the paper, or
+    `reverse:<index>`, back along one of the flow's own paths.
+    """
+
+    ack_path: Annotated[str, Field(pattern=r"^(shortest|reverse:(0|[1-9][0-9]?))$")] = "shortest"
+
+
 class Scenario(_Model):
     """A scenario file.
 
@@ -178,6 +188,7 @@ class Scenario(_Model):
     drain_s: Seconds = 30.0
     protocols: tuple[Name, ...] = Field(default=("ospf", "mstcp"), min_length=1)
     tcp: Tcp = Tcp()
+    ppfs: Ppfs = Ppfs()
     live: Live = Live()
     cases: dict[Name, Case] = Field(min_length=1)
 

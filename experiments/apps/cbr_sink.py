@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import mstcp
+from experiments.apps import kernel_mptcp
 from experiments.apps.config import SinkConfig
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import CoalescingSelector, emit, now_ns, run
@@ -44,6 +45,13 @@ async def main(config: SinkConfig) -> None:
         else:
             ended.set_result(report)
 
+    if config.kernel == "mptcp":
+        with kernel_mptcp.listen((config.host, config.port), config.sockets) as listener:
+            emit("listening")
+            report = await sink.read(*await kernel_mptcp.accept(listener, config.sockets))
+        sink.save(config.log)
+        emit("done", **report)
+        return
     server = await mstcp.start_server(
         serve,
         config.host,

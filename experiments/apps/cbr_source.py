@@ -5,8 +5,9 @@ skipped, as the paper's sources do. Each write is stamped with CLOCK_MONOTONIC a
 
 | from the engine | to the engine |
 |---|---|
-| {"order": "connect"} | {"event": "connected", "streams": [...], ...} |
-| {"order": "send", "start_ns": ..., "stop_ns": ...} | {"event": "done", ...} when the sink has all |
+| {"order": "connect"}, perhaps with "source_ports" | {"event": "connected", "streams": [...], ...} |
+| {"order": "send", "start_ns": ..., "stop_ns": ..., | {"event": "done", ...} when the sink has all |
+| "rate_bps": to keep to, or null}                   | |
 | | {"event": "failed", "reason": ...} when something went wrong |
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import mstcp
+from experiments.apps import kernel_mptcp
 from experiments.apps.cbr import Ticks
 from experiments.apps.config import SourceConfig
 from experiments.apps.pattern import Pattern
@@ -34,13 +36,14 @@ WAKE_EARLY_NS = 60_000
 
 async def main(config: SourceConfig) -> None:
     """Connect, send from start to stop, and see that the peer has read everything."""
-    await order()
-    reader, writer = await _connect(config)
+    connect = await order()
+    reader, writer = await _connect(config, connect.get("source_ports", []))
     streams = writer.get_extra_info("streams")
     payload_bytes = writer.get_extra_info("frame_payload_bytes")
     emit("connected", streams=[_describe(stream) for stream in streams], payload_bytes=payload_bytes)
     orders = await order()
-    ticks = Ticks(config.rate_bps, payload_bytes, orders["start_ns"], orders["stop_ns"])
+    rate_bps = orders["rate_bps"] or config.rate_bps
+    ticks = Ticks(rate_bps, payload_bytes, orders["start_ns"], orders["stop_ns"])
     source = Source(writer, ticks, Pattern(config.seed, payload_bytes), round(config.sample_s * 1e9))
     await source.finished()
     writer.write_eof()
@@ -54,7 +57,12 @@ async def main(config: SourceConfig) -> None:
         writer.transport.abort()
 
 
-async def _connect(config: SourceConfig) -> tuple[asyncio.StreamReader, Any]:
+async def _connect(config: SourceConfig, source_ports: list[int]) -> tuple[asyncio.StreamReader, Any]:
+    if config.connection.kernel == "mptcp":
+        payload_bytes = config.packet_bytes - config.overhead_bytes - config.header_bytes
+        return await kernel_mptcp.open_connection(
+            (config.host, config.port), source_ports, config.sockets, payload_bytes
+        )
     options: dict[str, Any] = {
         "packet_bytes": config.packet_bytes,
         "congestion_control": config.sockets.congestion_control,
@@ -64,7 +72,8 @@ async def _connect(config: SourceConfig) -> tuple[asyncio.StreamReader, Any]:
     }
     connection = config.connection
     if connection.controller is None:
-        return await mstcp.open_connection(config.host, config.port, streams=[mstcp.StreamSpec()], **options)
+        streams = [mstcp.StreamSpec(source_port=port) for port in source_ports or [0]]
+        return await mstcp.open_connection(config.host, config.port, streams=streams, **options)
     from mstcp.allocation import RequestedPath
 
     paths = [RequestedPath(path.nodes, path.rate_bps) for path in connection.paths]

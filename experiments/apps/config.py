@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 PORT = 5001
 
@@ -22,9 +22,10 @@ class Connection:
     """How a source connects.
 
     Without a controller it opens one plain TCP connection on the network's default routes. With one it asks
-    it for `rate_bps`: by an objective, or for the paths given.
+    it for `rate_bps`: by an objective, or for the paths given. `kernel` is the protocol of its sockets.
     """
 
+    kernel: Literal["tcp", "mptcp"] = "tcp"
     controller: str | None = None
     objective: str | None = None
     paths: tuple[RequestedPath, ...] = ()
@@ -49,6 +50,7 @@ class SourceConfig:
     rate_bps: float
     packet_bytes: int
     overhead_bytes: int
+    header_bytes: int
     connection: Connection
     sockets: SocketSettings
     seed: int
@@ -73,6 +75,7 @@ class SinkConfig:
     flow: str
     host: str
     port: int
+    kernel: Literal["tcp", "mptcp"]
     sockets: SocketSettings
     seed: int
     log: str

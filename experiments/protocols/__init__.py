@@ -6,12 +6,23 @@ from collections.abc import Mapping
 
 from experiments.errors import UnknownName
 from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.ecmp import Ecmp
+from experiments.protocols.mptcp import Mptcp, MptcpSdn
 from experiments.protocols.mstcp import Mstcp
 from experiments.protocols.ospf import Ospf
+from experiments.protocols.ppfs import Ppfs, PpfsGroup
 
 __all__ = ["PROTOCOLS", "FlowPlan", "ProtocolSpec", "get"]
 
-_ALL: tuple[ProtocolSpec, ...] = (Ospf(), Mstcp())
+_ALL: tuple[ProtocolSpec, ...] = (
+    Ospf(),
+    Ecmp(),
+    Mptcp(),
+    MptcpSdn(),
+    PpfsGroup(),
+    Ppfs(),
+    Mstcp(),
+)
 PROTOCOLS: Mapping[str, ProtocolSpec] = {protocol.name: protocol for protocol in _ALL}
 
 

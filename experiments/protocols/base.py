@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from experiments.apps.config import Connection
 from experiments.results import FlowResult, LinkResult
@@ -31,6 +31,8 @@ class ProtocolSpec(Protocol):
     description: str
     header_bytes: int
     """What the protocol takes of each full segment's payload."""
+    default_routing: Literal["shortest", "ecmp"]
+    """How the controller routes what it was asked nothing for."""
 
     def connection(self, plan: FlowPlan) -> Connection:
         """Return how the flow's source connects."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from experiments.apps.config import Connection, RequestedPath
 from experiments.protocols.base import FlowPlan
@@ -17,6 +18,7 @@ class Mstcp:
     name = "mstcp"
     description = "Multi-Stream TCP over the paths that the controller allocates"
     header_bytes = 8
+    default_routing: Literal["shortest", "ecmp"] = "shortest"
 
     def connection(self, plan: FlowPlan) -> Connection:
         """Return a connection that asks the controller, by the case's allocation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from experiments.apps.config import Connection
 from experiments.protocols.base import FlowPlan
@@ -15,6 +16,7 @@ class Ospf:
     name = "ospf"
     description = "plain TCP on the shortest path by delay"
     header_bytes = 0
+    default_routing: Literal["shortest", "ecmp"] = "shortest"
 
     def connection(self, plan: FlowPlan) -> Connection:
         """Return a plain connection."""

@@ -94,7 +94,7 @@ def test_pattern_depends_on_its_seed() -> None:
 def test_configurations_survive_the_command_line(tmp_path: Path) -> None:
     source = source_config(tmp_path, 5, rate_bps=1e6)
     assert config.SourceConfig.from_json(config.to_json(source)) == source
-    sink = config.SinkConfig("1", "127.0.0.1", 5, SOCKETS, 3, "x")
+    sink = config.SinkConfig("1", "127.0.0.1", 5, "tcp", SOCKETS, 3, "x")
     assert config.SinkConfig.from_json(config.to_json(sink)) == sink
 
 
@@ -107,6 +107,7 @@ def source_config(folder: Path, port: int, rate_bps: float, seed: int = 3) -> co
         rate_bps=rate_bps,
         packet_bytes=590,
         overhead_bytes=54,
+        header_bytes=0,
         connection=connection,
         sockets=SOCKETS,
         seed=seed,
@@ -139,7 +140,8 @@ def start(tmp_path: Path) -> Iterator[Any]:
 
 def transfer(start: Any, tmp_path: Path, port: int, rate_bps: float, sink_seed: int) -> tuple[Any, Any]:
     sink = start(
-        "cbr_sink", config.SinkConfig("1", "127.0.0.1", port, SOCKETS, sink_seed, str(tmp_path / "sink.npz"))
+        "cbr_sink",
+        config.SinkConfig("1", "127.0.0.1", port, "tcp", SOCKETS, sink_seed, str(tmp_path / "sink.npz")),
     )
     sink.expect("listening", START_S)
     source = start("cbr_source", source_config(tmp_path, port, rate_bps))
@@ -147,7 +149,7 @@ def transfer(start: Any, tmp_path: Path, port: int, rate_bps: float, sink_seed: 
     connected = source.expect("connected", START_S)
     assert [stream["congestion_control"] for stream in connected["streams"]] == ["reno"]
     begin = time.monotonic_ns() + 50_000_000
-    source.tell({"order": "send", "start_ns": begin, "stop_ns": begin + 500_000_000})
+    source.tell({"order": "send", "start_ns": begin, "stop_ns": begin + 500_000_000, "rate_bps": rate_bps})
     return source.expect("done", START_S), sink.expect("done", START_S)
 
 

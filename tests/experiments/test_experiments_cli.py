@@ -22,12 +22,12 @@ def status_of(*argv: str) -> int:
     [
         (
             ["run", "buterfly"],
-            "There is no scenario called 'buterfly'. Did you mean butterfly? Known: butterfly.",
+            "There is no scenario called 'buterfly'. Did you mean butterfly? Known: butterfly,",
         ),
         (["run", "butterfly", "--scenario", "1,3"], "no case of this scenario called '3'"),
         (["run", "butterfly", "--scenario", "1,,2"], "has an empty name"),
         (["run", "butterfly", "--protocol", "ospf,ospf"], "names one twice"),
-        (["run", "butterfly", "--protocol", "mctcp"], "Did you mean mstcp? Known: ospf, mstcp"),
+        (["run", "butterfly", "--protocol", "mctcp"], "There is no protocol called 'mctcp'. Did you mean"),
         (["run", "butterfly", "--engine", "lve"], "no engine called 'lve'. Did you mean live?"),
         (["run", "butterfly", "--variant", "c"], "no variant 'c'"),
         (["run", "butterfly", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),

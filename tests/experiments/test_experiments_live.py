@@ -154,6 +154,42 @@ def check_mstcp(run: RunResult) -> None:
     assert busy["S0->S2"] > 0.05
 
 
+def test_the_other_protocols_do_what_their_names_say(tmp_path: Path, lab: Lab) -> None:
+    names = ["ppfs", "ppfs-group", "ecmp", "mptcp", "mptcp-sdn"]
+    call = ["run", "butterfly", "--protocol", ",".join(names), "--scenario", "1", "--duration", "3"]
+    process = lab(*call, "--json", "--out", str(tmp_path / "out"))
+    stdout, stderr = process.communicate(timeout=500)
+    assert process.returncode == 0, stderr
+    runs = {run.protocol: run for run in Results.model_validate_json(stdout).runs}
+    assert list(runs) == names
+    for run in runs.values():
+        check_sound(run)
+        sockets = run.protocol_evidence["sockets"]
+        used = {state["congestion_control"] for states in sockets.values() for state in states}
+        assert used == {"reno"}
+        assert not any("sack" in state["options"] for states in sockets.values() for state in states)
+    for name in ("ppfs", "ppfs-group", "mptcp-sdn"):
+        paths = {tuple(allocated.path) for allocated in runs[name].flows[0].allocated}
+        assert paths == {tuple(MAIN_PATH), tuple(MIDDLE_PATH)}
+    check_split(runs["ppfs"])
+    group = runs["ppfs-group"].protocol_evidence["split"]["1"]
+    assert sorted(group["realised"]) == [0.0, 1.0]  # a select group chooses by connection
+    assert len(runs["mptcp"].protocol_evidence["sockets"]["1"]) == 1
+    assert len(runs["mptcp-sdn"].protocol_evidence["sockets"]["1"]) == 2
+    counters = runs["mptcp-sdn"].protocol_evidence["kernel_counters"]
+    assert counters["T0"]["MPTcpExtMPJoinSynAckRx"] == 1
+    assert runs["ecmp"].flows[0].allocated[0].path == MAIN_PATH
+
+
+def check_split(run: RunResult) -> None:
+    """The realised split is within 4 standard deviations of the binomial (1 in 16,000 runs is not)."""
+    split = run.protocol_evidence["split"]["1"]
+    packets = sum(split["splitter"]["packets"])
+    assert split["realised"][0] == pytest.approx(split["asked"][0], abs=4 * 0.5 / packets**0.5)
+    assert split["ack_path"] == MAIN_PATH[::-1]
+    assert all(sum(stream.rate_bps) > 0 for stream in run.flows[0].series.streams)
+
+
 def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path, lab: Lab) -> None:
     out = tmp_path / "out"
     process = lab(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import topologies
+from controller.requests import FlowRequest
 from experiments import protocols, scenario
+from experiments.engines.live.agents.split import shares_of
 from experiments.engines.live.routes import default_path
 from experiments.engines.live.sampling import LinkSampler
+from experiments.engines.live.socket_state import parse_sockets
 from experiments.errors import UnknownName
 from experiments.metrics import Window
 from experiments.protocols import FlowPlan
+from experiments.protocols.mptcp import MptcpSdn
+from experiments.protocols.ppfs import Ppfs
 from experiments.results import LinkResult
 from experiments.validity import CpuMeter, why_invalid
 from topologies.wires import DirectionCounters, Lateness
@@ -160,5 +167,55 @@ def test_protocols_connect_as_they_should() -> None:
     connection = protocols.get("mstcp").connection(given)
     assert connection.objective is None
     assert [path.rate_bps for path in connection.paths] == [4.475e6, 4.475e6]
-    with pytest.raises(UnknownName, match="Known: ospf, mstcp"):
-        protocols.get("mptcp")
+    assert protocols.get("mptcp").connection(plan).kernel == "mptcp"
+    with pytest.raises(UnknownName, match="Did you mean mptcp"):
+        protocols.get("mptpc")
+
+
+def test_a_split_flow_is_asked_for_as_the_case_says() -> None:
+    protocol = protocols.get("ppfs")
+    assert isinstance(protocol, Ppfs)
+    computed = protocol.request(plan_of("1", "1"), 5001)
+    assert computed == {
+        "source": "T0",
+        "destination": "T2",
+        "destination_port": 5001,
+        "packet_bytes": 590,
+        "segment_overhead_bytes": 54,
+        "lease_s": 86400.0,
+        "objective": "even_split",
+        "rate_bps": 8.5e6,
+        "splitting": "packets",
+        "ack_path": "shortest",
+    }
+    plan = plan_of("2", "1")
+    given_case = plan.case.model_copy(update={"allocation": "paper"})
+    given = protocol.request(replace(plan, case=given_case), 5001)
+    assert [path["rate_bps"] for path in given["paths"]] == [4.54e6, 4.54e6]
+    assert "objective" not in given
+
+
+def test_every_request_is_one_that_the_controller_takes() -> None:
+    for name in ("ppfs", "ppfs-group", "mptcp-sdn"):
+        protocol = protocols.get(name)
+        assert isinstance(protocol, (Ppfs, MptcpSdn))
+        FlowRequest.model_validate_json(json.dumps(protocol.request(plan_of("2", "2"), 5002)))
+
+
+def test_sockets_are_read_from_what_ss_prints() -> None:
+    text = (
+        "ESTAB 0 8 10.0.0.1:61001 10.0.0.3:5001 ts sack cubic rto:204 mss:536 cwnd:20 bytes_sent:900 "
+        "retrans:0/7 reord_seen:3 tcp-ulp-mptcp flags:Jj token:0\n"
+        "ESTAB 0 0 10.0.0.1:61000 10.0.0.3:5001 reno wscale:2,2 cwnd:9\n"
+    )
+    first, second = parse_sockets(text)
+    assert (first.source_port, first.congestion_control, first.is_subflow) == (61000, "reno", False)
+    assert first.options == ()
+    assert (second.congestion_control, second.is_subflow) == ("cubic", True)
+    assert second.options == ("ts", "sack")
+    assert second.counts == {"bytes_sent": 900, "mss": 536, "cwnd": 20, "retrans": 7, "reord_seen": 3}
+
+
+def test_shares_of_nothing_are_unknown() -> None:
+    assert shares_of([0, 0]) is None
+    assert shares_of([3, 1]) == [0.75, 0.25]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,7 +21,9 @@ REST_PORT = 8080
 GRPC_PORT = 50051
 READY_TIMEOUT_S = 45.0
 POLL_S = 0.1
-REQUEST_TIMEOUT_S = 5.0
+REQUEST_TIMEOUT_S = 10.0
+REFUSED = 400
+"""HTTP statuses from here on are refusals."""
 
 
 class ControllerProcess:
@@ -33,15 +34,17 @@ class ControllerProcess:
     Args:
         network: what it is told of the topology.
         folder: for its topology file and log.
+        default_routing: of all traffic without an allocation, as `mstcp-controller --default-routing` has it.
     """
 
     openflow = (LOOPBACK, OPENFLOW_PORT)
     grpc_for_hosts = f"{MANAGEMENT}:{GRPC_PORT}"
 
-    def __init__(self, network: Network, folder: Path) -> None:
+    def __init__(self, network: Network, folder: Path, default_routing: str = "shortest") -> None:
         self._log = folder / "controller.log"
         self._topology = folder / "network.json"
         self._topology.write_text(network.model_dump_json(indent=1))
+        self._default_routing = default_routing
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> ControllerProcess:
@@ -53,6 +56,8 @@ class ControllerProcess:
             str(self._topology),
             "--log-format",
             "json",
+            "--default-routing",
+            self._default_routing,
         ]
         argv += ["--openflow", f"{LOOPBACK}:{OPENFLOW_PORT}"]
         for address in (LOOPBACK, MANAGEMENT):
@@ -91,13 +96,48 @@ class ControllerProcess:
 
     def get(self, path: str) -> Any:
         """Return the JSON answer of the controller's REST service; OSError if there is none."""
-        url = f"http://{LOOPBACK}:{REST_PORT}{path}"
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(url, timeout=REQUEST_TIMEOUT_S) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            return json.load(error)
+        return _ask("GET", path)[1]
+
+    def request_flow(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask for a flow (`POST /v1/flows`) and return what was allocated, when every switch has confirmed.
+
+        Raises:
+            ChildFailed: the controller refused; with its reason.
+        """
+        return _granted("POST", "/v1/flows", request)
+
+    def flow(self, flow_id: str) -> dict[str, Any]:
+        """Return a flow as it is now: its rates may have changed for the good of the whole.
+
+        Raises:
+            ChildFailed: it has ended.
+        """
+        return _granted("GET", f"/v1/flows/{flow_id}")
+
+
+def _ask(method: str, path: str, body: object = None) -> tuple[int, Any]:
+    """Return status and JSON of an answer of the controller's REST service."""
+    connection = http.client.HTTPConnection(LOOPBACK, REST_PORT, timeout=REQUEST_TIMEOUT_S)
+    try:
+        text = None if body is None else json.dumps(body)
+        connection.request(method, path, text, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.load(answer)
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"no HTTP answer: {error}") from error
+    finally:
+        connection.close()
+
+
+def _granted(method: str, path: str, body: object = None) -> dict[str, Any]:
+    try:
+        status, answer = _ask(method, path, body)
+    except (OSError, ValueError) as error:
+        raise ChildFailed(f"The controller does not answer: {error}") from None
+    if status >= REFUSED:
+        raise ChildFailed(f"The controller refused a flow: {answer['field']}: {answer['reason']}")
+    flow: dict[str, Any] = answer
+    return flow
 
 
 def _what_is_missing(health: dict[str, Any]) -> str:

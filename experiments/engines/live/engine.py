@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments import environment, protocols, sandbox
 from experiments.engines.base import Report, RunPlan
 from experiments.engines.live import requirements
+from experiments.engines.live.agents import Agent, Lab, agent_for
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.engines.live.hosts import configure_hosts
@@ -27,10 +28,12 @@ from switch.ovs import PrivateInstance
 from topologies.errors import TopologyError
 from topologies.interface_names import InterfaceNames
 from topologies.mininet_builder import Emulation
-from topologies.model import Network
 
 LEAD_S = 0.3
 """From the order to start to the first byte: time for the order to reach every source."""
+
+LOOK_S = 0.6
+"""How long before the end of the measurement the connections are looked at: `ss` takes some 20 ms a host."""
 
 
 class LiveEngine:
@@ -68,7 +71,8 @@ class LiveEngine:
 
     def _run(self, plan: RunPlan, out: Path, report: Report, stack: ExitStack) -> RunResult:
         report({"event": "phase", "text": "building the network"})
-        controller = stack.enter_context(ControllerProcess(plan.network, out))
+        protocol = protocols.get(plan.protocol)
+        controller = stack.enter_context(ControllerProcess(plan.network, out, protocol.default_routing))
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
         ovs = stack.enter_context(PrivateInstance(sandbox.OVS_FOLDER))
         emulation = stack.enter_context(
@@ -86,12 +90,16 @@ class LiveEngine:
         report({"event": "phase", "text": "waiting for the controller"})
         controller.wait_ready()
         report({"event": "phase", "text": "connecting"})
+        lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network))
+        agent = stack.enter_context(agent_for(lab))
+        agent.prepare()
         traffic = stack.enter_context(Traffic(plan, emulation, out, controller.grpc_for_hosts))
-        traffic.connect()
-        measured = _measure(plan, traffic, LinkSampler(emulation.link_counters), report)
+        traffic.connect(agent)
+        measured = _measure(plan, traffic, LinkSampler(emulation.link_counters), agent, report)
         report({"event": "phase", "text": "draining"})
         transfers = traffic.finish()
-        return _result(plan, measured, transfers, sysctls, _routes(plan.network, ovs))
+        agent.finish()
+        return _result(lab, measured, transfers, sysctls, agent)
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,9 @@ class _Measured:
     sampler: LinkSampler
 
 
-def _measure(plan: RunPlan, traffic: Traffic, sampler: LinkSampler, report: Report) -> _Measured:
+def _measure(
+    plan: RunPlan, traffic: Traffic, sampler: LinkSampler, agent: Agent, report: Report
+) -> _Measured:
     """Start the sources, and sample links and processor until the measurement is over."""
     settings = plan.scenario.live
     started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
@@ -113,9 +123,11 @@ def _measure(plan: RunPlan, traffic: Traffic, sampler: LinkSampler, report: Repo
     window = Window(start_ns, plan.duration_s, settings.sample_s)
     traffic.start(begin_ns, window.end_ns)
     meter: CpuMeter | None = None
+    looked = False
     while True:
         now_ns = time.monotonic_ns()
         sampler.sample(now_ns)
+        agent.sample(now_ns)
         if meter is None and now_ns >= window.start_ns:
             meter = CpuMeter()
         if now_ns >= window.end_ns:
@@ -123,26 +135,33 @@ def _measure(plan: RunPlan, traffic: Traffic, sampler: LinkSampler, report: Repo
         report({"event": "measuring", "seconds": max(0.0, (now_ns - window.start_ns) * 1e-9)})
         traffic.check_alive()
         left_s = (window.end_ns - now_ns) * 1e-9
+        if not looked and left_s < LOOK_S:
+            looked = True
+            agent.look()
         time.sleep(min(settings.sample_s, max(left_s, 0.001)))
 
 
-def _routes(network: Network, ovs: PrivateInstance) -> Route:
+def _routes(lab: Lab) -> Route:
     """Return the function that reads a default path from the switches."""
-    names = InterfaceNames(network)
 
     def dump(switch: str) -> str:
-        return ovs.ofctl("dump-flows", names.bridge(switch), f"table={DEFAULT_TABLE}")
+        return lab.ovs.ofctl("dump-flows", lab.names.bridge(switch), f"table={DEFAULT_TABLE}")
 
-    return lambda src, dst: default_path(network, src, dst, dump)
+    return lambda src, dst: default_path(lab.plan.network, src, dst, dump)
 
 
 def _result(
-    plan: RunPlan, measured: _Measured, transfers: list[Transfer], sysctls: dict[str, str], route: Route
+    lab: Lab, measured: _Measured, transfers: list[Transfer], sysctls: dict[str, str], agent: Agent
 ) -> RunResult:
-    flows = [flow_result(transfer, plan, measured.window, route) for transfer in transfers]
+    plan = lab.plan
+    route = _routes(lab)
+    flows = [
+        flow_result(transfer, plan, measured.window, route, agent.carried(transfer.name))
+        for transfer in transfers
+    ]
     links = measured.sampler.results(plan.network, measured.window)
     drops = measured.sampler.machine_drops()
-    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, links, drops)
+    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, links, drops) + agent.problems()
     return RunResult(
         protocol=plan.protocol,
         scenario=plan.case_name,
@@ -155,5 +174,5 @@ def _result(
         sysctls=sysctls,
         flows=flows,
         links=links,
-        protocol_evidence=protocols.get(plan.protocol).check(flows, links),
+        protocol_evidence={**protocols.get(plan.protocol).check(flows, links), **agent.evidence()},
     )

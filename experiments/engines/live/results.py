@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments import metrics
 from experiments.engines.base import RunPlan
+from experiments.engines.live.agents.base import CarriedPath
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.traffic import Transfer
 from experiments.metrics import Window
@@ -15,7 +16,9 @@ from experiments.results import FlowResult, FlowSeries, PathAllocation, StreamSe
 Route = Callable[[str, str], list[str] | None]
 
 
-def flow_result(transfer: Transfer, plan: RunPlan, window: Window, route: Route) -> FlowResult:
+def flow_result(
+    transfer: Transfer, plan: RunPlan, window: Window, route: Route, carried: list[CarriedPath] | None
+) -> FlowResult:
     """Return the result of one flow.
 
     Args:
@@ -23,6 +26,7 @@ def flow_result(transfer: Transfer, plan: RunPlan, window: Window, route: Route)
         plan: what was run.
         window: the measurement.
         route: returns the default path between two hosts, for flows that were given none.
+        carried: the flow's paths, where its source does not know them.
 
     Raises:
         ChildFailed: the sockets did not use the congestion control that was asked for.
@@ -31,18 +35,26 @@ def flow_result(transfer: Transfer, plan: RunPlan, window: Window, route: Route)
     streams = transfer.connected["streams"]
     writes, reads = transfer.writes(), transfer.reads()
     found = metrics.delays(writes, reads, window)
-    default = None if all(stream["path"] for stream in streams) else route(flow.src, flow.dst)
-    paths = [stream["path"] or default for stream in streams]
+    if carried is None:
+        default = None if all(stream["path"] for stream in streams) else route(flow.src, flow.dst)
+        paths = [stream["path"] or default for stream in streams]
+        allocated = [
+            PathAllocation(path=path, rate_bps=stream["rate_bps"])
+            for path, stream in zip(paths, streams, strict=True)
+            if path is not None
+        ]
+        stream_series = _stream_series(transfer, paths, window)
+    else:
+        allocated = [PathAllocation(path=each.path, rate_bps=each.rate_bps) for each in carried]
+        stream_series = _carried_series(carried, window) or _stream_series(
+            transfer, [None] * len(streams), window
+        )
     return FlowResult(
         flow=transfer.name,
         src=flow.src,
         dst=flow.dst,
         requested_bps=flow.requested_for(plan.protocol),
-        allocated=[
-            PathAllocation(path=path, rate_bps=stream["rate_bps"])
-            for path, stream in zip(paths, streams, strict=True)
-            if path is not None
-        ],
+        allocated=allocated,
         goodput_bps=metrics.goodput_bps(reads, window),
         delay_s=metrics.delay_statistics(found),
         out_of_order_ratio=_ratio(transfer.received),
@@ -56,7 +68,7 @@ def flow_result(transfer: Transfer, plan: RunPlan, window: Window, route: Route)
             time_s=[float(time) for time in window.times_s()],
             goodput_bps=metrics.goodput_series(reads, window),
             delay_mean_s=metrics.delay_series(found, window),
-            streams=_stream_series(transfer, paths, window),
+            streams=stream_series,
             delay_cdf_s=metrics.delay_cdf(found),
         ),
     )
@@ -86,4 +98,17 @@ def _stream_series(transfer: Transfer, paths: list[list[str] | None], window: Wi
             rate_bps=metrics.rate_series(times_ns, counted[:, index], window),
         )
         for index, (stream, path) in enumerate(zip(transfer.connected["streams"], paths, strict=True))
+    ]
+
+
+def _carried_series(carried: list[CarriedPath], window: Window) -> list[StreamSeries]:
+    """Return the series of paths whose bytes were sampled; nothing where they were not."""
+    return [
+        StreamSeries(
+            source_port=each.source_port,
+            path=each.path,
+            rate_bps=metrics.rate_series(each.times_ns, each.counted_bytes, window),
+        )
+        for each in carried
+        if each.times_ns.size
     ]

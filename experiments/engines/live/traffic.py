@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ import numpy as np
 from experiments import protocols
 from experiments.apps.config import PORT, SinkConfig, SocketSettings, SourceConfig, to_json
 from experiments.engines.base import RunPlan
+from experiments.engines.live.agents.base import Agent
 from experiments.engines.live.child import Child, ChildFailed
 from experiments.metrics import Log
 from experiments.protocols.base import FlowPlan
@@ -31,7 +33,8 @@ FLOW_SEED_STRIDE = 1_000_003
 class Transfer:
     """One flow: its processes, and what they reported."""
 
-    name: str
+    flow: FlowPlan
+    port: int
     source: Child
     sink: Child
     source_log: Path
@@ -39,6 +42,11 @@ class Transfer:
     connected: dict[str, Any] = field(default_factory=dict)
     sent: dict[str, Any] = field(default_factory=dict)
     received: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The flow's name."""
+        return self.flow.name
 
     def writes(self) -> Log:
         """Return the log of the source."""
@@ -73,6 +81,7 @@ class Traffic:
         self._controller = controller
         self._children: list[Child] = []
         self._transfers: list[Transfer] = []
+        self._rates: Mapping[str, float] = {}
         tcp = plan.scenario.tcp
         self._sockets = SocketSettings(
             tcp.congestion_control, tcp.send_buffer_bytes, tcp.receive_buffer_bytes
@@ -87,8 +96,11 @@ class Traffic:
         for child in self._children:
             child.stop()
 
-    def connect(self) -> None:
+    def connect(self, agent: Agent) -> None:
         """Start all sinks, then all sources; the flows ask for their paths in the order of the file.
+
+        Args:
+            agent: of the protocol.
 
         Raises:
             ChildFailed: a process did not come up or could not connect.
@@ -98,8 +110,10 @@ class Traffic:
         for transfer in self._transfers:
             transfer.sink.expect("listening", START_TIMEOUT_S)
         for transfer in self._transfers:
-            transfer.source.tell({"order": "connect"})
+            told = agent.connecting(transfer.flow, transfer.port)
+            transfer.source.tell({"order": "connect", **told})
             transfer.connected = transfer.source.expect("connected", START_TIMEOUT_S)
+        self._rates = agent.connected()
 
     def start(self, begin_ns: int, stop_ns: int) -> None:
         """Tell the sources to send from `begin_ns`, later by stagger and own start, until `stop_ns`."""
@@ -107,7 +121,12 @@ class Traffic:
         for number, transfer in enumerate(self._transfers):
             late_s = number * stagger_s + self._plan.case.flows[transfer.name].start_s
             transfer.source.tell(
-                {"order": "send", "start_ns": begin_ns + round(late_s * 1e9), "stop_ns": stop_ns}
+                {
+                    "order": "send",
+                    "start_ns": begin_ns + round(late_s * 1e9),
+                    "stop_ns": stop_ns,
+                    "rate_bps": self._rates.get(transfer.name),
+                }
             )
 
     def check_alive(self) -> None:
@@ -139,6 +158,7 @@ class Traffic:
         source_log, sink_log = self._out / f"source-{name}.npz", self._out / f"sink-{name}.npz"
         port = PORT + number
         flow_plan = FlowPlan(name, scenario, self._plan.case, flow, seed, self._controller)
+        protocol = protocols.get(self._plan.protocol)
         source = SourceConfig(
             flow=name,
             host=self._emulation.host_ip(flow.dst),
@@ -146,7 +166,8 @@ class Traffic:
             rate_bps=flow.requested_for(self._plan.protocol),
             packet_bytes=scenario.packet_bytes,
             overhead_bytes=scenario.overhead_bytes,
-            connection=protocols.get(self._plan.protocol).connection(flow_plan),
+            header_bytes=protocol.header_bytes,
+            connection=protocol.connection(flow_plan),
             sockets=self._sockets,
             seed=seed,
             sample_s=scenario.live.sample_s,
@@ -154,10 +175,17 @@ class Traffic:
             log=str(source_log),
         )
         sink = SinkConfig(
-            flow=name, host=source.host, port=port, sockets=self._sockets, seed=seed, log=str(sink_log)
+            flow=name,
+            host=source.host,
+            port=port,
+            kernel=source.connection.kernel,
+            sockets=self._sockets,
+            seed=seed,
+            log=str(sink_log),
         )
         return Transfer(
-            name=name,
+            flow=flow_plan,
+            port=port,
             sink=self._child(f"The sink of flow {name}", flow.dst, "cbr_sink", sink, f"sink-{name}"),
             source=self._child(
                 f"The source of flow {name}", flow.src, "cbr_source", source, f"source-{name}"

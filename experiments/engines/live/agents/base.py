@@ -1,0 +1,112 @@
+"""What the live engine does for a protocol beside its sources and sinks.
+
+An agent stands for what the hosts' applications don't do: it asks the controller in their place, programs
+switches, sets kernels up, and afterwards says what really happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.apps.config import PORT
+from experiments.engines.base import RunPlan
+from experiments.engines.live.controller_process import ControllerProcess
+from experiments.engines.live.socket_state import SocketState, read_counters, read_sockets
+from experiments.protocols.base import FlowPlan
+from switch.ovs import PrivateInstance
+from topologies.interface_names import InterfaceNames
+from topologies.mininet_builder import Emulation
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The running network, as agents use it."""
+
+    plan: RunPlan
+    emulation: Emulation
+    controller: ControllerProcess
+    ovs: PrivateInstance
+    names: InterfaceNames
+
+
+@dataclass(frozen=True)
+class CarriedPath:
+    """One path of a flow with what it was allocated, and samples of the bytes it has carried, if known."""
+
+    path: list[str]
+    rate_bps: float | None
+    source_port: int | None
+    times_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    counted_bytes: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+class Agent:
+    """Sees what the kernel did: enough for protocols whose sources do all themselves. The others build on it.
+
+    Used as a context manager; the methods are called in the order in which they stand here.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.sockets: dict[str, list[SocketState]] = {}
+        self._kernel_counters: dict[str, dict[str, int]] = {}
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def prepare(self) -> None:
+        """Set the hosts up, once they and the controller are there."""
+
+    def connecting(self, flow: FlowPlan, port: int) -> dict[str, Any]:
+        """Prepare a flow whose destination listens at `port`; returns what its source is told beside."""
+        del flow, port
+        return {}
+
+    def connected(self) -> Mapping[str, float]:
+        """Note that all flows are connected; returns the rates in bit/s that sources have to keep to."""
+        return {}
+
+    def sample(self, now_ns: int) -> None:
+        """Read counters, at each interval of the measurement."""
+
+    def look(self) -> None:
+        """Read the state of the connections, shortly before the measurement ends: then they close."""
+        for number, (name, flow) in enumerate(self.lab.plan.case.flows.items()):
+            self.sockets[name] = read_sockets(self.lab.emulation, flow.src, PORT + number)
+
+    def finish(self) -> None:
+        """Read what outlives the connections: all is sent and read."""
+        flows = self.lab.plan.case.flows
+        for host in sorted({host for flow in flows.values() for host in (flow.src, flow.dst)}):
+            self._kernel_counters[host] = read_counters(self.lab.emulation, host)
+
+    def carried(self, flow: str) -> list[CarriedPath] | None:
+        """Return a flow's paths; None if its source knows them."""
+        del flow
+        return None
+
+    def evidence(self) -> dict[str, Any]:
+        """Return what shows that the protocol did what its name says."""
+        sockets = {name: [state.as_json() for state in states] for name, states in self.sockets.items()}
+        return {"sockets": sockets, "kernel_counters": self._kernel_counters}
+
+    def problems(self) -> list[str]:
+        """Return a sentence for each thing that makes the run invalid."""
+        asked = self.lab.plan.scenario.tcp.congestion_control
+        return [
+            f"flow {name} sent with congestion control {state.congestion_control} where {asked} was asked for"
+            for name, states in self.sockets.items()
+            for state in states
+            if state.congestion_control != asked
+        ]
+
+    def close(self) -> None:
+        """Take back what would outlive the run."""

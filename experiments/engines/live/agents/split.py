@@ -1,0 +1,148 @@
+"""The agent of split flows: asks the controller for them, and programs the splitters at the ingress ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from experiments.engines.live.agents.base import Agent, CarriedPath, Lab
+from experiments.protocols.base import FlowPlan
+from experiments.protocols.ppfs import Ppfs
+from switch.ppfs import FlowKey, Splitter
+
+PINNED_TABLE = 1
+_PACKETS = re.compile(r"\bn_packets=(\d+)")
+
+
+class SplitAgent(Agent):
+    """Stands for the source at the controller and for the ingress switch at its port."""
+
+    def __init__(self, lab: Lab, protocol: Ppfs) -> None:
+        super().__init__(lab)
+        self._protocol = protocol
+        self._flows: dict[str, dict[str, Any]] = {}
+        self._splitters: dict[str, Splitter] = {}
+        self._times_ns: list[int] = []
+        self._samples: dict[str, list[list[int]]] = {}
+
+    def connecting(self, flow: FlowPlan, port: int) -> dict[str, Any]:
+        """Ask for the flow, and split it from its first packet on."""
+        view = self.lab.controller.request_flow(self._protocol.request(flow, port))
+        self._flows[flow.name] = view
+        self._samples[flow.name] = []
+        self._program(view)
+        return {"source_ports": [view["split"]["source_port"]]}
+
+    def connected(self) -> Mapping[str, float]:
+        """Take over what later flows have changed of earlier ones; sources keep to what they were given."""
+        for name, view in self._flows.items():
+            self._flows[name] = now = self.lab.controller.flow(view["flow_id"])
+            if now["split"]["shares"] != view["split"]["shares"]:
+                self._program(now)
+        return {name: view["rate_bps"] for name, view in self._flows.items()}
+
+    def sample(self, now_ns: int) -> None:
+        """Read what each path has got of the payload."""
+        if not self._splitters:
+            return
+        self._times_ns.append(now_ns)
+        overhead = self.lab.plan.scenario.overhead_bytes
+        for name, view in self._flows.items():
+            counted = self._counters(view)
+            self._samples[name].append([size - packets * overhead for packets, size in counted])
+
+    def carried(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths, with the payload that the splitter sent along each."""
+        times = np.array(self._times_ns, dtype=np.int64)
+        samples = np.array(self._samples[flow], dtype=np.int64)
+        streams = self._flows[flow]["streams"]
+        return [
+            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
+            if not len(samples)
+            else CarriedPath(
+                list(stream["path"]), stream["rate_bps"], stream["source_port"], times, samples[:, index]
+            )
+            for index, stream in enumerate(streams)
+        ]
+
+    def evidence(self) -> dict[str, Any]:
+        """Return for each flow the split that was asked for and the one that came about."""
+        self.lab.ovs.appctl("revalidator/wait")  # until then the rules' counters lag behind
+        split = {name: self._split(view) for name, view in self._flows.items()}
+        return {**super().evidence(), "split": split}
+
+    def problems(self) -> list[str]:
+        """Add a sentence for each flow of which a splitter saw no packet."""
+        reasons = super().problems()
+        if self._protocol.splitting == "group":
+            return reasons
+        return reasons + [
+            f"the splitter saw no packet of flow {name}"
+            for name, view in self._flows.items()
+            if not sum(packets for packets, _ in self._counters(view))
+        ]
+
+    def close(self) -> None:
+        """Detach the splitters."""
+        while self._splitters:
+            self._splitters.popitem()[1].close()
+
+    def _program(self, view: dict[str, Any]) -> None:
+        if self._protocol.splitting == "packets":
+            split = view["split"]
+            self._splitter(view).set(_key(split), split["shares"], split["stamps"])
+
+    def _splitter(self, view: dict[str, Any]) -> Splitter:
+        ingress = view["split"]["ingress"]
+        interface = self.lab.names.port(ingress["switch"], ingress["port"])
+        if interface not in self._splitters:
+            self._splitters[interface] = Splitter(interface)
+        return self._splitters[interface]
+
+    def _counters(self, view: dict[str, Any]) -> list[tuple[int, int]]:
+        return self._splitter(view).counters(_key(view["split"]))
+
+    def _split(self, view: dict[str, Any]) -> dict[str, Any]:
+        split = view["split"]
+        forwarded = [
+            self._forwarded(stream["path"], stamp)
+            for stream, stamp in zip(view["streams"], split["stamps"], strict=True)
+        ]
+        found: dict[str, Any] = {
+            "by": self._protocol.splitting,
+            "paths": [stream["path"] for stream in view["streams"]],
+            "asked": split["shares"],
+            "forwarded_packets": forwarded,
+            "acks": split["acks"],
+            "ack_path": split["ack_path"],
+        }
+        if self._protocol.splitting == "group":
+            return {**found, "realised": shares_of(forwarded)}
+        packets = [count for count, _ in self._counters(view)]
+        splitter = self._splitter(view)
+        found["splitter"] = {"interface": splitter.interface, "mode": splitter.mode, "packets": packets}
+        return {**found, "realised": shares_of(packets)}
+
+    def _forwarded(self, path: list[str], stamp: str) -> int:
+        """Return the packets that the rules for a stamp have counted at the second switch of its path.
+
+        In a path of a single switch it is that one; there a group leaves packets without stamps.
+        """
+        bridge = self.lab.names.bridge(path[min(2, len(path) - 2)])
+        rules = self.lab.ovs.ofctl("dump-flows", bridge, f"table={PINNED_TABLE},dl_src={stamp}")
+        return sum(int(count) for count in _PACKETS.findall(rules))
+
+
+def shares_of(packets: list[int]) -> list[float] | None:
+    """Return the share of each path; None where there was no packet."""
+    total = sum(packets)
+    return [count / total for count in packets] if total else None
+
+
+def _key(split: Mapping[str, Any]) -> FlowKey:
+    return FlowKey(
+        split["source_ip"], split["destination_ip"], split["source_port"], split["destination_port"]
+    )

@@ -1,0 +1,78 @@
+"""What the kernel says of connections (`ss -ti`) and of a host's TCP (`nstat`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from topologies.mininet_builder import Emulation
+
+_LINE = re.compile(r"^\S+\s+\d+\s+\d+\s+\S+?:(\d+)\s+\S+?:(\d+)\s+(.*)$")
+_FLAGS = ("ts", "sack", "ecn", "ecnseen", "fastopen")
+"""What `ss` writes before the name of the congestion control."""
+_COUNTS = ("bytes_sent", "bytes_retrans", "bytes_acked", "data_segs_out", "retrans", "lost")
+_STATE = ("cwnd", "ssthresh", "mss", "reordering", "reord_seen", "dsack_dups")
+_COUNTERS = ("Tcp", "MPTcp")
+
+
+@dataclass(frozen=True)
+class SocketState:
+    """One TCP connection, or MPTCP subflow, at the side that sends."""
+
+    source_port: int
+    destination_port: int
+    congestion_control: str | None
+    is_subflow: bool
+    options: tuple[str, ...]
+    counts: dict[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it stands in the results."""
+        return {
+            "source_port": self.source_port,
+            "congestion_control": self.congestion_control,
+            "options": list(self.options),
+            **self.counts,
+        }
+
+
+def parse_sockets(text: str) -> list[SocketState]:
+    """Return the connections that `ss -tinHO` printed, by source port."""
+    found = [_socket(match) for line in text.splitlines() if (match := _LINE.match(line.strip()))]
+    return sorted(found, key=lambda each: each.source_port)
+
+
+def _socket(match: re.Match[str]) -> SocketState:
+    words = match[3].split()
+    options = tuple(word for word in words if word in _FLAGS)
+    names = (word for word in words if word not in _FLAGS and ":" not in word and not word.startswith("("))
+    counts: dict[str, int] = {}
+    for word in words:
+        name, _, value = word.partition(":")
+        # Retransmissions are `retrans:NOW/EVER`.
+        number = value.rpartition("/")[2]
+        if name in (*_COUNTS, *_STATE) and number.isdigit():
+            counts[name] = int(number)
+    return SocketState(
+        source_port=int(match[1]),
+        destination_port=int(match[2]),
+        congestion_control=next(names, None),
+        is_subflow="tcp-ulp-mptcp" in words,
+        options=options,
+        counts=counts,
+    )
+
+
+def read_sockets(emulation: Emulation, host: str, port: int) -> list[SocketState]:
+    """Return a host's connections to a destination port."""
+    return parse_sockets(emulation.run(host, ["ss", "-tinHO", f"dport = :{port}"]).stdout)
+
+
+def read_counters(emulation: Emulation, host: str) -> dict[str, int]:
+    """Return a host's counters of TCP and MPTCP that are not 0, since it was made."""
+    # Without a history of its own nstat would count from the last time it was asked on this machine.
+    text = emulation.run(host, ["nstat", "--json", "--ignore", "--noupdate"]).stdout
+    counters: dict[str, int] = json.loads(text)["kernel"]
+    return {name: count for name, count in counters.items() if name.startswith(_COUNTERS) and count}

@@ -1,0 +1,48 @@
+"""The kernel's MPTCP, with what single-homed hosts can do with it by themselves and with a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from experiments.apps.config import Connection
+from experiments.protocols.base import FlowPlan
+from experiments.protocols.ppfs import flow_request
+from experiments.results import FlowResult, LinkResult
+
+DSS_BYTES = 28
+"""Data sequence signal with 64-bit numbers, without checksum, padded (RFC 8684, section 3.3)."""
+_COUNTED_BYTES = 8
+"""What the controller adds by itself for flows of several streams: MSTCP's identifier."""
+
+
+class Mptcp:
+    """Hosts of one address: one subflow on the default route, so nothing to gain over TCP."""
+
+    name = "mptcp"
+    description = "kernel MPTCP of single-homed hosts: one subflow on the shortest path"
+    header_bytes = DSS_BYTES
+    default_routing: Literal["shortest", "ecmp"] = "shortest"
+
+    def connection(self, plan: FlowPlan) -> Connection:
+        """Return a connection by MPTCP."""
+        del plan
+        return Connection(kernel="mptcp")
+
+    def check(self, flows: Sequence[FlowResult], links: Sequence[LinkResult]) -> dict[str, object]:
+        """Return the paths; the kernel's counters are the evidence beside them."""
+        del links
+        return {"paths": {flow.flow: [allocated.path for allocated in flow.allocated] for flow in flows}}
+
+
+class MptcpSdn(Mptcp):
+    """A subflow for each path that the controller allocates, told apart by its source port."""
+
+    name = "mptcp-sdn"
+    description = "kernel MPTCP of single-homed hosts, its subflows pinned to the allocated paths"
+
+    def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
+        """Return what the controller's REST service is asked for."""
+        request = flow_request(plan, self.name, port)
+        overhead = plan.scenario.overhead_bytes + DSS_BYTES - _COUNTED_BYTES
+        return {**request, "segment_overhead_bytes": overhead}
