@@ -1,0 +1,159 @@
+//! The proof that comes with an answer.
+//!
+//! For any prices `π ≥ 0` the first objective is at most
+//! `Σ_e C_e π_e + Σ_k d_k max(0, v_k − dist_k(π))` (weak duality), whatever way the prices were found.
+//! The prices of the final basis for the first objective alone make this bound tight exactly when the
+//! first objective is optimal, so the gap certifies it, independent of `M`.
+
+use crate::colgen::Solver;
+use crate::constrained::cheapest_within;
+use crate::problem::Error;
+
+/// Relative gap above which `M` is raised.
+const GAP: f64 = 1e-10;
+
+/// Bounds proven for the first objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Proof {
+    /// First objective of the rates found.
+    pub value: f64,
+    /// No rates can do better.
+    pub bound: f64,
+}
+
+impl Proof {
+    pub fn gap(&self) -> f64 {
+        if self.bound <= 0.0 {
+            return 0.0;
+        }
+        ((self.bound - self.value) / self.bound).max(0.0)
+    }
+}
+
+impl Solver {
+    /// Solves and certifies, raising `M` until the first objective is proven optimal.
+    ///
+    /// # Errors
+    /// [`Error::NotSolved`] when the simplex or the certificate fails.
+    pub fn solve(&mut self) -> Result<Proof, Error> {
+        for _ in 0..12 {
+            self.optimise()?;
+            let proof = self.certify();
+            if proof.gap() <= GAP {
+                return Ok(proof);
+            }
+            let big_m = 4.0 * self.master.big_m;
+            self.master.set_big_m(big_m);
+        }
+        Err(self.not_solved("the throughput is not proven optimal"))
+    }
+
+    /// Prices of the final basis for the first objective alone, and the bound they prove.
+    pub fn certify(&mut self) -> Proof {
+        let price = self.first_prices();
+        for commodity in &self.commodities {
+            self.proof.class(&self.graph, commodity.ack_ratio);
+        }
+        self.proof.update(&self.graph, None, &price, &self.usable);
+        let mut proof = Proof::default();
+        for (e, &p) in price.iter().enumerate() {
+            proof.bound += p * self.master.capacity[e];
+        }
+        for id in 0..self.commodities.len() {
+            if !self.master.groups[id].active {
+                continue;
+            }
+            let distance = self.first_distance(id, &price);
+            let surplus = self.commodities[id].value - distance;
+            proof.bound += self.master.groups[id].request * surplus.max(0.0);
+            proof.value += self.commodities[id].value * self.served(id);
+        }
+        proof
+    }
+
+    /// The cut that the first-objective prices form: `Σ_e C_e π_e`, and `dist_k(π)` of each commodity.
+    pub fn cut(&mut self) -> (f64, Vec<f64>) {
+        let price = self.first_prices();
+        self.proof.update(&self.graph, None, &price, &self.usable);
+        let room = price
+            .iter()
+            .zip(&self.master.capacity)
+            .map(|(p, c)| p * c)
+            .sum();
+        let distance = (0..self.commodities.len())
+            .map(|id| match self.master.groups[id].active {
+                true => self.first_distance(id, &price),
+                false => 0.0,
+            })
+            .collect();
+        (room, distance)
+    }
+
+    /// Rate admitted of a commodity, within its request.
+    pub fn served(&self, id: usize) -> f64 {
+        let group = &self.master.groups[id];
+        let paths = [&group.key].into_iter().chain(&group.working);
+        paths
+            .filter(|&&c| c != group.unserved)
+            .map(|&c| self.master.rate(c).max(0.0))
+            .sum::<f64>()
+            .min(group.request)
+    }
+
+    fn first_distance(&mut self, id: usize, price: &[f64]) -> f64 {
+        let commodity = &self.commodities[id];
+        if commodity.fixed {
+            let known = self.master.groups[id].columns.iter();
+            return known
+                .filter(|&&c| !self.master.columns[c as usize].banned)
+                .map(|&c| self.master.dot(price, c))
+                .fold(f64::INFINITY, f64::min);
+        }
+        let key = self.master.groups[id].key;
+        if key != self.master.groups[id].unserved && self.master.dot(price, key) == 0.0 {
+            return 0.0;
+        }
+        let class = self.proof.class(&self.graph, commodity.ack_ratio);
+        let tree = self.proof.tree(&self.graph, commodity.source, class);
+        let distance = tree.distance[commodity.target as usize];
+        let Some(limit) = commodity.max_delay_s else {
+            return distance;
+        };
+        let mut path = Vec::new();
+        if !tree.path_to(&self.graph, commodity.target, &mut path) {
+            return f64::INFINITY;
+        }
+        if self.graph.path_delay(&path) <= limit {
+            return distance;
+        }
+        let (source, target) = (commodity.source, commodity.target);
+        let length = self.proof.length(class);
+        cheapest_within(&self.graph, length, source, target, limit, &mut path)
+            .unwrap_or(f64::INFINITY)
+    }
+
+    /// Prices that solve `π W = v_j − v_key(j)`, not below zero.
+    fn first_prices(&self) -> Vec<f64> {
+        let master = &self.master;
+        let n = master.inverse.size();
+        let value = |c: u32| master.columns[c as usize].value;
+        let key = |c: u32| master.groups[master.columns[c as usize].group as usize].key;
+        let mut at_tight = vec![0.0; n];
+        for (i, &c) in master.working.iter().enumerate() {
+            let gain = value(c) - value(key(c));
+            if gain != 0.0 {
+                master.inverse.add_row(i, gain, &mut at_tight);
+            }
+        }
+        let mut price = vec![0.0; master.capacity.len()];
+        for (t, &e) in master.tight.iter().enumerate() {
+            // Rounding noise would only make trees differ from one solve to the next.
+            price[e as usize] = if at_tight[t] > 1e-12 {
+                at_tight[t]
+            } else {
+                0.0
+            };
+        }
+        price
+    }
+}

@@ -1,0 +1,320 @@
+//! Dual simplex: restores feasible rates after bounds changed, keeping the prices right.
+//!
+//! After an event the basis is still optimal in its prices, but some basic variables may be negative
+//! or belong to paths that are gone. Each pivot drives one of them out and takes in the variable that
+//! loses least. It sees only the paths known so far; new ones are priced afterwards.
+
+use crate::graph::NONE;
+use crate::master::{Enter, Leave, Master, Sparse, PIVOT};
+
+/// How the dual simplex ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum DualEnd {
+    /// All rates are feasible.
+    Feasible,
+    /// It made too many pivots or met one that is numerically worthless: start from scratch.
+    Stuck,
+}
+
+/// Reduced profits and the row of the current pivot.
+#[derive(Default)]
+struct Row {
+    reduced: Vec<f64>,
+    alpha: Vec<f64>,
+    touched: Vec<u32>,
+    rho: Vec<f64>,
+    /// The row times each column's loads.
+    dot: Sparse,
+    /// What the key of each commodity adds to its columns.
+    offset: Sparse,
+}
+
+impl Master {
+    /// Pivots until no rate is below `-tolerance` and no banned path is in the basis, but gives up after
+    /// `limit` pivots or `work` tableau entries (a hot restart can be slower than a cold one).
+    pub fn dual_simplex(&mut self, tolerance: f64, limit: usize, work: usize) -> DualEnd {
+        self.replace_banned_keys();
+        self.compute_values();
+        let mut banned: Vec<u32> = self.banned_basics();
+        let mut row: Option<Row> = None;
+        let mut retries = 0;
+        let mut spent = 0;
+        for _ in 0..limit {
+            let Some((leave, sign)) = self.infeasible(&mut banned, tolerance) else {
+                return DualEnd::Feasible;
+            };
+            let row = row.get_or_insert_with(|| self.dual_row());
+            spent += row.dot.touched.len();
+            if spent > work {
+                return DualEnd::Stuck;
+            }
+            if !self.dual_pivot(leave, sign, row, tolerance) {
+                retries += 1;
+                if retries > 3 || !self.renew() {
+                    return DualEnd::Stuck;
+                }
+                row.reduced = self.all_reduced();
+                continue;
+            }
+            if self.pivots % 64 == 0 {
+                if self.compute_prices().max(self.compute_values()) > 1e-9 && !self.renew() {
+                    return DualEnd::Stuck;
+                }
+                row.reduced = self.all_reduced();
+            }
+        }
+        DualEnd::Stuck
+    }
+
+    /// Refactors and solves again; false when the basis is singular.
+    pub fn renew(&mut self) -> bool {
+        if !self.refactor() {
+            return false;
+        }
+        self.compute_prices();
+        self.compute_values();
+        true
+    }
+
+    fn dual_row(&self) -> Row {
+        let mut row = Row {
+            reduced: self.all_reduced(),
+            alpha: vec![0.0; self.columns.len()],
+            ..Row::default()
+        };
+        row.dot.resize(self.columns.len());
+        row.offset.resize(self.groups.len());
+        row
+    }
+
+    /// A commodity with one basic variable, and that banned, takes its best other one: no pivot needed.
+    fn replace_banned_keys(&mut self) {
+        for g in 0..self.groups.len() {
+            let group = &self.groups[g];
+            if !self.columns[group.key as usize].banned || !group.working.is_empty() {
+                continue;
+            }
+            let net = |c: u32| self.columns[c as usize].profit - self.dot(&self.price, c);
+            let mut best = group.unserved;
+            for &c in group
+                .columns
+                .iter()
+                .filter(|&&c| !self.columns[c as usize].banned)
+            {
+                if net(c) > net(best) {
+                    best = c;
+                }
+            }
+            self.set_key(best);
+        }
+    }
+
+    fn banned_basics(&self) -> Vec<u32> {
+        (0..self.columns.len() as u32)
+            .filter(|&c| self.columns[c as usize].banned && self.is_basic(c))
+            .collect()
+    }
+
+    fn place_of(&self, column: u32) -> Leave {
+        let group = self.columns[column as usize].group;
+        if self.groups[group as usize].key == column {
+            return Leave::Key(group);
+        }
+        let p = self.working.iter().position(|&c| c == column);
+        Leave::Working(p.unwrap_or_default())
+    }
+
+    /// The variable to drive out and the direction it must move in.
+    fn infeasible(&self, banned: &mut Vec<u32>, tolerance: f64) -> Option<(Leave, f64)> {
+        while let Some(&column) = banned.last() {
+            if self.is_basic(column) {
+                let sign = if self.rate(column) < -tolerance {
+                    1.0
+                } else {
+                    -1.0
+                };
+                return Some((self.place_of(column), sign));
+            }
+            banned.pop();
+        }
+        let mut worst = -tolerance;
+        let mut leave = None;
+        for (p, &value) in self.x.iter().enumerate() {
+            if value < worst {
+                worst = value;
+                leave = Some(Leave::Working(p));
+            }
+        }
+        for (g, group) in self.groups.iter().enumerate() {
+            if group.key_value < worst {
+                worst = group.key_value;
+                leave = Some(Leave::Key(g as u32));
+            }
+        }
+        for (e, &value) in self.slack.iter().enumerate() {
+            if value < worst {
+                worst = value;
+                leave = Some(Leave::Slack(e as u32));
+            }
+        }
+        leave.map(|leave| (leave, 1.0))
+    }
+
+    fn all_reduced(&self) -> Vec<f64> {
+        let mut reduced = vec![0.0; self.columns.len()];
+        for (g, group) in self.groups.iter().enumerate() {
+            let sigma = self.sigma(g as u32);
+            for &c in group.columns.iter().chain([&group.unserved]) {
+                if !self.is_basic(c) {
+                    let column = &self.columns[c as usize];
+                    reduced[c as usize] = column.profit - self.dot(&self.price, c) - sigma;
+                }
+            }
+        }
+        reduced
+    }
+
+    fn dual_pivot(&mut self, leave: Leave, mut sign: f64, row: &mut Row, tolerance: f64) -> bool {
+        let mut rho = std::mem::take(&mut row.rho);
+        self.leaving_row(leave, &mut rho);
+        row.rho = rho;
+        self.fill_row(leave, row);
+        let mut enter = self.cheapest(sign, row);
+        if enter.is_none() && self.leaving_value(leave).abs() <= tolerance {
+            // A banned variable at zero may leave either way.
+            sign = -sign;
+            enter = self.cheapest(sign, row);
+        }
+        let Some((enter, alpha)) = enter else {
+            return false;
+        };
+        self.compute_direction(enter);
+        let exact = self.pivot_entry(leave);
+        if (exact - alpha).abs() > 1e-6 * (1.0 + alpha.abs()) {
+            return false;
+        }
+        let gain = match enter {
+            Enter::Column(c) => row.reduced[c as usize],
+            Enter::Slack(e) => -self.price[e as usize],
+        };
+        let theta = self.leaving_value(leave) / exact;
+        self.update_reduced(enter, leave, gain / exact, row);
+        self.pivot(enter, leave, theta, gain, &row.rho);
+        true
+    }
+
+    /// The leaving variable's row of the tableau, on the columns out of the basis.
+    fn fill_row(&self, leave: Leave, row: &mut Row) {
+        row.touched.clear();
+        row.dot.clear();
+        row.offset.clear();
+        let own = match leave {
+            Leave::Slack(e) => Some((e, 1.0)),
+            _ => None,
+        };
+        let tight = self
+            .tight
+            .iter()
+            .zip(&row.rho)
+            .map(|(&e, &value)| (e, value));
+        for (e, value) in tight.chain(own).filter(|(_, value)| value.abs() > 1e-13) {
+            for &(c, load) in &self.by_arc[e as usize] {
+                row.dot.add(c, value * load);
+            }
+        }
+        if let Leave::Key(g) = leave {
+            row.offset.add(g, 1.0);
+        }
+        for &c in &row.dot.touched {
+            let group = self.columns[c as usize].group;
+            if self.groups[group as usize].key == c {
+                row.offset.add(group, -row.dot.values[c as usize]);
+            }
+        }
+        for &g in &row.offset.touched {
+            let group = &self.groups[g as usize];
+            for &c in group.columns.iter().chain([&group.unserved]) {
+                row.dot.add(c, row.offset.values[g as usize]);
+            }
+        }
+        for &c in &row.dot.touched {
+            let alpha = row.dot.values[c as usize];
+            if alpha.abs() > 1e-11 && !self.columns[c as usize].banned && !self.is_basic(c) {
+                row.alpha[c as usize] = alpha;
+                row.touched.push(c);
+            }
+        }
+    }
+
+    /// Harris' ratio test on the prices: least loss first, then the largest pivot.
+    fn cheapest(&self, sign: f64, row: &Row) -> Option<(Enter, f64)> {
+        let slack = 1e-11 * self.big_m;
+        let mut limit = f64::INFINITY;
+        self.each_candidate(sign, row, |_, loss, size, _| {
+            limit = limit.min((loss + slack) / size)
+        });
+        let mut best = None;
+        let mut largest = 0.0;
+        self.each_candidate(sign, row, |enter, loss, size, alpha| {
+            if loss <= limit * size && size > largest {
+                largest = size;
+                best = Some((enter, alpha));
+            }
+        });
+        best
+    }
+
+    fn each_candidate(&self, sign: f64, row: &Row, mut f: impl FnMut(Enter, f64, f64, f64)) {
+        for &c in &row.touched {
+            let alpha = row.alpha[c as usize];
+            if -sign * alpha > PIVOT {
+                f(
+                    Enter::Column(c),
+                    (-row.reduced[c as usize]).max(0.0),
+                    alpha.abs(),
+                    alpha,
+                );
+            }
+        }
+        for (t, &e) in self.tight.iter().enumerate() {
+            let alpha = row.rho[t];
+            if -sign * alpha > PIVOT {
+                f(
+                    Enter::Slack(e),
+                    self.price[e as usize].max(0.0),
+                    alpha.abs(),
+                    alpha,
+                );
+            }
+        }
+    }
+
+    fn update_reduced(&self, enter: Enter, leave: Leave, step: f64, row: &mut Row) {
+        for &c in &row.touched {
+            row.reduced[c as usize] -= step * row.alpha[c as usize];
+        }
+        if let Enter::Column(c) = enter {
+            row.reduced[c as usize] = 0.0;
+        }
+        match leave {
+            Leave::Working(p) => row.reduced[self.working[p] as usize] = -step,
+            Leave::Key(g) => row.reduced[self.groups[g as usize].key as usize] = -step,
+            Leave::Slack(_) => {}
+        }
+    }
+
+    /// Largest infeasibility of the basic solution: a negative rate or an overloaded arc.
+    pub fn infeasibility(&self) -> f64 {
+        let keys = self.groups.iter().map(|g| g.key_value);
+        let slacks = (0..self.slack.len())
+            .filter(|&e| self.tight_at[e] == NONE)
+            .map(|e| self.slack[e]);
+        -self
+            .x
+            .iter()
+            .copied()
+            .chain(keys)
+            .chain(slacks)
+            .fold(0.0, f64::min)
+    }
+}

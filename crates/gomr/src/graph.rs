@@ -1,0 +1,93 @@
+//! The network as flat arrays: arcs by index, and for each node the arcs that leave and enter it.
+
+/// Marks "no arc", "no column", "not in the basis" in index arrays.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A directed multigraph in compressed sparse rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Tail node of each arc.
+    pub tail: Vec<u32>,
+    /// Head node of each arc.
+    pub head: Vec<u32>,
+    /// Delay of each arc, seconds.
+    pub delay_s: Vec<f64>,
+    /// Reverse arc of each arc (it carries the acknowledgements), or `NONE`.
+    pub reverse: Vec<u32>,
+    out: Csr,
+    into: Csr,
+}
+
+#[derive(Clone, Debug)]
+struct Csr {
+    start: Vec<u32>,
+    arcs: Vec<u32>,
+}
+
+impl Csr {
+    fn new(nodes: usize, ends: &[u32]) -> Self {
+        let mut start = vec![0u32; nodes + 1];
+        for &node in ends {
+            start[node as usize + 1] += 1;
+        }
+        for node in 0..nodes {
+            start[node + 1] += start[node];
+        }
+        let mut next = start.clone();
+        let mut arcs = vec![0u32; ends.len()];
+        for (arc, &node) in ends.iter().enumerate() {
+            arcs[next[node as usize] as usize] = arc as u32;
+            next[node as usize] += 1;
+        }
+        Self { start, arcs }
+    }
+
+    fn of(&self, node: usize) -> &[u32] {
+        &self.arcs[self.start[node] as usize..self.start[node + 1] as usize]
+    }
+}
+
+impl Graph {
+    /// Builds the graph; every end must be below `nodes`.
+    pub fn new(
+        nodes: usize,
+        tail: Vec<u32>,
+        head: Vec<u32>,
+        delay_s: Vec<f64>,
+        reverse: Vec<u32>,
+    ) -> Self {
+        let out = Csr::new(nodes, &tail);
+        let into = Csr::new(nodes, &head);
+        Self {
+            nodes,
+            tail,
+            head,
+            delay_s,
+            reverse,
+            out,
+            into,
+        }
+    }
+
+    /// Number of arcs.
+    pub fn arcs(&self) -> usize {
+        self.tail.len()
+    }
+
+    /// Arcs that leave `node`, in index order.
+    pub fn out(&self, node: usize) -> &[u32] {
+        self.out.of(node)
+    }
+
+    /// Arcs that enter `node`, in index order.
+    pub fn into(&self, node: usize) -> &[u32] {
+        self.into.of(node)
+    }
+
+    /// Sum of the delays along `path`, seconds.
+    pub fn path_delay(&self, path: &[u32]) -> f64 {
+        path.iter().map(|&arc| self.delay_s[arc as usize]).sum()
+    }
+}

@@ -1,0 +1,38 @@
+//! Globally optimal multipath routing: exact, incremental, certified.
+//!
+//! [`Engine`] takes a [`Problem`] (a directed network and flows that ask for rates), finds paths and
+//! rates that are optimal over *all* paths, and proves it ([`Certificate`]). Events (flows that come, go
+//! and change, links that fail and return) are followed by a solve from the last optimal basis.
+//!
+//! The method is column generation: a master linear programme over the paths known so far, solved by a
+//! simplex with generalised upper bounds (`master.rs`), and shortest-path pricing over the duals
+//! (`pricing.rs`). Everything is deterministic.
+
+#![forbid(unsafe_code)]
+
+mod allocation;
+mod basis;
+mod certify;
+mod colgen;
+mod constrained;
+mod dijkstra;
+mod disjoint;
+mod dual;
+mod engine;
+mod events;
+mod forest;
+mod graph;
+mod master;
+mod objectives;
+mod pricing;
+mod primal;
+mod problem;
+mod yen;
+
+pub use allocation::{Allocation, Certificate, FlowAllocation, FlowId, PathRate, Summary};
+pub use colgen::Effort;
+pub use disjoint::disjoint_paths;
+pub use engine::Engine;
+pub use objectives::{Objective, SEGMENTS};
+pub use problem::{Arc, Error, Flow, Problem};
+pub use yen::shortest_paths;

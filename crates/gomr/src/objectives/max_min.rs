@@ -1,0 +1,129 @@
+//! Exact max-min fairness: no flow can get more without taking from one that has less per weight.
+//!
+//! All flows rise together to `d_k(t) = min(d_k, w_k·t)` until `T(t)`, the largest total that fits, falls
+//! short of `Σ d_k(t)`. The shortfall is convex in `t`, and the first-objective prices `π` of each solve
+//! give its slope, so Newton's method from the right meets the largest `t` in finitely many solves. There
+//! the prices form a tight cut `Σ_k dist_k(π)·x_k ≤ Σ_e C_e π_e`: flows with `dist_k > 0` and not yet at
+//! their request cannot rise and are frozen; the rest rise on (Nace and Pióro, "Max-min fairness and its
+//! applications to routing and load-balancing in communication networks", IEEE Surveys 10(4), 2008).
+
+use crate::colgen::Solver;
+use crate::problem::Error;
+
+/// A flow as the filling sees it: its commodity, request and weight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rising {
+    pub commodity: u32,
+    pub request: f64,
+    pub weight: f64,
+}
+
+/// Finds the max-min fair rates; the solver ends with these as its requests.
+pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Vec<f64>, Error> {
+    let mut frozen: Vec<Option<f64>> = flows
+        .iter()
+        .map(|f| if f.request > 0.0 { None } else { Some(0.0) })
+        .collect();
+    while frozen.iter().any(Option::is_none) {
+        let (level, distance) = highest_level(solver, flows, &frozen)?;
+        let mut progress = false;
+        for (flow, rate) in flows
+            .iter()
+            .zip(&mut frozen)
+            .filter(|(_, rate)| rate.is_none())
+        {
+            let at_request = flow.weight * level >= flow.request;
+            if at_request || distance[flow.commodity as usize] > 1e-9 {
+                *rate = Some(flow.request.min(flow.weight * level));
+                progress = true;
+            }
+        }
+        if !progress {
+            return Err(solver.not_solved("max-min filling found no bottleneck"));
+        }
+    }
+    let rates: Vec<f64> = frozen.into_iter().map(|rate| rate.unwrap_or(0.0)).collect();
+    set_requests(solver, flows, |i| rates[i]);
+    solver.solve()?;
+    Ok(rates)
+}
+
+fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f64) -> f64 {
+    let mut total = vec![0.0; solver.commodities.len()];
+    for (i, flow) in flows.iter().enumerate() {
+        total[flow.commodity as usize] += rate(i);
+    }
+    for (id, &request) in total.iter().enumerate() {
+        if solver.master.groups[id].active {
+            solver.master.set_request(id as u32, request);
+        }
+    }
+    total.iter().sum()
+}
+
+/// The largest level all flows that still rise can reach, and each commodity's length in the cut
+/// that stops them (zero when their requests do).
+fn highest_level(
+    solver: &mut Solver,
+    flows: &[Rising],
+    frozen: &[Option<f64>],
+) -> Result<(f64, Vec<f64>), Error> {
+    let rising = || {
+        flows
+            .iter()
+            .zip(frozen)
+            .filter(|(_, f)| f.is_none())
+            .map(|(flow, _)| flow)
+    };
+    let mut level = rising().map(|f| f.request / f.weight).fold(0.0, f64::max);
+    let mut cut = vec![0.0; solver.commodities.len()];
+    for _ in 0..200 {
+        let rate = |i: usize| match frozen[i] {
+            Some(rate) => rate,
+            None => flows[i].request.min(flows[i].weight * level),
+        };
+        let asked = set_requests(solver, flows, rate);
+        let proof = solver.solve()?;
+        if asked - proof.bound <= 1e-11 * asked {
+            return Ok((level, cut));
+        }
+        let (room, distance) = solver.cut();
+        // Root of the cut Σ min(1, dist_k)·d_k(t) = room, with requests capped at each flow's own.
+        let next = root(flows, frozen, &distance, room, level);
+        cut = distance;
+        if next >= level * (1.0 - 1e-13) {
+            return Ok((next.min(level), cut));
+        }
+        level = next;
+    }
+    Err(solver.not_solved("max-min filling does not settle"))
+}
+
+/// Largest `t ≤ level` with `Σ_k min(1, dist_k)·d_k(t) ≤ room`.
+fn root(flows: &[Rising], frozen: &[Option<f64>], distance: &[f64], room: f64, level: f64) -> f64 {
+    let mut left = room;
+    let mut slope = 0.0;
+    let mut steps = Vec::new();
+    for (i, flow) in flows.iter().enumerate() {
+        let share = distance[flow.commodity as usize].min(1.0);
+        match frozen[i] {
+            Some(rate) => left -= share * rate,
+            None if share > 0.0 => {
+                slope += share * flow.weight;
+                steps.push((flow.request / flow.weight, share * flow.weight));
+            }
+            None => {}
+        }
+    }
+    steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut t = 0.0;
+    for (until, weight) in steps {
+        if slope > 0.0 && t + left / slope <= until {
+            return (t + left / slope).clamp(0.0, level);
+        }
+        left -= slope * (until - t);
+        t = until;
+        slope -= weight;
+    }
+    level
+}

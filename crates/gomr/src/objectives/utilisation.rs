@@ -1,0 +1,49 @@
+//! Least largest utilisation: admit what fits, then spread it so that the fullest arc is as empty as can be.
+//!
+//! With the rates fixed, `T(U)` is what fits into capacities `U·C_e`. It is concave in `U`, and the
+//! first-objective prices of each solve give a tangent, so Newton's method from the left meets the least
+//! `U` with `T(U) = Σ d_k` in finitely many solves. Delay is minimised last.
+
+use crate::colgen::Solver;
+use crate::problem::Error;
+
+/// Fixes the admitted rates and lowers all capacities as far as they allow; returns the utilisation.
+pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
+    solver.solve()?;
+    let capacity = solver.master.capacity.clone();
+    let mut total = 0.0;
+    for id in 0..solver.commodities.len() {
+        if solver.master.groups[id].active {
+            let served = solver.served(id);
+            total += served;
+            solver.master.set_request(id as u32, served);
+        }
+    }
+    let mut level = 0.0;
+    if total == 0.0 {
+        return Ok(level);
+    }
+    // From the left: no level below the one that carries everything over one hop each can do.
+    let whole: f64 = capacity.iter().sum();
+    let mut next = total / whole;
+    for _ in 0..200 {
+        level = next.min(1.0);
+        for (e, &c) in capacity.iter().enumerate() {
+            solver.master.set_capacity(e as u32, level * c);
+        }
+        let proof = solver.solve()?;
+        if level >= 1.0 || total - proof.value <= 1e-11 * total {
+            return Ok(level);
+        }
+        let (room, distance) = solver.cut();
+        let need: f64 = (0..solver.commodities.len())
+            .filter(|&id| solver.master.groups[id].active)
+            .map(|id| distance[id].min(1.0) * solver.master.groups[id].request)
+            .sum();
+        if room <= 0.0 || need <= room {
+            return Ok(level);
+        }
+        next = level * need / room;
+    }
+    Err(solver.not_solved("the utilisation does not settle"))
+}

@@ -1,0 +1,187 @@
+//! Pricing: the cheapest path of one commodity under the current prices.
+//!
+//! A path of commodity `k` gains `M·v_k − σ_k − Σ_{e∈p} (cost_e + π_e + ack·π_rev(e))`, so the best path
+//! is a shortest one, and only one shorter than `M·v_k − σ_k` is of use. The search is A* (Hart, Nilsson
+//! and Raphael, 1968) with the distance at zero prices as its potential: prices only add to it, so it
+//! stays valid for the life of the network, and nodes from where no useful path can come are never
+//! visited. A commodity that pays no price is settled without a search.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::graph::{Graph, NONE};
+
+/// Arc lengths for one ACK ratio.
+#[derive(Clone, Debug)]
+struct Class {
+    ack_ratio: f64,
+    length: Vec<f64>,
+}
+
+/// Length of an arc for flows with an ACK ratio; infinite when they cannot use it.
+pub(crate) fn arc_length(
+    graph: &Graph,
+    arc: usize,
+    ack_ratio: f64,
+    price: &[f64],
+    usable: &[bool],
+) -> f64 {
+    if !usable[arc] {
+        return f64::INFINITY;
+    }
+    let length = price[arc].max(0.0);
+    let reverse = graph.reverse[arc];
+    if ack_ratio == 0.0 || reverse == NONE {
+        return length;
+    }
+    if !usable[reverse as usize] {
+        return f64::INFINITY;
+    }
+    length + ack_ratio * price[reverse as usize].max(0.0)
+}
+
+/// Arc lengths, potentials and working memory of the searches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pricer {
+    classes: Vec<Class>,
+    /// Distance to each target at zero prices, by target; empty until it is needed.
+    potential: Vec<Vec<f64>>,
+    distance: Vec<f64>,
+    parent: Vec<u32>,
+    stamp: Vec<u32>,
+    now: u32,
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Pricer {
+    pub fn new(nodes: usize) -> Self {
+        Self {
+            potential: vec![Vec::new(); nodes],
+            distance: vec![0.0; nodes],
+            parent: vec![NONE; nodes],
+            stamp: vec![0; nodes],
+            ..Self::default()
+        }
+    }
+
+    /// Number of the class of an ACK ratio; its lengths are set by the next [`Pricer::update`].
+    pub fn class(&mut self, ack_ratio: f64) -> usize {
+        let known = self.classes.iter().position(|c| c.ack_ratio == ack_ratio);
+        known.unwrap_or_else(|| {
+            self.classes.push(Class {
+                ack_ratio,
+                length: Vec::new(),
+            });
+            self.classes.len() - 1
+        })
+    }
+
+    /// Prepares the distances to `target` at zero prices.
+    pub fn prepare(&mut self, graph: &Graph, cost: &[f64], target: u32) {
+        if !self.potential[target as usize].is_empty() {
+            return;
+        }
+        let mut to = vec![f64::INFINITY; graph.nodes];
+        to[target as usize] = 0.0;
+        self.heap.clear();
+        self.heap.push(Reverse((0, target)));
+        while let Some(Reverse((bits, node))) = self.heap.pop() {
+            let at = to[node as usize];
+            if bits > at.to_bits() {
+                continue;
+            }
+            for &arc in graph.into(node as usize) {
+                let tail = graph.tail[arc as usize];
+                let next = at + cost[arc as usize];
+                if next < to[tail as usize] {
+                    to[tail as usize] = next;
+                    self.heap.push(Reverse((next.to_bits(), tail)));
+                }
+            }
+        }
+        self.potential[target as usize] = to;
+    }
+
+    /// Takes the lengths `cost + price`; arcs that are not `usable` are out.
+    pub fn update(&mut self, graph: &Graph, cost: &[f64], price: &[f64], usable: &[bool]) {
+        for class in &mut self.classes {
+            class.length.clear();
+            class.length.extend(
+                (0..graph.arcs())
+                    .map(|arc| cost[arc] + arc_length(graph, arc, class.ack_ratio, price, usable)),
+            );
+        }
+    }
+
+    /// Lengths of a class.
+    pub fn length(&self, class: usize) -> &[f64] {
+        &self.classes[class].length
+    }
+
+    /// Least length a path can have at any prices.
+    pub fn least(&self, source: u32, target: u32) -> f64 {
+        self.potential[target as usize][source as usize]
+    }
+
+    /// Finds the shortest path if it is shorter than `limit`; returns its length.
+    pub fn shortest(
+        &mut self,
+        graph: &Graph,
+        class: usize,
+        source: u32,
+        target: u32,
+        limit: f64,
+        path: &mut Vec<u32>,
+    ) -> Option<f64> {
+        let to_come = &self.potential[target as usize];
+        let length = &self.classes[class].length;
+        if to_come[source as usize] >= limit {
+            return None;
+        }
+        self.now = self.now.wrapping_add(1);
+        if self.now == 0 {
+            self.stamp.fill(0);
+            self.now = 1;
+        }
+        self.heap.clear();
+        self.distance[source as usize] = 0.0;
+        self.parent[source as usize] = NONE;
+        self.stamp[source as usize] = self.now;
+        self.heap
+            .push(Reverse((to_come[source as usize].to_bits(), source)));
+        while let Some(Reverse((bits, node))) = self.heap.pop() {
+            let at = self.distance[node as usize];
+            if node == target {
+                self.trace(graph, source, target, path);
+                return Some(at);
+            }
+            if bits > (at + to_come[node as usize]).to_bits() {
+                continue;
+            }
+            for &arc in graph.out(node as usize) {
+                let head = graph.head[arc as usize] as usize;
+                let next = at + length[arc as usize];
+                let whole = next + to_come[head];
+                let known = self.stamp[head] == self.now;
+                if whole < limit && (!known || next < self.distance[head]) {
+                    self.stamp[head] = self.now;
+                    self.distance[head] = next;
+                    self.parent[head] = arc;
+                    self.heap.push(Reverse((whole.to_bits(), head as u32)));
+                }
+            }
+        }
+        None
+    }
+
+    fn trace(&self, graph: &Graph, source: u32, target: u32, path: &mut Vec<u32>) {
+        path.clear();
+        let mut at = target;
+        while at != source {
+            let arc = self.parent[at as usize];
+            path.push(arc);
+            at = graph.tail[arc as usize];
+        }
+        path.reverse();
+    }
+}

@@ -1,0 +1,221 @@
+//! The engine against brute force on thousands of small networks, and against itself after events.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{brute_force, close, random_flow, random_problem, Kind, Rng, KINDS};
+use gomr::{Allocation, Engine, Flow, Objective, Problem};
+
+fn cases() -> u64 {
+    std::env::var("GOMR_CASES")
+        .ok()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(1500)
+}
+
+/// Conservation, capacities, requests, path rules and totals of an allocation.
+fn check_feasible(problem: &Problem, allocation: &Allocation, what: &str) {
+    let largest = problem
+        .arcs
+        .iter()
+        .map(|a| a.capacity_bps)
+        .fold(1e-300, f64::max);
+    let mut load = vec![0.0; problem.arcs.len()];
+    let mut admitted = 0.0;
+    let mut cost = 0.0;
+    assert_eq!(allocation.flows.len(), problem.flows.len(), "{what}");
+    for (got, flow) in allocation.flows.iter().zip(&problem.flows) {
+        let mut rate = 0.0;
+        for path in &got.paths {
+            assert!(path.rate_bps > 0.0, "{what}");
+            let mut at = flow.source;
+            for &arc in &path.arcs {
+                assert_eq!(problem.arcs[arc].tail, at, "{what}");
+                at = problem.arcs[arc].head;
+                load[arc] += path.rate_bps;
+                if let Some(reverse) = problem.arcs[arc].reverse {
+                    load[reverse] += flow.ack_ratio * path.rate_bps;
+                }
+            }
+            assert_eq!(at, flow.destination, "{what}");
+            if let Some(limit) = flow.max_delay_s {
+                assert!(path.delay_s <= limit * (1.0 + 1e-9), "{what}");
+            }
+            if let Some(fixed) = &flow.fixed_paths {
+                assert!(fixed.contains(&path.arcs), "{what}");
+            }
+            rate += path.rate_bps;
+            cost += path.rate_bps * path.delay_s;
+        }
+        assert!(
+            rate <= flow.rate_bps + 1e-9 * largest.max(flow.rate_bps),
+            "{what}"
+        );
+        admitted += rate;
+    }
+    for (e, arc) in problem.arcs.iter().enumerate() {
+        assert!(
+            load[e] <= arc.capacity_bps + 1e-9 * largest,
+            "{what}: arc {e} {}",
+            load[e]
+        );
+    }
+    let s = &allocation.summary;
+    assert!(
+        close(admitted, s.admitted_bps, 1e-3 * largest),
+        "{what}: {admitted} {s:?}"
+    );
+    assert!(
+        close(cost, s.cost_bps_s, 1e-2 * largest),
+        "{what}: {cost} {s:?}"
+    );
+    assert!(s.certificate.gap <= 1e-9, "{what}: {s:?}");
+    assert!(
+        s.certificate.max_violation_bps <= 1e-9 * largest,
+        "{what}: {s:?}"
+    );
+}
+
+fn parts(objective: Objective) -> impl Fn(&Flow) -> Vec<(f64, f64)> {
+    move |flow| match objective {
+        Objective::Fair => (1..=8)
+            .map(|s| (flow.weight / f64::from(s), flow.rate_bps / 8.0))
+            .collect(),
+        _ => vec![(1.0, flow.rate_bps)],
+    }
+}
+
+fn compare(problem: &Problem, engine: &mut Engine, objective: Objective, what: &str) {
+    let allocation = engine
+        .allocation()
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    check_feasible(problem, &allocation, what);
+    let (first, cost, _) = brute_force(problem, parts(objective));
+    let s = allocation.summary;
+    assert!(
+        close(s.certificate.value, first, 0.0),
+        "{what}: {s:?} expected {first}"
+    );
+    // Rates below the noise of the largest one may sit on any path.
+    let rates = problem.flows.iter().map(|f| f.rate_bps).fold(0.0, f64::max);
+    assert!(
+        close(s.cost_bps_s, cost, rates * 1e-2),
+        "{what}: {s:?} expected cost {cost}"
+    );
+}
+
+fn against_brute_force(objective: Objective) {
+    for kind in KINDS {
+        for seed in 0..cases() {
+            let mut rng = Rng(seed * 4 + kind as u64);
+            let problem = random_problem(kind, &mut rng);
+            let mut engine = Engine::new(&problem, objective).expect("valid");
+            compare(
+                &problem,
+                &mut engine,
+                objective,
+                &format!("{objective:?} {kind:?} {seed}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn max_throughput_min_delay_is_optimal() {
+    against_brute_force(Objective::MaxThroughputMinDelay);
+}
+
+#[test]
+fn fair_is_optimal() {
+    against_brute_force(Objective::Fair);
+}
+
+struct Live {
+    problem: Problem,
+    ids: Vec<usize>,
+    down: Vec<bool>,
+    engine: Engine,
+}
+
+impl Live {
+    fn event(&mut self, kind: Kind, rng: &mut Rng) {
+        let arcs = &self.problem.arcs;
+        match rng.below(6) {
+            0 => {
+                let flow = random_flow(kind, self.problem.nodes, arcs, rng);
+                self.ids
+                    .push(self.engine.add_flow(flow.clone()).expect("valid"));
+                self.problem.flows.push(flow);
+            }
+            1 if !self.ids.is_empty() => {
+                let at = rng.below(self.ids.len());
+                self.engine.remove_flow(self.ids.remove(at)).expect("there");
+                self.problem.flows.remove(at);
+            }
+            2 if !self.ids.is_empty() => {
+                let at = rng.below(self.ids.len());
+                let rate = random_flow(kind, self.problem.nodes, arcs, rng).rate_bps;
+                self.engine.change_rate(self.ids[at], rate).expect("there");
+                self.problem.flows[at].rate_bps = rate;
+            }
+            3 => {
+                let arc = rng.below(arcs.len());
+                self.engine.fail_link(arc).expect("there");
+                self.down[arc] = true;
+            }
+            4 => {
+                let arc = rng.below(arcs.len());
+                self.engine.restore_link(arc).expect("there");
+                self.down[arc] = false;
+            }
+            _ => {
+                let arc = rng.below(arcs.len());
+                let capacity = 2.0 * rng.unit() * arcs[arc].capacity_bps;
+                self.engine.set_capacity(arc, capacity).expect("there");
+                self.problem.arcs[arc].capacity_bps = capacity;
+            }
+        }
+    }
+
+    fn now(&self) -> Problem {
+        let mut problem = self.problem.clone();
+        for (arc, _) in problem
+            .arcs
+            .iter_mut()
+            .zip(&self.down)
+            .filter(|(_, &down)| down)
+        {
+            arc.capacity_bps = 0.0;
+        }
+        problem
+    }
+}
+
+#[test]
+fn events_lead_to_what_a_solve_from_scratch_finds() {
+    for objective in [Objective::MaxThroughputMinDelay, Objective::Fair] {
+        for kind in KINDS {
+            for seed in 0..cases() / 5 {
+                let mut rng = Rng(seed * 4 + kind as u64 + 77);
+                let problem = random_problem(kind, &mut rng);
+                let engine = Engine::new(&problem, objective).expect("valid");
+                let ids = (0..problem.flows.len()).collect();
+                let down = vec![false; problem.arcs.len()];
+                let mut live = Live {
+                    problem,
+                    ids,
+                    down,
+                    engine,
+                };
+                for step in 0..12 {
+                    for _ in 0..1 + rng.below(2) {
+                        live.event(kind, &mut rng);
+                    }
+                    let what = format!("{objective:?} {kind:?} {seed} step {step}");
+                    let now = live.now();
+                    compare(&now, &mut live.engine, objective, &what);
+                }
+            }
+        }
+    }
+}
