@@ -1,6 +1,8 @@
 //! What the engine answers: paths, rates and the proof.
 
 use crate::colgen::Effort;
+use crate::engine::Engine;
+use crate::problem::Error;
 
 /// Number of a flow within its engine; never used twice.
 pub type FlowId = usize;
@@ -30,8 +32,9 @@ pub struct FlowAllocation {
 /// Proof of optimality by weak duality.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Certificate {
-    /// No allocation has a larger value of the first objective. The objective is the admitted rate in
-    /// bit/s for `max_throughput_min_delay`, the utility in bit/s for `fair`.
+    /// No allocation has a larger value of the first objective, bit/s. That is the admitted rate for
+    /// `max_throughput_min_delay` and `min_max_utilisation`, the utility for `fair`; for `max_min` it is the
+    /// sum of the most each flow could get while none that has less per weight loses.
     pub upper_bound: f64,
     /// Value of the first objective reached.
     pub value: f64,
@@ -67,26 +70,52 @@ pub struct Allocation {
     pub summary: Summary,
 }
 
-impl Allocation {
-    /// Counts the flows of both allocations whose paths or rates differ by more than `tolerance_bps`.
+/// What a solve changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// The flows whose paths or rates are not what was told before; new ones included.
+    pub flows: Vec<FlowAllocation>,
+    /// Totals and proof.
+    pub summary: Summary,
+}
+
+/// Share of its rate by which a path's rate may differ and still count as the same.
+const SAME: f64 = 1e-10;
+
+impl FlowAllocation {
+    /// Whether both have the same paths with the same rates.
     #[must_use]
-    pub fn moved_since(&self, before: &Self, tolerance_bps: f64) -> usize {
-        let old = |id: FlowId| {
-            let at = before.flows.binary_search_by_key(&id, |f| f.flow).ok()?;
-            before.flows.get(at)
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same = |a: &PathRate, b: &PathRate| {
+            a.arcs == b.arcs && (a.rate_bps - b.rate_bps).abs() <= SAME * a.rate_bps.max(b.rate_bps)
         };
-        let moved = |now: &FlowAllocation, then: &FlowAllocation| {
-            let rate = |flow: &FlowAllocation, arcs: &[usize]| {
-                let path = flow.paths.iter().find(|p| p.arcs == arcs);
-                path.map_or(0.0, |p| p.rate_bps)
-            };
-            let mut paths = now.paths.iter().chain(&then.paths);
-            paths.any(|p| (rate(now, &p.arcs) - rate(then, &p.arcs)).abs() > tolerance_bps)
-        };
-        let pairs = self
-            .flows
-            .iter()
-            .filter_map(|now| Some((now, old(now.flow)?)));
-        pairs.filter(|(now, then)| moved(now, then)).count()
+        let pairs = || self.paths.iter().zip(&other.paths);
+        self.paths.len() == other.paths.len() && pairs().all(|(a, b)| same(a, b))
+    }
+}
+
+impl Engine {
+    /// Solves and tells the flows that are not as the last call left them.
+    ///
+    /// # Errors
+    /// As [`Engine::solve`].
+    pub fn changes(&mut self) -> Result<Changes, Error> {
+        let Allocation { flows, summary } = self.allocation()?;
+        let mut told = std::mem::take(&mut self.told).into_iter().peekable();
+        let mut changed = Vec::new();
+        for flow in flows {
+            while told.next_if(|old| old.flow < flow.flow).is_some() {}
+            match told.next_if(|old| old.flow == flow.flow) {
+                Some(old) if old.is_same(&flow) => self.told.push(old),
+                _ => {
+                    changed.push(flow.clone());
+                    self.told.push(flow);
+                }
+            }
+        }
+        Ok(Changes {
+            flows: changed,
+            summary,
+        })
     }
 }

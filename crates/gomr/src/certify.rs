@@ -113,9 +113,16 @@ impl Solver {
         if key != self.master.groups[id].unserved && self.master.dot(price, key) == 0.0 {
             return 0.0;
         }
+        let mut acks = 0.0;
+        for &(arc, load) in &commodity.acks {
+            if !self.usable[arc as usize] {
+                return f64::INFINITY;
+            }
+            acks += load * price[arc as usize];
+        }
         let class = self.proof.class(&self.graph, commodity.ack_ratio);
         let tree = self.proof.tree(&self.graph, commodity.source, class);
-        let distance = tree.distance[commodity.target as usize];
+        let distance = acks + tree.distance[commodity.target as usize];
         let Some(limit) = commodity.max_delay_s else {
             return distance;
         };
@@ -129,11 +136,11 @@ impl Solver {
         let (source, target) = (commodity.source, commodity.target);
         let length = self.proof.length(class);
         cheapest_within(&self.graph, length, source, target, limit, &mut path)
-            .unwrap_or(f64::INFINITY)
+            .map_or(f64::INFINITY, |length| acks + length)
     }
 
     /// Prices that solve `π W = v_j − v_key(j)`, not below zero.
-    fn first_prices(&self) -> Vec<f64> {
+    pub fn first_prices(&self) -> Vec<f64> {
         let master = &self.master;
         let n = master.inverse.size();
         let value = |c: u32| master.columns[c as usize].value;

@@ -1,13 +1,22 @@
-//! As many arc-disjoint paths as there are, with the least total delay.
+//! As many disjoint paths as there are, with the least total delay.
 //!
 //! Successive shortest paths on unit capacities (Bhandari, "Survivable Networks", 1999): each search may
 //! walk an arc in use backwards for minus its delay. Arcs that are each other's reverse count as two.
 
 use crate::graph::{Graph, NONE};
-use crate::problem::{Error, Problem};
+use crate::problem::{Arc, Error, Problem};
 
-/// Finds up to `k` arc-disjoint paths (arc indices) over arcs with a capacity, as many as possible, and
-/// of these the ones with the least total delay; sorted by delay.
+/// What disjoint paths may not share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// Arcs.
+    Arcs,
+    /// Nodes other than the ends, and arcs.
+    Nodes,
+}
+
+/// Finds up to `k` disjoint paths (arc indices) over arcs with a capacity, as many as possible, and of
+/// these the ones with the least total delay; sorted by delay.
 ///
 /// # Errors
 /// [`Error::Invalid`] when the problem or a node is wrong.
@@ -16,11 +25,27 @@ pub fn disjoint_paths(
     source: usize,
     destination: usize,
     k: usize,
+    apart: Apart,
 ) -> Result<Vec<Vec<usize>>, Error> {
     problem.validate()?;
     problem.check_ends(source, destination)?;
     if source == destination || k == 0 {
         return Ok(Vec::new());
+    }
+    if apart == Apart::Nodes {
+        let paths = disjoint_paths(
+            &split_nodes(problem, source, destination),
+            source,
+            destination,
+            k,
+            Apart::Arcs,
+        )?;
+        let real = |path: Vec<usize>| {
+            path.into_iter()
+                .filter(|&arc| arc < problem.arcs.len())
+                .collect()
+        };
+        return Ok(paths.into_iter().map(real).collect());
     }
     let graph = problem.graph();
     let usable: Vec<bool> = problem.arcs.iter().map(|a| a.capacity_bps > 0.0).collect();
@@ -42,6 +67,32 @@ pub fn disjoint_paths(
         .into_iter()
         .map(|path| path.into_iter().map(|arc| arc as usize).collect())
         .collect())
+}
+
+/// Every node between the ends becomes two, joined by one arc: paths that share no arc share no node.
+fn split_nodes(problem: &Problem, source: usize, destination: usize) -> Problem {
+    let n = problem.nodes;
+    let is_end = |node: usize| node == source || node == destination;
+    let exit = |node: usize| if is_end(node) { node } else { node + n };
+    let arc = |tail: usize, head: usize, capacity_bps: f64, delay_s: f64| Arc {
+        tail,
+        head,
+        capacity_bps,
+        delay_s,
+        reverse: None,
+    };
+    let outer = problem
+        .arcs
+        .iter()
+        .map(|a| arc(exit(a.tail), a.head, a.capacity_bps, a.delay_s));
+    let inner = (0..n)
+        .filter(|&v| !is_end(v))
+        .map(|v| arc(v, v + n, 1.0, 0.0));
+    Problem {
+        nodes: 2 * n,
+        arcs: outer.chain(inner).collect(),
+        flows: Vec::new(),
+    }
 }
 
 /// Bellman-Ford over the residual network; false when the destination is cut off.

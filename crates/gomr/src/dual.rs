@@ -7,6 +7,9 @@
 use crate::graph::NONE;
 use crate::master::{Enter, Leave, Master, Sparse, PIVOT};
 
+/// Pivots between two looks at the clock.
+pub(crate) const HALT: usize = 32;
+
 /// How the dual simplex ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum DualEnd {
@@ -45,7 +48,7 @@ impl Master {
             };
             let row = row.get_or_insert_with(|| self.dual_row());
             spent += row.dot.touched.len();
-            if spent > work {
+            if spent > work || (self.pivots % HALT == 0 && self.halt.now()) {
                 return DualEnd::Stuck;
             }
             if !self.dual_pivot(leave, sign, row, tolerance) {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::allocation::{Allocation, Certificate, FlowAllocation, FlowId, PathRate, Summary};
 use crate::certify::Proof;
 use crate::colgen::{Commodity, Solver};
+use crate::halt::{Halt, HaltTest};
 use crate::objectives::max_min::{self, Rising};
-use crate::objectives::{self, even_split, utilisation, Objective};
+use crate::objectives::{self, utilisation, Objective};
 use crate::problem::{Arc, Error, Flow, Problem};
 
 /// What makes two flows one commodity.
@@ -57,6 +58,8 @@ pub struct Engine {
     commodities: BTreeMap<Key, u32>,
     members: Vec<Members>,
     fresh: Vec<u32>,
+    /// What [`Engine::changes`] told of each flow.
+    pub(crate) told: Vec<FlowAllocation>,
     proof: Proof,
     pub(crate) solved: bool,
 }
@@ -80,6 +83,7 @@ impl Engine {
             commodities: BTreeMap::new(),
             members: Vec::new(),
             fresh: Vec::new(),
+            told: Vec::new(),
             proof: Proof::default(),
             solved: false,
         };
@@ -110,7 +114,7 @@ impl Engine {
         }
         let mut shares = Vec::new();
         for (value, request_bps) in self.objective.parts(&flow) {
-            let commodity = self.commodity(id, &flow, value);
+            let commodity = self.commodity(&flow, value);
             self.members[commodity as usize]
                 .flows
                 .push((id, request_bps));
@@ -156,7 +160,7 @@ impl Engine {
         self.solver.master.set_request(commodity, request);
     }
 
-    fn commodity(&mut self, id: FlowId, flow: &Flow, value: f64) -> u32 {
+    fn commodity(&mut self, flow: &Flow, value: f64) -> u32 {
         let key = (
             flow.source as u32,
             flow.destination as u32,
@@ -164,7 +168,8 @@ impl Engine {
             flow.max_delay_s.map_or(u64::MAX, f64::to_bits),
             value.to_bits(),
         );
-        if flow.fixed_paths.is_none() {
+        let shared = flow.fixed_paths.is_none() && flow.ack_path.is_none();
+        if shared {
             if let Some(&known) = self.commodities.get(&key) {
                 return known;
             }
@@ -173,7 +178,17 @@ impl Engine {
             source: key.0,
             target: key.1,
             value,
-            ack_ratio: flow.ack_ratio,
+            ack_ratio: if flow.ack_path.is_none() {
+                flow.ack_ratio
+            } else {
+                0.0
+            },
+            acks: flow
+                .ack_path
+                .iter()
+                .flatten()
+                .map(|&a| (a as u32, flow.ack_ratio))
+                .collect(),
             max_delay_s: flow.max_delay_s,
             fixed: flow.fixed_paths.is_some(),
             class: 0,
@@ -186,11 +201,11 @@ impl Engine {
         self.members[commodity as usize] = Members::default();
         if let Some(paths) = &flow.fixed_paths {
             self.add_fixed(commodity, flow, paths);
-        } else {
+        }
+        if shared {
             self.commodities.insert(key, commodity);
             self.members[commodity as usize].key = Some(key);
         }
-        debug_assert!(self.flows.len() > id);
         self.fresh.push(commodity);
         commodity
     }
@@ -262,10 +277,9 @@ impl Engine {
         };
         if self.objective == Objective::MaxMin {
             let (ids, rising): (Vec<FlowId>, Vec<Rising>) = self.rising().into_iter().unzip();
-            rates = ids
-                .into_iter()
-                .zip(max_min::fill(&mut solver, &rising)?)
-                .collect();
+            let filled = max_min::fill(&mut solver, &rising)?;
+            self.proof = filled.proof;
+            rates = ids.into_iter().zip(filled.rates).collect();
         } else {
             utilisation::spread(&mut solver)?;
         }
@@ -293,10 +307,36 @@ impl Engine {
             .collect()
     }
 
-    fn answer(&self) -> &Solver {
+    /// The flows of a commodity and what each asks for, as the last stage has it.
+    pub(crate) fn asked(&self, commodity: usize) -> Vec<(FlowId, f64)> {
+        let staged = self.staged.as_ref();
+        let members = self.members[commodity].flows.iter();
+        members
+            .map(|&(id, asked)| {
+                let fixed = staged.and_then(|staged| staged.rates.get(&id));
+                (id, fixed.copied().unwrap_or(asked))
+            })
+            .collect()
+    }
+
+    pub(crate) fn answer(&self) -> &Solver {
         self.staged
             .as_ref()
             .map_or(&self.solver, |staged| &staged.solver)
+    }
+
+    /// Ends every solve that finds `halt` true at its next look; `None` lets them run to their end.
+    pub fn set_halt(&mut self, halt: Option<HaltTest>) {
+        self.solver.master.halt = Halt(halt);
+    }
+
+    /// Price of each arc for the first objective: what one more bit/s of it would add.
+    ///
+    /// # Errors
+    /// As [`Engine::solve`].
+    pub fn prices(&mut self) -> Result<Vec<f64>, Error> {
+        self.solve()?;
+        Ok(self.solver.first_prices())
     }
 
     /// Work done so far.
@@ -375,26 +415,7 @@ impl Engine {
         for flow in &mut flows {
             objectives::tidy(flow);
         }
-        let mut allocation = Allocation { flows, summary };
-        if self.objective == Objective::EvenSplit {
-            self.split_evenly(&mut allocation);
-        }
-        Ok(allocation)
-    }
-
-    /// Splits evenly and sums the rates, delays and utilisation anew; the certificate remains that of
-    /// the optimum the paths come from.
-    fn split_evenly(&self, allocation: &mut Allocation) {
-        let capacity = &self.solver.master.capacity;
-        let ack = |id: FlowId| self.flows[id].as_ref().map_or(0.0, |e| e.flow.ack_ratio);
-        even_split::split(allocation, &self.arcs, capacity, ack);
-        let load = even_split::loads(&self.arcs, &allocation.flows, ack);
-        let paths = || allocation.flows.iter().flat_map(|f| &f.paths);
-        let summary = &mut allocation.summary;
-        summary.admitted_bps = paths().map(|p| p.rate_bps).sum();
-        summary.cost_bps_s = paths().map(|p| p.rate_bps * p.delay_s).sum();
-        let used = load.iter().zip(capacity).filter(|(_, &c)| c > 0.0);
-        summary.max_utilisation = used.map(|(l, c)| l / c).fold(0.0, f64::max);
+        Ok(Allocation { flows, summary })
     }
 
     /// Shares a commodity's paths among its members: each gets the same part of its request, taken

@@ -30,8 +30,10 @@ pub struct Flow {
     pub rate_bps: f64,
     /// Share of the flow in `fair` and `max_min` relative to others (no unit, above zero).
     pub weight: f64,
-    /// Load on the reverse arcs per bit/s of data (0.0458 is one 54-byte ACK per two 590-byte packets).
+    /// Load of the acknowledgements per bit/s of data (0.0458 is one of 54 bytes per two 590-byte packets).
     pub ack_ratio: f64,
+    /// Arcs that carry the acknowledgements of all its data; `None`: the reverse arcs of each path.
+    pub ack_path: Option<Vec<usize>>,
     /// Longest delay a path of this flow may have, seconds.
     pub max_delay_s: Option<f64>,
     /// The only paths (arc indices) the flow may use; its rates on them are free.
@@ -48,6 +50,7 @@ impl Flow {
             rate_bps,
             weight: 1.0,
             ack_ratio: 0.0,
+            ack_path: None,
             max_delay_s: None,
             fixed_paths: None,
         }
@@ -80,6 +83,11 @@ pub enum Error {
         /// The number of the flow.
         flow: usize,
     },
+    /// The time was up before the optimum; the next solve goes on from there.
+    Halted {
+        /// Simplex pivots made so far.
+        pivots: usize,
+    },
     /// The simplex stopped short of the optimum; nothing of its state is handed out.
     NotSolved {
         /// What it was doing.
@@ -96,6 +104,7 @@ impl fmt::Display for Error {
             Self::UnknownFlow { flow } => {
                 write!(f, "there is no flow {flow}: it was removed or never added")
             }
+            Self::Halted { pivots } => write!(f, "halted after {pivots} pivots"),
             Self::NotSolved { reason, pivots } => {
                 write!(f, "not solved after {pivots} pivots: {reason}")
             }
@@ -207,13 +216,18 @@ pub(crate) fn check_flow(name: &str, flow: &Flow, nodes: usize, arcs: &[Arc]) ->
         check_amount(|| format!("{name}.max_delay_s"), limit)?;
     }
     for (index, path) in flow.fixed_paths.iter().flatten().enumerate() {
-        check_path(&format!("{name}.fixed_paths[{index}]"), flow, path, arcs)?;
+        let ends = (flow.source, flow.destination);
+        check_path(&format!("{name}.fixed_paths[{index}]"), ends, path, arcs)?;
+    }
+    if let Some(path) = &flow.ack_path {
+        let ends = (flow.destination, flow.source);
+        check_path(&format!("{name}.ack_path"), ends, path, arcs)?;
     }
     Ok(())
 }
 
-fn check_path(name: &str, flow: &Flow, path: &[usize], arcs: &[Arc]) -> Result<(), Error> {
-    let mut node = flow.source;
+fn check_path(name: &str, ends: (usize, usize), path: &[usize], arcs: &[Arc]) -> Result<(), Error> {
+    let mut node = ends.0;
     let mut seen = vec![node];
     for &index in path {
         let Some(arc) = arcs.get(index) else {
@@ -237,10 +251,10 @@ fn check_path(name: &str, flow: &Flow, path: &[usize], arcs: &[Arc]) -> Result<(
         }
         seen.push(node);
     }
-    if node != flow.destination {
+    if node != ends.1 {
         return Err(invalid(
             name.to_owned(),
-            &format!("ends at node {node}, not at the flow's destination"),
+            &format!("ends at node {node}, not at node {}", ends.1),
         ));
     }
     Ok(())

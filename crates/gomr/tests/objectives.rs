@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{allowed_paths, brute_force, random_problem, Kind, Rng, Tableau, KINDS};
+use common::{allowed_paths, brute_force, loads_of, random_problem, Kind, Rng, Tableau};
 use gomr::{Engine, Flow, Objective, Problem};
 
 fn cases() -> u64 {
@@ -26,10 +26,8 @@ fn rates(problem: &Problem, objective: Objective, what: &str) -> (Vec<f64>, gomr
     let mut load = vec![0.0; problem.arcs.len()];
     for (flow, want) in got.flows.iter().zip(&problem.flows) {
         for path in &flow.paths {
-            for &arc in &path.arcs {
-                load[arc] += path.rate_bps;
-                let reverse = problem.arcs[arc].reverse.expect("both ways");
-                load[reverse] += path.rate_bps * want.ack_ratio;
+            for (arc, factor) in loads_of(problem, want, &path.arcs) {
+                load[arc] += factor * path.rate_bps;
             }
         }
         assert!(
@@ -52,14 +50,8 @@ fn possible_gain(problem: &Problem, rates: &[f64], i: usize, keep: &[usize]) -> 
         let row = b.len();
         b.push(limit);
         for path in allowed_paths(problem, flow) {
-            let mut loads = vec![(row, 1.0)];
-            for arc in path {
-                loads.push((arc, 1.0));
-                loads.push((
-                    problem.arcs[arc].reverse.expect("both ways"),
-                    flow.ack_ratio,
-                ));
-            }
+            let mut loads = loads_of(problem, flow, &path);
+            loads.push((row, 1.0));
             columns.push((gain, loads));
         }
     };
@@ -149,26 +141,6 @@ fn no_lower_largest_utilisation_carries_the_same_rates() {
                 less < best - 1e-9 * best,
                 "{what}: {less} {best} {summary:?}"
             );
-        }
-    }
-}
-
-#[test]
-fn even_split_gives_each_path_the_same_rate() {
-    for kind in KINDS {
-        for seed in 0..cases() {
-            let what = format!("{kind:?} {seed}");
-            let problem = random_problem(kind, &mut Rng(seed * 4 + kind as u64 + 13));
-            rates(&problem, Objective::EvenSplit, &what);
-            let mut engine = Engine::new(&problem, Objective::EvenSplit).expect("valid");
-            for flow in engine.allocation().expect("solves").flows {
-                let even = flow.rate_bps / flow.paths.len().max(1) as f64;
-                let same = flow
-                    .paths
-                    .iter()
-                    .all(|p| (p.rate_bps - even).abs() <= 1e-9 * even);
-                assert!(same, "{what}");
-            }
         }
     }
 }

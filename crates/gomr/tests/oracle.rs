@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{brute_force, close, random_flow, random_problem, Kind, Rng, KINDS};
-use gomr::{Allocation, Engine, Flow, Objective, Problem};
+use common::{brute_force, close, loads_of, random_flow, random_problem, Kind, Rng, KINDS};
+use gomr::{Allocation, Engine, Error, Flow, Objective, Problem};
 
 fn cases() -> u64 {
     std::env::var("GOMR_CASES")
@@ -32,10 +32,9 @@ fn check_feasible(problem: &Problem, allocation: &Allocation, what: &str) {
             for &arc in &path.arcs {
                 assert_eq!(problem.arcs[arc].tail, at, "{what}");
                 at = problem.arcs[arc].head;
-                load[arc] += path.rate_bps;
-                if let Some(reverse) = problem.arcs[arc].reverse {
-                    load[reverse] += flow.ack_ratio * path.rate_bps;
-                }
+            }
+            for (arc, factor) in loads_of(problem, flow, &path.arcs) {
+                load[arc] += factor * path.rate_bps;
             }
             assert_eq!(at, flow.destination, "{what}");
             if let Some(limit) = flow.max_delay_s {
@@ -218,4 +217,90 @@ fn events_lead_to_what_a_solve_from_scratch_finds() {
             }
         }
     }
+}
+
+#[test]
+fn changes_add_up_to_the_allocation() {
+    for seed in 0..200 {
+        let mut rng = Rng(seed + 4242);
+        let problem = random_problem(Kind::Ties, &mut rng);
+        let engine = Engine::new(&problem, Objective::default()).expect("valid");
+        let ids = (0..problem.flows.len()).collect();
+        let down = vec![false; problem.arcs.len()];
+        let mut live = Live {
+            problem,
+            ids,
+            down,
+            engine,
+        };
+        let mut known = std::collections::BTreeMap::new();
+        for step in 0..8 {
+            for flow in live.engine.changes().expect("solves").flows {
+                known.insert(flow.flow, flow);
+            }
+            known.retain(|id, _| live.ids.contains(id));
+            for flow in live.engine.allocation().expect("solves").flows {
+                assert!(known[&flow.flow].is_same(&flow), "{seed} step {step}");
+            }
+            assert!(live.engine.changes().expect("solves").flows.is_empty());
+            live.event(Kind::Ties, &mut rng);
+        }
+    }
+}
+
+/// The rates of an optimum lie on the face, and all of its full bounds are met by them.
+#[test]
+fn the_face_holds_the_optimum() {
+    for objective in [
+        Objective::MaxThroughputMinDelay,
+        Objective::Fair,
+        Objective::MaxMin,
+    ] {
+        for kind in [Kind::Ties, Kind::Acks, Kind::Limits] {
+            for seed in 0..200 {
+                let what = format!("{objective:?} {kind:?} {seed}");
+                let problem = random_problem(kind, &mut Rng(seed * 4 + kind as u64));
+                let mut engine = Engine::new(&problem, objective).expect("valid");
+                let allocation = engine.allocation().expect("solves");
+                let face = engine.face().expect("solves");
+                let mut load = vec![0.0; problem.arcs.len()];
+                for (flow, asked) in allocation.flows.iter().zip(&problem.flows) {
+                    let own = |c: &&gomr::FaceCommodity| c.members.iter().any(|m| m.0 == flow.flow);
+                    let known: Vec<_> = face.commodities.iter().filter(own).collect();
+                    for path in flow.paths.iter().filter(|p| !p.arcs.is_empty()) {
+                        let on = known
+                            .iter()
+                            .flat_map(|c| &c.paths)
+                            .any(|p| p.arcs == path.arcs);
+                        assert!(on, "{what}");
+                        for (arc, factor) in loads_of(&problem, asked, &path.arcs) {
+                            load[arc] += factor * path.rate_bps;
+                        }
+                    }
+                    let full: f64 = known
+                        .iter()
+                        .filter(|c| c.full)
+                        .flat_map(|c| &c.members)
+                        .filter(|m| m.0 == flow.flow)
+                        .map(|m| m.1)
+                        .sum();
+                    assert!(flow.rate_bps >= full - 1e-9, "{what}");
+                }
+                for (arc, &(capacity, full)) in face.arcs.iter().enumerate() {
+                    assert!(!full || load[arc] >= capacity - 1e-9, "{what}: arc {arc}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_halted_solve_says_so_and_the_next_one_ends_it() {
+    let problem = random_problem(Kind::Ties, &mut Rng(12));
+    let mut engine = Engine::new(&problem, Objective::default()).expect("valid");
+    engine.set_halt(Some(std::sync::Arc::new(|| true)));
+    let refused = engine.solve().expect_err("halted");
+    assert_eq!(refused, Error::Halted { pivots: 0 });
+    engine.set_halt(None);
+    compare(&problem, &mut engine, Objective::default(), "after a halt");
 }

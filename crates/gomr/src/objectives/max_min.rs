@@ -7,6 +7,7 @@
 //! their request cannot rise and are frozen; the rest rise on (Nace and Pióro, "Max-min fairness and its
 //! applications to routing and load-balancing in communication networks", IEEE Surveys 10(4), 2008).
 
+use crate::certify::Proof;
 use crate::colgen::Solver;
 use crate::problem::Error;
 
@@ -18,34 +19,62 @@ pub(crate) struct Rising {
     pub weight: f64,
 }
 
+/// The fair rates and what proves them.
+pub(crate) struct Filled {
+    pub rates: Vec<f64>,
+    /// Sum of the rates, and of the most each flow could get while none that has less per weight loses.
+    pub proof: Proof,
+}
+
+/// The highest level found and the cut that stops it.
+struct Level {
+    level: f64,
+    /// `Σ_e C_e π_e`.
+    room: f64,
+    /// `dist_k(π)` of each commodity; zero where nothing but requests stops the level.
+    distance: Vec<f64>,
+}
+
 /// Finds the max-min fair rates; the solver ends with these as its requests.
-pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Vec<f64>, Error> {
+pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Error> {
     let mut frozen: Vec<Option<f64>> = flows
         .iter()
         .map(|f| if f.request > 0.0 { None } else { Some(0.0) })
         .collect();
+    let mut proof = Proof::default();
     while frozen.iter().any(Option::is_none) {
-        let (level, distance) = highest_level(solver, flows, &frozen)?;
-        let mut progress = false;
+        let found = highest_level(solver, flows, &frozen)?;
+        let share = |flow: &Rising| found.distance[flow.commodity as usize].min(1.0);
+        let mut stopped = Vec::new();
         for (flow, rate) in flows
             .iter()
             .zip(&mut frozen)
             .filter(|(_, rate)| rate.is_none())
         {
-            let at_request = flow.weight * level >= flow.request;
-            if at_request || distance[flow.commodity as usize] > 1e-9 {
-                *rate = Some(flow.request.min(flow.weight * level));
-                progress = true;
+            let at_request = flow.weight * found.level >= flow.request;
+            if at_request || share(flow) > 1e-9 {
+                let fair = flow.request.min(flow.weight * found.level);
+                *rate = Some(fair);
+                proof.bound += fair;
+                stopped.push((flow, if at_request { 0.0 } else { 1.0 / share(flow) }));
             }
         }
-        if !progress {
+        if stopped.is_empty() {
             return Err(solver.not_solved("max-min filling found no bottleneck"));
         }
+        // Every flow of the cut has its rate by now: what they leave of the cut is all one could gain.
+        let parts = flows.iter().zip(&frozen);
+        let taken: f64 = parts
+            .map(|(flow, rate)| share(flow) * rate.unwrap_or(0.0))
+            .sum();
+        let spare = (found.room - taken).max(0.0);
+        proof.bound += stopped.iter().map(|(_, gain)| spare * gain).sum::<f64>();
     }
     let rates: Vec<f64> = frozen.into_iter().map(|rate| rate.unwrap_or(0.0)).collect();
     set_requests(solver, flows, |i| rates[i]);
     solver.solve()?;
-    Ok(rates)
+    proof.value = rates.iter().sum();
+    Ok(Filled { rates, proof })
 }
 
 fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f64) -> f64 {
@@ -61,13 +90,12 @@ fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f
     total.iter().sum()
 }
 
-/// The largest level all flows that still rise can reach, and each commodity's length in the cut
-/// that stops them (zero when their requests do).
+/// The largest level all flows that still rise can reach.
 fn highest_level(
     solver: &mut Solver,
     flows: &[Rising],
     frozen: &[Option<f64>],
-) -> Result<(f64, Vec<f64>), Error> {
+) -> Result<Level, Error> {
     let rising = || {
         flows
             .iter()
@@ -76,7 +104,7 @@ fn highest_level(
             .map(|(flow, _)| flow)
     };
     let mut level = rising().map(|f| f.request / f.weight).fold(0.0, f64::max);
-    let mut cut = vec![0.0; solver.commodities.len()];
+    let mut cut = (0.0, vec![0.0; solver.commodities.len()]);
     for _ in 0..200 {
         let rate = |i: usize| match frozen[i] {
             Some(rate) => rate,
@@ -85,14 +113,22 @@ fn highest_level(
         let asked = set_requests(solver, flows, rate);
         let proof = solver.solve()?;
         if asked - proof.bound <= 1e-11 * asked {
-            return Ok((level, cut));
+            return Ok(Level {
+                level,
+                room: cut.0,
+                distance: cut.1,
+            });
         }
         let (room, distance) = solver.cut();
         // Root of the cut Σ min(1, dist_k)·d_k(t) = room, with requests capped at each flow's own.
         let next = root(flows, frozen, &distance, room, level);
-        cut = distance;
+        cut = (room, distance);
         if next >= level * (1.0 - 1e-13) {
-            return Ok((next.min(level), cut));
+            return Ok(Level {
+                level: next.min(level),
+                room: cut.0,
+                distance: cut.1,
+            });
         }
         level = next;
     }

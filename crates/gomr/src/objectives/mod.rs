@@ -1,6 +1,5 @@
 //! Objectives by name.
 
-pub(crate) mod even_split;
 pub(crate) mod max_min;
 pub(crate) mod utilisation;
 
@@ -25,19 +24,15 @@ pub enum Objective {
     MaxMin,
     /// Admit as much as possible, then the least largest utilisation, then least rate-weighted delay.
     MinMaxUtilisation,
-    /// The paths of `MaxThroughputMinDelay`, each flow's rate split evenly over its own; flows whose even
-    /// split overloads an arc are scaled down until it fits.
-    EvenSplit,
 }
 
 impl Objective {
     /// All objectives with their names.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 4] = [
         ("max_throughput_min_delay", Self::MaxThroughputMinDelay),
         ("fair", Self::Fair),
         ("max_min", Self::MaxMin),
         ("min_max_utilisation", Self::MinMaxUtilisation),
-        ("even_split", Self::EvenSplit),
     ];
 
     /// The objective of that name.

@@ -63,6 +63,10 @@ pub fn random_flow(kind: Kind, nodes: usize, arcs: &[Arc], rng: &mut Rng) -> Flo
     flow.weight = rng.pick(&[1.0, 1.0, 2.0, 0.5]);
     if kind == Kind::Acks && rng.below(2) == 0 {
         flow.ack_ratio = rng.pick(&[0.0458, 0.5]);
+        let back = simple_paths(nodes, arcs, flow.destination, flow.source);
+        if rng.below(3) == 0 && flow.source != flow.destination && !back.is_empty() {
+            flow.ack_path = Some(back[rng.below(back.len())].clone());
+        }
     }
     if kind == Kind::Limits {
         if rng.below(2) == 0 {
@@ -241,6 +245,17 @@ pub fn allowed_paths(problem: &Problem, flow: &Flow) -> Vec<Vec<usize>> {
         .collect()
 }
 
+/// Load on each arc per unit of data on a path, acknowledgements included.
+pub fn loads_of(problem: &Problem, flow: &Flow, path: &[usize]) -> Vec<(usize, f64)> {
+    let mut loads: Loads = path.iter().map(|&arc| (arc, 1.0)).collect();
+    let reverse = path.iter().filter_map(|&arc| problem.arcs[arc].reverse);
+    match &flow.ack_path {
+        Some(acks) => loads.extend(acks.iter().map(|&arc| (arc, flow.ack_ratio))),
+        None => loads.extend(reverse.map(|arc| (arc, flow.ack_ratio))),
+    }
+    loads
+}
+
 /// First objective (worth of the parts) and second objective (delay) by brute force.
 ///
 /// `parts` splits a flow into (worth per unit, request).
@@ -267,15 +282,9 @@ pub fn brute_force(problem: &Problem, parts: impl Fn(&Flow) -> Vec<(f64, f64)>) 
             let row = b.len();
             b.push(request / scale);
             for path in &paths {
-                let mut loads = vec![(row, 1.0)];
-                let mut delay = 0.0;
-                for &arc in path {
-                    loads.push((arc, 1.0));
-                    delay += problem.arcs[arc].delay_s;
-                    if let Some(reverse) = problem.arcs[arc].reverse {
-                        loads.push((reverse, flow.ack_ratio));
-                    }
-                }
+                let delay = path.iter().map(|&arc| problem.arcs[arc].delay_s).sum();
+                let mut loads = loads_of(problem, flow, path);
+                loads.push((row, 1.0));
                 columns.push((worth, delay, loads));
             }
         }

@@ -1,0 +1,139 @@
+//! Where the simplex starts and what moves it on: other keys, an empty basis, perturbed bounds.
+
+use super::{Group, Master, KEY};
+use crate::graph::NONE;
+
+impl Master {
+    /// Makes the largest rate of each commodity its key, so that no small rate is the difference of
+    /// two large ones.
+    pub fn choose_largest_keys(&mut self) {
+        for g in 0..self.groups.len() {
+            let group = &self.groups[g];
+            let mut largest = group.key_value.abs();
+            let mut at = None;
+            for &c in &group.working {
+                let rate = self.rate(c).abs();
+                if rate > 2.0 * largest {
+                    largest = rate;
+                    at = Some(self.columns[c as usize].place as usize);
+                }
+            }
+            if let Some(p) = at {
+                self.swap_key(g as u32, p);
+            }
+        }
+    }
+
+    /// Back to the basis where nothing is served.
+    pub fn reset(&mut self) {
+        for c in &mut self.columns {
+            c.place = NONE;
+        }
+        for g in &mut self.groups {
+            g.key = g.unserved;
+            g.working.clear();
+            self.columns[g.key as usize].place = KEY;
+        }
+        self.inverse.clear();
+        self.working.clear();
+        self.x.clear();
+        self.tight.clear();
+        self.tight_at.fill(NONE);
+        self.restore_bounds();
+        self.compute_prices();
+        self.compute_values();
+    }
+
+    /// Starts from an empty basis with, for each commodity in turn, the path that carried most of it if
+    /// that has room for the whole request; returns the paths that had none.
+    pub fn keep_what_fits(&mut self) -> Vec<u32> {
+        let chosen: Vec<u32> = self.groups.iter().map(|g| self.main_path(g)).collect();
+        self.reset();
+        let mut room = self.capacity.clone();
+        let mut rest = Vec::new();
+        for (g, column) in chosen.into_iter().enumerate().filter(|&(_, c)| c != NONE) {
+            let request = self.groups[g].request;
+            if self
+                .entries(column)
+                .any(|(e, load)| load * request > room[e as usize])
+            {
+                rest.push(column);
+                continue;
+            }
+            for (e, load) in self.entries(column) {
+                room[e as usize] -= load * request;
+            }
+            self.set_key(column);
+        }
+        self.compute_values();
+        rest
+    }
+
+    /// The usable path of a commodity with the largest rate, or the best one known.
+    pub fn main_path(&self, group: &Group) -> u32 {
+        let mut best = (f64::NEG_INFINITY, f64::NEG_INFINITY, NONE);
+        for &c in group
+            .columns
+            .iter()
+            .filter(|&&c| !self.columns[c as usize].banned)
+        {
+            let now = (self.rate(c), self.columns[c as usize].profit, c);
+            if (now.0, now.1) > (best.0, best.1) && now.1 > 0.0 {
+                best = now;
+            }
+        }
+        best.2
+    }
+
+    /// Pushes basic variables that are zero slightly away from it and takes the bounds that this
+    /// basis then meets, so that a run of pivots without progress ends.
+    pub fn perturb(&mut self, size: f64) {
+        self.perturbed = true;
+        let mut seed = 0x9e37_79b9_7f4a_7c15u64 ^ self.pivots as u64;
+        let mut push = |value: f64| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let unit = (seed >> 11) as f64 / (1u64 << 53) as f64;
+            if value < size {
+                value.max(0.0) + size * (0.5 + unit)
+            } else {
+                value
+            }
+        };
+        for value in &mut self.x {
+            *value = push(*value);
+        }
+        for g in &mut self.groups {
+            g.key_value = push(g.key_value);
+            g.rhs = g.key_value;
+        }
+        for (i, &column) in self.working.iter().enumerate() {
+            self.groups[self.columns[column as usize].group as usize].rhs += self.x[i];
+        }
+        for e in 0..self.slack.len() {
+            if self.tight_at[e] == NONE {
+                self.slack[e] = push(self.slack[e]);
+            }
+            self.rhs[e] = self.slack[e];
+        }
+        for column in 0..self.columns.len() as u32 {
+            let rate = self.rate(column);
+            if rate != 0.0 {
+                let c = &self.columns[column as usize];
+                for i in c.start as usize..(c.start + c.len) as usize {
+                    self.rhs[self.rows[i] as usize] += rate * self.coefficients[i];
+                }
+            }
+        }
+    }
+
+    /// Takes the true bounds again; returns whether they had been perturbed.
+    pub fn restore_bounds(&mut self) -> bool {
+        self.rhs.copy_from_slice(&self.capacity);
+        for g in &mut self.groups {
+            g.rhs = g.request;
+        }
+        std::mem::take(&mut self.perturbed)
+    }
+}
