@@ -1,6 +1,11 @@
-"""The protocol core (crates/mstcp-core), pure and sans-IO: no sockets, no clock, no global random numbers."""
+"""The protocol core (crates/mstcp-core), pure and sans-IO: no sockets, no clock, no global random numbers.
+
+`gomr` is the controller's routing engine, which shares this compiled module.
+"""
 
 from typing import final
+
+from mstcp._core import gomr
 
 __all__ = [
     "FRAME_HEADER_BYTES",
@@ -13,6 +18,7 @@ __all__ = [
     "Statistics",
     "decode_hello",
     "encode_hello",
+    "gomr",
     "hello_body_bytes",
 ]
 

@@ -1,0 +1,119 @@
+"""The routing engine (crates/gomr): nodes, arcs and flows are numbers; `controller.gomr` gives them names.
+
+Every method that solves lets other threads run meanwhile.
+"""
+
+from typing import TypeAlias, final
+
+__all__ = ["Engine", "InvalidInput", "Network", "NotSolved", "Summary", "TimeIsUp"]
+
+_ArcFields: TypeAlias = tuple[int, int, float, float, int | None]
+"""Tail, head, capacity (bit/s), delay (s), the arc that carries the acknowledgements of its data."""
+_FlowFields: TypeAlias = tuple[
+    int, int, float, float, float, float | None, list[list[int]] | None, list[int] | None
+]
+"""Source, destination, rate (bit/s), weight, load of the ACKs per bit/s of data, longest delay of a path (s),
+the only paths it may use, the arcs that carry its ACKs instead of the reverse of each path."""
+_FlowPaths: TypeAlias = tuple[int, list[tuple[list[int], float]]]
+"""Number of a flow, and its paths, the least delay first: arcs and rate (bit/s)."""
+_Face: TypeAlias = tuple[
+    list[tuple[float, bool]],
+    list[
+        tuple[
+            list[tuple[int, float]],
+            bool,
+            list[tuple[list[int], list[tuple[int, float]]]],
+        ]
+    ],
+]
+"""Of each arc the capacity (bit/s) and whether every optimum fills it. Of each commodity its flows with what
+they ask for (bit/s), whether every optimum gives them that, and the paths an optimum may use: arcs, and load
+on each arc per bit/s of data."""
+
+class InvalidInput(ValueError):
+    """A field holds a value that has no meaning; `args` are the field and the reason."""
+
+class NotSolved(RuntimeError):
+    """The simplex stopped short of the optimum; `args` are the reason and the pivots made."""
+
+class TimeIsUp(NotSolved):
+    """The time limit came before the optimum. The next solve goes on from there."""
+
+@final
+class Summary:
+    """Totals of an optimum; rates in bit/s."""
+
+    @property
+    def admitted_bps(self) -> float: ...
+    @property
+    def requested_bps(self) -> float: ...
+    @property
+    def cost_bps_s(self) -> float: ...
+    @property
+    def max_utilisation(self) -> float: ...
+    @property
+    def value(self) -> float:
+        """Value of the first objective, bit/s."""
+
+    @property
+    def upper_bound(self) -> float:
+        """What the first objective cannot exceed, proved by prices."""
+
+    @property
+    def gap(self) -> float: ...
+    @property
+    def max_violation_bps(self) -> float: ...
+    @property
+    def pivots(self) -> int: ...
+    @property
+    def columns(self) -> int: ...
+
+@final
+class Network:
+    """Nodes and arcs."""
+
+    def __new__(cls, nodes: int, arcs: list[_ArcFields]) -> Network:
+        """Take a network; InvalidInput names the field that is wrong."""
+
+    def shortest_paths(self, source: int, destination: int, count: int) -> list[list[int]]:
+        """Return up to `count` simple paths of least delay over arcs with a capacity."""
+
+    def disjoint_paths(self, source: int, destination: int, count: int, *, nodes: bool) -> list[list[int]]:
+        """Return up to `count` paths that share no arc (or no node but the ends), of least total delay."""
+
+@final
+class Engine:
+    """A network with its flows, kept at the optimum through events."""
+
+    def __new__(cls, network: Network, flows: list[_FlowFields], objective: str) -> Engine:
+        """Take a problem; flow i of the list gets the number i."""
+
+    def add_flow(self, flow: _FlowFields, /) -> int:
+        """Take a flow in; return its number, which is never used again."""
+
+    def remove_flow(self, flow: int, /) -> None:
+        """Let a flow go; LookupError if it is not there."""
+
+    def change_rate(self, flow: int, rate_bps: float, /) -> None:
+        """Let a flow ask for another rate."""
+
+    def fail_link(self, arc: int, /) -> None:
+        """Take an arc's capacity until it is restored."""
+
+    def restore_link(self, arc: int, /) -> None:
+        """Give an arc the capacity back that it last had."""
+
+    def set_capacity(self, arc: int, capacity_bps: float, /) -> None:
+        """Give an arc another capacity; while it is down, for later."""
+
+    def solve(self, *, time_limit_s: float | None = None) -> Summary:
+        """Find the optimum, from the last one's basis; NotSolved leaves no partial answer."""
+
+    def changes(self, *, time_limit_s: float | None = None) -> tuple[Summary, list[_FlowPaths]]:
+        """Solve and return the flows that are not as the last call left them; all on the first call."""
+
+    def prices(self) -> list[float]:
+        """Return of each arc what one more bit/s of it would add to the first objective."""
+
+    def face(self) -> _Face:
+        """Return all optima over the known paths."""
