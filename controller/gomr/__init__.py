@@ -6,10 +6,12 @@ formulas.
 """
 
 from controller.gomr.allocation import Allocation, PathRate
-from controller.gomr.engines import ENGINES, OBJECTIVES, solve
+from controller.gomr.engines import DEFAULT_ENGINE, ENGINES, solve
+from controller.gomr.objectives import OBJECTIVES
 from controller.gomr.problem import Demand, Edge, Problem, from_network
 
 __all__ = [
+    "DEFAULT_ENGINE",
     "ENGINES",
     "OBJECTIVES",
     "Allocation",

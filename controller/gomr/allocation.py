@@ -23,7 +23,7 @@ class PathRate:
 
     Attributes:
         edges: Edge ids from the source to the destination.
-        nodes: The nodes it visits, both ends included.
+        nodes: The nodes it visits, both ends included; one node where they are the same.
         rate_bps: Wire rate allocated to it, above 0.
         delay_s: Sum of its edges' delays.
     """
@@ -45,10 +45,12 @@ class Allocation:
         cost_bps_s: Sum of delay times rate: the bits that are under way on the links.
         objective: Name of the objective.
         engine: Name of the engine.
-        upper_bound_bps: No allocation admits more than this; proved by `controller.gomr.certificate`.
-        gap: (upper bound - admitted) / upper bound; 0 is an optimal throughput.
+        upper_bound_bps: No allocation has a larger `value_bps` than this; proved from edge prices.
+        gap: (upper bound - value) / upper bound; 0 is an optimum.
         max_violation_bps: By how much the worst edge or demand is over its limit; rounding at most.
         wall_s: Time taken to solve.
+        value_bps: What is proved optimal: the utility for `fair`, for all others the admitted rate.
+        max_utilisation: Largest share of its capacity that an edge carries, acknowledgements included.
     """
 
     paths: Mapping[str, tuple[PathRate, ...]]
@@ -61,6 +63,8 @@ class Allocation:
     gap: float
     max_violation_bps: float
     wall_s: float
+    value_bps: float
+    max_utilisation: float
 
     def rate_bps(self, demand_id: str) -> float:
         """Return the wire rate admitted for one demand."""
@@ -91,11 +95,19 @@ def edges_loaded(problem: Problem, ack_ratio: float, path: Path) -> Iterable[tup
             yield problem.reverse[edge.id], ack_ratio
 
 
-def _loads_of(problem: Problem, demand: Demand, path: Path) -> Iterable[tuple[str, float]]:
-    """Yield the edges that a demand's data on a path loads with its ACKs, wherever they go."""
+def loads_of(problem: Problem, demand: Demand, path: Path) -> Iterable[tuple[str, float]]:
+    """Yield the edges that a demand's data on a path and its ACKs load: the load per bit/s of data."""
     yield from edges_loaded(problem, demand.reverse_ack_ratio, path)
     for edge_id in demand.ack_edges or ():
         yield edge_id, demand.ack_ratio
+
+
+def max_utilisation(problem: Problem, rates: Rates) -> float:
+    """Return the largest share of its capacity that an edge carries."""
+    loads = edge_loads(problem, rates)
+    return max(
+        (loads[edge.id] / edge.capacity_bps for edge in problem.edges if edge.capacity_bps > 0), default=0.0
+    )
 
 
 def largest_violation_bps(problem: Problem, rates: Rates) -> float:
@@ -111,7 +123,7 @@ def edge_loads(problem: Problem, rates: Rates) -> dict[str, float]:
     parts: dict[str, list[float]] = {edge.id: [] for edge in problem.edges}
     for demand in problem.demands:
         for path, rate_bps in rates[demand.id]:
-            for edge_id, load in _loads_of(problem, demand, path):
+            for edge_id, load in loads_of(problem, demand, path):
                 parts[edge_id].append(load * rate_bps)
     return {edge_id: math.fsum(loads) for edge_id, loads in parts.items()}
 
@@ -131,7 +143,7 @@ def fit(problem: Problem, rates: Rates) -> Rates:
     }
 
     def tightest(demand: Demand, path: Path) -> float:
-        return min(factors.get(edge_id, 1.0) for edge_id, _ in _loads_of(problem, demand, path))
+        return min(factors.get(edge_id, 1.0) for edge_id, _ in loads_of(problem, demand, path))
 
     return {
         demand.id: [(path, rate * tightest(demand, path)) for path, rate in within_request[demand.id]]

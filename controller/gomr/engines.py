@@ -9,39 +9,40 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 from controller.errors import InvalidProblem, SolverError
-from controller.gomr.allocation import Allocation, Rates, fit, largest_violation_bps, path_rates
-from controller.gomr.certificate import upper_bound_bps
+from controller.gomr.allocation import (
+    Allocation,
+    PathRate,
+    Rates,
+    fit,
+    largest_violation_bps,
+    max_utilisation,
+    path_rates,
+)
+from controller.gomr.answer import Answer, Engine
+from controller.gomr.certificate import bound_bps
+from controller.gomr.limits import solve_within_limits
+from controller.gomr.objectives import OBJECTIVES, value_bps
 from controller.gomr.problem import Problem
 
-OBJECTIVES: Mapping[str, str] = {
-    "max_throughput_min_delay": "admit as much as possible, then keep the mean delay lowest",
-    "even_split": "the same rates and paths, then spread each flow evenly over its paths",
-}
-"""One line on each objective, by name; README.md has the formulas."""
+DEFAULT_ENGINE = "native"
 
 _TRUSTED = 1e-6
 """An engine whose rates are over a limit by more than this share of the largest capacity has failed."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What an engine finds.
+def _load_native() -> Engine:
+    from controller.gomr import native_engine
 
-    Attributes:
-        rates: Paths and rates of every demand.
-        prices: For each edge, what one more bit/s of it would admit: the dual values of maximising the
-            throughput. Missing ones count as 0.
-    """
-
-    rates: Rates
-    prices: Mapping[str, float]
+    return native_engine.solve
 
 
-Engine = Callable[[Problem, str, float | None], Answer]
-"""Takes a problem, the name of an objective, and the seconds of solver time it may take (None: no limit)."""
+def _load_highs() -> Engine:
+    from controller.gomr import highs_engine  # HiGHS and numpy are loaded when they are first used
+
+    return highs_engine.solve
 
 
 def _load_pulp() -> Engine:
@@ -50,14 +51,18 @@ def _load_pulp() -> Engine:
     return pulp_engine.solve
 
 
-ENGINES: Mapping[str, Callable[[], Engine]] = {"pulp": _load_pulp}
-"""How to load each engine, by name."""
+ENGINES: Mapping[str, Callable[[], Engine]] = {
+    "native": _load_native,
+    "highs": _load_highs,
+    "pulp": _load_pulp,
+}
+"""How to load each engine, by name. Every engine serves every objective."""
 
 
 def solve(
     problem: Problem,
     objective: str = "max_throughput_min_delay",
-    engine: str = "pulp",
+    engine: str = DEFAULT_ENGINE,
     *,
     time_limit_s: float | None = None,
     clock: Callable[[], float] = time.perf_counter,
@@ -74,39 +79,84 @@ def solve(
         clock: Seconds, for `Allocation.wall_s`.
 
     Returns:
-        The optimal allocation. With `Demand.max_paths` it is the best over the candidate paths (README.md);
-        `gap` tells how far it can be from the best of all.
+        The optimal allocation. With `Demand.max_paths` or `disjoint` it is the best over the candidate paths
+        (README.md); `gap` tells how far it can be from the best of all.
 
     Raises:
-        InvalidProblem: There is no such objective or engine.
+        InvalidProblem: There is no such objective or engine, or the time limit is no number.
         SolverError: The engine failed or ran out of time; there is no partial answer.
     """
     if objective not in OBJECTIVES:
         raise InvalidProblem("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
     if engine not in ENGINES:
         raise InvalidProblem("engine", f"{engine!r} is not one of {', '.join(ENGINES)}")
+    if time_limit_s is not None and not time_limit_s >= 0:
+        raise InvalidProblem("time_limit_s", f"must be a number of at least 0, not {time_limit_s}")
     started = clock()
-    answer = ENGINES[engine]()(problem, objective, time_limit_s)
-    trusted_bps = _TRUSTED * max(edge.capacity_bps for edge in problem.edges)
-    over_bps = largest_violation_bps(problem, answer.rates)
-    if over_bps > trusted_bps:
-        raise SolverError(
-            engine, f"its rates are over a limit by {over_bps:.6g} bit/s; please report the problem"
-        )
-    rates = fit(problem, answer.rates)
-    paths = {demand.id: path_rates(rates[demand.id]) for demand in problem.demands}
+    routed = without_local(problem)
+    answer = solve_within_limits(routed, objective, ENGINES[engine](), time_limit_s)
+    checked = assemble(problem, routed, objective, engine, answer)
+    return replace(checked, wall_s=clock() - started)
+
+
+def without_local(problem: Problem) -> Problem:
+    """Return the problem without the demands that stay at their source."""
+    if not any(demand.is_local for demand in problem.demands):
+        return problem
+    return replace(problem, demands=tuple(demand for demand in problem.demands if not demand.is_local))
+
+
+def assemble(problem: Problem, routed: Problem, objective: str, engine: str, answer: Answer) -> Allocation:
+    """Check an engine's answer and put the allocation together.
+
+    Args:
+        problem: The problem.
+        routed: The same without the demands that stay at their source, which no engine sees.
+        objective: Name of the objective.
+        engine: Name of the engine.
+        answer: What the engine found for `routed`.
+
+    Returns:
+        The allocation; its `wall_s` is 0.
+
+    Raises:
+        SolverError: The rates are far over a limit.
+    """
+    rates = _within_limits(routed, engine, answer.rates)
+    local = {demand.id: demand for demand in problem.demands if demand.is_local}
+    paths: dict[str, tuple[PathRate, ...]] = {}
+    for demand in problem.demands:
+        if demand.id in local:
+            alone = PathRate((), (demand.source,), demand.rate_bps, 0.0)
+            paths[demand.id] = (alone,) if demand.rate_bps > 0 else ()
+        else:
+            paths[demand.id] = path_rates(rates[demand.id])
     every = [path for demand_paths in paths.values() for path in demand_paths]
-    admitted_bps = math.fsum(path.rate_bps for path in every)
-    bound_bps = upper_bound_bps(problem, answer.prices)
+    admitted = {name: math.fsum(path.rate_bps for path in found) for name, found in paths.items()}
+    local_bps = value_bps(local.values(), objective, admitted)
+    reached_bps = value_bps(problem.demands, objective, admitted)
+    bound = local_bps + bound_bps(routed, objective, answer, admitted)
     return Allocation(
         paths=paths,
-        admitted_bps=admitted_bps,
+        admitted_bps=math.fsum(path.rate_bps for path in every),
         requested_bps=math.fsum(demand.rate_bps for demand in problem.demands),
         cost_bps_s=math.fsum(path.delay_s * path.rate_bps for path in every),
         objective=objective,
         engine=engine,
-        upper_bound_bps=bound_bps,
-        gap=max(0.0, 1 - admitted_bps / bound_bps) if bound_bps > 0 else 0.0,
-        max_violation_bps=largest_violation_bps(problem, rates),
-        wall_s=clock() - started,
+        upper_bound_bps=bound,
+        gap=max(0.0, 1 - reached_bps / bound) if bound > 0 else 0.0,
+        max_violation_bps=largest_violation_bps(routed, rates),
+        wall_s=0.0,
+        value_bps=reached_bps,
+        max_utilisation=max_utilisation(routed, rates),
     )
+
+
+def _within_limits(problem: Problem, engine: str, rates: Rates) -> Rates:
+    trusted_bps = _TRUSTED * max(edge.capacity_bps for edge in problem.edges)
+    over_bps = largest_violation_bps(problem, rates)
+    if over_bps > trusted_bps:
+        raise SolverError(
+            engine, f"its rates are over a limit by {over_bps:.6g} bit/s; please report the problem"
+        )
+    return fit(problem, rates)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from controller.errors import InvalidProblem
 
@@ -36,7 +36,8 @@ class Demand:
     Attributes:
         id: Unique name of the demand.
         source: Node where the data enters the network.
-        destination: Another node.
+        destination: Where it leaves. If this is the source too, the demand needs no network: it is admitted
+            in full over a path without edges.
         rate_bps: Wire rate asked for; an allocation admits at most this much.
         max_paths: At most so many paths; None for no limit.
         fixed_paths: Only these paths (edge ids from source to destination); their rates are free. For a flow
@@ -45,6 +46,9 @@ class Demand:
             acknowledgement for every two 590-byte packets is 54 / (2 x 590) = 0.0458.
         ack_edges: The acknowledgements of all its data take this path (edge ids from destination to source),
             whichever paths the data takes. None: they take the reverse of the path of their data.
+        weight: What a bit/s of it counts beside those of others, for the objectives `fair` and `max_min`.
+        max_delay_s: No path has a longer delay than this.
+        disjoint: Its paths share no "edges", or no "nodes" between its ends (and no edges).
     """
 
     id: str
@@ -55,6 +59,23 @@ class Demand:
     fixed_paths: tuple[tuple[str, ...], ...] | None = None
     ack_ratio: float = 0.0
     ack_edges: tuple[str, ...] | None = None
+    weight: float = 1.0
+    max_delay_s: float | None = None
+    disjoint: Literal["edges", "nodes"] | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it stays at its source."""
+        return self.source == self.destination
+
+    @property
+    def delay_limit_s(self) -> float:
+        """`max_delay_s` with room for the rounding of a sum; infinite if there is none."""
+        return math.inf if self.max_delay_s is None else self.max_delay_s * (1 + 1e-12)
+
+    def is_too_long(self, path: Iterable[Edge]) -> bool:
+        """Return whether the path has a longer delay than the demand allows."""
+        return self.max_delay_s is not None and sum(edge.delay_s for edge in path) > self.delay_limit_s
 
     @property
     def reverse_ack_ratio(self) -> float:
@@ -108,6 +129,15 @@ class Problem:
         return min(edge.capacity_bps, self._largest_load_bps)
 
     @cached_property
+    def unit_bps(self) -> float:
+        """A unit that keeps the numbers of a programme around 1: the largest useful rate, to a power of two.
+
+        A power of two, so that scaling rounds nothing; 0 if nothing can be carried.
+        """
+        useful_bps = max(self.useful_capacity_bps(edge) for edge in self.edges)
+        return math.ldexp(1.0, math.frexp(useful_bps)[1]) if useful_bps > 0 else 0.0
+
+    @cached_property
     def _largest_load_bps(self) -> float:
         # A path visits no node twice, so it loads an edge with data or with acknowledgements, and once,
         # unless the acknowledgements go their own way.
@@ -119,15 +149,14 @@ class Problem:
 
     def _check_demand(self, demand: Demand, edges: Mapping[str, Edge], nodes: Collection[str]) -> None:
         field = f"demands[{demand.id}]"
-        _check_number(f"{field}.rate_bps", demand.rate_bps)
-        _check_number(f"{field}.ack_ratio", demand.ack_ratio)
+        _check_own_fields(field, demand)
         for name, node in (("source", demand.source), ("destination", demand.destination)):
             if node not in nodes:
                 raise InvalidProblem(f"{field}.{name}", f"{node!r} is not a node of the network")
-        if demand.source == demand.destination:
-            raise InvalidProblem(f"{field}.destination", "is the source too; such a flow needs no network")
-        if demand.max_paths is not None and demand.max_paths < 1:
-            raise InvalidProblem(f"{field}.max_paths", f"must be at least 1, not {demand.max_paths}")
+        if demand.is_local and (demand.fixed_paths is not None or demand.ack_edges is not None):
+            raise InvalidProblem(
+                f"{field}.destination", "is the source too; such a flow has no paths to give"
+            )
         if demand.reverse_ack_ratio > 0 and len(self.reverse or {}) < len(edges):
             raise InvalidProblem("reverse", f"{field} has an ack_ratio, so every edge needs a reverse edge")
         if demand.fixed_paths is not None:
@@ -208,6 +237,21 @@ def _check_edge(edge: Edge) -> None:
     _check_number(f"{field}.delay_s", edge.delay_s)
     if edge.tail == edge.head:
         raise InvalidProblem(f"{field}.head", f"is the tail too ({edge.tail!r}); an edge joins two nodes")
+
+
+def _check_own_fields(field: str, demand: Demand) -> None:
+    """Check what needs no network."""
+    _check_number(f"{field}.rate_bps", demand.rate_bps)
+    _check_number(f"{field}.ack_ratio", demand.ack_ratio)
+    _check_number(f"{field}.weight", demand.weight)
+    if demand.weight == 0:
+        raise InvalidProblem(f"{field}.weight", "must be above 0")
+    if demand.max_paths is not None and demand.max_paths < 1:
+        raise InvalidProblem(f"{field}.max_paths", f"must be at least 1, not {demand.max_paths}")
+    if demand.max_delay_s is not None:
+        _check_number(f"{field}.max_delay_s", demand.max_delay_s)
+    if demand.disjoint not in (None, "edges", "nodes"):
+        raise InvalidProblem(f"{field}.disjoint", f"must be 'edges' or 'nodes', not {demand.disjoint!r}")
 
 
 def _check_reverse(reverse: Mapping[str, str], edges: Mapping[str, Edge]) -> None:

@@ -8,74 +8,90 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from controller.errors import SolverError
 from controller.gomr.allocation import Rates, edge_loads, fit
-from controller.gomr.engines import Answer
-from controller.gomr.graph import Graph, Path
-from controller.gomr.problem import Demand, Problem
-from controller.gomr.pulp_model import PathSets, RoutingModel
-from controller.gomr.pulp_program import TimeBudget
+from controller.gomr.answer import Answer, Cut, nothing
+from controller.gomr.problem import Problem
+from controller.gomr.pulp_model import PathSets, RoutingModel, fixed_path_sets
+from controller.gomr.pulp_program import TimeBudget, dual, value
 
-_CANDIDATE_PATHS = 8
-"""Shortest paths offered to a demand with `max_paths`, besides those of the unlimited optimum."""
-_CHOICE_WEIGHTS = (1e4, 1e-3)
-"""Weights of the throughput and of the delay (in units of the longest edge's) when paths are chosen.
-
-Their ratio of 1e7 is the promise; they are this large because HiGHS's integer solver takes objectives for
-equal that differ by less than about 1e-7, in absolute terms.
-"""
-_DUST = 1e-9
+_SMALL = 0.25
+"""A throughput below this, in the unit of rates, asks for a smaller unit."""
+_DUST = 1e-10
 """A path with less than this share of the largest useful rate is dropped as rounding ..."""
 _DUST_OF_REQUEST = 1e-3
 """... unless it carries this share of its demand, which is then a small one."""
+_STOPS = 1e-9
+"""A demand whose constraint has a larger dual value than this is one that stops the level of `max_min`."""
 
 
 def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
-    """Solve a problem; an engine as `controller.gomr.engines` wants it.
+    """Solve a problem; an engine as `controller.gomr.answer` wants it.
 
     Raises:
         SolverError: HiGHS failed or ran out of time.
     """
-    scale = _scale(problem)
-    if scale == 0:
-        return Answer({demand.id: () for demand in problem.demands}, prices={})
+    if problem.unit_bps == 0:
+        return nothing(problem)
     budget = TimeBudget(time_limit_s)
-    rates, prices = _route(problem, scale, budget)
+    path_sets = fixed_path_sets(problem)
+    scale = _scale(problem, path_sets, budget)
+    if objective == "max_min":
+        return _max_min(problem, path_sets, scale, budget)
+    answer = _route(problem, objective, path_sets, scale, budget)
     if objective == "even_split":
-        rates = _spread(problem, rates, budget)
-    return Answer(rates, prices)
+        return replace(answer, rates=_spread(problem, answer.rates, budget))
+    return answer
 
 
-def _scale(problem: Problem) -> float:
-    """Return the unit of rates: the largest useful one, to a power of two, so that scaling rounds nothing."""
-    useful_bps = max(problem.useful_capacity_bps(edge) for edge in problem.edges)
-    return math.ldexp(1.0, math.frexp(useful_bps)[1]) if useful_bps > 0 else 0.0
+def _scale(problem: Problem, path_sets: PathSets, budget: TimeBudget) -> float:
+    """Return a unit of rates in which what can be admitted is not lost in the solver's tolerance."""
+    scale = problem.unit_bps
+    while True:
+        model = RoutingModel(problem, scale, path_sets, budget)
+        admitted = -model.program.minimise(model.unserved)
+        if admitted >= _SMALL or admitted == 0:
+            return scale
+        scale *= math.ldexp(1.0, math.frexp(max(admitted, 1e-6))[1])
 
 
-def _route(problem: Problem, scale: float, budget: TimeBudget) -> tuple[Rates, dict[str, float]]:
-    """Return the rates of least delay at the largest throughput, and the edge prices without path limits."""
-    by_id = problem.edges_by_id
-    fixed = {
-        demand.id: tuple(tuple(by_id[edge_id] for edge_id in path) for path in demand.fixed_paths)
-        for demand in problem.demands
-        if demand.fixed_paths is not None
-    }
-    rates, prices = _least_delay(problem, fixed, scale, budget)
-    if any(demand.max_paths and len(rates[demand.id]) > demand.max_paths for demand in problem.demands):
-        chosen = _choose_paths(problem, fixed, rates, scale, budget)
-        rates, _ = _least_delay(problem, fixed | chosen, scale, budget)
-    return rates, prices
-
-
-def _least_delay(
-    problem: Problem, path_sets: PathSets, scale: float, budget: TimeBudget
-) -> tuple[Rates, dict[str, float]]:
-    """Maximise the throughput, then minimise the delay; return the rates and the prices of the first."""
+def _route(problem: Problem, objective: str, path_sets: PathSets, scale: float, budget: TimeBudget) -> Answer:
+    """Maximise the first objective, then what comes between, then minimise the delay."""
     model = RoutingModel(problem, scale, path_sets, budget)
-    model.program.minimise(model.unserved)
+    model.program.minimise(model.worthless(objective))
     prices = model.prices()
     model.program.keep_optimum()
+    if objective == "min_max_utilisation":
+        model.program.minimise(model.utilisation())
+        model.program.keep_optimum()
     model.program.minimise(model.delay)
-    return _without_dust(problem, model.rates(), scale), prices
+    return Answer(_without_dust(problem, model.rates(), scale), prices)
+
+
+def _max_min(problem: Problem, path_sets: PathSets, scale: float, budget: TimeBudget) -> Answer:
+    """Raise all demands together; what stops stays where it is, and the rest rises on."""
+    model = RoutingModel(problem, scale, path_sets, budget)
+    held = {demand.id: 0.0 for demand in problem.demands if not model.can_get_something(demand)}
+    cuts = [Cut({}, tuple(held))]
+    while rising := [demand for demand in problem.demands if demand.id not in held]:
+        limit_bps = min(demand.rate_bps / demand.weight for demand in rising)
+        model = RoutingModel(problem, scale, path_sets, budget)
+        model.hold_at_least(held)
+        level, rows = model.raise_together(rising, limit_bps)
+        model.program.minimise([(level, -1.0)])
+        level_bps = value(level) * scale
+        stopped = tuple(name for name, row in rows.items() if -dual(row) > _STOPS)
+        cuts.append(Cut(model.prices(), stopped))
+        for demand in rising:
+            at_request = demand.rate_bps / demand.weight <= level_bps * (1 + _STOPS)
+            if at_request or demand.id in stopped:
+                held[demand.id] = demand.rate_bps if at_request else level_bps * demand.weight
+        if all(demand.id not in held for demand in rising):
+            raise SolverError("pulp", f"max_min found nothing that stops a level of {level_bps:.6g} bit/s")
+    model = RoutingModel(problem, scale, path_sets, budget)
+    model.hold_admitted(held)
+    model.program.minimise(model.delay)
+    return Answer(_without_dust(problem, model.rates(), scale), cuts=tuple(cuts))
 
 
 def _without_dust(problem: Problem, rates: Rates, scale: float) -> Rates:
@@ -89,39 +105,6 @@ def _without_dust(problem: Problem, rates: Rates, scale: float) -> Rates:
     }
 
 
-def _choose_paths(
-    problem: Problem, fixed: PathSets, rates: Rates, scale: float, budget: TimeBudget
-) -> dict[str, tuple[Path, ...]]:
-    """Choose at most `max_paths` of the candidate paths of each limited demand, by a mixed-integer programme.
-
-    It serves for the choice alone: the rates on the chosen paths come from linear programmes, free of the
-    integer solver's tolerances.
-    """
-    candidates = {
-        demand.id: fixed.get(demand.id) or _candidates(problem, demand, rates)
-        for demand in problem.demands
-        if demand.max_paths is not None
-    }
-    model = RoutingModel(problem, scale, {**fixed, **candidates}, budget)
-    for demand in problem.demands:
-        if demand.max_paths is not None and len(candidates[demand.id]) > demand.max_paths:
-            model.limit_paths(demand, demand.max_paths)
-    throughput_weight, delay_weight = _CHOICE_WEIGHTS
-    unserved = [(variable, throughput_weight * factor) for variable, factor in model.unserved]
-    delay = [(variable, delay_weight * cost) for variable, cost in model.delay]
-    model.program.minimise(unserved + delay)
-    return candidates | model.chosen_paths()
-
-
-def _candidates(problem: Problem, demand: Demand, rates: Rates) -> tuple[Path, ...]:
-    """Return the paths a limited demand may choose from: those of the unlimited optimum, and the shortest."""
-    graph = Graph([edge for edge in problem.edges if edge.capacity_bps > 0], problem.endpoints)
-    shortest = graph.shortest_paths(
-        demand.source, demand.destination, _CANDIDATE_PATHS, lambda edge: edge.delay_s
-    )
-    return tuple(dict.fromkeys([*(path for path, _ in rates[demand.id]), *shortest]))
-
-
 def _spread(problem: Problem, rates: Rates, budget: TimeBudget) -> Rates:
     """Spread what every demand gets over the paths it has, as evenly as the capacities allow."""
     rates = fit(problem, rates)
@@ -130,13 +113,17 @@ def _spread(problem: Problem, rates: Rates, budget: TimeBudget) -> Rates:
         return rates
     # Demands with one path have nothing to spread: they only take capacity.
     loads = edge_loads(problem, {**rates, **{demand.id: () for demand in split}})
+    own = edge_loads(replace(problem, demands=split), rates)
     edges = tuple(
-        replace(edge, capacity_bps=max(0.0, edge.capacity_bps - loads[edge.id])) for edge in problem.edges
+        # What they have fits, however the difference of two large numbers is rounded.
+        replace(edge, capacity_bps=max(own[edge.id], edge.capacity_bps - loads[edge.id]))
+        for edge in problem.edges
     )
     rest = replace(problem, edges=edges, demands=split)
     used = {demand.id: tuple(path for path, _ in rates[demand.id]) for demand in split}
-    model = RoutingModel(rest, _scale(rest), used, budget)
-    model.hold_admitted(rates)
+    largest_bps = max(rate for demand in split for _, rate in rates[demand.id])
+    model = RoutingModel(rest, math.ldexp(1.0, math.frexp(largest_bps)[1]), used, budget)
+    model.hold_admitted({name: math.fsum(rate for _, rate in paths) for name, paths in rates.items()})
     model.program.minimise(model.largest_rates())
     if any(len(paths) > 2 for paths in used.values()):
         # The largest rate settles two paths; what lies below it among more is settled here.

@@ -7,18 +7,46 @@ and edge. Demands that are bound to some paths have one variable per path. Rates
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from controller.gomr.allocation import Rates, edges_loaded
+from controller.errors import SolverError
+from controller.gomr.allocation import edges_loaded
 from controller.gomr.decomposition import decompose
+from controller.gomr.delay_limit import paths_within
 from controller.gomr.graph import Graph, Path
+from controller.gomr.objectives import worths
 from controller.gomr.problem import Demand, Edge, Problem
 from controller.gomr.pulp_program import AT_MOST, EQUAL, Program, Row, TimeBudget, Variable, dual, value
 
 PathSets = Mapping[str, tuple[Path, ...]]
 """The only paths that some demands may take, by demand id."""
+
+_MOST_PATHS = 2000
+"""Paths that are listed for a demand with a delay limit; one with more is left to another engine."""
+
+
+def fixed_path_sets(problem: Problem) -> PathSets:
+    """Return the paths of the demands that may not take any: given ones, or all within a delay limit.
+
+    Raises:
+        SolverError: A delay limit leaves too many paths to list.
+    """
+    by_id = problem.edges_by_id
+    graph = Graph([edge for edge in problem.edges if edge.capacity_bps > 0], problem.endpoints)
+    sets: dict[str, tuple[Path, ...]] = {}
+    for demand in problem.demands:
+        if demand.fixed_paths is not None:
+            given = [tuple(by_id[edge_id] for edge_id in path) for path in demand.fixed_paths]
+            sets[demand.id] = tuple(path for path in given if not demand.is_too_long(path))
+        elif demand.max_delay_s is not None:
+            try:
+                sets[demand.id] = tuple(paths_within(graph, demand, _MOST_PATHS))
+            except OverflowError as error:
+                reason = f"demands[{demand.id}].max_delay_s leaves {error}; use the engine native"
+                raise SolverError("pulp", reason) from None
+    return sets
 
 
 @dataclass
@@ -80,6 +108,60 @@ class RoutingModel:
             terms += [(variable, math.fsum(map(cost, path))) for path, variable in paths]
         return terms
 
+    def worthless(self, objective: str) -> list[tuple[Variable, float]]:
+        """Minus the first objective's value; adds the variables that it takes."""
+        if objective != "fair":
+            return self.unserved
+        terms = []
+        for demand in self._problem.demands:
+            if demand.id not in self._admitted:
+                continue
+            parts = [
+                (self.program.variable(rate_bps / self._scale), worth)
+                for worth, rate_bps in worths(demand, objective)
+            ]
+            whole = [(part, 1.0) for part, _ in parts]
+            self.program.row([*whole, (self._admitted[demand.id], -1.0)], EQUAL, 0.0)
+            terms += [(part, -worth) for part, worth in parts]
+        return terms
+
+    def utilisation(self) -> list[tuple[Variable, float]]:
+        """Return the largest utilisation of an edge; adds the variable and the constraints that it takes."""
+        largest = self.program.variable()
+        for edge in self._problem.edges:
+            if self._loads[edge.id] and edge.capacity_bps > 0:
+                share = self._scale / edge.capacity_bps
+                terms = [(variable, load * share) for variable, load in self._loads[edge.id]]
+                self.program.row([*terms, (largest, -1.0)], AT_MOST, 0.0)
+        return [(largest, 1.0)]
+
+    def raise_together(self, rising: Iterable[Demand], limit: float) -> tuple[Variable, dict[str, Row]]:
+        """Add a level of at most `limit` (in units of rate per weight) that all these demands get.
+
+        Returns:
+            The level, and the constraint of each demand that has a path.
+        """
+        level = self.program.variable(limit / self._scale)
+        rows = {
+            demand.id: self.program.row(
+                [(level, demand.weight), (self._admitted[demand.id], -1.0)], AT_MOST, 0.0
+            )
+            for demand in rising
+        }
+        return level, rows
+
+    def hold_at_least(self, rates_bps: Mapping[str, float]) -> None:
+        """Let every demand get at least so much."""
+        for demand_id, rate_bps in rates_bps.items():
+            if rate_bps > 0:
+                self.program.row([(self._admitted[demand_id], -1.0)], AT_MOST, -rate_bps / self._scale)
+
+    def can_get_something(self, demand: Demand) -> bool:
+        """Return whether a demand has a path."""
+        if demand.id in self._path_rates:
+            return bool(self._path_rates[demand.id])
+        return demand.id in self._admitted
+
     def limit_paths(self, demand: Demand, limit: int) -> None:
         """Let a demand that is bound to a set of paths use at most `limit` of them, by a binary for each."""
         self._used[demand.id] = []
@@ -97,11 +179,10 @@ class RoutingModel:
             for demand_id, paths in self._used.items()
         }
 
-    def hold_admitted(self, rates: Rates) -> None:
+    def hold_admitted(self, rates_bps: Mapping[str, float]) -> None:
         """Fix what every demand gets in all."""
         for demand_id, admitted in self._admitted.items():
-            total = math.fsum(rate for _, rate in rates[demand_id]) / self._scale
-            self.program.row([(admitted, 1.0)], EQUAL, total)
+            self.program.row([(admitted, 1.0)], EQUAL, rates_bps[demand_id] / self._scale)
 
     def largest_rates(self) -> list[tuple[Variable, float]]:
         """Return the sum over the demands of the largest path rate; adds the variables that it takes."""

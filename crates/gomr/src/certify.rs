@@ -11,6 +11,8 @@ use crate::problem::Error;
 
 /// Relative gap above which `M` is raised.
 const GAP: f64 = 1e-10;
+/// Relative excess of the prices of a proof.
+const HAIR: f64 = 1e-13;
 
 /// Bounds proven for the first objective.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,7 +52,10 @@ impl Solver {
 
     /// Prices of the final basis for the first objective alone, and the bound they prove.
     pub fn certify(&mut self) -> Proof {
-        let price = self.first_prices();
+        let mut price = self.first_prices();
+        // Any prices prove a bound; a hair more than the exact ones keeps the rounding of a distance from
+        // counting as a surplus, which a request far beyond all capacities would magnify.
+        price.iter_mut().for_each(|p| *p *= 1.0 + HAIR);
         for commodity in &self.commodities {
             self.proof.class(&self.graph, commodity.ack_ratio);
         }
@@ -98,6 +103,17 @@ impl Solver {
             .map(|&c| self.master.rate(c).max(0.0))
             .sum::<f64>()
             .min(group.request)
+    }
+
+    /// Whether every commodity that has a path gets what it asks for.
+    pub fn serves_all(&self) -> bool {
+        (0..self.commodities.len()).all(|id| {
+            let group = &self.master.groups[id];
+            let open = |c: &u32| !self.master.columns[*c as usize].banned;
+            !group.active
+                || self.served(id) >= group.request * (1.0 - 1e-9)
+                || !group.columns.iter().any(open)
+        })
     }
 
     fn first_distance(&mut self, id: usize, price: &[f64]) -> f64 {

@@ -220,7 +220,11 @@ pub(crate) fn check_flow(name: &str, flow: &Flow, nodes: usize, arcs: &[Arc]) ->
         check_path(&format!("{name}.fixed_paths[{index}]"), ends, path, arcs)?;
     }
     if let Some(path) = &flow.ack_path {
-        let ends = (flow.destination, flow.source);
+        let start = path.first().and_then(|&arc| arcs.get(arc));
+        let end = path.last().and_then(|&arc| arcs.get(arc));
+        // Where nodes are split in two, its ends have other numbers than the flow's.
+        let ends = start.zip(end).map(|(start, end)| (start.tail, end.head));
+        let ends = ends.unwrap_or((flow.destination, flow.source));
         check_path(&format!("{name}.ack_path"), ends, path, arcs)?;
     }
     Ok(())

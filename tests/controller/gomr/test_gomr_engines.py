@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -9,8 +10,18 @@ import pytest
 
 import controller.gomr
 from controller.errors import InvalidProblem, SolverError
-from controller.gomr import ENGINES, OBJECTIVES, Demand, Edge, Problem, engines, solve
-from controller.gomr.engines import Answer
+from controller.gomr import (
+    DEFAULT_ENGINE,
+    ENGINES,
+    OBJECTIVES,
+    Demand,
+    Edge,
+    PathRate,
+    Problem,
+    engines,
+    solve,
+)
+from controller.gomr.answer import Answer
 
 EDGE = Edge("e", "A", "B", 10e6, 1e-3)
 PROBLEM = Problem((EDGE,), (Demand("f", "A", "B", 8e6), Demand("g", "A", "B", 8e6)))
@@ -24,6 +35,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, f_bps: float, g_bps: float) -> No
 
 def test_public_names() -> None:
     assert controller.gomr.__all__ == [
+        "DEFAULT_ENGINE",
         "ENGINES",
         "OBJECTIVES",
         "Allocation",
@@ -34,8 +46,15 @@ def test_public_names() -> None:
         "from_network",
         "solve",
     ]
-    assert list(OBJECTIVES) == ["max_throughput_min_delay", "even_split"]
-    assert list(ENGINES) == ["pulp"]
+    assert list(OBJECTIVES) == [
+        "max_throughput_min_delay",
+        "fair",
+        "max_min",
+        "min_max_utilisation",
+        "even_split",
+    ]
+    assert list(ENGINES) == ["native", "highs", "pulp"]
+    assert solve(PROBLEM).engine == DEFAULT_ENGINE == "native"
 
 
 def test_importing_gomr_loads_no_solver() -> None:
@@ -50,10 +69,28 @@ def test_unknown_names_are_refused_with_those_there_are(name: str) -> None:
     assert refusal.value.field == name
 
 
-def test_no_time_is_an_error_not_a_partial_answer() -> None:
-    with pytest.raises(SolverError, match="time limit") as failure:
-        solve(PROBLEM, time_limit_s=0.0)
-    assert failure.value.engine == "pulp"
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_time_is_an_error_not_a_partial_answer(engine: str) -> None:
+    for objective in OBJECTIVES:
+        with pytest.raises(SolverError, match="time limit of|time limit was") as failure:
+            solve(PROBLEM, objective, engine, time_limit_s=0.0)
+        assert failure.value.engine == engine
+
+
+@pytest.mark.parametrize("limit_s", [math.nan, -1.0])
+def test_a_time_limit_is_a_number_of_seconds(limit_s: float) -> None:
+    with pytest.raises(InvalidProblem, match="time_limit_s"):
+        solve(PROBLEM, time_limit_s=limit_s)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_flow_within_one_node_needs_no_network(engine: str) -> None:
+    problem = Problem((EDGE,), (Demand("here", "A", "A", 3e6), Demand("f", "A", "B", 20e6)))
+    for objective in OBJECTIVES:
+        allocation = solve(problem, objective, engine)
+        assert allocation.paths["here"] == (PathRate((), ("A",), 3e6, 0.0),)
+        assert allocation.admitted_bps == pytest.approx(13e6)
+        assert allocation.gap == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_time_is_the_clocks() -> None:

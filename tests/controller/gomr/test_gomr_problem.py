@@ -28,7 +28,7 @@ def field_refused(**changes: Any) -> str:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0])
-@pytest.mark.parametrize("name", ["rate_bps", "ack_ratio"])
+@pytest.mark.parametrize("name", ["rate_bps", "ack_ratio", "weight", "max_delay_s"])
 def test_numbers_of_demands(name: str, value: float) -> None:
     changes: dict[str, Any] = {name: value}
     assert field_refused(demands=(replace(DEMAND, **changes),)) == f"demands[f].{name}"
@@ -47,7 +47,10 @@ def test_numbers_of_edges(name: str, value: float) -> None:
     [
         ({"source": "X"}, "source"),
         ({"destination": "X"}, "destination"),
-        ({"destination": "A"}, "destination"),
+        ({"destination": "A", "fixed_paths": ((),)}, "destination"),
+        ({"destination": "A", "ack_edges": ()}, "destination"),
+        ({"weight": 0.0}, "weight"),
+        ({"disjoint": "links"}, "disjoint"),
         ({"max_paths": 0}, "max_paths"),
         ({"fixed_paths": ()}, "fixed_paths"),
         ({"fixed_paths": (("A->C",), ("A->C",))}, "fixed_paths"),

@@ -52,7 +52,7 @@ def test_worked_example(column: int, objective: str) -> None:
 def test_the_long_flow_starves() -> None:
     edges = (Edge("XY", "X", "Y", 10e6, 1e-3), Edge("YZ", "Y", "Z", 10e6, 1e-3))
     demands = (Demand("XY", "X", "Y", 10e6), Demand("YZ", "Y", "Z", 10e6), Demand("XZ", "X", "Z", 10e6))
-    for objective in controller.gomr.OBJECTIVES:
+    for objective in ("max_throughput_min_delay", "even_split"):
         allocation = solve(Problem(edges, demands), objective)
         assert [allocation.rate_bps(demand.id) for demand in demands] == pytest.approx([10e6, 10e6, 0])
 

@@ -10,6 +10,10 @@ use crate::problem::Error;
 /// Fixes the admitted rates and lowers all capacities as far as they allow; returns the utilisation.
 pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
     solver.solve()?;
+    if !solver.serves_all() {
+        // A cut of full arcs stops the rest, so the fullest arc is full whatever the paths.
+        return Ok(1.0);
+    }
     let capacity = solver.master.capacity.clone();
     let mut total = 0.0;
     for id in 0..solver.commodities.len() {

@@ -1,0 +1,49 @@
+"""What an engine is, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from controller.gomr.allocation import Rates
+from controller.gomr.problem import Problem
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What stops some demands under `max_min`: edge prices under which they cannot all get more."""
+
+    prices: Mapping[str, float]
+    stopped: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an engine finds.
+
+    Attributes:
+        rates: Paths and rates of every demand.
+        prices: For each edge, what one more bit/s of it would add to the first objective. Missing ones count
+            as 0.
+        cuts: Under `max_min`: what stops each demand that does not get all it asks for.
+        bound_bps: The bound, from an engine that has computed it from its prices itself; None: it is computed
+            by `controller.gomr.certificate`.
+    """
+
+    rates: Rates
+    prices: Mapping[str, float] = field(default_factory=dict)
+    cuts: tuple[Cut, ...] = ()
+    bound_bps: float | None = None
+
+
+def nothing(problem: Problem) -> Answer:
+    """Return the answer for a network that can carry nothing."""
+    every = tuple(demand.id for demand in problem.demands)
+    return Answer(dict.fromkeys(every, ()), cuts=(Cut({}, every),))
+
+
+Engine = Callable[[Problem, str, float | None], Answer]
+"""Takes a problem, the name of an objective, and the seconds of solver time it may take (None: no limit).
+
+The problem has no demand that stays at its source; `max_paths` and `disjoint` are not the engine's business.
+"""

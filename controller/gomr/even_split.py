@@ -1,0 +1,118 @@
+"""Even split: what each demand gets, and the paths it has, stay; its rates become as alike as they can.
+
+Where every demand can split evenly, that is the answer. If not, two linear programmes in HiGHS find it: the
+least sum of the demands' largest path rates and then, for three paths or more, the least sum of differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from controller.gomr.allocation import Rates, edge_loads, fit, loads_of
+from controller.gomr.graph import Path
+from controller.gomr.problem import Demand, Problem
+
+if TYPE_CHECKING:
+    from controller.gomr.highs_program import Program
+
+_ROUNDING = 1e-12
+"""A load over its capacity by less than this share is rounding, which whoever uses the rates takes away."""
+
+
+def spread(problem: Problem, rates: Rates, engine: str, time_limit_s: float | None) -> Rates:
+    """Spread what every demand gets over the paths it has, as evenly as the capacities allow.
+
+    Args:
+        problem: The problem.
+        rates: Optimal rates.
+        engine: Name of the engine, for errors.
+        time_limit_s: Seconds of solver time; None for no limit.
+
+    Raises:
+        SolverError: HiGHS failed or ran out of time.
+    """
+    rates = fit(problem, rates)
+    split = [demand for demand in problem.demands if len(rates[demand.id]) > 1]
+    if not split:
+        return rates
+    even = {**rates, **{demand.id: _evenly(rates[demand.id]) for demand in split}}
+    loads = edge_loads(problem, even)
+    if all(loads[edge.id] <= edge.capacity_bps * (1 + _ROUNDING) for edge in problem.edges):
+        return even
+    return {**rates, **_as_evenly_as_fits(problem, rates, split, engine, time_limit_s)}
+
+
+def _evenly(paths: Sequence[tuple[Path, float]]) -> list[tuple[Path, float]]:
+    total_bps = math.fsum(rate_bps for _, rate_bps in paths)
+    return [(path, total_bps / len(paths)) for path, _ in paths]
+
+
+def _as_evenly_as_fits(
+    problem: Problem, rates: Rates, split: Sequence[Demand], engine: str, time_limit_s: float | None
+) -> dict[str, list[tuple[Path, float]]]:
+    from controller.gomr.highs_program import Program  # HiGHS is loaded when it is first needed
+
+    unit_bps = max(rate_bps for demand in split for _, rate_bps in rates[demand.id])
+    program = Program(engine, time_limit_s)
+    variables = {demand.id: program.variables(len(rates[demand.id]), upper=math.inf) for demand in split}
+    _add_limits(program, problem, rates, split, variables, unit_bps)
+    costs: dict[int, float] = {}
+    for demand in split:
+        (largest,) = program.variables(1, upper=math.inf)
+        costs[largest] = 1.0
+        for variable in variables[demand.id]:
+            program.row({variable: 1.0, largest: -1.0}, upper=0.0)
+    program.minimise(costs)
+    if any(len(own) > 2 for own in variables.values()):
+        # The largest rate settles two paths; what lies below it among more is settled here.
+        program.keep_optimum()
+        program.minimise(_differences(program, variables))
+    found = program.values()
+    return {
+        demand.id: [
+            (path, float(found[variable]) * unit_bps)
+            for (path, _), variable in zip(rates[demand.id], variables[demand.id], strict=True)
+        ]
+        for demand in split
+    }
+
+
+def _add_limits(
+    program: Program,
+    problem: Problem,
+    rates: Rates,
+    split: Sequence[Demand],
+    variables: Mapping[str, Sequence[int]],
+    unit_bps: float,
+) -> None:
+    """Keep what each demand gets, and the capacities that the others leave."""
+    own_ids = {demand.id for demand in split}
+    kept = edge_loads(problem, {name: () if name in own_ids else paths for name, paths in rates.items()})
+    used = edge_loads(problem, {name: paths if name in own_ids else () for name, paths in rates.items()})
+    loads: dict[str, dict[int, float]] = {}
+    for demand in split:
+        total = math.fsum(rate_bps for _, rate_bps in rates[demand.id]) / unit_bps
+        program.row(dict.fromkeys(variables[demand.id], 1.0), lower=total, upper=total)
+        for (path, _), variable in zip(rates[demand.id], variables[demand.id], strict=True):
+            for edge_id, load in loads_of(problem, demand, path):
+                terms = loads.setdefault(edge_id, {})
+                terms[variable] = terms.get(variable, 0.0) + load
+    for edge_id, terms in loads.items():
+        # What they have fits, however the difference of two large numbers is rounded.
+        left_bps = max(used[edge_id], problem.edges_by_id[edge_id].capacity_bps - kept[edge_id])
+        program.row(terms, upper=left_bps / unit_bps)
+
+
+def _differences(program: Program, variables: Mapping[str, Sequence[int]]) -> dict[int, float]:
+    """Add a variable for the difference of each pair of a demand's paths; return them as costs."""
+    costs = {}
+    for own in variables.values():
+        for one, other in combinations(own, 2):
+            (difference,) = program.variables(1, upper=math.inf)
+            program.row({one: 1.0, other: -1.0, difference: -1.0}, upper=0.0)
+            program.row({other: 1.0, one: -1.0, difference: -1.0}, upper=0.0)
+            costs[difference] = 1.0
+    return costs

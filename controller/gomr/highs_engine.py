@@ -1,0 +1,77 @@
+"""Column generation on HiGHS: a programme over the paths known so far, and shortest paths over its prices.
+
+A path is worth M times its demand's worth less its delay, so one programme finds the lexicographic optimum;
+no general bound on M is known, so every optimum is certified for the first objective alone, and M is raised
+if a path could still gain (README.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from controller.gomr.allocation import Rates
+from controller.gomr.answer import Answer, nothing
+from controller.gomr.even_split import spread
+from controller.gomr.filling import Throughput, fill
+from controller.gomr.highs_columns import ColumnMaster
+from controller.gomr.highs_program import Program
+from controller.gomr.problem import Problem
+
+NAME = "highs"
+_SMALL = 0.1
+"""A throughput below this, in the unit of rates, asks for a smaller unit."""
+_SERVED = 1e-6
+"""A demand that gets all but this share of its request counts as served."""
+
+
+def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
+    """Solve a problem; an engine as `controller.gomr.answer` wants it.
+
+    Raises:
+        SolverError: HiGHS failed or ran out of time.
+    """
+    if problem.unit_bps == 0:
+        return nothing(problem)
+    master = _master(problem, objective, time_limit_s)
+    if objective == "max_min":
+        return _max_min(problem, master)
+    rates, proof = master.lexicographic()
+    if objective == "min_max_utilisation" and _serves_all(problem, master, rates):
+        rates = master.spread_over_edges()
+    answer = Answer(rates, proof.prices, bound_bps=proof.bound_bps)
+    if objective == "even_split":
+        return replace(answer, rates=spread(problem, rates, NAME, time_limit_s))
+    return answer
+
+
+def _master(problem: Problem, objective: str, time_limit_s: float | None) -> ColumnMaster:
+    """Return a programme in a unit in which what can be admitted is not lost in the solver's tolerance."""
+    unit_bps = problem.unit_bps
+    while True:
+        master = ColumnMaster(problem, objective, unit_bps, Program(NAME, time_limit_s))
+        admitted_bps = master.throughput().bound_bps
+        if admitted_bps >= _SMALL * unit_bps or admitted_bps == 0:
+            return master
+        unit_bps *= math.ldexp(1.0, math.frexp(max(admitted_bps / unit_bps, 1e-6))[1])
+
+
+def _max_min(problem: Problem, master: ColumnMaster) -> Answer:
+    def measure(asked_bps: Mapping[str, float]) -> Throughput:
+        master.ask(asked_bps)
+        return master.throughput()
+
+    fair_bps, cuts = fill(problem.demands, measure, NAME)
+    master.ask(fair_bps)
+    rates, _ = master.lexicographic()
+    return Answer(rates, cuts=cuts)
+
+
+def _serves_all(problem: Problem, master: ColumnMaster, rates: Rates) -> bool:
+    """Return whether every demand that can be reached gets all: else the fullest edge is full anyway."""
+    return all(
+        sum(rate_bps for _, rate_bps in rates[demand.id]) >= demand.rate_bps * (1 - _SERVED)
+        for demand in problem.demands
+        if master.can_reach(demand)
+    )

@@ -1,0 +1,71 @@
+"""The default engine: exact column generation in Rust (crates/gomr), basis kept between calls.
+
+This file converts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from controller.errors import InvalidProblem, SolverError
+from controller.gomr.allocation import Rates
+from controller.gomr.answer import Answer
+from controller.gomr.even_split import spread
+from controller.gomr.native_network import NativeNetwork
+from controller.gomr.problem import Problem
+from mstcp._core.gomr import Engine, InvalidInput, NotSolved
+
+NAME = "native"
+
+
+def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
+    """Solve a problem; an engine as `controller.gomr.answer` wants it.
+
+    Raises:
+        InvalidProblem: A number is beyond what the engine takes.
+        SolverError: The engine failed or ran out of time.
+    """
+    network = NativeNetwork(problem)
+    try:
+        engine = start(network, problem, objective)
+        summary, flows = engine.changes(time_limit_s=time_limit_s)
+        prices = {} if objective == "max_min" else dict(zip(network.number, engine.prices(), strict=True))
+    except InvalidInput as error:
+        raise refusal(error) from error
+    except NotSolved as error:
+        raise failure(error, time_limit_s) from error
+    rates = rates_of(network, problem, flows)
+    answer = Answer(rates, prices, bound_bps=summary.upper_bound)
+    if objective == "even_split":
+        return replace(answer, rates=spread(problem, rates, NAME, time_limit_s))
+    return answer
+
+
+def start(network: NativeNetwork, problem: Problem, objective: str) -> Engine:
+    """Return a compiled engine with the problem's demands, not solved yet."""
+    first = "max_throughput_min_delay" if objective == "even_split" else objective
+    return Engine(network.network, [network.flow(demand) for demand in problem.demands], first)
+
+
+def rates_of(
+    network: NativeNetwork, problem: Problem, flows: Iterable[tuple[int, list[tuple[list[int], float]]]]
+) -> Rates:
+    """Return the rates of a problem whose demands the engine numbered in their order."""
+    return {
+        problem.demands[flow].id: [(network.path(path), rate_bps) for path, rate_bps in paths]
+        for flow, paths in flows
+    }
+
+
+def failure(error: NotSolved, time_limit_s: float | None) -> SolverError:
+    """Return what an engine's failure is for a caller."""
+    reason, pivots = error.args
+    limit = "" if time_limit_s is None else f"; the time limit was {time_limit_s:g} s"
+    return SolverError(NAME, f"{reason} after {pivots} pivots, before the optimum{limit}")
+
+
+def refusal(error: InvalidInput) -> InvalidProblem:
+    """Return what a refused field is for a caller."""
+    field, reason = error.args
+    return InvalidProblem(field, reason)
