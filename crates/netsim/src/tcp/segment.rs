@@ -1,0 +1,33 @@
+//! What two TCP endpoints exchange.
+
+use crate::time::Nanos;
+
+/// The most SACK blocks that a segment carries (RFC 2018: three beside timestamps, four without).
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+/// One TCP segment. Sequence numbers do not wrap: the SYN has number 0, the first byte of data number 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Segment {
+    /// Number of the first byte of data (or of the SYN or FIN).
+    pub sequence: u64,
+    /// Bytes of data.
+    pub payload_bytes: u32,
+    /// The next byte expected from the other side, if the ACK flag is set.
+    pub acknowledgement: Option<u64>,
+    /// Receive window in bytes, already scaled.
+    pub window_bytes: u64,
+    /// The SYN flag.
+    pub syn: bool,
+    /// The FIN flag.
+    pub fin: bool,
+    /// The RST flag.
+    pub rst: bool,
+    /// SACK blocks (start, end exclusive), the newest first; the first `sack_count` count.
+    pub sack: [(u64, u64); MAX_SACK_BLOCKS],
+    /// How many SACK blocks are there.
+    pub sack_count: u8,
+    /// The timestamp option: TSval and TSecr.
+    pub timestamps: Option<(Nanos, Nanos)>,
+    /// Whether this data has been sent before (for statistics; not on the wire).
+    pub retransmission: bool,
+}
