@@ -6,7 +6,9 @@ formulas.
 """
 
 from controller.gomr.allocation import Allocation, PathRate
+from controller.gomr.churn import Churn
 from controller.gomr.engines import DEFAULT_ENGINE, ENGINES, solve
+from controller.gomr.live import Change, LiveEngine
 from controller.gomr.objectives import OBJECTIVES
 from controller.gomr.problem import Demand, Edge, Problem, from_network
 
@@ -15,8 +17,11 @@ __all__ = [
     "ENGINES",
     "OBJECTIVES",
     "Allocation",
+    "Change",
+    "Churn",
     "Demand",
     "Edge",
+    "LiveEngine",
     "PathRate",
     "Problem",
     "from_network",

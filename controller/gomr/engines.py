@@ -25,7 +25,7 @@ from controller.gomr.answer import Answer, Engine
 from controller.gomr.certificate import bound_bps
 from controller.gomr.limits import solve_within_limits
 from controller.gomr.objectives import OBJECTIVES, value_bps
-from controller.gomr.problem import Problem
+from controller.gomr.problem import Demand, Problem
 
 DEFAULT_ENGINE = "native"
 
@@ -86,17 +86,22 @@ def solve(
         InvalidProblem: There is no such objective or engine, or the time limit is no number.
         SolverError: The engine failed or ran out of time; there is no partial answer.
     """
+    check_names(objective, engine, time_limit_s)
+    started = clock()
+    routed = without_local(problem)
+    answer = solve_within_limits(routed, objective, ENGINES[engine](), time_limit_s)
+    checked = assemble(problem, routed, objective, engine, answer)
+    return replace(checked, wall_s=clock() - started)
+
+
+def check_names(objective: str, engine: str, time_limit_s: float | None) -> None:
+    """Check what a caller chooses; InvalidProblem names the argument that is wrong."""
     if objective not in OBJECTIVES:
         raise InvalidProblem("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
     if engine not in ENGINES:
         raise InvalidProblem("engine", f"{engine!r} is not one of {', '.join(ENGINES)}")
     if time_limit_s is not None and not time_limit_s >= 0:
         raise InvalidProblem("time_limit_s", f"must be a number of at least 0, not {time_limit_s}")
-    started = clock()
-    routed = without_local(problem)
-    answer = solve_within_limits(routed, objective, ENGINES[engine](), time_limit_s)
-    checked = assemble(problem, routed, objective, engine, answer)
-    return replace(checked, wall_s=clock() - started)
 
 
 def without_local(problem: Problem) -> Problem:
@@ -127,8 +132,7 @@ def assemble(problem: Problem, routed: Problem, objective: str, engine: str, ans
     paths: dict[str, tuple[PathRate, ...]] = {}
     for demand in problem.demands:
         if demand.id in local:
-            alone = PathRate((), (demand.source,), demand.rate_bps, 0.0)
-            paths[demand.id] = (alone,) if demand.rate_bps > 0 else ()
+            paths[demand.id] = local_paths(demand)
         else:
             paths[demand.id] = path_rates(rates[demand.id])
     every = [path for demand_paths in paths.values() for path in demand_paths]
@@ -150,6 +154,11 @@ def assemble(problem: Problem, routed: Problem, objective: str, engine: str, ans
         value_bps=reached_bps,
         max_utilisation=max_utilisation(routed, rates),
     )
+
+
+def local_paths(demand: Demand) -> tuple[PathRate, ...]:
+    """Return the paths of a demand that stays at its source: one without edges."""
+    return (PathRate((), (demand.source,), demand.rate_bps, 0.0),) if demand.rate_bps > 0 else ()
 
 
 def _within_limits(problem: Problem, engine: str, rates: Rates) -> Rates:

@@ -111,18 +111,22 @@ class Problem:
         edges = self.edges_by_id
         for edge in self.edges:
             _check_edge(edge)
-        nodes = {node for edge in self.edges for node in (edge.tail, edge.head)}
-        for node in sorted(self.endpoints - nodes):
+        for node in sorted(self.endpoints - self.nodes):
             raise InvalidProblem("endpoints", f"{node!r} is not a node of the network")
         if self.reverse is not None:
             _check_reverse(self.reverse, edges)
         for demand in self.demands:
-            self._check_demand(demand, edges, nodes)
+            self.check_demand(demand)
 
     @cached_property
     def edges_by_id(self) -> Mapping[str, Edge]:
         """The edges, by their ids."""
         return {edge.id: edge for edge in self.edges}
+
+    @cached_property
+    def nodes(self) -> frozenset[str]:
+        """The ends of the edges."""
+        return frozenset(node for edge in self.edges for node in (edge.tail, edge.head))
 
     def useful_capacity_bps(self, edge: Edge) -> float:
         """Return the capacity of an edge, cut at what all demands together could ever put on it."""
@@ -147,17 +151,22 @@ class Problem:
             for demand in self.demands
         )
 
-    def _check_demand(self, demand: Demand, edges: Mapping[str, Edge], nodes: Collection[str]) -> None:
+    def check_demand(self, demand: Demand) -> None:
+        """Check that a demand makes sense over these edges, whether it is one of the problem's or not.
+
+        Raises:
+            InvalidProblem: It does not; `field` names what is wrong.
+        """
         field = f"demands[{demand.id}]"
         _check_own_fields(field, demand)
         for name, node in (("source", demand.source), ("destination", demand.destination)):
-            if node not in nodes:
+            if node not in self.nodes:
                 raise InvalidProblem(f"{field}.{name}", f"{node!r} is not a node of the network")
         if demand.is_local and (demand.fixed_paths is not None or demand.ack_edges is not None):
             raise InvalidProblem(
                 f"{field}.destination", "is the source too; such a flow has no paths to give"
             )
-        if demand.reverse_ack_ratio > 0 and len(self.reverse or {}) < len(edges):
+        if demand.reverse_ack_ratio > 0 and len(self.reverse or {}) < len(self.edges):
             raise InvalidProblem("reverse", f"{field} has an ack_ratio, so every edge needs a reverse edge")
         if demand.fixed_paths is not None:
             self._check_fixed_paths(demand, demand.fixed_paths)
@@ -233,23 +242,23 @@ def _check_unique(field: str, ids: Iterable[str]) -> None:
 
 def _check_edge(edge: Edge) -> None:
     field = f"edges[{edge.id}]"
-    _check_number(f"{field}.capacity_bps", edge.capacity_bps)
-    _check_number(f"{field}.delay_s", edge.delay_s)
+    check_number(f"{field}.capacity_bps", edge.capacity_bps)
+    check_number(f"{field}.delay_s", edge.delay_s)
     if edge.tail == edge.head:
         raise InvalidProblem(f"{field}.head", f"is the tail too ({edge.tail!r}); an edge joins two nodes")
 
 
 def _check_own_fields(field: str, demand: Demand) -> None:
     """Check what needs no network."""
-    _check_number(f"{field}.rate_bps", demand.rate_bps)
-    _check_number(f"{field}.ack_ratio", demand.ack_ratio)
-    _check_number(f"{field}.weight", demand.weight)
+    check_number(f"{field}.rate_bps", demand.rate_bps)
+    check_number(f"{field}.ack_ratio", demand.ack_ratio)
+    check_number(f"{field}.weight", demand.weight)
     if demand.weight == 0:
         raise InvalidProblem(f"{field}.weight", "must be above 0")
     if demand.max_paths is not None and demand.max_paths < 1:
         raise InvalidProblem(f"{field}.max_paths", f"must be at least 1, not {demand.max_paths}")
     if demand.max_delay_s is not None:
-        _check_number(f"{field}.max_delay_s", demand.max_delay_s)
+        check_number(f"{field}.max_delay_s", demand.max_delay_s)
     if demand.disjoint not in (None, "edges", "nodes"):
         raise InvalidProblem(f"{field}.disjoint", f"must be 'edges' or 'nodes', not {demand.disjoint!r}")
 
@@ -265,6 +274,7 @@ def _check_reverse(reverse: Mapping[str, str], edges: Mapping[str, Edge]) -> Non
             raise InvalidProblem(field, f"{reverse_id!r} does not lead from {forth.head!r} to {forth.tail!r}")
 
 
-def _check_number(field: str, value: float) -> None:
+def check_number(field: str, value: float) -> None:
+    """Check that a rate, delay or weight is finite and not negative; InvalidProblem names the field."""
     if not (math.isfinite(value) and value >= 0):
         raise InvalidProblem(field, f"must be a finite number of at least 0, not {value}")

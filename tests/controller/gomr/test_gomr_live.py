@@ -1,0 +1,212 @@
+"""A live engine after any events against solves from scratch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from controller.errors import InvalidProblem, SolverError
+from controller.gomr import ENGINES, OBJECTIVES, Change, Demand, LiveEngine, Problem, solve
+from tests.controller.gomr.gomr_oracles import check_allocation, problems, rates, two_way, unit_of
+
+EXACT = 1e-9
+every_engine = pytest.mark.parametrize("engine", ENGINES)
+every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
+multiples = st.one_of(st.integers(0, 12).map(float), st.floats(0.01, 12.0))
+
+
+def assert_as_from_scratch(live: LiveEngine, objective: str, engine: str) -> None:
+    problem, allocation = live.problem, live.allocation
+    check_allocation(problem, allocation)
+    cold = solve(problem, objective, engine)
+    unit_bps = unit_of(problem)
+    exact_bps = EXACT * unit_bps
+    assert allocation.value_bps == pytest.approx(cold.value_bps, rel=EXACT, abs=exact_bps)
+    assert allocation.gap <= 1e-8
+    if objective == "max_min":
+        for demand in problem.demands:
+            fair_bps = cold.rate_bps(demand.id)
+            assert allocation.rate_bps(demand.id) == pytest.approx(fair_bps, rel=1e-8, abs=10 * exact_bps)
+    if objective != "even_split":
+        longest_s = max(edge.delay_s for edge in problem.edges)
+        # HiGHS's own tolerance, on paths of several edges, limits the comparison.
+        assert allocation.cost_bps_s == pytest.approx(
+            cold.cost_bps_s, rel=1e-7, abs=10 * exact_bps * longest_s
+        )
+    if objective == "min_max_utilisation":
+        assert allocation.max_utilisation == pytest.approx(cold.max_utilisation, rel=1e-7, abs=1e-9)
+
+
+class Events(RuleBasedStateMachine):
+    """Any events, with a look after each."""
+
+    objective = "max_throughput_min_delay"
+
+    @initialize(problem=problems())
+    def start(self, problem: Problem) -> None:
+        self.live = LiveEngine(problem, self.objective)
+        self.edges = sorted(edge.id for edge in problem.edges)
+        self.unit_bps = unit_of(problem)
+        self.count = 0
+
+    @rule(data=st.data(), rate=multiples, ack_ratio=st.sampled_from([0.0, 0.0458]))
+    def flow_arrives(self, data: st.DataObject, rate: float, ack_ratio: float) -> None:
+        nodes = st.sampled_from(sorted(self.live.problem.nodes))
+        self.count += 1
+        source, destination = data.draw(nodes), data.draw(nodes)
+        flow = Demand(f"new{self.count}", source, destination, rate * self.unit_bps, ack_ratio=ack_ratio)
+        self.settled(self.live.add_flow(flow))
+
+    @precondition(lambda self: self.live.problem.demands)
+    @rule(data=st.data())
+    def flow_leaves(self, data: st.DataObject) -> None:
+        flow = data.draw(st.sampled_from(self.live.problem.demands))
+        self.settled(self.live.remove_flow(flow.id))
+
+    @precondition(lambda self: self.live.problem.demands)
+    @rule(data=st.data(), rate=multiples)
+    def flow_changes(self, data: st.DataObject, rate: float) -> None:
+        flow = data.draw(st.sampled_from(self.live.problem.demands))
+        self.settled(self.live.set_rate(flow.id, rate * self.unit_bps))
+
+    @rule(data=st.data(), one_way=st.booleans())
+    def link_fails(self, data: st.DataObject, one_way: bool) -> None:
+        self.settled(self.live.fail_link(data.draw(st.sampled_from(self.edges)), one_way=one_way))
+
+    @rule(data=st.data(), one_way=st.booleans())
+    def link_returns(self, data: st.DataObject, one_way: bool) -> None:
+        self.settled(self.live.restore_link(data.draw(st.sampled_from(self.edges)), one_way=one_way))
+
+    @rule(data=st.data(), rate=multiples, one_way=st.booleans())
+    def link_changes(self, data: st.DataObject, rate: float, one_way: bool) -> None:
+        link = data.draw(st.sampled_from(self.edges))
+        self.settled(self.live.set_link_rate(link, rate * self.unit_bps, one_way=one_way))
+
+    def settled(self, change: Change) -> None:
+        assert change.allocation is self.live.allocation
+        assert len(change.moved) + change.churn.unchanged <= len(change.allocation.paths)
+        assert change.wall_s >= 0
+        assert change.cpu_s >= 0
+
+    @invariant()
+    def is_as_from_scratch(self) -> None:
+        if hasattr(self, "live"):
+            assert_as_from_scratch(self.live, self.objective, "native")
+            assert_as_from_scratch(self.live, self.objective, "highs")
+
+
+def events_under(objective: str) -> Any:
+    machine: Any = type(f"EventsUnder_{objective}", (Events,), {"objective": objective})
+    machine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=12)
+    return machine.TestCase
+
+
+TestThroughput = events_under("max_throughput_min_delay")
+TestFair = events_under("fair")
+TestMaxMin = events_under("max_min")
+TestUtilisation = events_under("min_max_utilisation")
+TestEvenSplit = events_under("even_split")
+
+
+EDGES, REVERSE = two_way(("A", "B", 10e6, 1e-3), ("A", "C", 10e6, 2e-3), ("C", "B", 4e6, 2e-3))
+NETWORK = Problem(EDGES, (Demand("f", "A", "B", 12e6), Demand("g", "C", "B", 2e6)), REVERSE)
+
+
+@every_engine
+@every_objective
+def test_every_engine_and_objective_follows_events(engine: str, objective: str) -> None:
+    live = LiveEngine(NETWORK, objective, engine)
+    live.add_flow(Demand("h", "B", "A", 3e6))
+    live.add_flow(Demand("here", "A", "A", 1e6))
+    live.fail_link("A->B")
+    live.set_rate("f", 5e6)
+    live.set_rate("here", 2e6)
+    live.set_link_rate("C->B", 6e6)
+    live.remove_flow("g")
+    assert_as_from_scratch(live, objective, engine)
+    assert live.allocation.engine == engine
+    live.restore_link("A->B")
+    live.remove_flow("here")
+    assert_as_from_scratch(live, objective, engine)
+    assert live.problem == replace(
+        NETWORK,
+        edges=tuple(
+            replace(edge, capacity_bps=6e6) if {edge.tail, edge.head} == {"B", "C"} else edge
+            for edge in EDGES
+        ),
+        demands=(Demand("f", "A", "B", 5e6), Demand("h", "B", "A", 3e6)),
+    )
+
+
+@every_engine
+def test_a_change_tells_what_moved_and_what_it_took(engine: str) -> None:
+    times = iter(range(100))
+    live = LiveEngine(NETWORK, engine=engine, clock=lambda: next(times), cpu_clock=lambda: 0.0)
+    assert rates(live.allocation, "f") == pytest.approx({"A-B": 10e6, "A-C-B": 2e6})
+    change = live.set_link_rate("A->B", 9e6)
+    assert change.event == "link A->B has 9e+06 bit/s"
+    assert (change.churn.rerouted, change.churn.resized, change.churn.unchanged) == ((), ("f",), 1)
+    assert change.churn.moved_bps == pytest.approx(1e6 + 0.0)
+    assert (change.wall_s, change.cpu_s, change.allocation.wall_s) == (1, 0.0, 1)
+    change = live.set_rate("f", 8e6)
+    assert (change.moved, change.churn.unchanged) == ((), 1)
+    change = live.fail_link("A->B")
+    assert change.moved == ("f",)
+    assert change.churn.rerouted == ("f",)
+    assert change.allocation.admitted_bps == pytest.approx(4e6)
+
+
+def test_limits_are_kept_through_events() -> None:
+    demand = Demand("f", "A", "B", 12e6, max_paths=1)
+    live = LiveEngine(replace(NETWORK, demands=(demand,)))
+    assert rates(live.allocation, "f") == {"A-B": 10e6}
+    live.fail_link("A->B")
+    assert rates(live.allocation, "f") == {"A-C-B": 4e6}
+    live.restore_link("A->B")
+    live.set_rate("f", 11e6)
+    assert rates(live.allocation, "f") == {"A-B": 10e6}
+
+
+@every_engine
+def test_refused_events_change_nothing(engine: str) -> None:
+    live = LiveEngine(NETWORK, engine=engine)
+    before = live.allocation
+    refused: list[tuple[Callable[[], Change], str]] = [
+        (lambda: live.add_flow(Demand("f", "A", "B", 1e6)), "demands[f].id"),
+        (lambda: live.add_flow(Demand("n", "A", "Z", 1e6)), "demands[n].destination"),
+        (lambda: live.add_flow(Demand("n", "A", "B", math.nan)), "demands[n].rate_bps"),
+        (lambda: live.remove_flow("n"), "demands[n]"),
+        (lambda: live.set_rate("n", 1e6), "demands[n]"),
+        (lambda: live.set_rate("f", -1.0), "demands[f].rate_bps"),
+        (lambda: live.set_rate("f", math.inf), "demands[f].rate_bps"),
+        (lambda: live.fail_link("A-B"), "edges[A-B]"),
+        (lambda: live.restore_link("A-B"), "edges[A-B]"),
+        (lambda: live.set_link_rate("A-B", 1e6), "edges[A-B]"),
+        (lambda: live.set_link_rate("A->B", math.nan), "edges[A->B].capacity_bps"),
+    ]
+    for event, field in refused:
+        with pytest.raises(InvalidProblem) as refusal:
+            event()
+        assert refusal.value.field == field
+    assert live.allocation is before
+    assert live.problem == NETWORK
+
+
+@pytest.mark.parametrize("name", ["objective", "engine"])
+def test_names_are_checked(name: str) -> None:
+    with pytest.raises(InvalidProblem, match="'best' is not one of"):
+        LiveEngine(NETWORK, **{name: "best"})  # type: ignore[arg-type]
+
+
+@every_engine
+def test_no_time_is_an_error_and_the_event_has_happened(engine: str) -> None:
+    live = LiveEngine(NETWORK, engine=engine, time_limit_s=0.0)
+    with pytest.raises(SolverError, match="time limit"):
+        _ = live.allocation
