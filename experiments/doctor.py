@@ -122,8 +122,7 @@ def from_capability(found: Capability) -> Check:
     if found.available:
         return Check(found.name, "ok", found.detail, required=required)
     state, meaning = LACKS.get(found.name, ("missing", ""))
-    # Only the right to try is missing there, so nothing is known about the thing itself.
-    if "sudo" in found.remedy and found.name != "rights":
+    if not found.tried:
         state = "unknown"
     return Check(found.name, state, found.detail, meaning, found.remedy, required)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from experiments.results import Environment
 from switch import capabilities
+from topologies.mininet_path import find_version
 
 PACKAGES = ("mstcp", "os-ken", "numpy", "pydantic", "grpcio", "protobuf", "PuLP", "highspy")
 SYSCTLS = (
@@ -60,13 +61,16 @@ def describe(*, link_backend: str | None, datapath: str | None) -> Environment:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python, of the packages that matter, and of Open vSwitch."""
+    """Return the versions of Python, of the packages that matter, of Open vSwitch and Mininet."""
     installed = {distribution.name: distribution.version for distribution in metadata.distributions()}
     found = {name: installed[name] for name in PACKAGES if name in installed}
     found["python"] = platform.python_version()
     first_line = _output("ovs-vsctl", "--version").partition("\n")[0]
     if first_line:
         found["open_vswitch"] = first_line.split()[-1]
+    mininet = find_version()
+    if mininet:
+        found["mininet"] = mininet
     return found
 
 

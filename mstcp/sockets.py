@@ -112,6 +112,8 @@ def set_pacing(
     TCP_NOTSENT_LOWAT is set to about 10 ms of the rate (at least four frames), so that scheduling stays late:
     the kernel calls the socket writable when less than half of that is unsent.
 
+    Without a rate, SO_MAX_PACING_RATE is set only to lift an earlier one: kernel MPTCP refuses the option.
+
     Returns:
         The most bytes that should wait unsent in the kernel; None: no limit.
     """
@@ -123,8 +125,14 @@ def set_pacing(
         pacing = max(1, int(wire * PACING_SLACK))
         least = 4 * (frame_payload_bytes + header_bytes)
         unsent = min(max(int(wire * _NOTSENT_SECONDS), least), _NOTSENT_MAX_BYTES)
-    sock.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, struct.pack("=Q", pacing))
-    sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent or _NOTSENT_MAX_BYTES)
+    if struct.unpack("=Q", sock.getsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, 8)) != (pacing,):
+        sock.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, struct.pack("=Q", pacing))
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent or _NOTSENT_MAX_BYTES)
+    except OSError:
+        # Kernel MPTCP has it from Linux 6.9 on; without a rate nothing depends on it.
+        if unsent is not None:
+            raise
     return unsent
 
 

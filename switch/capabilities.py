@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import re
@@ -18,6 +19,7 @@ from switch.ovs import INSTALL, SCHEMA, kernel_datapath_available
 from switch.ppfs import libbpf
 
 TIMEOUT_S = 15.0
+AS_ROOT = "run it with sudo"
 IPPROTO_MPTCP = 262
 """Of <linux/in.h>; Python knows it by name from 3.11 on."""
 CAP_NET_ADMIN = 12
@@ -31,13 +33,15 @@ _BPF_PROG_TYPE_XDP = 6
 class Capability:
     """One thing a machine can or cannot do.
 
-    `remedy` is the command or setting that mends it; empty where it is there.
+    `remedy` is the command or setting that mends it; empty where it is there. `tried` is False where this
+    user lacks the right to try, so that nothing is known about the thing itself.
     """
 
     name: str
     available: bool
     detail: str
     remedy: str = ""
+    tried: bool = True
 
 
 def probe() -> list[Capability]:
@@ -67,7 +71,7 @@ def probe_rights() -> Capability:
         if not effective >> bit & 1
     ]
     if missing:
-        return Capability("rights", False, f"this user lacks {' and '.join(missing)}", "run it with sudo")
+        return Capability("rights", False, f"this user lacks {' and '.join(missing)}", AS_ROOT)
     return Capability("rights", True, "root" if os.geteuid() == 0 else "CAP_NET_ADMIN and CAP_SYS_ADMIN")
 
 
@@ -126,7 +130,7 @@ def probe_qdisc(kind: str, options: Sequence[str]) -> Capability:
         return Capability(name, True, "tried in a namespace of its own")
     complaint = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
     if done.stderr.startswith("unshare"):
-        return Capability(name, False, f"cannot be tried by this user ({complaint})", "run it with sudo")
+        return Capability(name, False, f"cannot be tried by this user ({complaint})", AS_ROOT, tried=False)
     remedy = (
         f"modprobe {name} (Debian, Ubuntu: apt-get install linux-modules-extra-$(uname -r) where it exists)"
     )
@@ -139,8 +143,12 @@ def probe_xdp() -> Capability:
     if number is None:
         return Capability("xdp", False, f"not known on {platform.machine()}", "use x86_64 or aarch64")
     problem = _load_xdp_pass(number)
+    if problem in (errno.EPERM, errno.EACCES):
+        detail = f"cannot be tried by this user ({os.strerror(problem)})"
+        return Capability("xdp", False, detail, AS_ROOT, tried=False)
     if problem:
-        return Capability("xdp", False, f"the kernel loads no XDP program ({problem})", "run it with sudo")
+        detail = f"the kernel loads no XDP program ({os.strerror(problem)})"
+        return Capability("xdp", False, detail, "use a kernel with CONFIG_BPF_SYSCALL")
     try:
         libbpf.library()
     except BpfUnavailable as missing:
@@ -189,8 +197,8 @@ class _ProgramLoad(ctypes.Structure):
     )
 
 
-def _load_xdp_pass(syscall_number: int) -> str | None:
-    """Load `return XDP_PASS` and let it go; return the kernel's complaint, None if it loads."""
+def _load_xdp_pass(syscall_number: int) -> int:
+    """Load `return XDP_PASS` and let it go; return the kernel's error number, 0 if it loads."""
     # mov64 r0, XDP_PASS; exit
     program = ctypes.create_string_buffer(bytes.fromhex("b7000000020000009500000000000000"), 16)
     licence = ctypes.create_string_buffer(b"GPL")
@@ -205,9 +213,9 @@ def _load_xdp_pass(syscall_number: int) -> str | None:
         syscall_number, _BPF_PROG_LOAD, ctypes.byref(attributes), ctypes.sizeof(attributes)
     )
     if descriptor < 0:
-        return os.strerror(ctypes.get_errno())
+        return ctypes.get_errno()
     os.close(descriptor)
-    return None
+    return 0
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

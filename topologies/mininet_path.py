@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -29,6 +30,15 @@ def find_mininet() -> Path | None:
         if (path / "net.py").is_file():
             return path
     return None
+
+
+def find_version() -> str | None:
+    """Return Mininet's version as its source has it, without importing it; None if it is not there."""
+    folder = find_mininet()
+    if folder is None:
+        return None
+    found = re.search(r'^VERSION = "([^"]+)"', (folder / "net.py").read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else None
 
 
 def make_importable() -> None:

@@ -83,7 +83,7 @@ def _wrap(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader = asyncio.StreamReader(limit=_READER_LIMIT_BYTES, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    transport = _UnpacedTransport(
+    transport = ConnectionTransport(
         loop,
         protocol,
         PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES),
@@ -93,10 +93,3 @@ def _wrap(
     )
     transport.start()
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
-
-
-class _UnpacedTransport(ConnectionTransport):
-    """For the kernel takes no pacing rate for an MPTCP connection, not even the lifting of one."""
-
-    def _pace(self, index: int) -> None:
-        del index

@@ -1,7 +1,8 @@
 """Colours, hatches, markers and line styles that stay apart without colour vision and in grey.
 
-Categories take Okabe and Ito's colours (Color Universal Design, 2008), utilisation takes cividis (Nuñez et
-al., 2018). A protocol keeps its look in every report, whichever others stand beside it.
+Categories take Okabe and Ito's colours (Color Universal Design, 2008), with a violet and a wine red that stay
+apart from them for every colour vision; utilisation takes cividis (Nuñez et al., 2018). A protocol keeps its
+look in every report, whichever others stand beside it.
 """
 
 from __future__ import annotations
@@ -33,11 +34,21 @@ LOOKS = (
     Look("#CC79A7", "xxx", "D", (0, (6, 1.5, 1.2, 1.5))),
     Look("#E69F00", "\\\\\\", "v", (0, (3, 1))),
     Look("#56B4E9", "---", "P", (0, (5, 1, 1.2, 1, 1.2, 1))),
-    Look("#8C8C8C", "|||", "X", (0, (9, 2))),
+    Look("#7A2FBF", "|||", "X", (0, (9, 2))),
+    Look("#8B1A4A", "+++", "p", (0, (3, 1, 3, 1, 1.2, 1))),
     Look("#F0E442", "ooo", "*", (0, (2, 2))),
 )
 
-_FIXED = {"mstcp": 0, "ospf": 1, "ppfs": 2, "mptcp": 3, "ecmp": 4}
+_FIXED = {
+    "mstcp": 0,
+    "ospf": 1,
+    "ppfs": 2,
+    "mptcp": 3,
+    "ecmp": 4,
+    "ppfs-group": 5,
+    "mptcp-sdn": 6,
+    "mptcp-dualhomed": 7,
+}
 
 
 def protocol_looks(protocols: Iterable[str]) -> dict[str, Look]:

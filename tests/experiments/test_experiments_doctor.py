@@ -21,8 +21,8 @@ def has(name: str) -> Capability:
     return Capability(name, True, "there")
 
 
-def lacks(name: str, remedy: str = "install it") -> Capability:
-    return Capability(name, False, "not there", remedy)
+def lacks(name: str, remedy: str = "install it", tried: bool = True) -> Capability:
+    return Capability(name, False, "not there", remedy, tried)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,8 @@ def lacks(name: str, remedy: str = "install it") -> Capability:
         (lacks("openvswitch"), "missing", True),
         (lacks("ovs-kernel-datapath"), "degraded", False),
         (lacks("sch_netem"), "degraded", False),
-        (lacks("sch_netem", "run it with sudo"), "unknown", False),
+        (lacks("sch_netem", tried=False), "unknown", False),
+        (lacks("sch_netem", "run sudo apt-get install it"), "degraded", False),
         (lacks("xdp"), "missing", False),
         (lacks("mptcp"), "missing", False),
         (lacks("something-new"), "missing", False),
@@ -58,7 +59,7 @@ def test_links_need_netem_or_the_emulator() -> None:
     assert doctor.check_links({netem: has(netem)}, "not built").state == "ok"
     assert doctor.check_links({netem: lacks(netem)}, None).state == "ok"
     assert doctor.check_links({netem: lacks(netem)}, "not built").state == "missing"
-    assert doctor.check_links({netem: lacks(netem, "run it with sudo")}, "not built").state == "unknown"
+    assert doctor.check_links({netem: lacks(netem, tried=False)}, "not built").state == "unknown"
     assert doctor.check_links({}, "not built").blocks
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 
+from experiments.protocols import PROTOCOLS
 from experiments.report import units
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.palette import protocol_looks
@@ -142,6 +146,40 @@ def test_a_protocol_looks_alike_whatever_stands_beside_it() -> None:
     assert len({look.colour for look in many.values()}) == len(many) == 8
     assert len({look.hatch for look in many.values()}) == len({look.marker for look in many.values()}) == 8
     assert len(protocol_looks([f"p{i}" for i in range(30)])) == 30
+
+
+# Machado, Oliveira and Fernandes (2009): severity 1, on linear RGB.
+VISIONS = {
+    "all cones": np.eye(3),
+    "no red": np.array(
+        [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]],
+    ),
+    "no green": np.array(
+        [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]],
+    ),
+    "no blue": np.array(
+        [[1.2555, -0.0767, -0.1788], [-0.0784, 0.9308, 0.1476], [0.0047, 0.6914, 0.3039]],
+    ),
+}
+RGB_TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+WHITE = RGB_TO_XYZ.sum(axis=1)
+
+
+def seen(colour: str, vision: np.ndarray) -> np.ndarray:
+    """Return a colour in CIELAB, where a distance of 2.3 is just noticeable, as it is seen."""
+    coded = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    x, y, z = np.cbrt(np.maximum(RGB_TO_XYZ @ np.clip(vision @ linear, 0, 1) / WHITE, 1e-6))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_built_in_protocols_are_told_apart_without_colour_vision(vision: str) -> None:
+    looks = protocol_looks(PROTOCOLS)
+    colours = [seen(look.colour, VISIONS[vision]) for look in looks.values()]
+    assert min(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(colours, 2)) > 15
+    assert len({look.marker for look in looks.values()}) == len({look.hatch for look in looks.values()})
+    assert len({look.marker for look in looks.values()}) == len(PROTOCOLS)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""The socket options of streams, on real sockets."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from mstcp import sockets
+
+SO_MAX_PACING_RATE = 47
+TCP_NOTSENT_LOWAT = 25
+IPPROTO_MPTCP = 262
+UNLIMITED = 2**64 - 1
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pacing is Linux's")
+
+
+def paced_at(sock: socket.socket) -> int:
+    rate: int = struct.unpack("=Q", sock.getsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 8))[0]
+    return rate
+
+
+@pytest.fixture
+def stream() -> Iterator[socket.socket]:
+    with socket.socket() as sock:
+        yield sock
+
+
+def test_a_stream_is_paced_at_its_rate_with_headers_and_slack(stream: socket.socket) -> None:
+    unsent = sockets.set_pacing(stream, 8e6, 528, 8)
+    assert paced_at(stream) == int(1e6 * 536 / 528 * sockets.PACING_SLACK)
+    assert unsent == stream.getsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT) == int(1e4 * 536 / 528)
+
+
+def test_a_rate_that_is_taken_back_leaves_no_limit(stream: socket.socket) -> None:
+    sockets.set_pacing(stream, 8e6, 528, 8)
+    assert sockets.set_pacing(stream, None, 528, 8) is None
+    assert paced_at(stream) == UNLIMITED
+
+
+def test_kernel_mptcp_is_left_unpaced_without_a_rate_and_refuses_one() -> None:
+    try:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+    except OSError:
+        pytest.skip("needs kernel MPTCP")
+    with sock:
+        assert sockets.set_pacing(sock, None, 508, 0) is None
+        assert paced_at(sock) == UNLIMITED
+        with pytest.raises(OSError, match="not supported"):
+            sockets.set_pacing(sock, 8e6, 508, 0)
