@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from experiments.report import units
 from experiments.report.canvas import Plot
+from experiments.report.collisions import Collisions, collisions, network_of
 from experiments.report.notes import (
     Notes,
     flow_notes,
@@ -43,8 +42,8 @@ class Section:
     """One scenario on the page.
 
     `rows` holds for each flow its summaries with the marks of their footnotes, by cell; `links` for each
-    direction of a link its summary with each protocol; `splits` the shares of the flows' paths; `gaps` says
-    which plots are missing and why.
+    direction of a link its summary with each protocol; `splits` the shares of the flows' paths; `collisions`
+    how often hashing let flows meet; `gaps` says which plots are missing and why.
     """
 
     summary: ScenarioSummary
@@ -54,6 +53,7 @@ class Section:
     with_paper_ratio: bool
     links: dict[str, list[LinkSummary | None]]
     splits: list[FlowSplit]
+    collisions: list[Collisions] = field(default_factory=list)
     plots: dict[str, list[Plot]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
@@ -97,12 +97,13 @@ def render(results: Results, sections: list[Section]) -> str:
 
 def make_sections(results: Results) -> list[Section]:
     """Summarise and draw each scenario; no two plots have the same name."""
-    network = _network(results)
+    network = network_of(results)
     sections = []
     taken: set[str] = set()
     for summary in summarise(results):
         section = _section(summary)
         _draw(section, network)
+        section.collisions = collisions(summary, network) if network else []
         section.plots = {kind: distinct(plots, taken) for kind, plots in section.plots.items()}
         sections.append(section)
     return sections
@@ -149,13 +150,6 @@ def _draw(section: Section, network: Network | None) -> None:
         section.plots["Link utilisation"] = [
             plot_topology(summary, name, network) for name in summary.protocols
         ]
-
-
-def _network(results: Results) -> Network | None:
-    try:
-        return Network.model_validate(results.network)
-    except ValidationError:
-        return None
 
 
 def all_plots(sections: list[Section]) -> Iterator[Plot]:

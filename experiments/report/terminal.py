@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.report import units
+from experiments.report.collisions import collisions, network_of
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.statistics import Estimate
 from experiments.report.summary import FlowSummary, ScenarioSummary, summarise
@@ -52,11 +53,22 @@ def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
         yield _table(results, scenario, notes, plain)
         for mark, note in notes.items():
             yield visible(f"  {mark}: {note}", plain)
+        for sentence in _collisions(results, scenario):
+            yield visible(sentence, plain)
         yield Text()
     for sentence in general_notes(results):
         yield visible(sentence, plain, style="dim")
     for sentence in validity_sentences(results):
         yield visible(sentence, plain, style="bold red")
+
+
+def _collisions(results: Results, scenario: ScenarioSummary) -> Iterator[str]:
+    network = network_of(results)
+    for found in collisions(scenario, network) if network else ():
+        yield (
+            f"{found.protocol}: {found.shared} of {found.flows} flows ({found.measured:.0%}) shared a link "
+            f"with another; chance gives {found.expected:.0%} ± {found.deviation:.0%} in {found.runs} runs."
+        )
 
 
 def _table(results: Results, scenario: ScenarioSummary, notes: Notes, plain: bool) -> Table:

@@ -181,6 +181,27 @@ def test_the_other_protocols_do_what_their_names_say(tmp_path: Path, lab: Lab) -
     assert runs["ecmp"].flows[0].allocated[0].path == MAIN_PATH
 
 
+def test_hashed_flows_report_the_paths_they_took(tmp_path: Path, lab: Lab) -> None:
+    call = ["run", "parallel4", "--protocol", "ecmp", "--scenario", "2", "--duration", "2"]
+    process = lab(*call, "--json", "--out", str(tmp_path / "out"))
+    stdout, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr
+    (run,) = Results.model_validate_json(stdout).runs
+    over: dict[str, int] = {}
+    for flow in run.flows:
+        (taken,) = flow.allocated
+        source, left, middle, right, destination = taken.path
+        assert (source, left, right, destination) == (flow.src, "L", "R", flow.dst)
+        (counted,) = run.protocol_evidence["taken"][flow.flow]
+        assert counted["packets"] * 1448 >= flow.bytes_read
+        over[middle] = over.get(middle, 0) + flow.bytes_read
+        assert flow.series.streams[0].path == taken.path
+    # The links saw the same: those that nobody took have LLDP alone.
+    busy = {link.link: link.utilisation or 0.0 for link in run.links}
+    for middle in ("M1", "M2", "M3", "M4"):
+        assert (busy[f"L->{middle}"] > 0.02) == (middle in over)
+
+
 def check_split(run: RunResult) -> None:
     """The realised split is within 4 standard deviations of the binomial (1 in 16,000 runs is not)."""
     split = run.protocol_evidence["split"]["1"]

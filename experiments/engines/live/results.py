@@ -46,9 +46,7 @@ def flow_result(
         stream_series = _stream_series(transfer, paths, window)
     else:
         allocated = [PathAllocation(path=each.path, rate_bps=each.rate_bps) for each in carried]
-        stream_series = _carried_series(carried, window) or _stream_series(
-            transfer, [None] * len(streams), window
-        )
+        stream_series = _carried_series(carried, window) or _shared_series(transfer, carried, window)
     return FlowResult(
         flow=transfer.name,
         src=flow.src,
@@ -98,6 +96,22 @@ def _stream_series(transfer: Transfer, paths: list[list[str] | None], window: Wi
             rate_bps=metrics.rate_series(times_ns, counted[:, index], window),
         )
         for index, (stream, path) in enumerate(zip(transfer.connected["streams"], paths, strict=True))
+    ]
+
+
+def _shared_series(transfer: Transfer, carried: list[CarriedPath], window: Window) -> list[StreamSeries]:
+    """Return the series of the source's streams; a single one is shared out where the shares are known."""
+    streams = transfer.connected["streams"]
+    if len(streams) != 1 or any(each.share is None for each in carried):
+        return _stream_series(transfer, [None] * len(streams), window)
+    (whole,) = _stream_series(transfer, [None], window)
+    return [
+        StreamSeries(
+            source_port=each.source_port,
+            path=each.path,
+            rate_bps=[rate * (each.share or 0.0) for rate in whole.rate_bps],
+        )
+        for each in carried
     ]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from experiments import protocols
 from experiments.engines.live.agents.base import Agent, Lab
+from experiments.engines.live.agents.ecmp import EcmpAgent
 from experiments.engines.live.agents.mptcp import MptcpAgent
 from experiments.engines.live.agents.split import SplitAgent
+from experiments.protocols.ecmp import Ecmp
 from experiments.protocols.mptcp import Mptcp
 from experiments.protocols.ppfs import Ppfs
 
@@ -19,4 +21,6 @@ def agent_for(lab: Lab) -> Agent:
         return MptcpAgent(lab, protocol)
     if isinstance(protocol, Ppfs):
         return SplitAgent(lab, protocol)
+    if isinstance(protocol, Ecmp):
+        return EcmpAgent(lab)
     return Agent(lab)

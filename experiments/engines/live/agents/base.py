@@ -36,13 +36,17 @@ class Lab:
 
 @dataclass(frozen=True)
 class CarriedPath:
-    """One path of a flow with what it was allocated, and samples of the bytes it has carried, if known."""
+    """One path of a flow with what it was allocated, and what it has carried, if known.
+
+    `share` is the path's share of all bytes where only the whole connection could be sampled.
+    """
 
     path: list[str]
     rate_bps: float | None
     source_port: int | None
     times_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     counted_bytes: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    share: float | None = None
 
 
 class Agent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,22 +56,26 @@ class SplitAgent(Agent):
             self._samples[name].append([size - packets * overhead for packets, size in counted])
 
     def carried(self, flow: str) -> list[CarriedPath] | None:
-        """Return the allocated paths, with the payload that the splitter sent along each."""
+        """Return the allocated paths, with the payload that went along each as far as it was counted."""
         times = np.array(self._times_ns, dtype=np.int64)
         samples = np.array(self._samples[flow], dtype=np.int64)
-        streams = self._flows[flow]["streams"]
-        return [
+        view = self._flows[flow]
+        paths = [
             CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
-            if not len(samples)
-            else CarriedPath(
-                list(stream["path"]), stream["rate_bps"], stream["source_port"], times, samples[:, index]
-            )
-            for index, stream in enumerate(streams)
+            for stream in view["streams"]
         ]
+        if len(samples):
+            return [
+                replace(path, times_ns=times, counted_bytes=samples[:, index])
+                for index, path in enumerate(paths)
+            ]
+        shares = shares_of(self._forwarded(view))
+        if shares is None:
+            return paths
+        return [replace(path, share=share) for path, share in zip(paths, shares, strict=True)]
 
     def evidence(self) -> dict[str, Any]:
         """Return for each flow the split that was asked for and the one that came about."""
-        self.lab.ovs.appctl("revalidator/wait")  # until then the rules' counters lag behind
         split = {name: self._split(view) for name, view in self._flows.items()}
         return {**super().evidence(), "split": split}
 
@@ -107,10 +112,7 @@ class SplitAgent(Agent):
 
     def _split(self, view: dict[str, Any]) -> dict[str, Any]:
         split = view["split"]
-        forwarded = [
-            self._forwarded(stream["path"], stamp)
-            for stream, stamp in zip(view["streams"], split["stamps"], strict=True)
-        ]
+        forwarded = self._forwarded(view)
         found: dict[str, Any] = {
             "by": self._protocol.splitting,
             "paths": [stream["path"] for stream in view["streams"]],
@@ -126,8 +128,16 @@ class SplitAgent(Agent):
         found["splitter"] = {"interface": splitter.interface, "mode": splitter.mode, "packets": packets}
         return {**found, "realised": shares_of(packets)}
 
-    def _forwarded(self, path: list[str], stamp: str) -> int:
-        """Return the packets that the rules for a stamp have counted at the second switch of its path.
+    def _forwarded(self, view: dict[str, Any]) -> list[int]:
+        """Return the packets of each path that the rules for its stamp have counted."""
+        self.lab.ovs.appctl("revalidator/wait")  # until then the rules' counters lag behind
+        return [
+            self._with_stamp(stream["path"], stamp)
+            for stream, stamp in zip(view["streams"], view["split"]["stamps"], strict=True)
+        ]
+
+    def _with_stamp(self, path: list[str], stamp: str) -> int:
+        """Count at the second switch of a path.
 
         In a path of a single switch it is that one; there a group leaves packets without stamps.
         """
