@@ -168,6 +168,12 @@ class Ppfs(_Model):
     ack_path: Annotated[str, Field(pattern=r"^(shortest|reverse:(0|[1-9][0-9]?))$")] = "shortest"
 
 
+class Mstcp(_Model):
+    """Settings of MSTCP's sources: `scheduler` picks the stream of each frame; the paper's by default."""
+
+    scheduler: Literal["stochastic", "weighted", "earliest", "redundant"] = "stochastic"
+
+
 class Scenario(_Model):
     """A scenario file.
 
@@ -189,6 +195,7 @@ class Scenario(_Model):
     protocols: tuple[Name, ...] = Field(default=("ospf", "mstcp"), min_length=1)
     tcp: Tcp = Tcp()
     ppfs: Ppfs = Ppfs()
+    mstcp: Mstcp = Mstcp()
     live: Live = Live()
     cases: dict[Name, Case] = Field(min_length=1)
 

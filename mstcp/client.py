@@ -17,7 +17,7 @@ from mstcp.errors import ControllerError, LocalProtocolError
 from mstcp.hello import Hello
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec, check_specs, weights_of
-from mstcp.transport import HARD_QUEUE_BYTES, REORDER_BUFFER_BYTES, ConnectionTransport, OpenStream
+from mstcp.transport import HARD_QUEUE_BYTES, REORDER_BUFFER_BYTES, SCHEDULER, ConnectionTransport, OpenStream
 
 if TYPE_CHECKING:
     from mstcp.control import ControllerClient
@@ -40,6 +40,7 @@ class _Options:
     reorder_buffer_bytes: int
     congestion_control: str | None
     secret: bytes | None
+    scheduler: str
 
 
 async def open_connection(
@@ -61,6 +62,7 @@ async def open_connection(
     reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
     congestion_control: str | None = None,
     secret: bytes | None = None,
+    scheduler: str = SCHEDULER,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a connection of one or more streams; use it as one of asyncio's.
 
@@ -87,6 +89,9 @@ async def open_connection(
         reorder_buffer_bytes: Bound of the memory for frames that are ahead of the next one.
         congestion_control: Of each stream, as `reno`; None: the system's default.
         secret: Shared with the server, which then refuses streams of others.
+        scheduler: What picks the stream of each frame that we send: `stochastic` (the paper's draw by the
+            rates), `weighted` (deterministic, smooth), `earliest` (the stream on which it would arrive
+            first), `redundant` (small frames on every stream).
 
     Returns:
         The reader and the writer. `writer.transport` is a `ConnectionTransport` (`try_write`, `statistics`).
@@ -105,6 +110,7 @@ async def open_connection(
         reorder_buffer_bytes,
         congestion_control,
         secret,
+        scheduler,
     )
     _check_arguments(rate, controller, streams, objective, paths)
     loop = asyncio.get_running_loop()
@@ -200,6 +206,7 @@ async def _connect(
         core = _core.Connection(
             weights_of(specs),
             payload,
+            scheduler=options.scheduler,
             seed=secrets.randbits(64) if options.seed is None else options.seed,
             send_queue_bytes=HARD_QUEUE_BYTES,
             reorder_buffer_bytes=options.reorder_buffer_bytes,

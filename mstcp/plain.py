@@ -47,7 +47,15 @@ class Core(Protocol):
         ...
 
     def set_weights(self, weights: list[float], /) -> None:
-        """Take new weights for the draw."""
+        """Take new weights for the scheduler."""
+        ...
+
+    def set_delay(self, stream: int, delay_ns: int, /) -> None:
+        """Take the one-way propagation delay of a stream's path."""
+        ...
+
+    def unsent(self, now_ns: int, stream: int, unsent_bytes: int, /) -> None:
+        """Report how many bytes of a stream are still in the host."""
         ...
 
     def blocked(self, stream: int, /) -> bool:
@@ -150,6 +158,12 @@ class PlainConnection:
 
     def set_weights(self, _weights: list[float], /) -> None:
         """Nothing to weigh."""
+
+    def set_delay(self, _stream: int, _delay_ns: int, /) -> None:
+        """Nothing to choose by."""
+
+    def unsent(self, _now_ns: int, _stream: int, _unsent_bytes: int, /) -> None:
+        """Nothing to choose by."""
 
     def blocked(self, _stream: int, /) -> bool:
         """Return whether the socket was full when last tried."""

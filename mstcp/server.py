@@ -17,7 +17,7 @@ from mstcp.errors import LocalProtocolError, MstcpError, RemoteProtocolError
 from mstcp.hello import Hello, PlainOpening, PlainRule, read_opening
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec
-from mstcp.transport import HARD_QUEUE_BYTES, REORDER_BUFFER_BYTES, ConnectionTransport, OpenStream
+from mstcp.transport import HARD_QUEUE_BYTES, REORDER_BUFFER_BYTES, SCHEDULER, ConnectionTransport, OpenStream
 
 LOGGER = logging.getLogger("mstcp")
 
@@ -39,6 +39,7 @@ class _Options:
     plain_after_s: float
     hello_timeout_s: float
     secret: bytes | None
+    scheduler: str
 
 
 @dataclass
@@ -68,6 +69,7 @@ async def start_server(
     plain_after: float = 2.0,
     hello_timeout: float = 10.0,
     secret: bytes | None = None,
+    scheduler: str = SCHEDULER,
     on_rejected: OnRejected | None = None,
     start_serving: bool = True,
 ) -> Server:
@@ -96,6 +98,7 @@ async def start_server(
         hello_timeout: Seconds that a hello, and the streams of a connection after its first, may take.
         secret: Reject streams that do not prove that they know it. Plain TCP proves nothing: use plain=False
             with it.
+        scheduler: See `open_connection`; for what the server sends.
         on_rejected: Called with (error, peer address) for each stream that was rejected; by default it is
             logged as a warning of logger `mstcp`.
         start_serving: Whether to accept at once; else from `start_serving()` or `serve_forever()` on.
@@ -118,6 +121,7 @@ async def start_server(
         plain_after,
         hello_timeout,
         secret,
+        scheduler,
     )
     listeners: list[socket.socket] = []
     try:
@@ -339,6 +343,7 @@ class Server(asyncio.AbstractServer):
         core = _core.Connection(
             [1.0] * len(socks),
             hello.frame_payload_bytes,
+            scheduler=self._options.scheduler,
             seed=secrets.randbits(64) if self._options.seed is None else self._options.seed,
             send_queue_bytes=HARD_QUEUE_BYTES,
             reorder_buffer_bytes=self._options.reorder_buffer_bytes,

@@ -24,6 +24,8 @@ READ_BYTES = 1 << 18
 """The most that one read of one stream takes."""
 SEND_QUEUE_BYTES = 1 << 18
 """What `try_write` fills where no send buffer was named."""
+SCHEDULER = "stochastic"
+"""Where none is named: the paper's."""
 HARD_QUEUE_BYTES = 64 << 20
 """What `write` fills for an application that never waits for `drain`, before it gets BufferLimitExceeded."""
 REORDER_BUFFER_BYTES = 4 << 20
@@ -310,6 +312,7 @@ class ConnectionTransport(asyncio.Transport):
 
     def _pace(self, index: int) -> None:
         stream = self._streams[index]
+        self._core.set_delay(index, round((stream.spec.delay_s or 0.0) * 1e9))
         # A stream of rate 0 gets no new frames; what it holds must still leave.
         limit = sockets.set_pacing(
             stream.sock, stream.spec.rate_bps or None, self._frame_payload_bytes, self._header_bytes
@@ -360,9 +363,9 @@ class ConnectionTransport(asyncio.Transport):
         TCP_NOTSENT_LOWAT alone is not enough: the kernel looks at it for each buffer it begins, and those
         hold tens of kilobytes: a tenth of a second on a slow path.
         """
-        room = self._unsent_room[stream] = self._unsent_limits[stream] - sockets.unsent_bytes(
-            self._socks[stream]
-        )
+        unsent = sockets.unsent_bytes(self._socks[stream])
+        self._core.unsent(time.monotonic_ns(), stream, unsent)
+        room = self._unsent_room[stream] = self._unsent_limits[stream] - unsent
         return room >= size
 
     def _on_writable(self, stream: int) -> None:

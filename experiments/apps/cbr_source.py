@@ -26,6 +26,7 @@ from experiments.apps.cbr import Ticks
 from experiments.apps.config import SourceConfig
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, now_ns, order, run
+from mstcp.transport import SCHEDULER
 
 LEAST_GAP_NS = 500_000
 """Ticks that fall due within half a millisecond are served together, which spares the processor thousands of
@@ -84,6 +85,7 @@ async def _connect(config: SourceConfig, source_ports: list[int]) -> tuple[async
         controller=connection.controller,
         objective=connection.objective,
         paths=paths or None,
+        scheduler=connection.scheduler or SCHEDULER,
         **options,
     )
 

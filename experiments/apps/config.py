@@ -22,13 +22,15 @@ class Connection:
     """How a source connects.
 
     Without a controller it opens one plain TCP connection on the network's default routes. With one it asks
-    it for `rate_bps`: by an objective, or for the paths given. `kernel` is the protocol of its sockets.
+    it for `rate_bps`: by an objective, or for the paths given. `kernel` is the protocol of its sockets,
+    `scheduler` what spreads frames over the streams of MSTCP.
     """
 
     kernel: Literal["tcp", "mptcp"] = "tcp"
     controller: str | None = None
     objective: str | None = None
     paths: tuple[RequestedPath, ...] = ()
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,12 @@ class Mstcp:
     def connection(self, plan: FlowPlan) -> Connection:
         """Return a connection that asks the controller, by the case's allocation."""
         allocation = plan.case.allocation
+        scheduler = plan.scenario.mstcp.scheduler
         if allocation in OBJECTIVES:
-            return Connection(controller=plan.controller, objective=allocation)
+            return Connection(controller=plan.controller, objective=allocation, scheduler=scheduler)
         given = plan.flow.given_paths(allocation, self.name)
         paths = tuple(RequestedPath(path.path, path.rate_bps) for path in given)
-        return Connection(controller=plan.controller, paths=paths)
+        return Connection(controller=plan.controller, paths=paths, scheduler=scheduler)
 
     def check(self, flows: Sequence[FlowResult], links: Sequence[LinkResult]) -> dict[str, object]:
         """Return each flow's streams with the mean rate they carried, and how busy their paths were."""

@@ -14,6 +14,7 @@ __all__ = [
     "MAX_FRAME_PAYLOAD_BYTES",
     "MAX_STREAMS",
     "PROTOCOL_VERSION",
+    "SCHEDULERS",
     "Connection",
     "Statistics",
     "decode_hello",
@@ -31,6 +32,8 @@ FRAME_HEADER_BYTES: int
 MAX_FRAME_PAYLOAD_BYTES: int
 MAX_STREAMS: int
 PROTOCOL_VERSION: int
+SCHEDULERS: list[str]
+"""The names of the schedulers."""
 
 @final
 class Statistics:
@@ -58,6 +61,7 @@ class Connection:
         weights: list[float],
         frame_payload_bytes: int,
         *,
+        scheduler: str,
         seed: int,
         send_queue_bytes: int,
         reorder_buffer_bytes: int,
@@ -86,7 +90,13 @@ class Connection:
         """Note that TCP ended a stream; RemoteProtocolError if it was not finished."""
 
     def set_weights(self, weights: list[float], /) -> None:
-        """Take new weights for the draw, one per stream."""
+        """Take new weights, one per stream: rates in bit/s where they are known."""
+
+    def set_delay(self, stream: int, delay_ns: int, /) -> None:
+        """Take the one-way propagation delay of a stream's path."""
+
+    def unsent(self, now_ns: int, stream: int, unsent_bytes: int, /) -> None:
+        """Report how many bytes of a stream are still in the host."""
 
     def blocked(self, stream: int, /) -> bool:
         """Return whether the stream's socket was full when last tried."""

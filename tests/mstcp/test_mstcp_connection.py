@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import ConnectionTransport, StreamSpec
+from mstcp import ConnectionTransport, StreamSpec, _core
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -350,3 +350,20 @@ async def test_arguments_that_make_no_sense() -> None:
             await mstcp.open_connection("127.0.0.1", 9, streams=streams)
     with pytest.raises(mstcp.LocalProtocolError, match="does not allow congestion control 'none such'"):
         await mstcp.open_connection("127.0.0.1", 9, congestion_control="none such")
+
+
+@pytest.mark.parametrize("scheduler", _core.SCHEDULERS)
+async def test_every_scheduler_brings_the_bytes_in_order(scheduler: str) -> None:
+    specs = [StreamSpec(rate_bps=30e6, delay_s=0.001), StreamSpec(rate_bps=10e6, delay_s=0.025)]
+    data = random.Random(1).randbytes(1 << 18)
+    async with connected(specs, scheduler=scheduler) as ((_, writer), (reader, _)):
+        for start in range(0, len(data), 1000):
+            writer.write(data[start : start + 1000])
+            await writer.drain()
+        assert await reader.readexactly(len(data)) == data
+
+
+async def test_unknown_scheduler_is_refused_by_name() -> None:
+    with pytest.raises(mstcp.LocalProtocolError, match="'fastest': choose one of stochastic, weighted"):
+        async with connected([StreamSpec(), StreamSpec()], scheduler="fastest"):
+            pass

@@ -111,6 +111,21 @@ impl Connection {
         self.sender.set_weights(weights)
     }
 
+    /// See [`Sender::set_delay`].
+    pub fn set_delay(&mut self, stream: usize, delay_ns: u64) -> Result<(), LocalError> {
+        self.sender.set_delay(stream, delay_ns)
+    }
+
+    /// See [`Sender::on_unsent`].
+    pub fn on_unsent(
+        &mut self,
+        now_ns: u64,
+        stream: usize,
+        unsent_bytes: usize,
+    ) -> Result<(), LocalError> {
+        self.sender.on_unsent(now_ns, stream, unsent_bytes)
+    }
+
     /// See [`Receiver::on_received`].
     pub fn on_received(
         &mut self,

@@ -48,6 +48,8 @@ pub enum LocalError {
     StreamCount(usize),
     /// No stream has this index.
     NoSuchStream(usize),
+    /// No scheduler has this name.
+    NoSuchScheduler(String),
     /// Weights are finite, not negative, one per stream, and not all zero.
     BadWeights,
     /// A full-size frame carries 1 to 65,535 application bytes.
@@ -77,6 +79,11 @@ impl fmt::Display for LocalError {
                 write!(f, "a connection has 1 to {} streams, not {count}", crate::MAX_STREAMS)
             }
             Self::NoSuchStream(index) => write!(f, "the connection has no stream {index}"),
+            Self::NoSuchScheduler(name) => write!(
+                f,
+                "no scheduler is called '{name}': choose one of {}",
+                crate::scheduler::NAMES.join(", ")
+            ),
             Self::BadWeights => write!(
                 f,
                 "weights must be finite and not negative, one for each stream, and one of them above 0"
@@ -126,8 +133,6 @@ pub enum RemoteError {
         /// Number of the frame before it on the same stream.
         previous: u64,
     },
-    /// A frame arrived twice.
-    DuplicateFrame(u64),
     /// No stream can still bring the next frame in order.
     MissingFrame(u64),
     /// Frames on a stream after its FIN.
@@ -170,7 +175,6 @@ impl fmt::Display for RemoteError {
                     "frame {number} came after frame {previous} on the same stream"
                 )
             }
-            Self::DuplicateFrame(number) => write!(f, "frame {number} came twice"),
             Self::MissingFrame(number) => {
                 write!(f, "frame {number} is missing and no stream can bring it")
             }

@@ -1,8 +1,7 @@
 //! Frames in any order to bytes in order.
 
+use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
-
-use crate::error::RemoteError;
 
 /// What a waiting frame costs beside its bytes, so that many tiny frames cannot pass the bound on memory.
 pub const FRAME_OVERHEAD_BYTES: usize = 64;
@@ -18,24 +17,19 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Take a frame; append to `out` the bytes that are now in order.
-    pub fn insert(
-        &mut self,
-        number: u64,
-        payload: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), RemoteError> {
+    /// Take a frame; append to `out` the bytes that are now in order. A frame that came before is dropped.
+    pub fn insert(&mut self, number: u64, payload: &[u8], out: &mut Vec<u8>) {
         if number < self.next_number {
-            return Err(RemoteError::DuplicateFrame(number));
+            return;
         }
         if number > self.next_number {
-            self.out_of_order_frames += 1;
-            self.waiting_bytes += payload.len();
-            self.max_waiting_bytes = self.max_waiting_bytes.max(self.waiting_bytes);
-            return match self.waiting.insert(number, payload.into()) {
-                None => Ok(()),
-                Some(_) => Err(RemoteError::DuplicateFrame(number)),
-            };
+            if let Entry::Vacant(place) = self.waiting.entry(number) {
+                place.insert(payload.into());
+                self.out_of_order_frames += 1;
+                self.waiting_bytes += payload.len();
+                self.max_waiting_bytes = self.max_waiting_bytes.max(self.waiting_bytes);
+            }
+            return;
         }
         out.extend_from_slice(payload);
         self.next_number += 1;
@@ -48,7 +42,6 @@ impl Reassembly {
             out.extend_from_slice(&payload);
             self.next_number += 1;
         }
-        Ok(())
     }
 
     /// Number of the frame whose bytes come next: how many frames have been delivered.

@@ -139,7 +139,7 @@ impl Receiver {
                     if number > self.reassembly.next_number() {
                         stream.received.out_of_order_frames += 1;
                     }
-                    self.reassembly.insert(number, payload, out)?;
+                    self.reassembly.insert(number, payload, out);
                 }
                 Frame::Fin { frame_count } => {
                     let delivered = self.reassembly.next_number();

@@ -7,7 +7,7 @@
 
 use crate::error::LocalError;
 use crate::frame;
-use crate::scheduler::{Scheduler, StreamSet};
+use crate::scheduler::{check_weights, Scheduler, StreamSet, StreamView, View};
 
 /// Bytes for the shell to send on a stream.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub struct Sender {
     queue: ByteQueue,
     queue_limit_bytes: usize,
     scheduler: Box<dyn Scheduler>,
+    views: Vec<StreamView>,
+    /// When the backlogs of `views` were true, in nanoseconds of the shell's clock.
+    views_ns: u64,
     streams: Vec<Stream>,
     with_room: StreamSet,
     /// The frame that `poll` offered and no byte of which has been taken yet.
@@ -64,7 +67,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender over `stream_count` streams whose sockets all have room. The queue is bounded to `queue_limit_bytes`,
+    /// A sender over `stream_count` streams of equal weights whose sockets all have room. The queue is bounded to `queue_limit_bytes`,
     /// but an empty queue takes a write of any size.
     pub fn new(
         stream_count: usize,
@@ -77,6 +80,15 @@ impl Sender {
             queue: ByteQueue::default(),
             queue_limit_bytes,
             scheduler,
+            views: vec![
+                StreamView {
+                    weight: 1.0,
+                    delay_ns: 0,
+                    backlog_bytes: 0.0
+                };
+                stream_count
+            ],
+            views_ns: 0,
             streams: (0..stream_count).map(|_| Stream::default()).collect(),
             with_room: StreamSet::first(stream_count),
             draft: None,
@@ -149,17 +161,13 @@ impl Sender {
                     return Ok(false);
                 }
                 match draft {
-                    Draft::Data { payload_bytes } => {
-                        self.queue.consume(payload_bytes);
-                        self.next_number += 1;
-                        out.sent.frames += 1;
-                        out.sent.bytes += payload_bytes as u64;
-                    }
+                    Draft::Data { payload_bytes } => self.begin_data(stream, payload_bytes),
                     Draft::Fin => out.fin_begun = true,
                 }
             }
             _ => {}
         }
+        let out = &mut self.streams[stream];
         out.taken += count;
         if count < offered || offered == 0 {
             return Ok(false);
@@ -178,9 +186,49 @@ impl Sender {
         Ok(())
     }
 
-    /// Take new weights for the scheduler.
+    /// Take new weights, one for each stream: rates in bit/s, or any unit where rates are not known.
     pub fn set_weights(&mut self, weights: &[f64]) -> Result<(), LocalError> {
-        self.scheduler.set_weights(weights)
+        check_weights(weights)?;
+        if weights.len() != self.views.len() {
+            return Err(LocalError::BadWeights);
+        }
+        for (view, weight) in self.views.iter_mut().zip(weights) {
+            view.weight = *weight;
+        }
+        Ok(())
+    }
+
+    /// Take the one-way propagation delay of a stream's path.
+    pub fn set_delay(&mut self, stream: usize, delay_ns: u64) -> Result<(), LocalError> {
+        self.view_mut(stream)?.delay_ns = delay_ns;
+        Ok(())
+    }
+
+    /// Take what the shell found of a stream's bytes to be still in the host; without such reports it is reckoned.
+    pub fn on_unsent(
+        &mut self,
+        now_ns: u64,
+        stream: usize,
+        unsent_bytes: usize,
+    ) -> Result<(), LocalError> {
+        self.drain_backlogs(now_ns);
+        self.view_mut(stream)?.backlog_bytes = unsent_bytes as f64;
+        Ok(())
+    }
+
+    fn view_mut(&mut self, stream: usize) -> Result<&mut StreamView, LocalError> {
+        self.views
+            .get_mut(stream)
+            .ok_or(LocalError::NoSuchStream(stream))
+    }
+
+    fn drain_backlogs(&mut self, now_ns: u64) {
+        let elapsed_s = now_ns.saturating_sub(self.views_ns) as f64 * 1e-9;
+        self.views_ns = self.views_ns.max(now_ns);
+        for view in &mut self.views {
+            let left = view.backlog_bytes - view.weight / 8.0 * elapsed_s;
+            view.backlog_bytes = left.max(0.0);
+        }
     }
 
     /// Whether the stream's socket was full when last tried.
@@ -207,6 +255,37 @@ impl Sender {
         self.streams.iter().map(|stream| stream.sent)
     }
 
+    /// Make the drafted frame final on its stream, and copy it to the others if the scheduler wants it so.
+    fn begin_data(&mut self, stream: usize, payload_bytes: usize) {
+        let view = View {
+            now_ns: self.views_ns,
+            frame_bytes: payload_bytes,
+            alive: StreamSet::first(self.streams.len()),
+            with_room: self.with_room,
+            streams: &self.views,
+        };
+        self.scheduler.on_begun(&view, stream);
+        let mut carriers = StreamSet::default();
+        carriers.insert(stream);
+        if self.scheduler.is_copied(payload_bytes) {
+            for index in self.with_room.iter() {
+                let idle = self.streams[index].rest().is_empty();
+                if idle && !self.streams[index].fin_begun && self.views[index].weight > 0.0 {
+                    self.streams[index].encoded = self.streams[stream].encoded.clone();
+                    carriers.insert(index);
+                }
+            }
+        }
+        for index in carriers.iter() {
+            let out = &mut self.streams[index];
+            out.sent.frames += 1;
+            out.sent.bytes += payload_bytes as u64;
+            self.views[index].backlog_bytes += out.encoded.len() as f64;
+        }
+        self.queue.consume(payload_bytes);
+        self.next_number += 1;
+    }
+
     /// A stream with room that has part of a frame left to send.
     fn begun_frame(&self) -> Option<usize> {
         self.with_room
@@ -217,13 +296,16 @@ impl Sender {
     /// Cut the next frame and give it to a stream.
     fn draw(&mut self, now_ns: u64) -> Option<usize> {
         let (stream, draft) = if self.queue.len() > 0 {
-            let stream = self.scheduler.choose(now_ns, self.with_room)?;
-            (
-                stream,
-                Draft::Data {
-                    payload_bytes: self.queue.len().min(self.frame_payload_bytes),
-                },
-            )
+            let payload_bytes = self.queue.len().min(self.frame_payload_bytes);
+            self.drain_backlogs(now_ns);
+            let view = View {
+                now_ns,
+                frame_bytes: payload_bytes,
+                alive: StreamSet::first(self.streams.len()),
+                with_room: self.with_room,
+                streams: &self.views,
+            };
+            (self.scheduler.choose(&view)?, Draft::Data { payload_bytes })
         } else if self.ended {
             (
                 self.with_room

@@ -7,7 +7,7 @@ mod gomr;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::hello::{self, Hello};
-use mstcp_core::{frame, Config, Stochastic};
+use mstcp_core::{frame, scheduler, Config};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -46,22 +46,26 @@ struct Connection {
 #[pymethods]
 impl Connection {
     #[new]
-    #[pyo3(signature = (weights, frame_payload_bytes, *, seed, send_queue_bytes, reorder_buffer_bytes))]
+    #[pyo3(signature = (
+        weights, frame_payload_bytes, *, scheduler, seed, send_queue_bytes, reorder_buffer_bytes
+    ))]
     fn new(
         weights: Vec<f64>,
         frame_payload_bytes: usize,
+        scheduler: &str,
         seed: u64,
         send_queue_bytes: usize,
         reorder_buffer_bytes: usize,
     ) -> PyResult<Self> {
-        let scheduler = Stochastic::new(&weights, seed).map_err(local)?;
+        let scheduler = scheduler::by_name(scheduler, seed).map_err(local)?;
         let config = Config {
             stream_count: weights.len(),
             frame_payload_bytes,
             send_queue_bytes,
             reorder_buffer_bytes,
         };
-        let inner = mstcp_core::Connection::new(config, Box::new(scheduler)).map_err(local)?;
+        let mut inner = mstcp_core::Connection::new(config, scheduler).map_err(local)?;
+        inner.set_weights(&weights).map_err(local)?;
         Ok(Self {
             inner,
             in_order: Vec::new(),
@@ -115,6 +119,18 @@ impl Connection {
     #[pyo3(signature = (weights, /))]
     fn set_weights(&mut self, weights: Vec<f64>) -> PyResult<()> {
         self.inner.set_weights(&weights).map_err(local)
+    }
+
+    #[pyo3(signature = (stream, delay_ns, /))]
+    fn set_delay(&mut self, stream: usize, delay_ns: u64) -> PyResult<()> {
+        self.inner.set_delay(stream, delay_ns).map_err(local)
+    }
+
+    #[pyo3(signature = (now_ns, stream, unsent_bytes, /))]
+    fn unsent(&mut self, now_ns: u64, stream: usize, unsent_bytes: usize) -> PyResult<()> {
+        self.inner
+            .on_unsent(now_ns, stream, unsent_bytes)
+            .map_err(local)
     }
 
     #[pyo3(signature = (stream, /))]
@@ -232,6 +248,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FRAME_HEADER_BYTES", frame::HEADER_BYTES)?;
     module.add("MAX_FRAME_PAYLOAD_BYTES", frame::MAX_PAYLOAD_BYTES)?;
     module.add("MAX_STREAMS", mstcp_core::MAX_STREAMS)?;
+    module.add("SCHEDULERS", scheduler::NAMES)?;
     module.add("PROTOCOL_VERSION", hello::VERSION)?;
     module.add_class::<Connection>()?;
     module.add_class::<Statistics>()?;

@@ -1,0 +1,156 @@
+//! Which stream carries the next frame: rules by name, one a file.
+//!
+//! | name | rule |
+//! |---|---|
+//! | [`stochastic`](Stochastic) | an independent draw for each frame, by the rates (the paper's) |
+//! | [`weighted`](Weighted) | deterministic and smooth, in proportion to the rates |
+//! | [`earliest`](Earliest) | the stream on which the frame would arrive first |
+//! | [`redundant`](Redundant) | small frames on every stream at once, others by `earliest` |
+
+mod earliest;
+mod redundant;
+mod stochastic;
+mod weighted;
+
+use std::fmt;
+
+use crate::error::LocalError;
+
+pub use earliest::Earliest;
+pub use redundant::Redundant;
+pub use stochastic::Stochastic;
+pub use weighted::Weighted;
+
+/// The names that [`by_name`] knows.
+pub const NAMES: [&str; 4] = ["stochastic", "weighted", "earliest", "redundant"];
+
+/// A set of stream indices, 0 to 63.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamSet(u64);
+
+impl StreamSet {
+    /// The streams `0..count`.
+    pub fn first(count: usize) -> Self {
+        debug_assert!(count <= crate::MAX_STREAMS);
+        Self(if count >= 64 {
+            u64::MAX
+        } else {
+            (1 << count) - 1
+        })
+    }
+
+    /// Add a stream.
+    pub fn insert(&mut self, index: usize) {
+        self.0 |= 1 << index;
+    }
+
+    /// Take a stream out.
+    pub fn remove(&mut self, index: usize) {
+        self.0 &= !(1 << index);
+    }
+
+    /// Whether the stream is in the set.
+    pub fn contains(self, index: usize) -> bool {
+        self.0 >> index & 1 == 1
+    }
+
+    /// Whether no stream is in the set.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The streams of the set, in rising order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let index = rest.trailing_zeros() as usize;
+            rest &= rest.wrapping_sub(1);
+            (index < 64).then_some(index)
+        })
+    }
+
+    /// One bit per stream, stream 0 lowest.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// What a scheduler sees of one stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamView {
+    /// Its rate in bit/s, or any other weight where rates are not known.
+    pub weight: f64,
+    /// One-way propagation delay of its path in nanoseconds; 0 where it is not known.
+    pub delay_ns: u64,
+    /// Bytes handed to the stream that have not left the host yet: told by the shell, and reckoned by the rate since.
+    pub backlog_bytes: f64,
+}
+
+/// What a scheduler sees when a frame is to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The shell's monotonic clock in nanoseconds.
+    pub now_ns: u64,
+    /// Application bytes of the frame.
+    pub frame_bytes: usize,
+    /// The streams that are alive.
+    pub alive: StreamSet,
+    /// Those of them whose sockets have room.
+    pub with_room: StreamSet,
+    /// All streams by index; the places of dead ones mean nothing.
+    pub streams: &'a [StreamView],
+}
+
+impl View<'_> {
+    fn weight(&self, index: usize) -> f64 {
+        self.streams[index].weight
+    }
+
+    /// The streams of `set` that may carry frames: weight 0 is never chosen.
+    fn weighed(&self, set: StreamSet) -> impl Iterator<Item = usize> + '_ {
+        set.iter().filter(|&index| self.weight(index) > 0.0)
+    }
+}
+
+/// A rule that picks the stream of the next frame.
+///
+/// The sender calls it for one frame at a time, and again if the chosen stream's socket turned out to be full.
+pub trait Scheduler: fmt::Debug + Send + Sync {
+    /// Pick one of the streams with room, or none if it would rather wait for another that is full now.
+    fn choose(&mut self, view: &View<'_>) -> Option<usize>;
+
+    /// Note that the frame that `view` was shown for has been begun on `stream`.
+    fn on_begun(&mut self, _view: &View<'_>, _stream: usize) {}
+
+    /// Whether a frame of so many application bytes goes over every stream with room at once.
+    fn is_copied(&self, _frame_bytes: usize) -> bool {
+        false
+    }
+}
+
+/// Make a scheduler by its name; `seed` decides all draws of those that draw.
+pub fn by_name(name: &str, seed: u64) -> Result<Box<dyn Scheduler>, LocalError> {
+    match name {
+        "stochastic" => Ok(Box::new(Stochastic::new(seed))),
+        "weighted" => Ok(Box::<Weighted>::default()),
+        "earliest" => Ok(Box::new(Earliest)),
+        "redundant" => Ok(Box::new(Redundant)),
+        _ => Err(LocalError::NoSuchScheduler(name.to_owned())),
+    }
+}
+
+/// Check the weights of a connection's streams: finite, not negative, not all 0.
+pub fn check_weights(weights: &[f64]) -> Result<(), LocalError> {
+    if weights.is_empty() || weights.len() > crate::MAX_STREAMS {
+        return Err(LocalError::StreamCount(weights.len()));
+    }
+    let usable = weights
+        .iter()
+        .all(|weight| weight.is_finite() && *weight >= 0.0);
+    let sum: f64 = weights.iter().sum();
+    if usable && sum > 0.0 && sum.is_finite() {
+        Ok(())
+    } else {
+        Err(LocalError::BadWeights)
+    }
+}
