@@ -110,6 +110,10 @@ class Program:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._limit_s - self._spent_s)
         started = self._clock()
         self._highs.run()
+        if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:
+            # The basis at hand defeats it now and then; without one it begins anew.
+            self._highs.clearSolver()
+            self._highs.run()
         self._spent_s += self._clock() - started
         status = self._highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:

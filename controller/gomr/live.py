@@ -60,6 +60,7 @@ class LiveEngine:
         objective: str = "max_throughput_min_delay",
         engine: str = DEFAULT_ENGINE,
         *,
+        min_churn: bool = False,
         time_limit_s: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
         cpu_clock: Callable[[], float] = time.thread_time,
@@ -71,14 +72,19 @@ class LiveEngine:
             objective: A name in `OBJECTIVES`.
             engine: A name in `ENGINES`. `native` goes on from its last basis; the others solve anew at each
                 event.
+            min_churn: Of all optima choose one that moves no flow without need
+                (`controller.gomr.least_churn`).
             time_limit_s: Seconds that an event may take; None for no limit.
             clock: Seconds, for `Change.wall_s`.
             cpu_clock: Seconds, for `Change.cpu_s`.
 
         Raises:
-            InvalidProblem: There is no such objective or engine, or the time limit is no number.
+            InvalidProblem: There is no such objective or engine, the time limit is no number, or `min_churn`
+                is asked of another engine than native.
         """
         check_names(objective, engine, time_limit_s)
+        if min_churn and engine != "native":
+            raise InvalidProblem("min_churn", f"needs the engine native; {engine} finds one optimum only")
         self._problem = LiveProblem(problem)
         self._clock = clock
         self._cpu_clock = cpu_clock
@@ -86,7 +92,7 @@ class LiveEngine:
         if engine == "native":
             from controller.gomr.live_native import NativeSession  # loads the compiled engine
 
-            self._session = NativeSession(self._problem, objective, time_limit_s)
+            self._session = NativeSession(self._problem, objective, time_limit_s, min_churn=min_churn)
         else:
             self._session = ColdSession(self._problem, objective, engine, time_limit_s)
         self._allocation: Allocation | None = None

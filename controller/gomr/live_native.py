@@ -8,9 +8,12 @@ them.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from controller.gomr.allocation import Allocation, PathRate, Rates, path_rates
 from controller.gomr.answer import Answer
+from controller.gomr.churn import is_same
 from controller.gomr.engines import assemble, local_paths, solve, without_local
 from controller.gomr.even_split import spread
 from controller.gomr.graph import Path
@@ -22,6 +25,9 @@ from controller.gomr.objectives import value_bps
 from controller.gomr.problem import Demand
 from mstcp._core.gomr import InvalidInput, NotSolved, Summary
 
+RateList: TypeAlias = list[tuple[Path, float]]
+"""The paths of a flow and the rate of each."""
+
 _ROUNDING = 1e-11
 """Rates over a limit by more than this share of the largest capacity are scaled down to it."""
 
@@ -29,7 +35,9 @@ _ROUNDING = 1e-11
 class NativeSession:
     """The engine `native` as a `Session`."""
 
-    def __init__(self, problem: LiveProblem, objective: str, time_limit_s: float | None) -> None:
+    def __init__(
+        self, problem: LiveProblem, objective: str, time_limit_s: float | None, *, min_churn: bool
+    ) -> None:
         """Start with a problem as it is.
 
         Raises:
@@ -38,6 +46,7 @@ class NativeSession:
         self._problem = problem
         self._objective = objective
         self._time_limit_s = time_limit_s
+        self._min_churn = min_churn
         routed = without_local(problem.problem())
         self._network = NativeNetwork(routed)
         try:
@@ -48,8 +57,12 @@ class NativeSession:
         self._name = dict(enumerate(self._number))
         self._local = {demand.id: demand for demand in problem.demands.values() if demand.is_local}
         self._limited = {demand.id: demand for demand in routed.demands if is_limited(demand)}
-        self._rates: dict[str, list[tuple[Path, float]]] = {}
+        self._rates: dict[str, RateList] = {}
         self._paths: dict[str, tuple[PathRate, ...]] = {}
+        # For `min_churn`: what the engine found, which flows have other rates, and which asked for others.
+        self._found: dict[str, RateList] = {}
+        self._apart: set[str] = set()
+        self._resized: set[str] = set()
 
     def add(self, demand: Demand) -> None:
         """Take a checked demand in."""
@@ -74,6 +87,9 @@ class NativeSession:
         del self._name[number]
         self._limited.pop(demand.id, None)
         self._rates.pop(demand.id, None)
+        self._found.pop(demand.id, None)
+        self._apart.discard(demand.id)
+        self._resized.discard(demand.id)
         self._paths.pop(demand.id, None)
 
     def resize(self, demand: Demand) -> None:
@@ -81,6 +97,7 @@ class NativeSession:
         if demand.is_local:
             self._local[demand.id] = demand
             return
+        self._resized.add(demand.id)
         self._engine.change_rate(self._number[demand.id], float(demand.rate_bps))
         if demand.id in self._limited:
             self._limited[demand.id] = demand
@@ -97,19 +114,63 @@ class NativeSession:
         """
         try:
             summary, flows = self._engine.changes(time_limit_s=self._time_limit_s)
+            chosen = self._choose(flows)
         except NotSolved as error:
             raise failure(error, self._time_limit_s) from error
-        for number, paths in flows:
-            name = self._name[number]
-            self._rates[name] = [(self._network.path(edges), rate_bps) for edges, rate_bps in paths]
-            self._paths[name] = path_rates(self._rates[name])
+        for name, rates in chosen.items():
+            self._rates[name] = rates
+            self._paths[name] = path_rates(rates)
+        self._resized.clear()
         if not self._keeps_limits():
             problem = self._problem.problem()
             return solve(problem, self._objective, NAME, time_limit_s=self._time_limit_s)
         largest_bps = max(self._problem.capacity_bps.values())
-        if self._objective == "even_split" or summary.max_violation_bps > _ROUNDING * largest_bps:
+        if (
+            self._min_churn
+            or self._objective == "even_split"
+            or summary.max_violation_bps > _ROUNDING * largest_bps
+        ):
             return self._from_all_rates(summary)
         return self._allocation(summary)
+
+    def _choose(self, flows: list[tuple[int, list[tuple[list[int], float]]]]) -> dict[str, RateList]:
+        """Return the rates of the flows that shall have others, given those that the engine changed."""
+        changed = {self._name[number]: self._rate_list(paths) for number, paths in flows}
+        if not self._min_churn:
+            return changed
+        self._found.update(changed)
+        self._apart = {name for name in self._apart | changed.keys() if not self._is_as_found(name)}
+        if self._apart.issubset(self._resized | (self._found.keys() - self._rates.keys())):
+            self._apart.clear()
+            return changed
+        chosen = self._least_churn()
+        self._apart = {
+            name for name in chosen if not is_same(path_rates(chosen[name]), path_rates(self._found[name]))
+        }
+        return {name: rates for name, rates in chosen.items() if rates != self._rates.get(name)}
+
+    def _is_as_found(self, name: str) -> bool:
+        return name in self._rates and is_same(self._paths[name], path_rates(self._found[name]))
+
+    def _least_churn(self) -> dict[str, RateList]:
+        from controller.gomr.highs_program import Program  # HiGHS is loaded when it is first needed
+        from controller.gomr.least_churn import least_churn
+
+        number = self._network.number
+        before = {
+            self._number[name]: {
+                tuple(number[edge.id] for edge in path): rate_bps for path, rate_bps in rates
+            }
+            for name, rates in self._rates.items()
+        }
+        resized = {self._number[name] for name in self._resized}
+        largest_bps = max((rate for rates in self._found.values() for _, rate in rates), default=0.0) or 1.0
+        program = Program(NAME, self._time_limit_s)
+        found = least_churn(self._engine.face(), before, resized, largest_bps, program)
+        return {name: self._rate_list(found.get(number, {}).items()) for name, number in self._number.items()}
+
+    def _rate_list(self, paths: Iterable[tuple[Iterable[int], float]]) -> RateList:
+        return [(self._network.path(edges), rate_bps) for edges, rate_bps in paths]
 
     def _keeps_limits(self) -> bool:
         return all(

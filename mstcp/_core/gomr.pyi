@@ -116,4 +116,4 @@ class Engine:
         """Return of each arc what one more bit/s of it would add to the first objective."""
 
     def face(self) -> _Face:
-        """Return all optima over the known paths."""
+        """Return all optima; of flows with very many equally good paths, 64 and those known already."""

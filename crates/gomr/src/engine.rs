@@ -325,6 +325,13 @@ impl Engine {
             .map_or(&self.solver, |staged| &staged.solver)
     }
 
+    pub(crate) fn answer_mut(&mut self) -> &mut Solver {
+        match &mut self.staged {
+            Some(staged) => &mut staged.solver,
+            None => &mut self.solver,
+        }
+    }
+
     /// Ends every solve that finds `halt` true at its next look; `None` lets them run to their end.
     pub fn set_halt(&mut self, halt: Option<HaltTest>) {
         self.solver.master.halt = Halt(halt);

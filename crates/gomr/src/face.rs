@@ -1,6 +1,6 @@
 //! All optima at once: which paths may carry something, and which bounds must be met, in any optimum.
 //!
-//! By complementary slackness the optimal rates over the known paths are exactly those in which paths that
+//! By complementary slackness the optimal rates are exactly those in which paths that
 //! lose against their commodity's price carry nothing, arcs with a price are full, and commodities with a
 //! price get all they ask for. Among these a caller may choose, for example the rates closest to the last.
 
@@ -41,14 +41,16 @@ pub struct Face {
 }
 
 impl Engine {
-    /// Describes all optimal allocations over the known paths.
+    /// Describes all optimal allocations; of a commodity that has very many equally good paths, 64 and those
+    /// known already.
     ///
     /// # Errors
     /// As [`Engine::solve`].
     pub fn face(&mut self) -> Result<Face, Error> {
         self.solve()?;
+        let zero = ZERO * self.answer().master.big_m.max(1.0);
+        self.answer_mut().add_tight_paths(zero);
         let master = &self.answer().master;
-        let zero = ZERO * master.big_m.max(1.0);
         let capacities = master.capacity.iter().zip(&master.price);
         let mut face = Face {
             arcs: capacities.map(|(&c, &price)| (c, price > zero)).collect(),

@@ -29,6 +29,7 @@ mod objectives;
 mod pricing;
 mod primal;
 mod problem;
+mod tight;
 mod yen;
 
 pub use allocation::{Allocation, Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary};

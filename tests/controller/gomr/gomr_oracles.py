@@ -70,12 +70,20 @@ class PathProgram:
         self.solver.addRow(lower, upper, len(used), list(used), list(used.values()))
 
     def minimise(self, costs: Mapping[int, float]) -> float:
+        least = self.minimise_if_feasible(costs)
+        assert least is not None
+        return least
+
+    def minimise_if_feasible(self, costs: Mapping[int, float]) -> float | None:
         if not costs:
             return 0.0
         for column in range(self.solver.getNumCol()):
             self.solver.changeColCost(column, costs.get(column, 0.0))
         self.solver.run()
-        assert self.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        status = self.solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return None
+        assert status == highspy.HighsModelStatus.kOptimal
         return float(self.solver.getInfo().objective_function_value) * self.unit_bps
 
 

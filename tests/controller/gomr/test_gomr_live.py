@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from controller.errors import InvalidProblem, SolverError
-from controller.gomr import ENGINES, OBJECTIVES, Change, Demand, LiveEngine, Problem, solve
-from tests.controller.gomr.gomr_oracles import check_allocation, problems, rates, two_way, unit_of
+from controller.gomr import (
+    ENGINES,
+    OBJECTIVES,
+    Allocation,
+    Change,
+    Demand,
+    Edge,
+    LiveEngine,
+    PathRate,
+    Problem,
+    solve,
+)
+from tests.controller.gomr.gomr_oracles import (
+    PathProgram,
+    check_allocation,
+    problems,
+    rates,
+    simple_paths,
+    two_way,
+    unit_of,
+)
 
 EXACT = 1e-9
 every_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -48,10 +67,11 @@ class Events(RuleBasedStateMachine):
     """Any events, with a look after each."""
 
     objective = "max_throughput_min_delay"
+    min_churn = False
 
     @initialize(problem=problems())
     def start(self, problem: Problem) -> None:
-        self.live = LiveEngine(problem, self.objective)
+        self.live = LiveEngine(problem, self.objective, min_churn=self.min_churn)
         self.edges = sorted(edge.id for edge in problem.edges)
         self.unit_bps = unit_of(problem)
         self.count = 0
@@ -102,8 +122,9 @@ class Events(RuleBasedStateMachine):
             assert_as_from_scratch(self.live, self.objective, "highs")
 
 
-def events_under(objective: str) -> Any:
-    machine: Any = type(f"EventsUnder_{objective}", (Events,), {"objective": objective})
+def events_under(objective: str, *, min_churn: bool = False) -> Any:
+    own = {"objective": objective, "min_churn": min_churn}
+    machine: Any = type(f"EventsUnder_{objective}", (Events,), own)
     machine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=12)
     return machine.TestCase
 
@@ -113,6 +134,11 @@ TestFair = events_under("fair")
 TestMaxMin = events_under("max_min")
 TestUtilisation = events_under("min_max_utilisation")
 TestEvenSplit = events_under("even_split")
+TestThroughputLeastChurn = events_under("max_throughput_min_delay", min_churn=True)
+TestFairLeastChurn = events_under("fair", min_churn=True)
+TestMaxMinLeastChurn = events_under("max_min", min_churn=True)
+TestUtilisationLeastChurn = events_under("min_max_utilisation", min_churn=True)
+TestEvenSplitLeastChurn = events_under("even_split", min_churn=True)
 
 
 EDGES, REVERSE = two_way(("A", "B", 10e6, 1e-3), ("A", "C", 10e6, 2e-3), ("C", "B", 4e6, 2e-3))
@@ -210,3 +236,92 @@ def test_no_time_is_an_error_and_the_event_has_happened(engine: str) -> None:
     live = LiveEngine(NETWORK, engine=engine, time_limit_s=0.0)
     with pytest.raises(SolverError, match="time limit"):
         _ = live.allocation
+
+
+def any_event(data: st.DataObject, live: LiveEngine, unit_bps: float) -> tuple[Change, str]:
+    """Let something happen; return what it did and the flow that did it, if any."""
+    problem = live.problem
+    rate_bps = data.draw(multiples) * unit_bps
+    name = f"new{data.draw(st.integers(0, 10**9))}"
+    assume(name not in {demand.id for demand in problem.demands})
+    nodes = st.sampled_from(sorted(problem.nodes))
+    edge = data.draw(st.sampled_from(problem.edges)).id
+    flow = data.draw(st.sampled_from(problem.demands)).id
+    events: dict[str, Callable[[], Change]] = {
+        "arrives": lambda: live.add_flow(Demand(name, data.draw(nodes), data.draw(nodes), rate_bps)),
+        "leaves": lambda: live.remove_flow(flow),
+        "changes": lambda: live.set_rate(flow, rate_bps),
+        "fails": lambda: live.fail_link(edge),
+        "link": lambda: live.set_link_rate(edge, rate_bps),
+    }
+    kind = data.draw(st.sampled_from(sorted(events)))
+    return events[kind](), flow if kind == "changes" else ""
+
+
+@pytest.mark.parametrize("objective", ["max_throughput_min_delay", "max_min"])
+@given(data=st.data(), problem=problems(most_nodes=4))
+@settings(deadline=None)
+def test_no_flow_moves_that_an_optimum_leaves_alone(
+    objective: str, data: st.DataObject, problem: Problem
+) -> None:
+    assume(problem.demands)
+    live = LiveEngine(problem, objective, min_churn=True)
+    before = live.allocation
+    for _ in range(3):
+        assume(live.problem.demands)
+        before = live.allocation
+        change, own = any_event(data, live, unit_of(problem))
+        after, now = change.allocation, live.problem
+        if objective == "max_min":  # the rates are unique: an optimum has these
+            now = replace(now, demands=tuple(replace(d, rate_bps=after.rate_bps(d.id)) for d in now.demands))
+        ran = [name for name in after.paths if name in before.paths and name != own]
+        stay = {name: before.paths[name] for name in ran if name not in change.moved}
+        for name in change.moved:
+            assert not an_optimum_keeps(now, after, {**stay, name: before.paths[name]})
+
+
+def an_optimum_keeps(problem: Problem, optimum: Allocation, kept: Mapping[str, Sequence[PathRate]]) -> bool:
+    """Whether an allocation is as good as the optimum and gives these flows these rates."""
+    program = PathProgram(
+        problem, {d.id: simple_paths(problem, d) for d in problem.demands}, unit_of(problem)
+    )
+    for index, (demand, path) in enumerate(program.columns):
+        if demand.id in kept:
+            rate_bps = sum(found.rate_bps for found in kept[demand.id] if found.edges == path)
+            program.limit({index: 1.0}, rate_bps, rate_bps)
+    everything = range(len(program.columns))
+    program.limit(dict.fromkeys(everything, 1.0), math.inf, optimum.admitted_bps * (1 - 1e-12))
+    delays = [sum(program.delays[edge] for edge in path) for _, path in program.columns]
+    if not any(delays):
+        delays = [float(len(path)) for _, path in program.columns]
+    longest = max(delays)
+    least = program.minimise_if_feasible({i: delay / longest for i, delay in enumerate(delays)})
+    if least is None:
+        return False
+    cost = sum(
+        path.rate_bps * (path.delay_s if any(program.delays.values()) else len(path.edges))
+        for paths in optimum.paths.values()
+        for path in paths
+    )
+    return least * longest <= cost * (1 + 1e-12)
+
+
+def test_least_churn_takes_the_native_engine() -> None:
+    with pytest.raises(InvalidProblem, match="min_churn: needs the engine native"):
+        LiveEngine(NETWORK, engine="highs", min_churn=True)
+
+
+def test_equal_ways_do_not_move_a_flow() -> None:
+    # Twelve ways of the same delay: whatever else happens, f stays where it is.
+    edges = tuple(Edge(f"e{i}", "A", "B", 10e6, 1e-3) for i in range(12))
+    live = LiveEngine(Problem(edges, (Demand("f", "A", "B", 5e6),)), min_churn=True)
+    (first,) = live.allocation.paths["f"]
+    for i in range(20):
+        change = live.add_flow(Demand(f"g{i}", "A", "B", 5e6))
+        assert change.moved == ()
+    for i in range(0, 20, 2):
+        assert live.remove_flow(f"g{i}").moved == ()
+    for edge in edges:
+        if edge.id not in first.edges:
+            live.fail_link(edge.id)
+            assert live.allocation.paths["f"] == (first,)

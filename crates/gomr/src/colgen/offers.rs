@@ -159,7 +159,7 @@ impl Solver {
                 self.price_known(id as usize, sigma, gains);
                 continue;
             }
-            let worth = commodity.value * self.master.big_m - sigma - self.ack_price(id);
+            let worth = self.worth(id, sigma);
             if worth - limit > self.pricer.least(commodity.source, commodity.target) {
                 open.push((id, worth));
             }
@@ -186,6 +186,12 @@ impl Solver {
         for (id, worth) in open {
             self.search_one(id, worth, &mut path, gains);
         }
+    }
+
+    /// Length that a path of a commodity with the price `sigma` may have without a loss.
+    pub fn worth(&self, id: u32, sigma: f64) -> f64 {
+        let value = self.commodities[id as usize].value;
+        value * self.master.big_m - sigma - self.ack_price(id)
     }
 
     /// What the acknowledgements of one unit pay on a way of their own; infinite when that is down.

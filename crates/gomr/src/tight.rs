@@ -1,0 +1,123 @@
+//! All paths of a commodity that are as good as its best under the present prices.
+//!
+//! The distances to the target bound what is still to come, so a depth-first search meets no dead end but for
+//! nodes it would visit twice.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::colgen::Solver;
+use crate::graph::Graph;
+
+/// Paths of one commodity that are listed.
+pub(crate) const MOST: usize = 64;
+/// Arcs looked at for each of them, per node.
+const STEPS: usize = 16;
+
+/// Distance of every node to `target`.
+fn distance_to(graph: &Graph, length: &[f64], target: u32) -> Vec<f64> {
+    let mut to = vec![f64::INFINITY; graph.nodes];
+    to[target as usize] = 0.0;
+    let mut heap = BinaryHeap::from([Reverse((0u64, target))]);
+    while let Some(Reverse((bits, node))) = heap.pop() {
+        let at = to[node as usize];
+        if bits > at.to_bits() {
+            continue;
+        }
+        for &arc in graph.into(node as usize) {
+            let tail = graph.tail[arc as usize];
+            let next = at + length[arc as usize];
+            if next < to[tail as usize] {
+                to[tail as usize] = next;
+                heap.push(Reverse((next.to_bits(), tail)));
+            }
+        }
+    }
+    to
+}
+
+/// Lists paths from `source` that are not longer than `limit`, at most [`MOST`].
+fn paths_within(
+    graph: &Graph,
+    length: &[f64],
+    to: &[f64],
+    ends: (u32, u32),
+    limit: f64,
+) -> Vec<Vec<u32>> {
+    let (source, target) = ends;
+    let mut found = Vec::new();
+    let mut visited = vec![false; graph.nodes];
+    visited[source as usize] = true;
+    let mut path: Vec<u32> = Vec::new();
+    // Node, place among its arcs, length so far.
+    let mut stack = vec![(source, 0usize, 0.0f64)];
+    let mut steps = MOST * STEPS * graph.nodes;
+    while let Some(top) = stack.last_mut() {
+        let (node, place, so_far) = *top;
+        top.1 += 1;
+        steps -= 1;
+        if found.len() == MOST || steps == 0 {
+            break;
+        }
+        let Some(&arc) = graph.out(node as usize).get(place) else {
+            visited[node as usize] = false;
+            stack.pop();
+            path.pop();
+            continue;
+        };
+        let head = graph.head[arc as usize];
+        let further = so_far + length[arc as usize];
+        if visited[head as usize] || further + to[head as usize] > limit {
+            continue;
+        }
+        path.push(arc);
+        if head == target {
+            found.push(path.clone());
+            path.pop();
+            continue;
+        }
+        visited[head as usize] = true;
+        stack.push((head, 0, further));
+    }
+    found
+}
+
+impl Solver {
+    /// Adds the paths that lose less than `zero` against their commodity's price.
+    pub fn add_tight_paths(&mut self, zero: f64) {
+        self.update_lengths();
+        let mut ids: Vec<u32> = (0..self.commodities.len() as u32)
+            .filter(|&id| self.master.groups[id as usize].active)
+            .filter(|&id| !self.commodities[id as usize].fixed)
+            .collect();
+        let key = |id: u32| {
+            let commodity = &self.commodities[id as usize];
+            (commodity.target, commodity.class)
+        };
+        ids.sort_by_key(|&id| key(id));
+        let mut now = None;
+        let mut to = Vec::new();
+        for id in ids {
+            let commodity = &self.commodities[id as usize];
+            let (source, target, class) = (commodity.source, commodity.target, commodity.class);
+            let delay_limit = commodity.max_delay_s.unwrap_or(f64::INFINITY) * (1.0 + 1e-12);
+            let limit = self.worth(id, self.master.sigma(id)) + zero;
+            if self.pricer.least(source, target) > limit {
+                continue;
+            }
+            let length = self.pricer.length(class);
+            if now != Some((target, class)) {
+                to = distance_to(&self.graph, length, target);
+                now = Some((target, class));
+            }
+            if to[source as usize] > limit {
+                continue;
+            }
+            for path in paths_within(&self.graph, length, &to, (source, target), limit) {
+                if self.graph.path_delay(&path) <= delay_limit {
+                    self.add_path(id, &path);
+                }
+            }
+        }
+    }
+}
