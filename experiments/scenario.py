@@ -174,6 +174,23 @@ class Mstcp(_Model):
     scheduler: Literal["stochastic", "weighted", "earliest", "redundant"] = "stochastic"
 
 
+class Mptcp(_Model):
+    """Settings of kernel MPTCP.
+
+    `receive_buffer_bytes` is that of a whole connection, which its subflows share.
+    """
+
+    receive_buffer_bytes: BufferBytes | None = None
+
+
+class SecondLink(_Model):
+    """Where the second interface of a terminal leads, for the protocols that use one."""
+
+    switch: NodeName
+    rate_bps: Rate
+    delay_us: float = Field(ge=0, le=10e6, allow_inf_nan=False)
+
+
 class Scenario(_Model):
     """A scenario file.
 
@@ -196,6 +213,8 @@ class Scenario(_Model):
     tcp: Tcp = Tcp()
     ppfs: Ppfs = Ppfs()
     mstcp: Mstcp = Mstcp()
+    mptcp: Mptcp = Mptcp()
+    second_links: dict[NodeName, SecondLink] = Field(default_factory=dict)
     live: Live = Live()
     cases: dict[Name, Case] = Field(min_length=1)
 
@@ -204,6 +223,18 @@ class Scenario(_Model):
         """Ethernet, IPv4 and TCP header and options of every data segment."""
         timestamps = 0 if self.tcp.timestamps is False else TIMESTAMP_OPTION_BYTES
         return ETHERNET_BYTES + IP_TCP_BYTES + timestamps
+
+    @property
+    def mptcp_receive_buffer_bytes(self) -> int | None:
+        """SO_RCVBUF of an MPTCP connection: as it is set, or four times that of a TCP connection.
+
+        RFC 8684 (section 3.3.1) wants the bandwidth of all paths together for twice the longest round trip.
+        Linux moreover counts a packet's memory, which for small packets is more than twice their payload, and
+        lets no packet in, not even the one that all wait for, once those out of order have filled the buffer.
+        """
+        if self.mptcp.receive_buffer_bytes is not None or self.tcp.receive_buffer_bytes is None:
+            return self.mptcp.receive_buffer_bytes
+        return 4 * self.tcp.receive_buffer_bytes
 
     @property
     def mtu_bytes(self) -> int:

@@ -27,7 +27,7 @@ def make_management(network: Network, names: InterfaceNames, pids: Mapping[str, 
     Args:
         network: the network.
         names: of the interfaces.
-        pids: of a process in each host's namespace.
+        pids: of a process in the namespace of each host that is to be joined.
 
     Returns:
         What removes all of it when closed.
@@ -40,7 +40,7 @@ def make_management(network: Network, names: InterfaceNames, pids: Mapping[str, 
         undo.callback(remove_interface, BRIDGE)
         disable_ipv6([BRIDGE])
         ip([f"address add {CONTROLLER_IP}/{SUBNET.prefixlen} dev {BRIDGE}", f"link set dev {BRIDGE} up"])
-        for host in network.hosts:
+        for host in pids:
             port = names.management(host)
             ip([f"link add name {port} type veth peer name {HOST_INTERFACE} netns {pids[host]}"])
             undo.callback(remove_interface, port)

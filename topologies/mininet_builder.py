@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -117,6 +117,8 @@ class Emulation:
         link_backend: `netem`, `emulator`, or `auto`: netem where the kernel has it.
         seed: of loss and jitter.
         mtu: of the hosts' data interfaces in bytes (the paper's 590-byte frames: 576).
+        homes: hosts of the network that are further interfaces of others, by name: they share the namespace
+            and the management address of these (see `topologies.second_interfaces`).
 
     Raises:
         EmulationError: by `start`, when the network can't be built or would not be what was asked for.
@@ -132,8 +134,10 @@ class Emulation:
         link_backend: BackendName = "auto",
         seed: int = 1,
         mtu: int = 1500,
+        homes: Mapping[str, str] | None = None,
     ) -> None:
         self.network = network
+        self._homes = dict(homes or {})
         self._ovs = ovs
         self._controllers = [] if controller is None else [controller]
         self._backend_asked = link_backend
@@ -188,17 +192,19 @@ class Emulation:
         self.net = _bare_mininet()
         backend = choose_backend(self._backend_asked, self._seed, self._mtu + ETHERNET_HEADER_BYTES)
         self._backend = backend
-        for name in self.network.hosts:
+        machines = [name for name in self.network.hosts if name not in self._homes]
+        for name in machines:
             self._add_host(name)
         for name in self.network.switches:
             self._add_switch(name)
         for parameters in link_parameters(self.network, self._names):
+            parameters = self._at_home(parameters)
             link = self.net.addLink(**parameters, cls=EmulatedLink, backend=backend, mtu=self._mtu)
             self._undo.callback(link.delete)
             self._links[link.wire.link.name] = link
         for name in self.network.hosts:
             self._address_host(name)
-        pids = {name: self.host(name).pid for name in self.network.hosts}
+        pids = {name: self.host(name).pid for name in machines}
         self._undo.callback(make_management(self.network, self._names, pids).close)
         bridges: list[str] = []
         self._undo.callback(lambda: self._ovs.remove_bridge(*bridges))
@@ -225,11 +231,24 @@ class Emulation:
         )
         self._undo.callback(switch.terminate)
 
+    def _at_home(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a link whose ends may be further interfaces of other hosts."""
+        parameters["ends"] = parameters["node1"], parameters["node2"]
+        for node, port in (("node1", "port1"), ("node2", "port2")):
+            home = self._homes.get(parameters[node])
+            if home is not None:
+                parameters[node], parameters[port] = home, self.net[home].newPort()
+        return parameters
+
     def _address_host(self, name: str) -> None:
         """Give a host its address; a second and third link carry none of their own."""
         host = self.host(name)
-        interface = host.intfList()[0]
         address = self.host_ip(name)
+        if name in self._homes:
+            # Alone in its subnet: what it reaches is said by the routes of whoever uses it.
+            ip([f"address add {address}/32 dev {self._names.port(name, 1)}"], host.pid)
+            return
+        interface = host.intfList()[0]
         ip([f"address add {address}/{DATA_NETWORK.prefixlen} dev {interface.name}"], host.pid)
         interface.ip, interface.prefixLen = address, str(DATA_NETWORK.prefixlen)
 
@@ -237,11 +256,12 @@ class Emulation:
         """Return a host as Mininet's `Host`."""
         if name not in self.network.hosts:
             raise EmulationError(f"there is no host {name!r}: there are {', '.join(self.network.hosts)}")
-        return self.net[name]
+        return self.net[self._homes.get(name, name)]
 
     def host_ip(self, name: str) -> str:
         """Return a host's address on the data network."""
-        return self.network.host_ip(self.host(name).name)
+        self.host(name)
+        return self.network.host_ip(name)
 
     def management_ip(self, name: str) -> str:
         """Return a host's address on the management network."""

@@ -54,6 +54,7 @@ class EmulatedLink(MininetLink):  # type: ignore[misc]
         interfaces: names of the interfaces at the nodes.
         macs: their MAC addresses.
         relays: names of two more interfaces, for the link emulator.
+        ends: what the ends are called in the network, where that is not how Mininet calls the nodes.
         backend: what makes the link.
         mtu: of the interfaces of hosts; None leaves 1500 bytes.
         params: as for `mininet.link.Link`.
@@ -69,12 +70,15 @@ class EmulatedLink(MininetLink):  # type: ignore[misc]
         macs: tuple[str, str],
         relays: tuple[str, str],
         backend: LinkBackend,
+        ends: tuple[str, str] | None = None,
         mtu: int | None = None,
         **params: Any,
     ) -> None:
         a, b = (
-            End(node.name, interface, mac, namespace_pid(node))
-            for node, interface, mac in zip((node1, node2), interfaces, macs, strict=True)
+            End(name, interface, mac, namespace_pid(node))
+            for name, node, interface, mac in zip(
+                ends or (node1.name, node2.name), (node1, node2), interfaces, macs, strict=True
+            )
         )
         self.wire = Wire(link, (a, b), relays)
         self.backend = backend

@@ -23,10 +23,12 @@ class Connection:
 
     Without a controller it opens one plain TCP connection on the network's default routes. With one it asks
     it for `rate_bps`: by an objective, or for the paths given. `kernel` is the protocol of its sockets,
-    `scheduler` what spreads frames over the streams of MSTCP.
+    `scheduler` what spreads frames over the streams of MSTCP. With `any_address` the destination
+    listens at all its addresses.
     """
 
     kernel: Literal["tcp", "mptcp"] = "tcp"
+    any_address: bool = False
     controller: str | None = None
     objective: str | None = None
     paths: tuple[RequestedPath, ...] = ()

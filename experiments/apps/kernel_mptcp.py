@@ -13,6 +13,7 @@ from mstcp.plain import PlainConnection
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, OpenStream
 
 IPPROTO_MPTCP = 262
+_SO_RCVBUFFORCE = 33
 CONNECT_TIMEOUT_S = 10.0
 WELCOME = b"\0"
 """Sent by the side that accepts: before it has heard from its peer, a client may open no subflow (RFC 8684,
@@ -75,7 +76,18 @@ def _socket(settings: SocketSettings) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
     sock.setblocking(False)
     sockets.set_options(sock, settings.congestion_control, settings.receive_buffer_bytes)
+    _insist_on_buffer(sock, settings.receive_buffer_bytes)
     return sock
+
+
+def _insist_on_buffer(sock: socket.socket, size_bytes: int | None) -> None:
+    """See that the receive buffer is what was asked for: above net.core.rmem_max it takes CAP_NET_ADMIN.
+
+    With less an MPTCP connection can come to a stand (see `Scenario.mptcp_receive_buffer_bytes`).
+    """
+    # The kernel doubles what it is given, for the memory that packets take beside their payload (socket(7)).
+    if size_bytes is not None and sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) < 2 * size_bytes:
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size_bytes)
 
 
 def _wrap(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from experiments.errors import UnknownName
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.ecmp import Ecmp
-from experiments.protocols.mptcp import Mptcp, MptcpSdn
+from experiments.protocols.mptcp import Mptcp, MptcpDualhomed, MptcpSdn
 from experiments.protocols.mstcp import Mstcp
 from experiments.protocols.ospf import Ospf
 from experiments.protocols.ppfs import Ppfs, PpfsGroup
@@ -18,6 +18,7 @@ _ALL: tuple[ProtocolSpec, ...] = (
     Ospf(),
     Ecmp(),
     Mptcp(),
+    MptcpDualhomed(),
     MptcpSdn(),
     PpfsGroup(),
     Ppfs(),

@@ -46,3 +46,15 @@ class MptcpSdn(Mptcp):
         request = flow_request(plan, self.name, port)
         overhead = plan.scenario.overhead_bytes + DSS_BYTES - _COUNTED_BYTES
         return {**request, "segment_overhead_bytes": overhead}
+
+
+class MptcpDualhomed(Mptcp):
+    """Two subflows between hosts of two interfaces each, on the default routes between these."""
+
+    name = "mptcp-dualhomed"
+    description = "kernel MPTCP of hosts with a second interface: a subflow on each one's shortest path"
+
+    def connection(self, plan: FlowPlan) -> Connection:
+        """Return a connection by MPTCP whose destination is reached at any of its addresses."""
+        del plan
+        return Connection(kernel="mptcp", any_address=True)

@@ -14,9 +14,9 @@ from experiments.engines.live import requirements
 from experiments.engines.live.agents import Agent, Lab, agent_for
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
+from experiments.engines.live.dual_homing import with_second_interfaces
 from experiments.engines.live.hosts import configure_hosts
-from experiments.engines.live.results import Route, flow_result
-from experiments.engines.live.routes import DEFAULT_TABLE, default_path
+from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import RunFailed
@@ -48,8 +48,9 @@ class LiveEngine:
         self._datapath: str | None = None
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse where root or a program is missing."""
-        del plans
+        """Refuse where root, a program or a terminal's second link is missing."""
+        for plan in plans:
+            with_second_interfaces(plan)
         sandbox.require_root()
         requirements.check()
 
@@ -71,6 +72,7 @@ class LiveEngine:
 
     def _run(self, plan: RunPlan, out: Path, report: Report, stack: ExitStack) -> RunResult:
         report({"event": "phase", "text": "building the network"})
+        plan, homes = with_second_interfaces(plan)
         protocol = protocols.get(plan.protocol)
         controller = stack.enter_context(ControllerProcess(plan.network, out, protocol.default_routing))
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
@@ -83,6 +85,7 @@ class LiveEngine:
                 link_backend=plan.scenario.live.link_backend,
                 seed=plan.seed,
                 mtu=plan.scenario.mtu_bytes,
+                homes=homes,
             )
         )
         self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
@@ -141,22 +144,12 @@ def _measure(
         time.sleep(min(settings.sample_s, max(left_s, 0.001)))
 
 
-def _routes(lab: Lab) -> Route:
-    """Return the function that reads a default path from the switches."""
-
-    def dump(switch: str) -> str:
-        return lab.ovs.ofctl("dump-flows", lab.names.bridge(switch), f"table={DEFAULT_TABLE}")
-
-    return lambda src, dst: default_path(lab.plan.network, src, dst, dump)
-
-
 def _result(
     lab: Lab, measured: _Measured, transfers: list[Transfer], sysctls: dict[str, str], agent: Agent
 ) -> RunResult:
     plan = lab.plan
-    route = _routes(lab)
     flows = [
-        flow_result(transfer, plan, measured.window, route, agent.carried(transfer.name))
+        flow_result(transfer, plan, measured.window, lab.default_path, agent.carried(transfer.name))
         for transfer in transfers
     ]
     links = measured.sampler.results(plan.network, measured.window)

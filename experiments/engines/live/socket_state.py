@@ -9,7 +9,7 @@ from typing import Any
 
 from topologies.mininet_builder import Emulation
 
-_LINE = re.compile(r"^\S+\s+\d+\s+\d+\s+\S+?:(\d+)\s+\S+?:(\d+)\s+(.*)$")
+_LINE = re.compile(r"^\S+\s+\d+\s+\d+\s+(\S+?):(\d+)\s+\S+?:(\d+)\s+(.*)$")
 _FLAGS = ("ts", "sack", "ecn", "ecnseen", "fastopen")
 """What `ss` writes before the name of the congestion control."""
 _COUNTS = ("bytes_sent", "bytes_retrans", "bytes_acked", "data_segs_out", "retrans", "lost")
@@ -21,6 +21,7 @@ _COUNTERS = ("Tcp", "MPTcp")
 class SocketState:
     """One TCP connection, or MPTCP subflow, at the side that sends."""
 
+    source_ip: str
     source_port: int
     destination_port: int
     congestion_control: str | None
@@ -31,6 +32,7 @@ class SocketState:
     def as_json(self) -> dict[str, Any]:
         """Return it as it stands in the results."""
         return {
+            "source_ip": self.source_ip,
             "source_port": self.source_port,
             "congestion_control": self.congestion_control,
             "options": list(self.options),
@@ -45,7 +47,7 @@ def parse_sockets(text: str) -> list[SocketState]:
 
 
 def _socket(match: re.Match[str]) -> SocketState:
-    words = match[3].split()
+    words = match[4].split()
     options = tuple(word for word in words if word in _FLAGS)
     names = (word for word in words if word not in _FLAGS and ":" not in word and not word.startswith("("))
     counts: dict[str, int] = {}
@@ -56,8 +58,9 @@ def _socket(match: re.Match[str]) -> SocketState:
         if name in (*_COUNTS, *_STATE) and number.isdigit():
             counts[name] = int(number)
     return SocketState(
-        source_port=int(match[1]),
-        destination_port=int(match[2]),
+        source_ip=match[1],
+        source_port=int(match[2]),
+        destination_port=int(match[3]),
         congestion_control=next(names, None),
         is_subflow="tcp-ulp-mptcp" in words,
         options=options,

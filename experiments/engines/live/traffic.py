@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from experiments import protocols
-from experiments.apps.config import PORT, SinkConfig, SocketSettings, SourceConfig, to_json
+from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig, to_json
 from experiments.engines.base import RunPlan
 from experiments.engines.live.agents.base import Agent
 from experiments.engines.live.child import Child, ChildFailed
 from experiments.metrics import Log
 from experiments.protocols.base import FlowPlan
+from experiments.scenario import Scenario
 from topologies.mininet_builder import Emulation
 
 START_TIMEOUT_S = 30.0
@@ -27,6 +28,8 @@ REPORT_TIMEOUT_S = 15.0
 """For the logs to be written, after the last byte."""
 FLOW_SEED_STRIDE = 1_000_003
 """Apart from each other, so that no two flows of nearby seeds share a payload or a scheduler's draws."""
+
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (of a host in a namespace of its own)
 
 
 @dataclass
@@ -82,10 +85,6 @@ class Traffic:
         self._children: list[Child] = []
         self._transfers: list[Transfer] = []
         self._rates: Mapping[str, float] = {}
-        tcp = plan.scenario.tcp
-        self._sockets = SocketSettings(
-            tcp.congestion_control, tcp.send_buffer_bytes, tcp.receive_buffer_bytes
-        )
 
     def __enter__(self) -> Traffic:
         return self
@@ -159,6 +158,8 @@ class Traffic:
         port = PORT + number
         flow_plan = FlowPlan(name, scenario, self._plan.case, flow, seed, self._controller)
         protocol = protocols.get(self._plan.protocol)
+        connection = protocol.connection(flow_plan)
+        sockets = _sockets(scenario, connection)
         source = SourceConfig(
             flow=name,
             host=self._emulation.host_ip(flow.dst),
@@ -167,8 +168,8 @@ class Traffic:
             packet_bytes=scenario.packet_bytes,
             overhead_bytes=scenario.overhead_bytes,
             header_bytes=protocol.header_bytes,
-            connection=protocol.connection(flow_plan),
-            sockets=self._sockets,
+            connection=connection,
+            sockets=sockets,
             seed=seed,
             sample_s=scenario.live.sample_s,
             drain_s=scenario.drain_s,
@@ -176,10 +177,10 @@ class Traffic:
         )
         sink = SinkConfig(
             flow=name,
-            host=source.host,
+            host=ANY_ADDRESS if connection.any_address else source.host,
             port=port,
-            kernel=source.connection.kernel,
-            sockets=self._sockets,
+            kernel=connection.kernel,
+            sockets=sockets,
             seed=seed,
             log=str(sink_log),
         )
@@ -209,3 +210,12 @@ class Traffic:
         child = Child(title, process, log_path)
         self._children.append(child)
         return child
+
+
+def _sockets(scenario: Scenario, connection: Connection) -> SocketSettings:
+    """Return what a connection's sockets are to have, at both ends."""
+    tcp = scenario.tcp
+    receive = (
+        scenario.mptcp_receive_buffer_bytes if connection.kernel == "mptcp" else tcp.receive_buffer_bytes
+    )
+    return SocketSettings(tcp.congestion_control, tcp.send_buffer_bytes, receive)

@@ -16,7 +16,9 @@ import numpy.typing as npt
 from experiments.apps.config import PORT
 from experiments.engines.base import RunPlan
 from experiments.engines.live.controller_process import ControllerProcess
+from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.socket_state import SocketState, read_counters, read_sockets
+from experiments.engines.live.verification import mismatches
 from experiments.protocols.base import FlowPlan
 from switch.ovs import PrivateInstance
 from topologies.interface_names import InterfaceNames
@@ -32,6 +34,14 @@ class Lab:
     controller: ControllerProcess
     ovs: PrivateInstance
     names: InterfaceNames
+
+    def default_path(self, src: str, dst: str) -> list[str] | None:
+        """Return the path between two hosts by the switches' default rules; None where they have none."""
+
+        def dump(switch: str) -> str:
+            return self.ovs.ofctl("dump-flows", self.names.bridge(switch), f"table={DEFAULT_TABLE}")
+
+        return default_path(self.plan.network, src, dst, dump)
 
 
 @dataclass(frozen=True)
@@ -104,13 +114,8 @@ class Agent:
 
     def problems(self) -> list[str]:
         """Return a sentence for each thing that makes the run invalid."""
-        asked = self.lab.plan.scenario.tcp.congestion_control
-        return [
-            f"flow {name} sent with congestion control {state.congestion_control} where {asked} was asked for"
-            for name, states in self.sockets.items()
-            for state in states
-            if state.congestion_control != asked
-        ]
+        tcp = self.lab.plan.scenario.tcp
+        return [reason for name, states in self.sockets.items() for reason in mismatches(tcp, name, states)]
 
     def close(self) -> None:
         """Take back what would outlive the run."""

@@ -18,6 +18,9 @@ USERSPACE = "net.mptcp.pm_type=1"
 class MptcpAgent(Agent):
     """Allows subflows; for `mptcp-sdn` also asks the controller which ones there shall be."""
 
+    subflows = 1
+    """Of each flow, where the controller is not asked."""
+
     def __init__(self, lab: Lab, protocol: Mptcp) -> None:
         super().__init__(lab)
         self._sdn = protocol if isinstance(protocol, MptcpSdn) else None
@@ -72,7 +75,7 @@ class MptcpAgent(Agent):
         """Return a sentence for each flow whose subflows were not all there."""
         reasons = super().problems()
         for name in self.lab.plan.case.flows:
-            expected = len(self._flows[name]["streams"]) if name in self._flows else 1
+            expected = len(self._flows[name]["streams"]) if name in self._flows else self.subflows
             there = sum(state.is_subflow for state in self.sockets.get(name, ()))
             if there != expected:
                 reasons.append(f"flow {name} had {there} MPTCP subflows where {expected} were to be")

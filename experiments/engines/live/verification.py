@@ -1,0 +1,34 @@
+"""Whether connections used the TCP that a scenario asks for, by what the kernel says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.engines.live.socket_state import SocketState
+from experiments.scenario import Tcp
+
+_OPTIONS = {"timestamps": "ts", "sack": "sack"}
+"""What both ends agree on when they connect, and `ss` shows. The other settings are read back as sysctls."""
+
+
+def mismatches(tcp: Tcp, flow: str, states: Sequence[SocketState]) -> list[str]:
+    """Return a sentence for each thing that a flow's connections or subflows did otherwise than asked.
+
+    Args:
+        tcp: what was asked for.
+        flow: name of the flow.
+        states: of its connections at the side that sends.
+    """
+    reasons = [
+        f"flow {flow} sent with congestion control {state.congestion_control} where "
+        f"{tcp.congestion_control} was asked for"
+        for state in states
+        if state.congestion_control != tcp.congestion_control
+    ]
+    for name, option in _OPTIONS.items():
+        asked = getattr(tcp, name)
+        used = {option in state.options for state in states}
+        if asked is not None and used - {asked}:
+            found = "without" if asked else "with"
+            reasons.append(f"flow {flow} sent {found} tcp_{name}, which was set to {int(asked)}")
+    return reasons
