@@ -155,7 +155,7 @@ def check_mstcp(run: RunResult) -> None:
 
 
 def test_the_other_protocols_do_what_their_names_say(tmp_path: Path, lab: Lab) -> None:
-    names = ["ppfs", "ppfs-group", "ecmp", "mptcp", "mptcp-sdn"]
+    names = ["ppfs", "ppfs-group", "ecmp", "mptcp", "mptcp-sdn", "mptcp-dualhomed"]
     call = ["run", "butterfly", "--protocol", ",".join(names), "--scenario", "1", "--duration", "3"]
     process = lab(*call, "--json", "--out", str(tmp_path / "out"))
     stdout, stderr = process.communicate(timeout=500)
@@ -178,7 +178,16 @@ def test_the_other_protocols_do_what_their_names_say(tmp_path: Path, lab: Lab) -
     assert len(runs["mptcp-sdn"].protocol_evidence["sockets"]["1"]) == 2
     counters = runs["mptcp-sdn"].protocol_evidence["kernel_counters"]
     assert counters["T0"]["MPTcpExtMPJoinSynAckRx"] == 1
+    check_dualhomed(runs["mptcp-dualhomed"])
     assert runs["ecmp"].flows[0].allocated[0].path == MAIN_PATH
+
+
+def check_dualhomed(run: RunResult) -> None:
+    paths = [allocated.path for allocated in run.flows[0].allocated]
+    assert paths == [MAIN_PATH, ["T0_2", "S2", "S3", "T2_2"]]
+    subflows = run.protocol_evidence["sockets"]["1"]
+    assert {state["source_ip"] for state in subflows} == {"10.0.0.1", "10.0.0.5"}
+    assert run.protocol_evidence["kernel_counters"]["T0"]["MPTcpExtAddAddr"] >= 1
 
 
 def test_hashed_flows_report_the_paths_they_took(tmp_path: Path, lab: Lab) -> None:

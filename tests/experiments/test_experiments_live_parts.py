@@ -209,6 +209,7 @@ def test_sockets_are_read_from_what_ss_prints() -> None:
         "ESTAB 0 0 10.0.0.1:61000 10.0.0.3:5001 reno wscale:2,2 cwnd:9\n"
     )
     first, second = parse_sockets(text)
+    assert first.source_ip == "10.0.0.1"
     assert (first.source_port, first.congestion_control, first.is_subflow) == (61000, "reno", False)
     assert first.options == ()
     assert (second.congestion_control, second.is_subflow) == ("cubic", True)

@@ -1,0 +1,73 @@
+"""What a run is checked for: TCP as the scenario asks for it, and second interfaces where they are needed."""
+
+from __future__ import annotations
+
+import pytest
+
+import topologies
+from experiments import scenario
+from experiments.engines.base import RunPlan
+from experiments.engines.live.dual_homing import with_second_interfaces
+from experiments.engines.live.socket_state import SocketState
+from experiments.engines.live.verification import mismatches
+from experiments.errors import ScenarioError
+from experiments.scenario import Mptcp, Scenario, Tcp
+
+
+def socket_with(congestion_control: str, *options: str) -> SocketState:
+    return SocketState("10.0.0.1", 61000, 5001, congestion_control, False, options, {})
+
+
+def test_a_connection_as_asked_for_has_no_mismatch() -> None:
+    asked = Tcp(congestion_control="cubic", sack=True, timestamps=False)
+    assert mismatches(asked, "1", [socket_with("cubic", "sack")]) == []
+    assert mismatches(Tcp(), "1", [socket_with("reno", "ts", "sack"), socket_with("reno")]) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (socket_with("bbr", "sack"), "congestion control bbr where cubic was asked for"),
+        (socket_with("cubic"), "flow 1 sent without tcp_sack, which was set to 1"),
+        (socket_with("cubic", "ts", "sack"), "flow 1 sent with tcp_timestamps, which was set to 0"),
+    ],
+)
+def test_each_mismatch_is_told_even_of_one_connection_among_others(found: SocketState, reason: str) -> None:
+    asked = Tcp(congestion_control="cubic", sack=True, timestamps=False)
+    (told,) = mismatches(asked, "1", [socket_with("cubic", "sack"), found])
+    assert told.endswith(reason)
+
+
+def butterfly_with(**changes: object) -> Scenario:
+    return scenario.load("butterfly").model_copy(update=changes)
+
+
+def test_mptcp_has_a_buffer_that_its_packets_cannot_fill() -> None:
+    assert butterfly_with().mptcp_receive_buffer_bytes == 4 * 131072
+    assert butterfly_with(mptcp=Mptcp(receive_buffer_bytes=8192)).mptcp_receive_buffer_bytes == 8192
+    assert butterfly_with(tcp=Tcp()).mptcp_receive_buffer_bytes is None
+
+
+def plan_of(protocol: str, used: Scenario) -> RunPlan:
+    return RunPlan(
+        scenario=used,
+        network=topologies.load("butterfly"),
+        case_name="1",
+        protocol=protocol,
+        seed=1,
+        duration_s=1.0,
+    )
+
+
+def test_only_dual_homed_terminals_get_a_second_interface() -> None:
+    plan = plan_of("mptcp", butterfly_with())
+    assert with_second_interfaces(plan) == (plan, {})
+    extended, homes = with_second_interfaces(plan_of("mptcp-dualhomed", butterfly_with()))
+    assert homes == {"T0_2": "T0", "T2_2": "T2", "T1_2": "T1", "T3_2": "T3"}
+    assert set(extended.network.hosts) == {*plan.network.hosts, *homes}
+
+
+def test_a_missing_second_link_is_named() -> None:
+    plan = plan_of("mptcp-dualhomed", butterfly_with(second_links={}))
+    with pytest.raises(ScenarioError, match="needs a second link of T0, T2, T1, T3"):
+        with_second_interfaces(plan)
