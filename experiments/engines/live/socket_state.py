@@ -41,7 +41,7 @@ class SocketState:
 
 
 def parse_sockets(text: str) -> list[SocketState]:
-    """Return the connections that `ss -tinHO` printed, by source port."""
+    """Return the connections that `ss -tinoHO` printed, by source port."""
     found = [_socket(match) for line in text.splitlines() if (match := _LINE.match(line.strip()))]
     return sorted(found, key=lambda each: each.source_port)
 
@@ -70,7 +70,8 @@ def _socket(match: re.Match[str]) -> SocketState:
 
 def read_sockets(emulation: Emulation, host: str, port: int) -> list[SocketState]:
     """Return a host's connections to a destination port."""
-    return parse_sockets(emulation.run(host, ["ss", "-tinHO", f"dport = :{port}"]).stdout)
+    # Without -o it leaves out which TCP options the ends agreed on.
+    return parse_sockets(emulation.run(host, ["ss", "-tinoHO", f"dport = :{port}"]).stdout)
 
 
 def read_counters(emulation: Emulation, host: str) -> dict[str, int]:
