@@ -228,7 +228,7 @@ class Scenario(_Model):
     def mptcp_receive_buffer_bytes(self) -> int | None:
         """SO_RCVBUF of an MPTCP connection: as it is set, or four times that of a TCP connection.
 
-        RFC 8684 (section 3.3.1) wants the bandwidth of all paths together for twice the longest round trip.
+        RFC 6182 (section 5.3) wants the bandwidth of all paths together for twice the longest round trip.
         Linux moreover counts a packet's memory, which for small packets is more than twice their payload, and
         lets no packet in, not even the one that all wait for, once those out of order have filled the buffer.
         """

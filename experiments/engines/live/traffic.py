@@ -19,6 +19,7 @@ from experiments.engines.live.agents.base import Agent
 from experiments.engines.live.child import Child, ChildFailed
 from experiments.metrics import Log
 from experiments.protocols.base import FlowPlan
+from experiments.protocols.mptcp import Mptcp
 from experiments.scenario import Scenario
 from topologies.mininet_builder import Emulation
 
@@ -145,10 +146,19 @@ class Traffic:
             if not transfer.sent["drained"]:
                 raise ChildFailed(
                     f"The receiver of flow {transfer.name} had not read everything "
-                    f"{self._plan.scenario.drain_s:g} s after the last write; allow more: --set drain_s=60"
+                    f"{self._plan.scenario.drain_s:g} s after the last write; {self._advice()}"
                 )
             transfer.received = transfer.sink.expect("done", patience_s)
         return self._transfers
+
+    def _advice(self) -> str:
+        """Return what may help a transfer that does not come to its end."""
+        if isinstance(protocols.get(self._plan.protocol), Mptcp):
+            return (
+                "allow more time (--set drain_s=60), or more memory if the connection came to a stand "
+                "(--set mptcp.receive_buffer_bytes=1048576; docs/tcp.md says why)"
+            )
+        return "allow more: --set drain_s=60"
 
     def _start(self, number: int, name: str) -> Transfer:
         flow = self._plan.case.flows[name]
