@@ -56,8 +56,8 @@ build/.splitter: switch/ppfs/splitter.bpf.c switch/ppfs/splitter.bpf.o switch/pp
 
 # --- the main job -----------------------------------------------------------------------------------------------------
 .PHONY: demo
-demo: setup ## run the paper's butterfly, all protocols, both scenarios; table and report at the end
-	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine live --scenario 1,2 --duration $(DURATION)
+demo: setup ## run the paper's butterfly, all protocols, both scenarios (some 7 minutes); table and report
+	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine live --protocol all --scenario 1,2 --duration $(DURATION)
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 .PHONY: test

@@ -24,6 +24,9 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 SEED_LIMIT = 1000
+ALL = "all"
+AROUND_A_RUN_S = 7.5
+"""What the live engine takes to build a network, to drain and to tear it down."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,7 +86,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "scenario_file", metavar="SCENARIO", help="a built-in scenario (butterfly) or a TOML file"
     )
     parser.add_argument("--engine", default="live", help=f"one of {', '.join(engines.NAMES)} (default live)")
-    parser.add_argument("--protocol", metavar="P,…", help="protocols, by commas (default: the scenario's)")
+    parser.add_argument(
+        "--protocol", metavar="P,…", help="protocols, by commas, or `all` (default: the scenario's)"
+    )
     parser.add_argument(
         "--scenario", dest="cases", metavar="C,…", help="cases, by commas (default: all of the file)"
     )
@@ -139,6 +144,8 @@ def _run(args: argparse.Namespace) -> int:
     job = job_from(args, time.time())
     signal.signal(signal.SIGTERM, _interrupt)
     errors = Console(stderr=True)
+    if engines.get(job.engine).sandboxed:
+        errors.print(how_long(job), highlight=False, soft_wrap=True)
     with Display(errors, job.duration_s) as display:
         outcome = runner.run(job, display)
     if args.json:
@@ -148,6 +155,15 @@ def _run(args: argparse.Namespace) -> int:
     for failure in outcome.failures:
         _complain(failure, EXIT_FAILED)
     return EXIT_FAILED if outcome.failures else 0
+
+
+def how_long(job: runner.Job) -> str:
+    """Return a sentence that says how long a job in real time will take."""
+    count = len(job.plans())
+    minutes = count * (job.scenario.warm_up_s + job.duration_s + AROUND_A_RUN_S) / 60
+    about = f"about {minutes:.0f} minutes" if round(minutes) > 1 else "about a minute"
+    runs = "1 run" if count == 1 else f"{count} runs"
+    return f"{runs} of {job.duration_s:g} s: {about}. Ctrl-C ends it early and keeps what is complete."
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
@@ -165,7 +181,7 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
     cases = _names(args.cases, "--scenario") or list(loaded.cases)
     for name in cases:
         loaded.case(name)
-    wanted = _names(args.protocol, "--protocol") or list(loaded.protocols)
+    wanted = _protocols(args.protocol) or list(loaded.protocols)
     for name in wanted:
         protocols.get(name)
     if args.engine not in engines.NAMES:
@@ -204,6 +220,11 @@ def check_flows(checked: scenario.Scenario, cases: Sequence[str], hosts: Sequenc
                     place = f"cases.{case}.flows.{name}.{end}"
                     reason = f"the network has no host {host!r}; its hosts are {', '.join(hosts)}"
                     raise ScenarioError(checked.name, place, reason)
+
+
+def _protocols(text: str | None) -> list[str]:
+    names = _names(text, "--protocol")
+    return list(protocols.PROTOCOLS) if names == [ALL] else names
 
 
 def _names(text: str | None, option: str) -> list[str]:

@@ -22,6 +22,7 @@ from experiments.report.plot_delay import plot_delays
 from experiments.report.plot_goodput import plot_goodputs
 from experiments.report.plot_rates import plot_rates
 from experiments.report.plot_topology import plot_topology
+from experiments.report.recovery import Recovery, recoveries
 from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import (
     FlowSummary,
@@ -42,8 +43,9 @@ class Section:
     """One scenario on the page.
 
     `rows` holds for each flow its summaries with the marks of their footnotes, by cell; `links` for each
-    direction of a link its summary with each protocol; `splits` the shares of the flows' paths; `collisions`
-    how often hashing let flows meet; `gaps` says which plots are missing and why.
+    direction of a link its summary with each protocol; `splits` the shares of the flows' paths; `recoveries`
+    what TCP took for losses; `collisions` how often hashing let flows meet; `gaps` says which plots are
+    missing and why.
     """
 
     summary: ScenarioSummary
@@ -53,6 +55,7 @@ class Section:
     with_paper_ratio: bool
     links: dict[str, list[LinkSummary | None]]
     splits: list[FlowSplit]
+    recoveries: list[Recovery]
     collisions: list[Collisions] = field(default_factory=list)
     plots: dict[str, list[Plot]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
@@ -123,7 +126,16 @@ def _section(summary: ScenarioSummary) -> Section:
     ]
     names = unique(name for links in measured for name in links)
     links = {name: [found.get(name) for found in measured] for name in names}
-    return Section(summary, notes, rows, with_paper, with_ratio, links, flow_splits(summary.flows))
+    return Section(
+        summary,
+        notes,
+        rows,
+        with_paper,
+        with_ratio,
+        links,
+        flow_splits(summary.flows),
+        recoveries(summary.flows),
+    )
 
 
 def _marks(entry: FlowSummary, notes: Notes, with_paper: bool) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cli
+from experiments import cli, protocols
 
 
 def status_of(*argv: str) -> int:
@@ -102,6 +102,17 @@ def test_the_job_is_what_was_asked_for(tmp_path: Path) -> None:
     assert job.network.link("S0-S2").delay_us == 4000
     assert job.overrides == {"links.S4-S0.rate_bps": 8e6, "tcp.sack": True, "allocation": "paper"}
     assert job.variant == "b"
+
+
+def test_all_stands_for_every_protocol_and_the_time_is_told(tmp_path: Path) -> None:
+    argv = ["run", "butterfly", "--protocol", "all", "--duration", "20", "--out", str(tmp_path)]
+    job = cli.job_from(cli._parser().parse_args(argv), 0.0)
+    assert job.protocols == tuple(protocols.PROTOCOLS)
+    runs = 2 * len(protocols.PROTOCOLS)
+    minutes = runs * (1 + 20 + cli.AROUND_A_RUN_S) / 60
+    assert f"{runs} runs of 20 s: about {minutes:.0f} minutes" in cli.how_long(job)
+    one = job.model_copy(update={"cases": ("1",), "protocols": ("ospf",)})
+    assert cli.how_long(one).startswith("1 run of 20 s: about a minute")
 
 
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:

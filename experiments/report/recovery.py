@@ -1,0 +1,90 @@
+"""What TCP took for losses: the kernel's counters of each flow's sender, over its seeds.
+
+From `protocol_evidence`: `sockets` (`ss -ti` of the flow's connections) and `kernel_counters` of the source
+host, which are the flow's own where it is the only one there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.report.summary import FlowSummary
+from experiments.results import RunResult
+
+INITIAL_REORDERING = 3
+"""Duplicate acknowledgements that stand for a loss before anything was learnt; `ss` shows but other values."""
+_UNDONE = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
+_RECOVERIES = ("TCPRenoRecovery", "TCPSackRecovery")
+_REORDERED = ("TCPSACKReorder", "TCPRenoReorder", "TCPTSReorder")
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """One flow with one protocol; means over its runs, None where it was not counted.
+
+    Attributes:
+        flow: whose.
+        retransmitted: share of the bytes sent that were sent again.
+        recoveries: fast recoveries begun, each of which cuts the window.
+        undone: recoveries found needless, whose window was restored in part or whole.
+        timeouts: retransmissions by timer.
+        reordered: times that the sender saw reordering.
+        reordering: duplicate acknowledgements that the connections came to await before they call it a loss,
+            the smallest and the largest over connections and runs.
+    """
+
+    flow: FlowSummary
+    retransmitted: float | None
+    recoveries: float | None
+    undone: float | None
+    timeouts: float | None
+    reordered: float | None
+    reordering: tuple[int, int]
+
+
+def recoveries(groups: Mapping[str, list[FlowSummary]]) -> list[Recovery]:
+    """Return the counters of each flow with each protocol, those that have any."""
+    found = (_recovery(flow) for group in groups.values() for flow in group)
+    return [each for each in found if each is not None]
+
+
+def _recovery(flow: FlowSummary) -> Recovery | None:
+    sockets = [state for run in flow.runs for state in _sockets(run, flow.flow)]
+    if not sockets:
+        return None
+    sent, again = (sum(state.get(name, 0) for state in sockets) for name in ("bytes_sent", "bytes_retrans"))
+    counters = [found for run in flow.runs if (found := _counters(run, flow)) is not None]
+    learnt = [state.get("reordering", INITIAL_REORDERING) for state in sockets]
+    return Recovery(
+        flow=flow,
+        retransmitted=again / sent if sent else None,
+        recoveries=_mean(counters, _RECOVERIES),
+        undone=_mean(counters, _UNDONE),
+        timeouts=_mean(counters, ("TCPTimeouts",)),
+        reordered=_mean(counters, _REORDERED),
+        reordering=(min(learnt), max(learnt)),
+    )
+
+
+def _sockets(run: RunResult, flow: str) -> list[dict[str, Any]]:
+    found: Any = run.protocol_evidence.get("sockets", {})
+    return list(found.get(flow, ())) if isinstance(found, dict) else []
+
+
+def _counters(run: RunResult, flow: FlowSummary) -> dict[str, int] | None:
+    """Return the counters of the flow's source; None where other flows begin or end there too."""
+    ends = [end for other in run.flows for end in (other.src, other.dst)]
+    hosts: Any = run.protocol_evidence.get("kernel_counters", {})
+    if ends.count(flow.src) != 1 or flow.src not in hosts:
+        return None
+    counters: dict[str, int] = hosts[flow.src]
+    return counters
+
+
+def _mean(counters: Iterable[Mapping[str, int]], names: Iterable[str]) -> float | None:
+    wanted = [f"TcpExt{name}" for name in names]
+    sums = [sum(found.get(name, 0) for name in wanted) for found in counters]
+    return math.fsum(sums) / len(sums) if sums else None
