@@ -15,7 +15,7 @@ from experiments.report.summary import FlowSummary
 from experiments.results import RunResult
 
 INITIAL_REORDERING = 3
-"""Duplicate acknowledgements that stand for a loss before anything was learnt; `ss` shows but other values."""
+"""Duplicate acknowledgements that stand for a loss before anything was learnt; `ss` shows only others."""
 _UNDONE = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
 _RECOVERIES = ("TCPRenoRecovery", "TCPSackRecovery")
 _REORDERED = ("TCPSACKReorder", "TCPRenoReorder", "TCPTSReorder")
