@@ -136,8 +136,11 @@ def _graph(state: State, hosts: Collection[str]) -> nx.DiGraph:
 
 def _solve(state: State, kept: list[Flow], demands: list[Demand], objective: str) -> Allocation:
     loads = arc_loads(kept, state.settings.ack_ratio)
+    free_bps = {
+        name: max(0.0, state.allocatable_bps(name) - loads.get(name, 0.0)) for name in state.live.arcs
+    }
     edges = tuple(
-        Edge(name, arc.tail, arc.head, max(0.0, arc.rate_bps - loads.get(name, 0.0)), arc.delay_s)
+        Edge(name, arc.tail, arc.head, free_bps[name], arc.delay_s)
         for name, arc in state.live.arcs.items()
         if state.live.arc_is_up(name)
     )

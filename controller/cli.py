@@ -111,6 +111,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         objective=options.objective,
         lease_s=options.lease,
         ack_ratio=options.ack_ratio,
+        reserved_share=options.reserved_share,
         default_routing=options.default_routing,
         boot_id=secrets.token_hex(3),
     )
@@ -180,6 +181,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RATIO",
         help="load of the ACKs on the reverse path, per bit of data (default %(default)g: a 54-byte ACK for "
         "two 590-byte packets)",
+    )
+    parser.add_argument(
+        "--reserved-share",
+        type=_ratio,
+        default=Settings.reserved_share,
+        metavar="SHARE",
+        help="share of every link that no flow is given, for default traffic (default %(default)g)",
     )
     parser.add_argument(
         "--log-format", choices=["text", "json"], default="text", help="(default %(default)s)"

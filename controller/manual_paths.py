@@ -82,7 +82,7 @@ def _check_capacity(state: State, wanted_paths: Optimum, admission: Admission) -
         wire_bps = admission.framing.wire_bps(path.rate_bps, len(paths) if acks is None else 1)
         add_loads(wanted, path.nodes, wire_bps, ack_ratio, acks)
     for name, wire_bps in wanted.items():
-        capacity_bps = state.live.arcs[name].rate_bps
+        capacity_bps = state.allocatable_bps(name)
         free_bps = capacity_bps - held.get(name, 0.0)
         if wire_bps > free_bps + _CAPACITY_SLACK * capacity_bps:
             raise Conflict(

@@ -20,7 +20,7 @@ from controller.views import (
     TopologyLinkView,
     TopologyView,
 )
-from controller.wire import DEFAULT_ACK_RATIO
+from controller.wire import DEFAULT_ACK_RATIO, allocatable_bps
 from topologies.model import Network
 
 __all__ = ["Settings", "State"]
@@ -34,6 +34,7 @@ class Settings:
         objective: For requests that name none.
         lease_s: A flow that is not renewed for so long ends.
         ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
+        reserved_share: Share of every link that no flow is given: it is for default traffic.
         confirm_timeout_s: A switch that has not confirmed a stage of rules after this fails the request.
         default_routing: Of all traffic without an allocation: `shortest`, the one path of least delay, or
             `ecmp`, all paths of least delay by a hash of each connection.
@@ -43,6 +44,7 @@ class Settings:
     objective: str = "max_throughput_min_delay"
     lease_s: float = 30.0
     ack_ratio: float = DEFAULT_ACK_RATIO
+    reserved_share: float = 0.0
     confirm_timeout_s: float = 3.0
     default_routing: Literal["shortest", "ecmp"] = "shortest"
     boot_id: str = "f"
@@ -73,6 +75,10 @@ class State:
     def view(self, flow: Flow, now: float) -> FlowView:
         """Return an immutable copy of a flow for clients."""
         return flow.view(now, self.lost_links(flow))
+
+    def allocatable_bps(self, arc: str) -> float:
+        """Return what flows may take of a link in one direction, named as `S0->S4`."""
+        return allocatable_bps(self.live.arcs[arc].rate_bps, self.settings.reserved_share)
 
     def lost_links(self, flow: Flow) -> tuple[str, ...]:
         """Return the links of a flow's paths that are down."""

@@ -5,18 +5,36 @@ frames. A full segment is one frame of `packet_bytes`, of which `segment_overhea
 TCP headers. An MSTCP frame spends `IDENTIFIER_BYTES` more on its 64-bit identifier (paper, section II); a
 flow over one path is plain TCP and spends none. With the paper's 590-byte packets, 10 Mbit/s of wire carry 10
 * 528 / 590 = 8.95 Mbit/s over several paths and 10 * 536 / 590 = 9.08 over one.
+
+    wire     =  goodput * packet_bytes / (packet_bytes - segment_overhead_bytes - identifier)
+    ACKs     =  wire * ack_ratio              on the reverse path
+    ack_ratio = ack_bytes / (packets_per_ack * packet_bytes)
+    for flows =  capacity * (1 - reserved_share)
+
+A share of every link can be kept from flows, for traffic without an allocation: routing protocols, DNS, the
+control channel, hosts that do not ask.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT_ACK_RATIO", "IDENTIFIER_BYTES", "Framing"]
+__all__ = ["DEFAULT_ACK_RATIO", "IDENTIFIER_BYTES", "Framing", "allocatable_bps", "is_reservable"]
 
 IDENTIFIER_BYTES = 8
 
 DEFAULT_ACK_RATIO = 0.0458
 """Load of the ACKs on the reverse path per bit of data: one of 54 bytes for two 590-byte packets."""
+
+
+def is_reservable(share: float) -> bool:
+    """Return whether a share of the links may be kept for default traffic: from 0 to below 1."""
+    return 0 <= share < 1
+
+
+def allocatable_bps(capacity_bps: float, reserved_share: float) -> float:
+    """Return what flows may take of a link's wire rate beside the share reserved for default traffic."""
+    return capacity_bps * (1 - reserved_share)
 
 
 @dataclass(frozen=True)
@@ -48,6 +66,15 @@ class Framing:
     def wire_bps(self, goodput_bps: float, streams: int) -> float:
         """Return the wire rate (bit/s) that a goodput needs over so many streams."""
         return goodput_bps * self.wire_per_goodput(streams)
+
+    def ack_ratio(self, ack_bytes: int = 54, packets_per_ack: int = 2) -> float:
+        """Return the load of acknowledgements per bit of data on the wire.
+
+        Args:
+            ack_bytes: Ethernet frame of an acknowledgement.
+            packets_per_ack: Full segments that each acknowledges; 2 with delayed ACKs (RFC 5681, 4.2).
+        """
+        return ack_bytes / (packets_per_ack * self.packet_bytes)
 
     def goodput_bps(self, wire_bps: float, streams: int) -> float:
         """Return the goodput (bit/s) that a wire rate carries over so many streams."""

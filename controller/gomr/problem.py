@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from controller.errors import InvalidProblem
+from controller.wire import allocatable_bps, is_reservable
 
 if TYPE_CHECKING:
     from topologies.model import Network
@@ -202,7 +203,11 @@ class Problem:
 
 
 def from_network(
-    network: Network, demands: Iterable[Demand], *, down: Collection[str] = frozenset()
+    network: Network,
+    demands: Iterable[Demand],
+    *,
+    down: Collection[str] = frozenset(),
+    reserved_share: float = 0.0,
 ) -> Problem:
     """Return the problem of routing `demands` over a network.
 
@@ -214,6 +219,7 @@ def from_network(
         demands: The flows; their nodes are names of the network's nodes.
         down: Names of links that carry nothing now. Their edges stay, with a capacity of 0, so that the paths
             of running flows keep their meaning.
+        reserved_share: Share of every link's capacity, from 0 to below 1, that stays free for other traffic.
 
     Raises:
         InvalidProblem: As `Problem`.
@@ -222,11 +228,13 @@ def from_network(
         down_links = {network.link(name).name for name in down}
     except KeyError as error:
         raise InvalidProblem("down", f"{error.args[0]!r} is not a link of network {network.name}") from error
+    if not is_reservable(reserved_share):
+        raise InvalidProblem("reserved_share", f"must be from 0 to below 1, not {reserved_share}")
     edges = []
     reverse = {}
     for arc in network.arcs():
         edge_id = f"{arc.tail}->{arc.head}"
-        capacity_bps = 0.0 if arc.link in down_links else arc.rate_bps
+        capacity_bps = 0.0 if arc.link in down_links else allocatable_bps(arc.rate_bps, reserved_share)
         edges.append(Edge(edge_id, arc.tail, arc.head, capacity_bps, arc.delay_s))
         reverse[edge_id] = f"{arc.head}->{arc.tail}"
     return Problem(tuple(edges), tuple(demands), reverse, frozenset(network.hosts))

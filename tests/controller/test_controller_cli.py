@@ -108,6 +108,8 @@ def test_a_topology_that_does_not_exist_is_a_sentence() -> None:
         (["--lease", "0"], "must be above 0"),
         (["--lease", "nan"], "is not a number"),
         (["--ack-ratio", "1"], "from 0 to below 1"),
+        (["--reserved-share", "1"], "from 0 to below 1"),
+        (["--reserved-share", "nan"], "'nan' is not a number"),
         (["--objective", "best"], "invalid choice"),
         (["--default-routing", "magic"], "invalid choice"),
     ],

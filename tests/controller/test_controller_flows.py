@@ -56,6 +56,18 @@ def overloaded(net: ControlledNetwork, slack: float = 1e-6) -> list[str]:
 # The paper's scenarios
 
 
+def test_a_reserved_share_is_given_to_no_flow() -> None:
+    net = ControlledNetwork(topologies.load("butterfly"), Settings(reserved_share=0.25))
+    net.bring_up()
+    net.request(**{**ONE, "rate_bps": 100e6})
+    links = net.snapshot().links
+    used = [link.allocated_bps / link.capacity_bps for link in links]
+    assert max(used) == pytest.approx(0.75, rel=1e-6)
+    by_hand = {"rate_bps": None, "paths": [{"nodes": UPPER, "rate_bps": 1e6}], "destination_port": 5002}
+    with pytest.raises(Conflict, match="bit/s free"):
+        net.request(**ONE | by_hand)
+
+
 def test_scenario_1_even_split(net: ControlledNetwork) -> None:
     one = net.request(**ONE, objective="even_split")
     two = net.request(**TWO, objective="even_split")
