@@ -2,7 +2,33 @@
 //!
 //! A stream carries a number of bytes, not their values: what the application wrote is delivered in order, so a shell that
 //! wants the values keeps them in a queue of its own beside the stream.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`config`] | settings, and the profiles `rfc`, `ns3` and `linux` with their differences by name |
+//! | [`endpoint`] | one side of a connection: set-up, close, the order of what is sent (RFC 9293) |
+//! | [`sender`] | send buffer, window, Nagle, retransmission and persist timers |
+//! | [`scoreboard`] | what is under way: SACKed, lost, sent again (RFC 6675) |
+//! | [`recovery`] | duplicate ACKs, fast recovery (RFC 6582, RFC 6675), proportional rate reduction (RFC 6937) |
+//! | [`congestion`] | the congestion window: Reno (RFC 5681), CUBIC (RFC 9438) |
+//! | [`rtt`] | round-trip time and retransmission timeout (RFC 6298) |
+//! | [`pacing`] | sending at a given rate |
+//! | [`receiver`] | reassembly, delayed ACKs, SACK blocks, window (RFC 5681 4.2, RFC 2018) |
+//! | [`statistics`] | counters and the state of the window |
 
+pub mod config;
+pub mod congestion;
+pub mod endpoint;
+pub mod pacing;
+pub mod receiver;
+pub mod recovery;
+pub mod rtt;
+pub mod scoreboard;
 pub mod segment;
+pub mod sender;
+pub mod statistics;
 
+pub use config::{Config, Profile};
+pub use endpoint::{Endpoint, State};
 pub use segment::Segment;
+pub use statistics::Statistics;

@@ -5,6 +5,17 @@ use crate::time::Nanos;
 /// The most SACK blocks that a segment carries (RFC 2018: three beside timestamps, four without).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
+/// What a SYN offers; without meaning on other segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SynOptions {
+    /// The most bytes of data that a segment to the sender of this SYN may carry (RFC 9293, 3.7.1); 0: not said.
+    pub mss_bytes: u32,
+    /// The shift of the windows to come, if scaling is offered (RFC 7323, 2).
+    pub window_scale: Option<u8>,
+    /// Whether SACK blocks may be sent back (RFC 2018, 2).
+    pub sack_permitted: bool,
+}
+
 /// One TCP segment. Sequence numbers do not wrap: the SYN has number 0, the first byte of data number 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Segment {
@@ -28,6 +39,20 @@ pub struct Segment {
     pub sack_count: u8,
     /// The timestamp option: TSval and TSecr.
     pub timestamps: Option<(Nanos, Nanos)>,
+    /// What the SYN offers.
+    pub options: SynOptions,
     /// Whether this data has been sent before (for statistics; not on the wire).
     pub retransmission: bool,
+}
+
+impl Segment {
+    /// The sequence number after the segment: data, SYN and FIN count.
+    pub fn end(&self) -> u64 {
+        self.sequence + u64::from(self.payload_bytes) + u64::from(self.syn) + u64::from(self.fin)
+    }
+
+    /// The SACK blocks that are there, the newest first.
+    pub fn sack_blocks(&self) -> &[(u64, u64)] {
+        &self.sack[..usize::from(self.sack_count).min(MAX_SACK_BLOCKS)]
+    }
 }

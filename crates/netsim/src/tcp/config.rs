@@ -1,0 +1,395 @@
+//! Settings of a connection, and the profiles in which stacks differ.
+
+use std::fmt;
+
+use crate::time::{Nanos, MILLISECOND, SECOND};
+
+/// Whose behaviour a [`Config`] begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// What the RFCs recommend.
+    Rfc,
+    /// What ns-3 3.37 does (`TcpSocketBase`, `TcpNewReno`, `TcpClassicRecovery`), with SACK on as there.
+    Ns3,
+    /// Linux's constants (no RACK, no TLP).
+    Linux,
+}
+
+/// How the congestion window grows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CongestionAlgorithm {
+    /// Slow start and congestion avoidance of RFC 5681.
+    Reno(RenoGrowth),
+    /// RFC 9438.
+    Cubic(CubicSettings),
+}
+
+/// How Reno counts what an ACK acknowledges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RenoGrowth {
+    /// Slow start by at most one segment an ACK, then a segment each `cwnd` acknowledged bytes (RFC 5681 3.1, RFC 3465).
+    Bytes,
+    /// Slow start by one segment an ACK, then `mss * mss / cwnd` an ACK (RFC 5681 equation 3; ns-3): a delayed ACK halves the growth.
+    Acks,
+    /// Slow start by all that is acknowledged, then a segment each `cwnd` acknowledged segments (Linux).
+    Segments,
+}
+
+/// The constants of CUBIC.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CubicSettings {
+    /// C of RFC 9438 4.1, in segments per cubed second.
+    pub c: f64,
+    /// The factor of the multiplicative decrease (RFC 9438 4.6).
+    pub beta: f64,
+    /// Release bandwidth to newcomers faster (RFC 9438 4.7).
+    pub fast_convergence: bool,
+    /// Grow at least as Reno would (RFC 9438 4.3).
+    pub reno_friendly: bool,
+}
+
+impl Default for CubicSettings {
+    fn default() -> Self {
+        Self {
+            c: 0.4,
+            beta: 0.7,
+            fast_convergence: true,
+            reno_friendly: true,
+        }
+    }
+}
+
+/// How the window shrinks while lost data is repaired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reduction {
+    /// At once to `ssthresh` (RFC 6582, RFC 6675).
+    Classic,
+    /// In proportion to what is delivered, with the slow-start reduction bound (RFC 6937 PRR-SSRB).
+    Prr,
+    /// In proportion, with the conservative reduction bound (RFC 6937 PRR-CRB).
+    PrrConservative,
+}
+
+/// When a partial ACK restarts the retransmission timer (RFC 6582, 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Impatient {
+    /// Each partial ACK does: "slow but steady".
+    Never,
+    /// Only the first one does, unless SACK is in use.
+    WithoutSack,
+    /// Only the first one does.
+    Always,
+}
+
+/// The rate at which new segments may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    /// As fast as the window allows.
+    Off,
+    /// So many bits of data each second.
+    Rate {
+        /// Bits of data (without headers) a second.
+        rate_bps: u64,
+    },
+    /// In proportion to cwnd / srtt, as Linux does without `SO_MAX_PACING_RATE`.
+    Window {
+        /// Percent of cwnd / srtt while cwnd < ssthresh / 2.
+        slow_start_percent: u32,
+        /// Percent of cwnd / srtt afterwards.
+        avoidance_percent: u32,
+    },
+}
+
+/// Where stacks depart from the RFCs. All false: as the RFC says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quirks {
+    /// What duplicate ACKs made us take for delivered stays so when the window moves on, inside recovery or outside. If the segment
+    /// at the left edge was taken for delivered, it is now taken for lost and is sent again, even with no recovery under way
+    /// (ns-3). RFC 6582 begins anew at each cumulative ACK outside recovery.
+    pub keep_guesses: bool,
+    /// An ACK that carries data or changes the window counts as a duplicate too (ns-3). RFC 5681, 2 excludes both.
+    pub any_duplicate: bool,
+    /// `recover` only bars a new fast retransmit between a timeout and the ACK of all that was out at it (ns-3). RFC 6582 step 2
+    /// bars it until more than `recover` is acknowledged.
+    pub loose_recover: bool,
+    /// `ssthresh` is half of the estimated pipe, guesses subtracted (ns-3), not half of all unacknowledged data (RFC 5681 equation 4).
+    pub ssthresh_from_pipe: bool,
+    /// The ACK that ends a recovery opens the window too (ns-3).
+    pub grow_on_exit: bool,
+    /// The window grows even if the application or the receiver is what limits the sender (ns-3). RFC 7661 says no.
+    pub grow_unused: bool,
+    /// Each timeout of the same segment lowers `ssthresh` (ns-3). RFC 5681, 3.1 holds it.
+    pub ssthresh_at_each_timeout: bool,
+    /// An ACK of new data ends the back-off of the timer (ns-3, Linux). RFC 6298, 5 waits for a new sample.
+    pub ack_ends_backoff: bool,
+    /// No sample is taken from what was sent again, timestamps or not (ns-3). RFC 6298, 3 allows it with timestamps.
+    pub karn_despite_timestamps: bool,
+    /// Segments that were sent again and then SACKed stay in the pipe until acknowledged (ns-3). RFC 6675 takes them out.
+    pub pipe_keeps_resent: bool,
+    /// `NextSeg` rule 3 goes beyond the highest SACKed byte (ns-3), and a partial ACK with SACK sends a segment outside the window.
+    pub eager_sack: bool,
+    /// What is taken for lost is sent again with no recovery under way too, and SACK blocks below the threshold begin one only if the
+    /// second segment is lost (ns-3). RFC 6675 sends again in recovery only, and begins it when the first segment is lost.
+    pub resend_anytime: bool,
+    /// An ACK that both advances and carries new SACK information outside recovery does not restart the timer (ns-3).
+    pub no_restart_in_disorder: bool,
+    /// PRR takes a duplicate ACK without SACK for no delivery, and lags one ACK behind with its pipe (ns-3).
+    pub prr_sees_bytes_only: bool,
+    /// An ACK that is due is sent by itself, even if data that could carry it follows at once (ns-3).
+    pub separate_acks: bool,
+    /// The first data of a connection is acknowledged at once (ns-3; Linux's quick ACKs go further).
+    pub ack_first_data: bool,
+}
+
+impl Quirks {
+    /// What ns-3 3.37 does.
+    pub const NS3: Self = Self {
+        keep_guesses: true,
+        any_duplicate: true,
+        loose_recover: true,
+        ssthresh_from_pipe: true,
+        grow_on_exit: true,
+        grow_unused: true,
+        ssthresh_at_each_timeout: true,
+        ack_ends_backoff: true,
+        karn_despite_timestamps: true,
+        pipe_keeps_resent: true,
+        eager_sack: true,
+        resend_anytime: true,
+        no_restart_in_disorder: true,
+        prr_sees_bytes_only: true,
+        separate_acks: true,
+        ack_first_data: true,
+    };
+}
+
+/// The retransmission timer (RFC 6298).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RtoSettings {
+    /// Of the SYN; doubled at each retry (RFC 6298, 2.1: 1 s).
+    pub initial: Nanos,
+    /// The least timeout once a round trip is known (RFC 6298, 2.4: 1 s; Linux 200 ms).
+    pub min: Nanos,
+    /// Where doubling ends (RFC 6298, 2.5: at least 60 s).
+    pub max: Nanos,
+    /// The clock granularity G (RFC 6298, 2.3).
+    pub granularity: Nanos,
+}
+
+/// Settings of one side of a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// The most bytes of data in a segment (SMSS); the peer's SYN may lower it.
+    pub mss_bytes: u32,
+    /// Bytes written and not yet acknowledged that are kept.
+    pub send_buffer_bytes: u32,
+    /// Bytes received and not yet read that are kept; the largest window advertised.
+    pub receive_buffer_bytes: u32,
+    /// The window after the handshake, in segments (RFC 6928: 10).
+    pub initial_window_segments: u32,
+    /// The slow-start threshold at the beginning, in bytes (RFC 5681, 3.1: arbitrarily high).
+    pub initial_ssthresh_bytes: u64,
+    /// Full segments after which an ACK is due (RFC 5681, 4.2: 2; 1 turns delaying off).
+    pub delayed_ack_segments: u32,
+    /// The longest that an ACK is delayed (RFC 1122, 4.2.3.2: below 500 ms).
+    pub delayed_ack_timeout: Nanos,
+    /// Offer and use selective acknowledgements (RFC 2018, RFC 6675).
+    pub sack: bool,
+    /// Offer and use timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// The tick of the timestamp clock; RTTs measured by timestamps are multiples of it.
+    pub timestamp_tick: Nanos,
+    /// Offer and use window scaling (RFC 7323, 2).
+    pub window_scaling: bool,
+    /// Send new data on the first duplicate ACKs (RFC 3042).
+    pub limited_transmit: bool,
+    /// Duplicate ACKs after which data is taken for lost (RFC 5681, 3.2: 3).
+    pub duplicate_threshold: u32,
+    /// Hold small segments back while data is unacknowledged (RFC 896).
+    pub nagle: bool,
+    /// How the window grows.
+    pub congestion: CongestionAlgorithm,
+    /// How the window shrinks during recovery.
+    pub reduction: Reduction,
+    /// When partial ACKs restart the timer.
+    pub impatient: Impatient,
+    /// The retransmission timer.
+    pub rto: RtoSettings,
+    /// Retries of a SYN before the connection is given up.
+    pub syn_retries: u32,
+    /// Timeouts in a row before the connection is given up (RFC 9293, 3.8.3 R2).
+    pub data_retries: u32,
+    /// The first wait before a probe of a closed window; `None`: the retransmission timeout (RFC 9293, 3.8.6.1).
+    pub persist_timeout: Option<Nanos>,
+    /// How long the side that closed first remembers the connection (2 MSL; RFC 9293, 3.4.2).
+    pub time_wait: Nanos,
+    /// The sending rate.
+    pub pacing: Pacing,
+    /// Departures from the RFCs.
+    pub quirks: Quirks,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::rfc()
+    }
+}
+
+/// A setting that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The field's name.
+    pub field: &'static str,
+    /// What it must be.
+    pub requirement: &'static str,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TCP setting {} must be {}", self.field, self.requirement)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// The settings of `profile`.
+    pub fn profile(profile: Profile) -> Self {
+        match profile {
+            Profile::Rfc => Self::rfc(),
+            Profile::Ns3 => Self::ns3(),
+            Profile::Linux => Self::linux(),
+        }
+    }
+
+    /// What the RFCs recommend: SACK, timestamps, Reno, RTO of at least a second.
+    pub fn rfc() -> Self {
+        Self {
+            mss_bytes: 536,
+            send_buffer_bytes: 131_072,
+            receive_buffer_bytes: 131_072,
+            initial_window_segments: 10,
+            initial_ssthresh_bytes: u64::MAX,
+            delayed_ack_segments: 2,
+            delayed_ack_timeout: 200 * MILLISECOND,
+            sack: true,
+            timestamps: true,
+            timestamp_tick: MILLISECOND,
+            window_scaling: true,
+            limited_transmit: true,
+            duplicate_threshold: 3,
+            nagle: false,
+            congestion: CongestionAlgorithm::Reno(RenoGrowth::Bytes),
+            reduction: Reduction::Classic,
+            impatient: Impatient::WithoutSack,
+            rto: RtoSettings {
+                initial: SECOND,
+                min: SECOND,
+                max: 60 * SECOND,
+                granularity: MILLISECOND,
+            },
+            syn_retries: 6,
+            data_retries: 15,
+            persist_timeout: None,
+            time_wait: 240 * SECOND,
+            pacing: Pacing::Off,
+            quirks: Quirks::default(),
+        }
+    }
+
+    /// ns-3 3.37 with `TcpNewReno` and `TcpClassicRecovery` (turn [`sack`](Config::sack) off for the papers' runs).
+    pub fn ns3() -> Self {
+        Self {
+            congestion: CongestionAlgorithm::Reno(RenoGrowth::Acks),
+            impatient: Impatient::Always,
+            rto: RtoSettings {
+                initial: 3 * SECOND,
+                min: SECOND,
+                max: 60 * SECOND,
+                granularity: MILLISECOND,
+            },
+            data_retries: 6,
+            persist_timeout: Some(6 * SECOND),
+            quirks: Quirks::NS3,
+            ..Self::rfc()
+        }
+    }
+
+    /// Linux's constants: CUBIC, PRR, RTO of at least 200 ms, ACKs delayed by 40 ms.
+    pub fn linux() -> Self {
+        Self {
+            mss_bytes: 1448,
+            send_buffer_bytes: 4 << 20,
+            receive_buffer_bytes: 6 << 20,
+            delayed_ack_timeout: 40 * MILLISECOND,
+            congestion: CongestionAlgorithm::Cubic(CubicSettings::default()),
+            reduction: Reduction::Prr,
+            impatient: Impatient::Never,
+            rto: RtoSettings {
+                initial: SECOND,
+                min: 200 * MILLISECOND,
+                max: 120 * SECOND,
+                granularity: MILLISECOND,
+            },
+            time_wait: 60 * SECOND,
+            quirks: Quirks {
+                ack_ends_backoff: true,
+                ack_first_data: true,
+                ..Quirks::default()
+            },
+            ..Self::rfc()
+        }
+    }
+
+    /// Check that a connection can work with these settings.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first field that is out of its range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let rules: [(bool, &str, &str); 11] = [
+            (self.mss_bytes > 0, "mss_bytes", "at least 1"),
+            (
+                self.send_buffer_bytes >= self.mss_bytes,
+                "send_buffer_bytes",
+                "at least one segment",
+            ),
+            (
+                self.receive_buffer_bytes >= self.mss_bytes,
+                "receive_buffer_bytes",
+                "at least one segment",
+            ),
+            (
+                self.receive_buffer_bytes <= 1 << 30,
+                "receive_buffer_bytes",
+                "at most 2^30 (RFC 7323, 2.3)",
+            ),
+            (
+                self.initial_window_segments > 0,
+                "initial_window_segments",
+                "at least 1",
+            ),
+            (
+                self.delayed_ack_segments > 0,
+                "delayed_ack_segments",
+                "at least 1",
+            ),
+            (self.timestamp_tick > 0, "timestamp_tick", "at least 1 ns"),
+            (
+                self.duplicate_threshold > 0,
+                "duplicate_threshold",
+                "at least 1",
+            ),
+            (self.rto.initial > 0 && self.rto.min > 0, "rto", "positive"),
+            (self.rto.max >= self.rto.min, "rto.max", "at least rto.min"),
+            (
+                self.pacing != Pacing::Rate { rate_bps: 0 },
+                "pacing",
+                "a rate above 0 bit/s",
+            ),
+        ];
+        match rules.iter().find(|rule| !rule.0) {
+            Some(&(_, field, requirement)) => Err(ConfigError { field, requirement }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Sending at a rate instead of in bursts.
+
+use super::config::Pacing;
+use crate::time::{Nanos, SECOND};
+
+/// When the next segment may leave.
+#[derive(Debug, Clone)]
+pub struct Pacer {
+    pacing: Pacing,
+    next: Nanos,
+}
+
+impl Pacer {
+    /// Nothing has been sent.
+    pub fn new(pacing: Pacing) -> Self {
+        Self { pacing, next: 0 }
+    }
+
+    /// The earliest time of the next segment.
+    pub fn next(&self) -> Nanos {
+        self.next
+    }
+
+    /// Whether a segment may leave.
+    pub fn ready(&self, now: Nanos) -> bool {
+        now >= self.next
+    }
+
+    /// Forget what was sent, as after a timeout.
+    pub fn reset(&mut self) {
+        self.next = 0;
+    }
+
+    /// Account for `bytes` of data that leave at `now`; `cwnd`, `ssthresh` in bytes, `srtt` if known.
+    pub fn sent(&mut self, now: Nanos, bytes: u32, cwnd: u64, ssthresh: u64, srtt: Option<Nanos>) {
+        let bits = u128::from(bytes) * 8;
+        let gap = match self.pacing {
+            Pacing::Off => return,
+            Pacing::Rate { rate_bps } => bits * u128::from(SECOND) / u128::from(rate_bps),
+            Pacing::Window {
+                slow_start_percent,
+                avoidance_percent,
+            } => {
+                let Some(srtt) = srtt else { return };
+                let percent = if cwnd < ssthresh / 2 {
+                    slow_start_percent
+                } else {
+                    avoidance_percent
+                };
+                let window_bits = u128::from(cwnd) * 8 * u128::from(percent.max(1));
+                bits * u128::from(srtt) * 100 / window_bits.max(1)
+            }
+        };
+        self.next = self.next.max(now) + gap as Nanos;
+    }
+}

@@ -1,0 +1,326 @@
+//! The receiving side: reassembly, when to acknowledge, SACK blocks, the window, the timestamp to echo.
+
+use std::collections::VecDeque;
+
+use super::config::Config;
+use super::segment::{Segment, MAX_SACK_BLOCKS};
+use super::statistics::Statistics;
+use crate::time::{Nanos, SECOND};
+
+/// A timer that is off.
+pub(super) const OFF: Nanos = Nanos::MAX;
+
+/// One direction of a connection, as seen by who receives.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    buffer_bytes: u64,
+    mss: u64,
+    delay_segments: u32,
+    delay_timeout: Nanos,
+    /// The next sequence number expected.
+    next: u64,
+    /// Where reading goes on.
+    read: u64,
+    /// Received beyond `next`: disjoint, ascending, never adjacent.
+    ahead: VecDeque<(u64, u64)>,
+    ahead_bytes: u64,
+    /// Sequence number of the FIN, once seen.
+    fin_at: Option<u64>,
+    fin_received: bool,
+    /// A sequence number in each range that was reported last, the newest first (RFC 2018, 4).
+    reported: [u64; MAX_SACK_BLOCKS],
+    /// In-order segments since the last ACK.
+    unacknowledged: u32,
+    delayed_until: Nanos,
+    /// ACKs due at once.
+    due: u32,
+    /// Whether a due ACK must not ride on data, since it is to be counted as a duplicate.
+    alone: bool,
+    /// The highest ACK sent (RFC 7323, Last.ACK.sent).
+    last_ack_sent: u64,
+    /// Right edge of the window last advertised.
+    edge: u64,
+    /// The shift of the windows that we send.
+    shift: u8,
+    /// The timestamp to echo (RFC 7323, TS.Recent) and the highest seen.
+    echo: Nanos,
+    highest_timestamp: Nanos,
+    /// An ACK is due because reading has opened the window.
+    window_update: bool,
+    /// The next data is acknowledged at once.
+    quick: bool,
+}
+
+impl Receiver {
+    /// Expect byte 1 (the SYN is the endpoint's).
+    pub fn new(config: &Config) -> Self {
+        Self {
+            buffer_bytes: u64::from(config.receive_buffer_bytes),
+            mss: u64::from(config.mss_bytes),
+            delay_segments: config.delayed_ack_segments,
+            delay_timeout: config.delayed_ack_timeout.min(SECOND / 2),
+            next: 0,
+            read: 1,
+            ahead: VecDeque::new(),
+            ahead_bytes: 0,
+            fin_at: None,
+            fin_received: false,
+            reported: [0; MAX_SACK_BLOCKS],
+            unacknowledged: 0,
+            delayed_until: OFF,
+            due: 0,
+            alone: false,
+            last_ack_sent: 0,
+            edge: 1,
+            shift: 0,
+            echo: 0,
+            highest_timestamp: 0,
+            window_update: false,
+            quick: false,
+        }
+    }
+
+    /// The next sequence number expected.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Take the peer's SYN.
+    pub fn on_syn(&mut self) {
+        self.next = 1;
+    }
+
+    /// Use the window shift that both sides agreed on.
+    pub fn set_shift(&mut self, shift: u8) {
+        self.shift = shift;
+    }
+
+    /// The shift that this buffer needs (RFC 7323, 2.3).
+    pub fn wanted_shift(&self) -> u8 {
+        (0..14)
+            .find(|&shift| self.buffer_bytes >> shift <= 65_535)
+            .unwrap_or(14)
+    }
+
+    /// Acknowledge the next data at once.
+    pub fn acknowledge_first_data(&mut self) {
+        self.quick = true;
+    }
+
+    /// Bytes in order and not read.
+    pub fn readable(&self) -> u64 {
+        (self.next - u64::from(self.fin_received)).saturating_sub(self.read)
+    }
+
+    /// Whether the peer's FIN has arrived in order.
+    pub fn finished(&self) -> bool {
+        self.fin_received
+    }
+
+    /// Read up to `max` bytes; remember a window update if the peer may be waiting for it.
+    pub fn read(&mut self, max: u64) -> u64 {
+        let bytes = self.readable().min(max);
+        self.read += bytes;
+        let open = self.edge.saturating_sub(self.next);
+        if bytes > 0
+            && 2 * open <= self.buffer_bytes
+            && self.right_edge().saturating_sub(self.next) >= (2 * open).max(1)
+        {
+            self.window_update = true;
+        }
+        bytes
+    }
+
+    /// RFC 7323, 4.3: which timestamp to echo. `strict`: only of the segment expected next.
+    pub fn note_timestamp(&mut self, sequence: u64, timestamp: Nanos, strict: bool) {
+        if timestamp < self.highest_timestamp {
+            return;
+        }
+        self.highest_timestamp = timestamp;
+        if sequence <= self.last_ack_sent && (!strict || sequence == self.next) {
+            self.echo = timestamp;
+        }
+    }
+
+    /// The timestamp to echo.
+    pub fn echo(&self) -> Nanos {
+        self.echo
+    }
+
+    /// Take a segment's data and FIN.
+    pub fn on_data(&mut self, now: Nanos, segment: &Segment, statistics: &mut Statistics) {
+        let start = segment.sequence;
+        let payload_end = start + u64::from(segment.payload_bytes);
+        if segment.fin {
+            self.fin_at = Some(payload_end);
+        }
+        let expected = self.next;
+        let limit = self
+            .fin_at
+            .unwrap_or(u64::MAX)
+            .min(self.read + self.buffer_bytes);
+        let fresh = segment.payload_bytes > 0 && self.store(start, payload_end.min(limit));
+        self.count(segment, fresh, start > expected, statistics);
+        let fin_now = !self.fin_received && self.fin_at == Some(self.next);
+        if fin_now {
+            self.fin_received = true;
+            self.next += 1;
+        }
+        statistics.bytes_received = self.next - 1 - u64::from(self.fin_received);
+        let filled_gap = self.next > payload_end.max(expected) + u64::from(fin_now);
+        if !fresh || fin_now || filled_gap || !self.ahead.is_empty() {
+            // RFC 5681, 4.2: at once for what is out of order, fills a gap or is old; RFC 9293, 3.10.7.4: and for a FIN.
+            self.acknowledge_now(!fresh || !self.ahead.is_empty());
+        } else {
+            self.acknowledge_later(now);
+        }
+    }
+
+    fn count(
+        &self,
+        segment: &Segment,
+        fresh: bool,
+        out_of_order: bool,
+        statistics: &mut Statistics,
+    ) {
+        if segment.payload_bytes == 0 {
+            return;
+        }
+        statistics.data_segments_received += 1;
+        statistics.out_of_order_segments += u64::from(fresh && out_of_order);
+        statistics.duplicate_segments += u64::from(!fresh);
+        statistics.reassembly_max_bytes = statistics.reassembly_max_bytes.max(self.ahead_bytes);
+    }
+
+    /// An ACK is due now; `alone`: as a segment of its own.
+    pub fn acknowledge_now(&mut self, alone: bool) {
+        self.due += 1;
+        self.alone |= alone;
+    }
+
+    /// RFC 5681, 4.2: an ACK for at least each second segment, and within the timeout.
+    fn acknowledge_later(&mut self, now: Nanos) {
+        self.unacknowledged += 1;
+        if std::mem::take(&mut self.quick) || self.unacknowledged >= self.delay_segments {
+            self.acknowledge_now(false);
+        } else if self.delayed_until == OFF {
+            self.delayed_until = now + self.delay_timeout;
+        }
+    }
+
+    /// When the delayed ACK is due; [`OFF`] if none.
+    pub fn timer(&self) -> Nanos {
+        self.delayed_until
+    }
+
+    /// Let the delayed ACK become due.
+    pub fn on_timer(&mut self, now: Nanos) {
+        if now >= self.delayed_until {
+            self.delayed_until = OFF;
+            self.acknowledge_now(false);
+        }
+    }
+
+    /// Whether an ACK must leave, and whether it must leave without data.
+    pub fn ack_due(&self) -> (bool, bool) {
+        (self.due > 0 || self.window_update, self.alone)
+    }
+
+    /// Account for an ACK that leaves; `pure`: one of those that are due, else one that rides on data.
+    pub fn on_ack_sent(&mut self, pure: bool) {
+        self.due = if pure { self.due.saturating_sub(1) } else { 0 };
+        self.alone &= self.due > 0;
+        self.unacknowledged = 0;
+        self.delayed_until = OFF;
+        self.window_update = false;
+        self.last_ack_sent = self.next;
+    }
+
+    /// Where the window ends. RFC 9293, 3.8.6.2.2: it moves by whole segments (or half of the buffer), against silly windows.
+    fn right_edge(&self) -> u64 {
+        let wanted = self.read + self.buffer_bytes;
+        if wanted >= self.edge + self.mss.min(self.buffer_bytes / 2) {
+            wanted
+        } else {
+            self.edge.max(self.next)
+        }
+    }
+
+    /// The window to advertise in bytes, as the field and the shift can say it; `syn`: unscaled (RFC 7323, 2.2).
+    pub fn advertise(&mut self, syn: bool) -> u64 {
+        let shift = if syn { 0 } else { self.shift };
+        self.edge = self.right_edge();
+        let window = ((self.edge - self.next) >> shift).min(65_535) << shift;
+        self.edge = self.edge.min(self.next + window);
+        window
+    }
+
+    /// Store `start..end`; false if there is nothing new in it.
+    fn store(&mut self, start: u64, end: u64) -> bool {
+        let start = start.max(self.next);
+        if start >= end {
+            return false;
+        }
+        if start == self.next {
+            self.next = end;
+            self.join();
+            return true;
+        }
+        self.reported.rotate_right(1);
+        self.reported[0] = start;
+        let from = self.ahead.partition_point(|range| range.1 < start);
+        let mut merged = (start, end);
+        let mut to = from;
+        let mut covered = 0;
+        while let Some(&range) = self.ahead.get(to) {
+            if range.0 > end {
+                break;
+            }
+            if range.0 <= start && range.1 >= end {
+                return false;
+            }
+            merged = (merged.0.min(range.0), merged.1.max(range.1));
+            covered += range.1 - range.0;
+            to += 1;
+        }
+        self.ahead_bytes += merged.1 - merged.0 - covered;
+        if to > from {
+            self.ahead[from] = merged;
+            self.ahead.drain(from + 1..to);
+        } else {
+            self.ahead.insert(from, merged);
+        }
+        true
+    }
+
+    /// Take over what follows `next` without a gap.
+    fn join(&mut self) {
+        while let Some(&(start, end)) = self.ahead.front() {
+            if start > self.next {
+                break;
+            }
+            self.next = self.next.max(end);
+            self.ahead_bytes -= end - start;
+            self.ahead.pop_front();
+        }
+    }
+
+    /// The SACK blocks of an ACK, at most `most`: the one last added to first, then those last reported (RFC 2018, 4).
+    pub fn sack_blocks(&self, most: usize) -> ([(u64, u64); MAX_SACK_BLOCKS], u8) {
+        let mut blocks = [(0, 0); MAX_SACK_BLOCKS];
+        let mut count = 0;
+        if self.ahead.is_empty() {
+            return (blocks, 0);
+        }
+        for &number in &self.reported {
+            let index = self.ahead.partition_point(|range| range.1 <= number);
+            if let Some(&range) = self.ahead.get(index) {
+                if range.0 <= number && !blocks[..count].contains(&range) && count < most {
+                    blocks[count] = range;
+                    count += 1;
+                }
+            }
+        }
+        (blocks, count as u8)
+    }
+}

@@ -1,0 +1,69 @@
+//! The round-trip time and the retransmission timeout (RFC 6298).
+
+use super::config::RtoSettings;
+use crate::time::Nanos;
+
+/// Smoothed round-trip time, its variation, and the timeout that follows.
+#[derive(Debug, Clone)]
+pub struct RttEstimator {
+    settings: RtoSettings,
+    srtt: Nanos,
+    variation: Nanos,
+    rto: Nanos,
+    measured: bool,
+}
+
+impl RttEstimator {
+    /// Begin with the initial timeout (RFC 6298, 2.1).
+    pub fn new(settings: RtoSettings) -> Self {
+        Self {
+            settings,
+            srtt: 0,
+            variation: 0,
+            rto: settings.initial,
+            measured: false,
+        }
+    }
+
+    /// Take a sample (RFC 6298, 2.2 and 2.3): alpha 1/8, beta 1/4, the variation first.
+    pub fn sample(&mut self, rtt: Nanos) {
+        if self.measured {
+            let error = rtt.abs_diff(self.srtt);
+            self.variation = ((self.variation << 2) + error - self.variation) >> 2;
+            self.srtt = ((self.srtt << 3) + rtt - self.srtt) >> 3;
+        } else {
+            self.srtt = rtt;
+            self.variation = rtt / 2;
+            self.measured = true;
+        }
+        self.end_backoff();
+    }
+
+    /// Set the timeout by the present estimate (RFC 6298, 2.3 and 2.4).
+    pub fn end_backoff(&mut self) {
+        if self.measured {
+            let timeout = self.srtt + (4 * self.variation).max(self.settings.granularity);
+            self.rto = timeout.clamp(self.settings.min, self.settings.max);
+        }
+    }
+
+    /// Double the timeout (RFC 6298, 5.5).
+    pub fn back_off(&mut self) {
+        self.rto = (2 * self.rto).min(self.settings.max);
+    }
+
+    /// The timeout now.
+    pub fn rto(&self) -> Nanos {
+        self.rto
+    }
+
+    /// The smoothed round-trip time, once measured.
+    pub fn srtt(&self) -> Option<Nanos> {
+        self.measured.then_some(self.srtt)
+    }
+
+    /// The mean deviation of the round-trip time.
+    pub fn variation(&self) -> Nanos {
+        self.variation
+    }
+}

@@ -1,0 +1,458 @@
+//! What has been sent and not yet acknowledged, segment by segment: the scoreboard of RFC 6675, and its stand-in without SACK.
+//!
+//! Without SACK each duplicate ACK says that some segment has arrived; the board books it on the first segment after the left
+//! edge that is not yet booked. The pipe then shrinks by a segment for each duplicate ACK, which allows exactly what the inflation
+//! of the window in RFC 6582 allows: `flight - n * mss <= ssthresh` is `flight <= ssthresh + n * mss`.
+
+use std::collections::VecDeque;
+
+use crate::time::Nanos;
+
+const SACKED: u8 = 1;
+const LOST: u8 = 2;
+/// Sent again since it was taken for lost; counted in the pipe a second time.
+const RESENT: u8 = 4;
+/// Sent more than once: an RTT sample would be ambiguous (Karn).
+const AMBIGUOUS: u8 = 8;
+/// Sent before a timeout: not timed.
+const UNTIMED: u8 = 16;
+const FIN: u8 = 32;
+
+/// A segment under way.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    start: u64,
+    sent_at: Nanos,
+    /// In sequence space: data and FIN.
+    length: u32,
+    flags: u8,
+}
+
+impl Sent {
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.length)
+    }
+
+    fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What to put on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmission {
+    /// First sequence number.
+    pub start: u64,
+    /// Bytes of data.
+    pub payload_bytes: u32,
+    /// Whether a FIN follows the data.
+    pub fin: bool,
+    /// Whether this has been sent before.
+    pub again: bool,
+}
+
+/// What a cumulative ACK did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Advance {
+    /// Sequence space newly delivered: acknowledged and not SACKed before.
+    pub delivered: u64,
+    /// When the oldest timed segment left that is now acknowledged, and whether it was sent more than once.
+    pub timed: Option<(Nanos, bool)>,
+    /// Whether a segment that was sent again is among those acknowledged.
+    pub resent: bool,
+    /// Whether the new left edge had been taken for delivered.
+    pub head_was_booked: bool,
+}
+
+/// The segments under way in order of their sequence numbers.
+#[derive(Debug, Clone)]
+pub struct Scoreboard {
+    sent: VecDeque<Sent>,
+    /// The right edge: where new data begins.
+    end: u64,
+    sacked: u64,
+    lost: u64,
+    resent: u64,
+    /// Segments after the head that duplicate ACKs were booked on; always the ones that follow the head.
+    booked: usize,
+    /// Segments that are lost and not sent again.
+    pending: usize,
+    /// No pending segment begins below.
+    pending_from: u64,
+    /// Starts of the highest SACKed segments, ascending, as many as the threshold.
+    highest: Vec<u64>,
+    /// Everything below that is not SACKed is lost.
+    lost_below: u64,
+    threshold: usize,
+    keep_resent: bool,
+}
+
+impl Scoreboard {
+    /// An empty board; `threshold` SACKed segments above make a segment lost, `keep_resent` leaves SACKed retransmissions in the pipe.
+    pub fn new(threshold: u32, keep_resent: bool) -> Self {
+        Self {
+            sent: VecDeque::new(),
+            end: 1,
+            sacked: 0,
+            lost: 0,
+            resent: 0,
+            booked: 0,
+            pending: 0,
+            pending_from: 0,
+            highest: Vec::with_capacity(threshold as usize),
+            lost_below: 0,
+            threshold: threshold as usize,
+            keep_resent,
+        }
+    }
+
+    /// Where new data begins: the highest sequence number sent, plus one.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The left edge: the oldest unacknowledged sequence number.
+    pub fn start(&self) -> u64 {
+        self.sent.front().map_or(self.end, |sent| sent.start)
+    }
+
+    /// Sequence space sent and not acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        self.end - self.start()
+    }
+
+    /// Whether nothing is outstanding.
+    pub fn is_empty(&self) -> bool {
+        self.sent.is_empty()
+    }
+
+    /// The estimate of what is in the network (RFC 6675, SetPipe).
+    pub fn pipe(&self) -> u64 {
+        self.outstanding() + self.resent - self.sacked - self.lost
+    }
+
+    /// Enter new data that leaves now.
+    pub fn push(&mut self, payload_bytes: u32, fin: bool, now: Nanos) -> Transmission {
+        let start = self.end;
+        let length = payload_bytes + u32::from(fin);
+        self.sent.push_back(Sent {
+            start,
+            sent_at: now,
+            length,
+            flags: if fin { FIN } else { 0 },
+        });
+        self.end += u64::from(length);
+        Transmission {
+            start,
+            payload_bytes,
+            fin,
+            again: false,
+        }
+    }
+
+    /// Enter that the segment at `index` leaves again.
+    pub fn resend(&mut self, index: usize, now: Nanos) -> Transmission {
+        let sent = &mut self.sent[index];
+        if sent.flags & (LOST | RESENT | SACKED) == LOST {
+            self.pending -= 1;
+            self.pending_from = self.pending_from.max(sent.end());
+        }
+        if !sent.is(RESENT) {
+            self.resent += u64::from(sent.length);
+        }
+        sent.flags |= RESENT | AMBIGUOUS;
+        sent.sent_at = now;
+        let fin = sent.is(FIN);
+        Transmission {
+            start: sent.start,
+            payload_bytes: sent.length - u32::from(fin),
+            fin,
+            again: true,
+        }
+    }
+
+    /// Drop what a cumulative ACK covers.
+    pub fn advance(&mut self, ack: u64) -> Advance {
+        let mut advance = Advance::default();
+        while let Some(front) = self.sent.front() {
+            if front.start >= ack {
+                break;
+            }
+            let front = *front;
+            let acknowledged = front.end().min(ack) - front.start;
+            self.uncount(&front, acknowledged);
+            if !front.is(SACKED) || self.booked > 0 {
+                advance.delivered += acknowledged;
+            }
+            if front.end() > ack {
+                let head = &mut self.sent[0];
+                head.start = ack;
+                head.length -= acknowledged as u32;
+                break;
+            }
+            advance.resent |= front.is(RESENT);
+            if advance.timed.is_none() && !front.is(UNTIMED) {
+                advance.timed = Some((front.sent_at, front.is(AMBIGUOUS)));
+            }
+            self.forget_front(&front);
+        }
+        self.end = self.end.max(ack);
+        advance.head_was_booked = self.unbook_head();
+        advance
+    }
+
+    fn uncount(&mut self, sent: &Sent, bytes: u64) {
+        if sent.is(SACKED) {
+            self.sacked -= bytes;
+        }
+        if sent.is(LOST) {
+            self.lost -= bytes;
+        }
+        if sent.is(RESENT) {
+            self.resent -= bytes;
+        }
+    }
+
+    fn forget_front(&mut self, front: &Sent) {
+        if front.is(SACKED) {
+            self.booked = self.booked.saturating_sub(1);
+        }
+        if front.flags & (LOST | RESENT | SACKED) == LOST {
+            self.pending -= 1;
+        }
+        self.sent.pop_front();
+    }
+
+    /// A segment at the left edge has not arrived: undo what said so (a wrong guess, or a receiver that reneged).
+    fn unbook_head(&mut self) -> bool {
+        let Some(head) = self.sent.front_mut() else {
+            self.booked = 0;
+            return false;
+        };
+        if !head.is(SACKED) {
+            return false;
+        }
+        head.flags &= !SACKED;
+        self.sacked -= u64::from(head.length);
+        self.booked = self.booked.saturating_sub(1);
+        true
+    }
+
+    /// Book a duplicate ACK, without SACK: one more segment has arrived.
+    pub fn book_duplicate(&mut self) {
+        let next = self.booked + 1;
+        if next < self.sent.len() {
+            self.set_sacked(next);
+            self.booked = next;
+        }
+    }
+
+    /// Forget what duplicate ACKs made us take for delivered.
+    pub fn clear_booked(&mut self) {
+        for index in 1..=self.booked {
+            let sent = &mut self.sent[index];
+            sent.flags &= !SACKED;
+            self.sacked -= u64::from(sent.length);
+        }
+        self.booked = 0;
+    }
+
+    fn set_sacked(&mut self, index: usize) -> u64 {
+        let sent = &mut self.sent[index];
+        let length = u64::from(sent.length);
+        if sent.is(LOST) {
+            if !sent.is(RESENT) {
+                self.pending -= 1;
+            }
+            self.lost -= length;
+            sent.flags &= !LOST;
+        }
+        if sent.is(RESENT) && !self.keep_resent {
+            self.resent -= length;
+            sent.flags &= !RESENT;
+        }
+        sent.flags |= SACKED;
+        self.sacked += length;
+        length
+    }
+
+    fn set_lost(&mut self, index: usize) {
+        let sent = &mut self.sent[index];
+        if sent.flags & (SACKED | LOST) != 0 {
+            return;
+        }
+        sent.flags |= LOST;
+        self.lost += u64::from(sent.length);
+        if !sent.is(RESENT) {
+            self.pending += 1;
+            self.pending_from = self.pending_from.min(sent.start);
+        }
+    }
+
+    /// Take the segment at the left edge for lost, even if it has been sent again.
+    pub fn mark_head_lost(&mut self) {
+        let Some(head) = self.sent.front_mut() else {
+            return;
+        };
+        if head.is(RESENT) {
+            head.flags &= !RESENT;
+            self.resent -= u64::from(head.length);
+            if head.is(LOST) {
+                self.pending += 1;
+                self.pending_from = self.pending_from.min(head.start);
+            }
+        }
+        self.set_lost(0);
+    }
+
+    /// Take everything for lost that is not SACKed (RFC 5681, 3.1; RFC 6675, 5.1); bookings of duplicate ACKs do not count.
+    pub fn mark_all_lost(&mut self) {
+        self.clear_booked();
+        self.resent = 0;
+        self.lost = 0;
+        self.pending = 0;
+        for sent in &mut self.sent {
+            sent.flags = (sent.flags & !RESENT) | UNTIMED;
+            if !sent.is(SACKED) {
+                sent.flags |= LOST;
+                self.lost += u64::from(sent.length);
+                self.pending += 1;
+            }
+        }
+        self.pending_from = self.start();
+    }
+
+    /// Enter SACK blocks above `ack` (RFC 6675, Update); give the bytes newly SACKed.
+    pub fn sack(&mut self, blocks: &[(u64, u64)], ack: u64) -> u64 {
+        let mut new = 0;
+        for &(start, end) in blocks.iter().filter(|block| block.0 > ack) {
+            let first = self.sent.partition_point(|sent| sent.start < start);
+            for index in first..self.sent.len() {
+                let sent = &self.sent[index];
+                if sent.end() > end {
+                    break;
+                }
+                if !sent.is(SACKED) {
+                    let at = sent.start;
+                    new += self.set_sacked(index);
+                    self.note_highest(at);
+                }
+            }
+        }
+        if new > 0 {
+            self.infer_losses();
+        }
+        new
+    }
+
+    fn note_highest(&mut self, start: u64) {
+        if self.highest.len() == self.threshold {
+            if start <= self.highest[0] {
+                return;
+            }
+            self.highest.remove(0);
+        }
+        let place = self.highest.partition_point(|&other| other < start);
+        self.highest.insert(place, start);
+    }
+
+    /// RFC 6675, IsLost, with segments for its bytes: lost is what has a threshold of SACKed segments above.
+    fn infer_losses(&mut self) {
+        if self.highest.len() < self.threshold || self.highest[0] <= self.lost_below {
+            return;
+        }
+        let boundary = self.highest[0];
+        let first = self
+            .sent
+            .partition_point(|sent| sent.start < self.lost_below);
+        for index in first..self.sent.len() {
+            if self.sent[index].start >= boundary {
+                break;
+            }
+            self.set_lost(index);
+        }
+        self.lost_below = boundary;
+    }
+
+    /// Whether the segment at the left edge is taken for lost.
+    pub fn head_is_lost(&self) -> bool {
+        self.sent.front().is_some_and(|head| head.is(LOST))
+    }
+
+    /// Whether the first segment after the left edge that is lost comes before the first that is SACKed.
+    pub fn second_is_lost(&self) -> bool {
+        self.sent
+            .iter()
+            .skip(1)
+            .find(|sent| sent.flags & (SACKED | LOST) != 0)
+            .is_some_and(|sent| sent.is(LOST))
+    }
+
+    /// Whether the segment at the left edge has been sent again.
+    pub fn head_is_resent(&self) -> bool {
+        self.sent.front().is_some_and(|head| head.is(RESENT))
+    }
+
+    /// The first segment that is lost and not sent again (RFC 6675, NextSeg rule 1).
+    pub fn next_lost(&self) -> Option<usize> {
+        if self.pending == 0 {
+            return None;
+        }
+        let first = self
+            .sent
+            .partition_point(|sent| sent.start < self.pending_from);
+        (first..self.sent.len())
+            .find(|&index| self.sent[index].flags & (LOST | RESENT | SACKED) == LOST)
+    }
+
+    /// The first segment that is neither SACKed nor sent again (NextSeg rule 3), below the highest SACKed byte unless `beyond`.
+    pub fn next_unsacked(&self, beyond: bool) -> Option<usize> {
+        let limit = if beyond {
+            self.end
+        } else {
+            self.highest.last().copied().unwrap_or(0)
+        };
+        let index = self
+            .sent
+            .iter()
+            .position(|sent| sent.flags & (SACKED | RESENT | LOST) == 0)?;
+        (self.sent[index].start < limit).then_some(index)
+    }
+
+    /// The highest segment that is not SACKed (NextSeg rule 4).
+    pub fn last_unsacked(&self) -> Option<usize> {
+        self.sent.iter().rposition(|sent| !sent.is(SACKED))
+    }
+
+    /// Sequence number of the segment at `index`.
+    pub fn start_of(&self, index: usize) -> u64 {
+        self.sent[index].start
+    }
+
+    /// Recount everything, for tests.
+    pub fn check(&self) {
+        let sum = |flag: u8| {
+            self.sent
+                .iter()
+                .filter(|s| s.is(flag))
+                .map(|s| u64::from(s.length))
+                .sum::<u64>()
+        };
+        assert_eq!(
+            (self.sacked, self.lost, self.resent),
+            (sum(SACKED), sum(LOST), sum(RESENT))
+        );
+        let pending = self
+            .sent
+            .iter()
+            .filter(|s| s.flags & (LOST | RESENT | SACKED) == LOST)
+            .count();
+        assert_eq!(self.pending, pending);
+        assert!(self
+            .sent
+            .iter()
+            .zip(self.sent.iter().skip(1))
+            .all(|(a, b)| a.end() == b.start));
+        assert!(self.sent.back().map_or(true, |last| last.end() == self.end));
+    }
+}

@@ -1,0 +1,4 @@
+//! What the TCP tests share: a pipe between two endpoints, and scripts.
+#![allow(dead_code)]
+
+pub mod pipe;
