@@ -93,11 +93,7 @@ impl Pipe {
             );
         }
         let bits = u64::from(segment.payload_bytes + 40) * 8;
-        let wire = if path.rate_bps == 0 {
-            0
-        } else {
-            bits * SECOND / path.rate_bps
-        };
+        let wire = (bits * SECOND).checked_div(path.rate_bps).unwrap_or(0);
         self.free_at[from] = self.free_at[from].max(self.now) + wire;
         if self.rng.next_unit() < path.loss {
             return;
