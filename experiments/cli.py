@@ -13,10 +13,11 @@ from types import FrameType
 from pydantic import ValidationError
 from rich.console import Console
 
-from experiments import compare, doctor, engines, overrides, protocols, runner, scenario, shell
+from experiments import compare, demands, doctor, engines, overrides, protocols, runner, scenario, shell
 from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
 from experiments.progress import Display
 from experiments.results import Results
+from experiments.workloads.shorthand import parse_workload
 from topologies import TopologyError, builtin_names
 from topologies import load as load_network
 
@@ -114,6 +115,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "links.S0-S4.rate_bps=8e6; repeatable",
     )
     parser.add_argument(
+        "--workload",
+        metavar="W",
+        help="what all flows send: cbr, bulk:size=20MB, onoff:on=1,off=0.5, requests:per_s=20,sizes=30kB",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the results go (default results/NAME-TIME)"
     )
     parser.add_argument("--json", action="store_true", help="print the results document on standard output")
@@ -191,9 +197,12 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
     asked = overrides.parse_assignments(args.assignments)
     options = {"allocation": args.allocation, "duration_s": args.duration, "variant": args.variant}
     changed = {key: value for key, value in options.items() if value is not None}
+    if args.workload is not None:
+        asked.scenario["workload"] = parse_workload(args.workload)
     final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
     network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
     check_flows(final, cases, network.hosts)
+    final = demands.expand(final, scenario.path_of(args.scenario_file).parent, network.hosts, cases)
     recorded = asked.recorded() | ({"allocation": args.allocation} if args.allocation else {})
     out = args.out or runner.default_output(final.name, now)
     return runner.Job(

@@ -2,7 +2,8 @@
 
     ExperimentError
     ├── ScenarioError          a scenario file that is not one
-    │   └── OverrideError      a `--set` that fits no key or value of the schema
+    │   ├── OverrideError      a `--set` that fits no key or value of the schema
+    │   └── DemandError        a file of demands with a row that is none
     ├── UnknownName            a scenario, case, protocol or engine that does not exist
     ├── MissingRequirement     the machine lacks something that the run needs
     ├── OutputError            the results cannot be written where they were asked for
@@ -42,6 +43,10 @@ class OverrideError(ScenarioError):
 
     def __str__(self) -> str:
         return f"--set {self.place}: {self.reason}"
+
+
+class DemandError(ScenarioError):
+    """A file of demands with a row that is none; `source` is the file, `place` the row."""
 
 
 class UnknownName(ExperimentError):

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from experiments.results import DelayStatistics
+from experiments.results import CompletionTimes, DelayStatistics
 
 Offsets: TypeAlias = npt.NDArray[np.int64]
 Nanoseconds: TypeAlias = npt.NDArray[np.int64]
@@ -130,6 +130,37 @@ def delay_cdf(found: Delays) -> list[float]:
     if not found.delay_s.size:
         return []
     return [float(value) for value in weighted_quantiles(found.delay_s, found.weight, QUANTILES)]
+
+
+def completion_times(reads: Log, wanted_ns: Nanoseconds, end_offset: Offsets) -> Seconds:
+    """Return how long each transfer took that was read whole.
+
+    Args:
+        reads: of the flow.
+        wanted_ns: when each transfer was wanted.
+        end_offset: the offset behind its last byte, increasing.
+
+    Returns:
+        Seconds, in the order of the transfers; those that were not read whole are left out.
+    """
+    whole = end_offset <= reads.total_bytes
+    read_ns = reads.time_ns[np.searchsorted(reads.offset, end_offset[whole], side="left")]
+    return np.asarray((read_ns - wanted_ns[whole]) * NANOSECONDS, dtype=np.float64)
+
+
+def completion_statistics(times_s: Seconds) -> CompletionTimes | None:
+    """Return the statistics of completion times; None where there are none."""
+    if not times_s.size:
+        return None
+    quantiles = weighted_quantiles(times_s, np.ones(times_s.size, dtype=np.int64), QUANTILES)
+    return CompletionTimes(
+        mean=float(times_s.mean()),
+        p50=float(quantiles[50]),
+        p95=float(quantiles[95]),
+        p99=float(quantiles[99]),
+        max=float(quantiles[100]),
+        quantiles=[float(value) for value in quantiles],
+    )
 
 
 def goodput_series(reads: Log, window: Window) -> list[float]:

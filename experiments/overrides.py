@@ -1,8 +1,9 @@
 """`--set KEY=VALUE`: any value of a scenario or of its network, checked against the schema.
 
-Keys are dotted paths into the scenario (`tcp.sack`, `cases.1.flows.2.requested_bps`). `flows.NAME…` and
-`allocation` stand for that flow, or the allocation, of every case that is run; `links.…` and `nodes.…` belong
-to the network and are handed to `topologies`. Values are TOML; a word that is not TOML is taken as a string.
+Keys are dotted paths into the scenario (`tcp.sack`, `cases.1.flows.2.requested_bps`). `flows.NAME…`,
+`allocation` and `demands` stand for those of every case that is run, `workload…` for that of every flow of
+them; `links.…` and `nodes.…` belong to the network and are handed to `topologies`. Values are TOML; a word
+that is not TOML is taken as a string.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ else:
 NETWORK_ROOTS = ("links", "nodes")
 FIXED = ("format", "name", "description", "network", "protocols")
 """What names the scenario itself or has an option of its own."""
+TABLES = ("workload", "sizes", "demands")
+"""Tables that can be set as a whole; the keys of the first two depend on their `kind`."""
 _WORD = re.compile(r"[A-Za-z][\w.:/+-]*")
 
 
@@ -85,7 +88,8 @@ def apply(scenario: Scenario, values: Mapping[str, Any], cases: Sequence[str]) -
     """
     data = copy.deepcopy(scenario.model_dump(mode="json"))
     places: dict[str, str] = {}
-    for key, value in values.items():
+    # A change of kind empties its table, so it comes before the table's other keys.
+    for key, value in sorted(values.items(), key=lambda item: not item[0].endswith(".kind")):
         for path in _expand(scenario, key, cases):
             _assign(data, path, value)
             places[".".join(path)] = key
@@ -110,9 +114,17 @@ def _expand(scenario: Scenario, key: str, cases: Sequence[str]) -> list[list[str
     known = set(_keys(scenario))
     parts = key.split(".")
     candidates = [parts]
-    if parts[0] in ("flows", "allocation"):
+    if parts[0] in ("flows", "allocation", "demands"):
         candidates = [["cases", case, *parts] for case in cases]
-    matches = [path for path in candidates if ".".join(path) in known or _is_rate_of_protocol(path, known)]
+    elif parts[0] == "workload":
+        candidates = [
+            ["cases", case, "flows", flow, *parts] for case in cases for flow in scenario.case(case).flows
+        ]
+    matches = [
+        path
+        for path in candidates
+        if ".".join(path) in known or _is_rate_of_protocol(path, known) or _is_in_table(path, known)
+    ]
     if not matches or parts[0] in FIXED:
         raise OverrideError("", key, f"there is no such key; {_nearest(key, scenario, cases)}")
     return matches
@@ -120,6 +132,13 @@ def _expand(scenario: Scenario, key: str, cases: Sequence[str]) -> list[list[str
 
 def _is_rate_of_protocol(path: Sequence[str], known: set[str]) -> bool:
     return path[-2:-1] == ["requested_bps"] and ".".join(path[:-1]) in known
+
+
+def _is_in_table(path: Sequence[str], known: set[str]) -> bool:
+    if path[-1] in TABLES and any(name.startswith(".".join([*path, ""])) for name in known):
+        return True
+    # Which keys a workload has depends on its kind, so the schema has to judge.
+    return "workload" in path and ".".join([*path[: path.index("workload") + 1], "kind"]) in known
 
 
 def _nearest(key: str, scenario: Scenario, cases: Sequence[str]) -> str:
@@ -151,8 +170,10 @@ def _keys(value: object, prefix: str = "") -> Iterator[str]:
 def _assign(data: dict[str, Any], path: Sequence[str], value: Any) -> None:
     target: Any = data
     for part in path[:-1]:
-        inner = target[part]
+        inner = target.setdefault(part, {})
         if not isinstance(inner, dict):  # requested_bps = 9e6, of which one protocol's is set
             inner = target[part] = {DEFAULT: inner}
         target = inner
+    if path[-1] == "kind" and target.get("kind") != value:
+        target.clear()
     target[path[-1]] = value

@@ -35,6 +35,25 @@ class DelayStatistics(_Model):
     max: float
 
 
+class TransferCounts(_Model):
+    """Files, or requests made during the measurement, and how many of them were completed."""
+
+    started: int
+    completed: int
+
+
+class CompletionTimes(_Model):
+    """Seconds from when a transfer was wanted to the in-order read of its last byte, each counting once."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    quantiles: list[float]
+    """The quantiles 0, 0.01, ..., 1 (101 values)."""
+
+
 class StreamSeries(_Model):
     """Bytes sent on one stream (one path) over time, as a mean rate of each interval."""
 
@@ -76,6 +95,18 @@ class FlowResult(_Model):
     congestion_control: str | None
     """Read back from the sockets, not what was asked for."""
     series: FlowSeries
+    workload: dict[str, Any] | None = None
+    """As the scenario has it; None stands for a constant bit rate."""
+    group: str | None = None
+    """Flows of one group are reported together."""
+    active_goodput_bps: float | None = None
+    """Of on/off: over its on periods. Of bulk: from its start to the last byte. None for others."""
+    transfers: TransferCounts | None = None
+    """Files or requests; None where there are none."""
+    completion_s: float | None = None
+    """Of bulk: from the flow's start to the read of the last byte; None if that was not read in time."""
+    fct_s: CompletionTimes | None = None
+    """Of requests: flow completion times; None where none was completed."""
 
 
 class LinkSeries(_Model):

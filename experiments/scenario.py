@@ -8,12 +8,14 @@ differ in their flows. Nothing here knows an engine: live, virtual and simulated
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from experiments.errors import ScenarioError, UnknownName
+from experiments.workloads.schema import WORKLOADS, Cbr, Workload
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -35,6 +37,11 @@ Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 BufferBytes = Annotated[int, Field(ge=4096, le=1 << 30)]
 DEFAULT = "default"
+KINDS: Mapping[int | str, frozenset[str]] = {
+    "workload": frozenset(model.model_fields["kind"].default for model in WORKLOADS),
+    "sizes": frozenset({"fixed", "exponential", "web-search", "data-mining", "empirical"}),
+}
+"""Values of `kind` in the tables that are told apart by it."""
 
 
 class _Model(BaseModel):
@@ -49,18 +56,21 @@ class GivenPath(_Model):
 
 
 class Flow(_Model):
-    """One transfer from `src` to `dst`.
+    """What one connection carries from `src` to `dst`.
 
     `requested_bps` is goodput: a number, or a table by protocol with a `default` for those it does not name.
+    It is what a controller is asked for, and the rate of constant-bit-rate sources while they are on.
     `given` holds named allocations written down instead of computed, each by protocol in the same way.
-    `start_s` delays the flow's first byte after the start of the run.
+    `start_s` delays the flow's first byte after the start of the run. Flows of one `group` are reported
+    together.
     """
 
     src: NodeName
     dst: NodeName
     requested_bps: Rate | dict[Name, Rate]
-    traffic: Literal["cbr"] = "cbr"
+    workload: Workload = Cbr()
     start_s: Seconds = 0.0
+    group: Name | None = None
     given: dict[Name, dict[Name, Annotated[tuple[GivenPath, ...], Field(min_length=1)]]] = Field(
         default_factory=dict
     )
@@ -93,15 +103,35 @@ class Flow(_Model):
         return by_protocol.get(protocol, by_protocol[DEFAULT])
 
 
+class Demands(_Model):
+    """A file with many flows (`experiments.demands`), relative to the scenario's folder.
+
+    `requested_bps` is asked for by flows of which the file says their size alone.
+    """
+
+    file: str = Field(min_length=1)
+    requested_bps: Rate | None = None
+
+
+def _file_alone(value: object) -> object:
+    return {"file": value} if isinstance(value, str) else value
+
+
 class Case(_Model):
-    """Flows that run together. `allocation` is one of `OBJECTIVES` or a name under every flow's `given`."""
+    """Flows that run together: those written down, and those of a file of demands.
+
+    `allocation` is one of `OBJECTIVES` or a name under every flow's `given`.
+    """
 
     description: str = ""
     allocation: str = "max_throughput_min_delay"
-    flows: dict[Name, Flow] = Field(min_length=1)
+    flows: dict[Name, Flow] = Field(default_factory=dict)
+    demands: Annotated[Demands | None, BeforeValidator(_file_alone)] = None
 
     @model_validator(mode="after")
     def _allocation_exists(self) -> Case:
+        if not self.flows and self.demands is None:
+            raise ValueError("it needs flows, or demands = a file of them")
         missing = [name for name, flow in self.flows.items() if self.allocation not in flow.given]
         if self.allocation not in OBJECTIVES and missing:
             known = sorted({*OBJECTIVES, *(name for flow in self.flows.values() for name in flow.given)})
@@ -263,11 +293,20 @@ def parse(data: object, source: str) -> Scenario:
 def first_problem(error: ValidationError) -> tuple[str, str]:
     """Return place and reason of the first problem that pydantic found."""
     problem = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in problem["loc"])
+    place = ".".join(str(part) for part in _keys_alone(problem["loc"]))
     reason = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         reason = "there is no such key"
     return place, reason
+
+
+def _keys_alone(place: tuple[int | str, ...]) -> Iterator[int | str]:
+    """Yield the keys of a place; pydantic also names the `kind` of a table that has one."""
+    before: int | str = ""
+    for part in place:
+        if not (before in KINDS and part in KINDS[before]):
+            yield part
+        before = part
 
 
 def available() -> dict[str, Path]:
@@ -275,18 +314,30 @@ def available() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SCENARIO_FOLDER.glob("*.toml"))}
 
 
-def load(spec: str) -> Scenario:
-    """Read a scenario: the name of a built-in one, or the path of a TOML file.
+def path_of(spec: str) -> Path:
+    """Return the file of a scenario: a built-in one's name, or its path.
 
     Raises:
         UnknownName: no built-in scenario has this name, and it is no path either.
-        ScenarioError: the file cannot be read or is no scenario.
     """
     path = available().get(spec)
     if path is None:
         path = Path(spec)
         if path.suffix != ".toml" and not path.exists():
             raise UnknownName("scenario", spec, available())
+    return path
+
+
+def load(spec: str) -> Scenario:
+    """Read a scenario: the name of a built-in one, or the path of a TOML file.
+
+    Files of demands are not read yet: `experiments.demands.expand` does that, for a network.
+
+    Raises:
+        UnknownName: no built-in scenario has this name, and it is no path either.
+        ScenarioError: the file cannot be read or is no scenario.
+    """
+    path = path_of(spec)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

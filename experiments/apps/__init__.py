@@ -1,1 +1,1 @@
-"""Sources and sinks: the applications of an experiment, each a process of its own inside a host."""
+"""Sources and sinks: the applications of an experiment, a process for each end of all flows in a host."""

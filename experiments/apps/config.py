@@ -1,12 +1,21 @@
-"""What a source and a sink are told: plain data, handed over as one JSON argument."""
+"""What sources and sinks are told: plain data, a JSON file for each process."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
+from experiments.workloads.schema import Workload
+
 PORT = 5001
+_SEED_STRIDE = 1_000_003
+"""Apart from each other, so that no two flows of nearby seeds share a scheduler's draws."""
+_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
 
 
 @dataclass(frozen=True)
@@ -45,52 +54,77 @@ class SocketSettings:
 
 
 @dataclass(frozen=True)
-class SourceConfig:
-    """A constant-bit-rate source, to the sink at `host`; `log` is the .npz file it leaves."""
+class FlowConfig:
+    """What both ends of a flow know: it is number `number` of a run with seed `run_seed`.
+
+    The sink listens at `host` and `port`. `log` is the .npz file that an end leaves.
+    """
 
     flow: str
+    number: int
+    run_seed: int
     host: str
     port: int
+    workload: Workload
+    sockets: SocketSettings
+    log: str
+
+    @property
+    def seed(self) -> int:
+        """Seed of the flow's draws, of no other flow of a run with a near seed."""
+        return flow_seed(self.run_seed, self.number)
+
+
+@dataclass(frozen=True)
+class SourceConfig(FlowConfig):
+    """A source, which connects to the sink."""
+
     rate_bps: float
     packet_bytes: int
     overhead_bytes: int
     header_bytes: int
     connection: Connection
-    sockets: SocketSettings
-    seed: int
     sample_s: float
     drain_s: float
-    log: str
-
-    @classmethod
-    def from_json(cls, text: str) -> SourceConfig:
-        """Return the configuration that `to_json` wrote."""
-        data: dict[str, Any] = json.loads(text)
-        connection = data.pop("connection")
-        paths = tuple(RequestedPath(tuple(p["nodes"]), p["rate_bps"]) for p in connection.pop("paths"))
-        sockets = SocketSettings(**data.pop("sockets"))
-        return cls(connection=Connection(paths=paths, **connection), sockets=sockets, **data)
 
 
 @dataclass(frozen=True)
-class SinkConfig:
-    """A sink that listens at `host` and checks every byte. `log` is the .npz file it leaves."""
+class SinkConfig(FlowConfig):
+    """A sink, which checks every byte. Of a `plain` connection it is known that it is TCP, not MSTCP."""
 
-    flow: str
-    host: str
-    port: int
+    plain: bool
     kernel: Literal["tcp", "mptcp"]
-    sockets: SocketSettings
-    seed: int
-    log: str
-
-    @classmethod
-    def from_json(cls, text: str) -> SinkConfig:
-        """Return the configuration that `to_json` wrote."""
-        data: dict[str, Any] = json.loads(text)
-        return cls(sockets=SocketSettings(**data.pop("sockets")), **data)
 
 
-def to_json(config: SourceConfig | SinkConfig) -> str:
-    """Return a configuration as one line of JSON."""
-    return json.dumps(asdict(config))
+def flow_seed(run_seed: int, number: int) -> int:
+    """Return the seed of a run's flow number `number`."""
+    return run_seed * _SEED_STRIDE + number
+
+
+def save(path: Path, configs: Sequence[SourceConfig | SinkConfig]) -> None:
+    """Write what the sources or the sinks of a host are told."""
+    flows = [{**asdict(config), "workload": config.workload.model_dump()} for config in configs]
+    path.write_text(json.dumps(flows), encoding="utf-8")
+
+
+def load_sources(path: Path) -> list[SourceConfig]:
+    """Return the sources that `save` wrote."""
+    found = []
+    for data in _load(path):
+        connection = data.pop("connection")
+        paths = tuple(RequestedPath(tuple(p["nodes"]), p["rate_bps"]) for p in connection.pop("paths"))
+        found.append(SourceConfig(connection=Connection(paths=paths, **connection), **data))
+    return found
+
+
+def load_sinks(path: Path) -> list[SinkConfig]:
+    """Return the sinks that `save` wrote."""
+    return [SinkConfig(**data) for data in _load(path)]
+
+
+def _load(path: Path) -> list[dict[str, Any]]:
+    flows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    for data in flows:
+        data["sockets"] = SocketSettings(**data["sockets"])
+        data["workload"] = _WORKLOAD.validate_python(data["workload"])
+    return flows

@@ -10,32 +10,43 @@ import numpy as np
 
 PERIOD_BYTES = 1_048_573
 """The largest prime below 2**20."""
+_STRIDE_BYTES = 618_031
+"""Between the payloads of two flows: near the period times the golden ratio, so that they lie far apart."""
 
 
 class Pattern:
-    """The payload of one flow, made from a seed.
+    """The payload of all flows of a run, made from a seed; `of` gives that of one.
 
     Args:
         seed: the same on both ends.
-        longest: the longest slice in bytes that is asked for.
     """
 
-    def __init__(self, seed: int, longest: int) -> None:
-        one = np.random.default_rng(seed).integers(0, 256, PERIOD_BYTES, dtype=np.uint8)
-        self._bytes = np.tile(one, 1 + -(-longest // PERIOD_BYTES)).tobytes()
-        self._longest = longest
+    def __init__(self, seed: int) -> None:
+        one = np.random.default_rng(seed).integers(0, 256, PERIOD_BYTES, dtype=np.uint8).tobytes()
+        self._bytes = one + one
+        self._shift = 0
+
+    def of(self, number: int) -> Pattern:
+        """Return the payload number `number`, which is another for each below `PERIOD_BYTES`."""
+        other = Pattern.__new__(Pattern)
+        other._bytes = self._bytes  # 2 MiB that hundreds of flows share
+        other._shift = number * _STRIDE_BYTES % PERIOD_BYTES
+        return other
 
     def at(self, offset: int, length: int) -> bytes:
-        """Return the `length` bytes that stand at `offset` of the stream."""
-        if length > self._longest:
-            raise ValueError(f"{length} bytes asked of a pattern made for {self._longest}")
-        start = offset % PERIOD_BYTES
+        """Return the `length` bytes, one period at most, that stand at `offset` of the stream."""
+        if length > PERIOD_BYTES:
+            raise ValueError(f"{length} bytes asked of a pattern of {PERIOD_BYTES}")
+        start = (offset + self._shift) % PERIOD_BYTES
         return self._bytes[start : start + length]
 
     def wrong_bytes(self, offset: int, data: bytes) -> int:
         """Return how many bytes of `data`, which arrived at `offset`, are not the pattern's."""
-        expected = self.at(offset, len(data))
-        if expected == data:
-            return 0
-        pairs = np.frombuffer(expected, dtype=np.uint8) != np.frombuffer(data, dtype=np.uint8)
-        return int(np.count_nonzero(pairs))
+        wrong = 0
+        for begin in range(0, len(data), PERIOD_BYTES):
+            part = data[begin : begin + PERIOD_BYTES] if begin or len(data) > PERIOD_BYTES else data
+            expected = self.at(offset + begin, len(part))
+            if expected != part:
+                pairs = np.frombuffer(expected, dtype=np.uint8) != np.frombuffer(part, dtype=np.uint8)
+                wrong += int(np.count_nonzero(pairs))
+        return wrong

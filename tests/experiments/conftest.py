@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 import pytest
 
@@ -14,3 +15,13 @@ def free_port() -> int:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
         return port
+
+
+@pytest.fixture
+def free_ports() -> list[int]:
+    """Four TCP ports of loopback that were free a moment ago."""
+    with ExitStack() as stack:
+        socks = [stack.enter_context(socket.socket()) for _ in range(4)]
+        for sock in socks:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in socks]

@@ -9,6 +9,7 @@ from experiments import metrics
 from experiments.engines.base import RunPlan
 from experiments.engines.live.agents.base import CarriedPath
 from experiments.engines.live.child import ChildFailed
+from experiments.engines.live.completions import workload_results
 from experiments.engines.live.traffic import Transfer
 from experiments.metrics import Window
 from experiments.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
@@ -59,9 +60,11 @@ def flow_result(
         reorder_buffer_max_bytes=transfer.received["reorder_max_bytes"],
         bytes_written=transfer.sent["bytes_written"],
         bytes_read=transfer.received["bytes_read"],
-        bytes_wrong=transfer.received["bytes_wrong"],
+        bytes_wrong=transfer.received["bytes_wrong"] + transfer.sent.get("request_bytes_wrong", 0),
         ticks_skipped=transfer.sent["ticks_skipped"],
         congestion_control=_congestion_control(transfer, plan.scenario.tcp.congestion_control),
+        group=flow.group,
+        **workload_results(transfer, reads, window),
         series=FlowSeries(
             time_s=[float(time) for time in window.times_s()],
             goodput_bps=metrics.goodput_series(reads, window),

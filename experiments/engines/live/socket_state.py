@@ -68,10 +68,11 @@ def _socket(match: re.Match[str]) -> SocketState:
     )
 
 
-def read_sockets(emulation: Emulation, host: str, port: int) -> list[SocketState]:
-    """Return a host's connections to a destination port."""
+def read_sockets(emulation: Emulation, host: str, ports: range) -> list[SocketState]:
+    """Return a host's connections to destination ports of a range."""
+    those = f"( dport >= :{ports[0]} and dport <= :{ports[-1]} )"
     # Without -o it leaves out which TCP options the ends agreed on.
-    return parse_sockets(emulation.run(host, ["ss", "-tinoHO", f"dport = :{port}"]).stdout)
+    return parse_sockets(emulation.run(host, ["ss", "-tinoHO", those]).stdout)
 
 
 def read_counters(emulation: Emulation, host: str) -> dict[str, int]:

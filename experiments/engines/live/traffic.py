@@ -1,10 +1,13 @@
-"""The sources and sinks of one run, each a process in its host."""
+"""The sources and sinks of one run.
+
+Each host has a process for all flows that begin there, and one for those that end there.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from experiments import protocols
-from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig, to_json
+from experiments.apps import config as apps
+from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig
 from experiments.engines.base import RunPlan
 from experiments.engines.live.agents.base import Agent
 from experiments.engines.live.child import Child, ChildFailed
@@ -27,22 +31,18 @@ START_TIMEOUT_S = 30.0
 """For a Python interpreter to come up on a busy machine, and for the handshakes after it."""
 REPORT_TIMEOUT_S = 15.0
 """For the logs to be written, after the last byte."""
-FLOW_SEED_STRIDE = 1_000_003
-"""Apart from each other, so that no two flows of nearby seeds share a payload or a scheduler's draws."""
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (of a host in a namespace of its own)
 
 
 @dataclass
 class Transfer:
-    """One flow: its processes, and what they reported."""
+    """One flow: what its ends were told, and what they reported."""
 
     flow: FlowPlan
-    port: int
-    source: Child
-    sink: Child
-    source_log: Path
-    sink_log: Path
+    source: SourceConfig
+    sink: SinkConfig
+    start_ns: int = 0
     connected: dict[str, Any] = field(default_factory=dict)
     sent: dict[str, Any] = field(default_factory=dict)
     received: dict[str, Any] = field(default_factory=dict)
@@ -54,17 +54,22 @@ class Transfer:
 
     def writes(self) -> Log:
         """Return the log of the source."""
-        with np.load(self.source_log) as arrays:
+        with np.load(self.source.log) as arrays:
             return Log(arrays["offset"], arrays["time_ns"])
 
     def reads(self) -> Log:
         """Return the log of the sink."""
-        with np.load(self.sink_log) as arrays:
+        with np.load(self.sink.log) as arrays:
             return Log(arrays["offset"], arrays["time_ns"])
+
+    def requests(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return when each request was made (ns), and where in the stream its answer ends (bytes)."""
+        with np.load(self.sink.log) as arrays:
+            return arrays["asked_ns"], arrays["end_offset"]
 
     def stream_samples(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the source's samples: times (ns), and one row of bytes per stream for each of them."""
-        with np.load(self.source_log) as arrays:
+        with np.load(self.source.log) as arrays:
             return arrays["sample_time_ns"], arrays["stream_bytes"]
 
 
@@ -84,6 +89,8 @@ class Traffic:
         self._out = out
         self._controller = controller
         self._children: list[Child] = []
+        self._sources: dict[str, Child] = {}
+        self._sinks: dict[str, Child] = {}
         self._transfers: list[Transfer] = []
         self._rates: Mapping[str, float] = {}
 
@@ -97,7 +104,7 @@ class Traffic:
             child.stop()
 
     def connect(self, agent: Agent) -> None:
-        """Start all sinks, then all sources; the flows ask for their paths in the order of the file.
+        """Start all sinks and sources; the flows ask for their paths in the order of the file.
 
         Args:
             agent: of the protocol.
@@ -105,29 +112,44 @@ class Traffic:
         Raises:
             ChildFailed: a process did not come up or could not connect.
         """
-        for number, name in enumerate(self._plan.case.flows):
-            self._transfers.append(self._start(number, name))
-        for transfer in self._transfers:
-            transfer.sink.expect("listening", START_TIMEOUT_S)
-        for transfer in self._transfers:
-            told = agent.connecting(transfer.flow, transfer.port)
-            transfer.source.tell({"order": "connect", **told})
-            transfer.connected = transfer.source.expect("connected", START_TIMEOUT_S)
+        transfers = [self._transfer(number, name) for number, name in enumerate(self._plan.case.flows)]
+        self._transfers = transfers
+        for host in sorted({transfer.flow.flow.dst for transfer in transfers}):
+            self._sinks[host] = self._child(
+                "sink", host, [t.sink for t in transfers if t.flow.flow.dst == host]
+            )
+        for host in sorted({transfer.flow.flow.src for transfer in transfers}):
+            self._sources[host] = self._child(
+                "source", host, [t.source for t in transfers if t.flow.flow.src == host]
+            )
+        for sink in self._sinks.values():
+            sink.expect("listening", self._patience_s)
+        for transfer in transfers:
+            told = agent.connecting(transfer.flow, transfer.source.port)
+            source = self._sources[transfer.flow.flow.src]
+            source.tell({"order": "connect", "flow": transfer.name, **told})
+            transfer.connected = source.expect("connected", self._patience_s)
+        for sink in self._sinks.values():
+            sink.expect("accepted", START_TIMEOUT_S)
         self._rates = agent.connected()
 
     def start(self, begin_ns: int, stop_ns: int) -> None:
         """Tell the sources to send from `begin_ns`, later by stagger and own start, until `stop_ns`."""
-        stagger_s = self._plan.scenario.stagger_s
         for number, transfer in enumerate(self._transfers):
-            late_s = number * stagger_s + self._plan.case.flows[transfer.name].start_s
-            transfer.source.tell(
-                {
-                    "order": "send",
-                    "start_ns": begin_ns + round(late_s * 1e9),
-                    "stop_ns": stop_ns,
-                    "rate_bps": self._rates.get(transfer.name),
-                }
-            )
+            late_s = number * self._plan.scenario.stagger_s + transfer.flow.flow.start_s
+            transfer.start_ns = begin_ns + round(late_s * 1e9)
+        orders = {
+            transfer.name: {
+                "start_ns": transfer.start_ns,
+                "stop_ns": stop_ns,
+                "rate_bps": self._rates.get(transfer.name),
+            }
+            for transfer in self._transfers
+        }
+        for end, children in (("src", self._sources), ("dst", self._sinks)):
+            for host, child in children.items():
+                flows = {t.name: orders[t.name] for t in self._transfers if getattr(t.flow.flow, end) == host}
+                child.tell({"order": "start", "flows": flows})
 
     def check_alive(self) -> None:
         """Raise ChildFailed if a source or sink has ended."""
@@ -141,15 +163,31 @@ class Traffic:
             ChildFailed: a transfer did not end in time, or an end of it failed.
         """
         patience_s = self._plan.scenario.drain_s + REPORT_TIMEOUT_S
+        sent = self._reports(self._sources, patience_s)
         for transfer in self._transfers:
-            transfer.sent = transfer.source.expect("done", patience_s)
+            transfer.sent = sent[transfer.name]
             if not transfer.sent["drained"]:
                 raise ChildFailed(
                     f"The receiver of flow {transfer.name} had not read everything "
                     f"{self._plan.scenario.drain_s:g} s after the last write; {self._advice()}"
                 )
-            transfer.received = transfer.sink.expect("done", patience_s)
+        received = self._reports(self._sinks, patience_s)
+        for transfer in self._transfers:
+            transfer.received = received[transfer.name]
         return self._transfers
+
+    @staticmethod
+    def _reports(children: Mapping[str, Child], patience_s: float) -> dict[str, dict[str, Any]]:
+        """Return what each flow's ends report, by the flow's name."""
+        reports: dict[str, dict[str, Any]] = {}
+        for child in children.values():
+            reports.update(child.expect("done", patience_s)["flows"])
+        return reports
+
+    @property
+    def _patience_s(self) -> float:
+        """Time for processes to come up beside each other."""
+        return START_TIMEOUT_S + len(self._children)
 
     def _advice(self) -> str:
         """Return what may help a transfer that does not come to its end."""
@@ -160,64 +198,53 @@ class Traffic:
             )
         return "allow more: --set drain_s=60"
 
-    def _start(self, number: int, name: str) -> Transfer:
+    def _transfer(self, number: int, name: str) -> Transfer:
         flow = self._plan.case.flows[name]
         scenario = self._plan.scenario
-        seed = self._plan.seed * FLOW_SEED_STRIDE + number
-        source_log, sink_log = self._out / f"source-{name}.npz", self._out / f"sink-{name}.npz"
-        port = PORT + number
+        seed = apps.flow_seed(self._plan.seed, number)
         flow_plan = FlowPlan(name, scenario, self._plan.case, flow, seed, self._controller)
         protocol = protocols.get(self._plan.protocol)
         connection = protocol.connection(flow_plan)
-        sockets = _sockets(scenario, connection)
+        common: dict[str, Any] = {
+            "flow": name,
+            "number": number,
+            "run_seed": self._plan.seed,
+            "host": self._emulation.host_ip(flow.dst),
+            "port": PORT + number,
+            "workload": flow.workload,
+            "sockets": _sockets(scenario, connection),
+        }
         source = SourceConfig(
-            flow=name,
-            host=self._emulation.host_ip(flow.dst),
-            port=port,
+            **common,
+            log=str(self._out / f"source-{name}.npz"),
             rate_bps=flow.requested_for(self._plan.protocol),
             packet_bytes=scenario.packet_bytes,
             overhead_bytes=scenario.overhead_bytes,
             header_bytes=protocol.header_bytes,
             connection=connection,
-            sockets=sockets,
-            seed=seed,
             sample_s=scenario.live.sample_s,
             drain_s=scenario.drain_s,
-            log=str(source_log),
         )
         sink = SinkConfig(
-            flow=name,
-            host=ANY_ADDRESS if connection.any_address else source.host,
-            port=port,
+            **{**common, "host": ANY_ADDRESS if connection.any_address else source.host},
+            log=str(self._out / f"sink-{name}.npz"),
+            plain=connection.controller is None,
             kernel=connection.kernel,
-            sockets=sockets,
-            seed=seed,
-            log=str(sink_log),
         )
-        return Transfer(
-            flow=flow_plan,
-            port=port,
-            sink=self._child(f"The sink of flow {name}", flow.dst, "cbr_sink", sink, f"sink-{name}"),
-            source=self._child(
-                f"The source of flow {name}", flow.src, "cbr_source", source, f"source-{name}"
-            ),
-            source_log=source_log,
-            sink_log=sink_log,
-        )
+        return Transfer(flow_plan, source, sink)
 
-    def _child(
-        self, title: str, host: str, module: str, config: SourceConfig | SinkConfig, log: str
-    ) -> Child:
-        log_path = self._out / f"{log}.log"
+    def _child(self, kind: str, host: str, configs: Sequence[SourceConfig | SinkConfig]) -> Child:
+        config_path, log_path = self._out / f"{kind}-{host}.json", self._out / f"{kind}-{host}.log"
+        apps.save(config_path, configs)
         with log_path.open("wb") as log_file:
             process = self._emulation.popen(
                 host,
-                [sys.executable, "-m", f"experiments.apps.{module}", to_json(config)],
+                [sys.executable, "-m", f"experiments.apps.{kind}", str(config_path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log_file,
             )
-        child = Child(title, process, log_path)
+        child = Child(f"The {kind} in {host}", process, log_path)
         self._children.append(child)
         return child
 

@@ -34,12 +34,17 @@ class Lab:
     controller: ControllerProcess
     ovs: PrivateInstance
     names: InterfaceNames
+    _default_rules: dict[str, str] = field(default_factory=dict)
+    """By switch, read once: hundreds of flows pass the same ones."""
 
     def default_path(self, src: str, dst: str) -> list[str] | None:
         """Return the path between two hosts by the switches' default rules; None where they have none."""
 
         def dump(switch: str) -> str:
-            return self.ovs.ofctl("dump-flows", self.names.bridge(switch), f"table={DEFAULT_TABLE}")
+            if switch not in self._default_rules:
+                bridge = self.names.bridge(switch)
+                self._default_rules[switch] = self.ovs.ofctl("dump-flows", bridge, f"table={DEFAULT_TABLE}")
+            return self._default_rules[switch]
 
         return default_path(self.plan.network, src, dst, dump)
 
@@ -93,8 +98,13 @@ class Agent:
 
     def look(self) -> None:
         """Read the state of the connections, shortly before the measurement ends: then they close."""
-        for number, (name, flow) in enumerate(self.lab.plan.case.flows.items()):
-            self.sockets[name] = read_sockets(self.lab.emulation, flow.src, PORT + number)
+        flows = self.lab.plan.case.flows
+        ports = range(PORT, PORT + len(flows))
+        found = {
+            host: read_sockets(self.lab.emulation, host, ports) for host in {f.src for f in flows.values()}
+        }
+        for port, (name, flow) in zip(ports, flows.items(), strict=True):
+            self.sockets[name] = [state for state in found[flow.src] if state.destination_port == port]
 
     def finish(self) -> None:
         """Read what outlives the connections: all is sent and read."""

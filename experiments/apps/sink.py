@@ -1,0 +1,207 @@
+"""The sinks of a host: `python -m experiments.apps.sink CONFIG`.
+
+Each flow has a port and one connection. Checks every byte and logs every read; of flows with requests, it is
+the sink that asks.
+
+| from the engine | to the engine |
+|---|---|
+| | {"event": "listening"}: all ports can be connected to |
+| | {"event": "accepted"}: all who shall ask have a connection |
+| {"order": "start", "flows": {flow: {"start_ns": ..., "stop_ns": ...}}} | |
+| | {"event": "done", "flows": {flow: ...}}: everything is read; with counters |
+| | {"event": "failed", "reason": ...}: something went wrong |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from array import array
+from collections.abc import Awaitable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+import mstcp
+from experiments.apps import kernel_mptcp
+from experiments.apps.asking import Asker
+from experiments.apps.config import SinkConfig, load_sinks
+from experiments.apps.pattern import Pattern
+from experiments.apps.process import CoalescingSelector, emit, now_ns, order, run
+from experiments.workloads import Requests
+
+_T = TypeVar("_T")
+READ_BYTES = 65536
+LEAST_GAP_S = 400e-6
+"""What comes within this time is read together; above 2,500 packets a second it adds 0.2 ms to the delay."""
+
+
+async def main(configs: list[SinkConfig]) -> None:
+    """Listen for all flows, read each one's connection to its end, and report."""
+    pattern = Pattern(configs[0].run_seed)
+    sinks = {config.flow: Sink(config, pattern) for config in configs}
+    async with AsyncExitStack() as stack:
+        for sink in sinks.values():
+            await sink.listen(stack)
+        emit("listening")
+        ended = asyncio.gather(*(sink.ended for sink in sinks.values()))
+        await _unless(ended, asyncio.gather(*(sink.can_ask for sink in sinks.values())))
+        emit("accepted")
+        started = await _unless(ended, order())
+        for name, times in started["flows"].items():
+            sinks[name].begin(times["start_ns"], times["stop_ns"])
+        reports = await ended
+        for sink in sinks.values():
+            sink.save()
+        emit("done", flows=dict(zip(sinks, reports, strict=True)))
+
+
+async def _unless(ended: asyncio.Future[Any], awaited: Awaitable[_T]) -> _T:
+    """Return the result of what is awaited, unless a sink fails before."""
+    task = asyncio.ensure_future(awaited)
+    await asyncio.wait([task, ended], return_when=asyncio.FIRST_COMPLETED)
+    if not task.done():
+        ended.result()  # raises: no sink ends before it has been started
+    return task.result()
+
+
+class Sink(asyncio.Protocol):
+    """Takes a connection's bytes as they come, checks them against the pattern and keeps the log.
+
+    It begins as a reader of the stream and goes on as the transport's protocol: at 7,000 packets a second the
+    reader's wake-ups would cost as much again as all the rest.
+
+    Attributes:
+        can_ask: Done when there is a connection to ask over; at once for a sink that does not ask.
+        ended: What is to be reported, when everything is read and the connection closed.
+    """
+
+    def __init__(self, config: SinkConfig, pattern: Pattern) -> None:
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self.can_ask: asyncio.Future[None] = loop.create_future()
+        if not isinstance(config.workload, Requests):
+            self.can_ask.set_result(None)
+        self._config = config
+        self._run_pattern = pattern
+        self._pattern = pattern.of(2 * config.number)
+        self._asker: Asker | None = None
+        self._offset = 0
+        self._wrong = 0
+        self._offsets = array("q")
+        self._times_ns = array("q")
+        self._all_read: asyncio.Future[None] = loop.create_future()
+
+    async def listen(self, stack: AsyncExitStack) -> None:
+        """Listen on the flow's port, until the stack is left."""
+        config = self._config
+        if config.kernel == "mptcp":
+            listener = stack.enter_context(kernel_mptcp.listen((config.host, config.port), config.sockets))
+            accepting = asyncio.ensure_future(self._accept(listener))
+            stack.callback(accepting.cancel)
+            return
+        server = await mstcp.start_server(
+            self._serve,
+            config.host,
+            config.port,
+            plain=True if config.plain else "auto",
+            congestion_control=config.sockets.congestion_control,
+            send_buffer_bytes=config.sockets.send_buffer_bytes,
+            receive_buffer_bytes=config.sockets.receive_buffer_bytes,
+        )
+        stack.push_async_callback(server.wait_closed)
+        stack.callback(server.close)
+
+    def begin(self, start_ns: int, stop_ns: int) -> None:
+        """Begin to ask, if that is what this sink does."""
+        if self._asker is not None:
+            self._asker.begin(start_ns, stop_ns)
+
+    async def _accept(self, listener: Any) -> None:
+        try:
+            reader, writer = await kernel_mptcp.accept(listener, self._config.sockets)
+        except Exception as error:
+            self._fail(error)
+        else:
+            await self._serve(reader, writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: Any) -> None:
+        if not self.can_ask.done():
+            self.can_ask.set_result(None)
+            self._asker = Asker(self._config, writer.transport, self._run_pattern, self._fail)
+        try:
+            report = await self._read(reader, writer)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self.ended.set_result(report)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(
+                RuntimeError(f"flow {self._config.flow}: {error or type(error).__name__}")
+            )
+
+    async def _read(self, reader: asyncio.StreamReader, writer: Any) -> dict[str, Any]:
+        """Read to the end, close in turn, and return what is to be reported."""
+        transport = writer.transport
+        size = READ_BYTES
+        while size == READ_BYTES:  # a shorter read has emptied the reader
+            data = await reader.read(READ_BYTES)
+            size = len(data)
+            if data:
+                self.data_received(data)
+        if not reader.at_eof():
+            transport.set_protocol(self)
+            await self._all_read
+        streams = transport.get_extra_info("streams")
+        statistics = transport.get_extra_info("statistics")
+        transport.close()
+        await transport.wait_closed()
+        return {
+            "bytes_read": self._offset,
+            "bytes_wrong": self._wrong,
+            "request_bytes_written": self._asker.bytes_written if self._asker else 0,
+            "frames_received": statistics.frames_received,
+            "out_of_order_frames": statistics.out_of_order_frames,
+            "reorder_max_bytes": statistics.reorder_max_bytes,
+            "congestion_control": sorted({stream.congestion_control for stream in streams}),
+        }
+
+    def data_received(self, data: bytes) -> None:
+        """Stamp and check what was read in order."""
+        stamp = now_ns()
+        self._wrong += self._pattern.wrong_bytes(self._offset, data)
+        self._offset += len(data)
+        self._offsets.append(self._offset)
+        self._times_ns.append(stamp)
+        if self._asker is not None:
+            self._asker.received(self._offset)
+
+    def eof_received(self) -> bool:
+        """Note the end; the connection stays open until it is closed here."""
+        if not self._all_read.done():
+            self._all_read.set_result(None)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note a connection that broke before its end."""
+        if not self._all_read.done():
+            self._all_read.set_exception(exc or EOFError("the connection was closed before its end"))
+
+    def save(self) -> None:
+        """Write the log: offsets and times of the reads, and the requests."""
+        arrays: dict[str, Any] = {
+            "offset": np.frombuffer(self._offsets, dtype=np.int64),
+            "time_ns": np.frombuffer(self._times_ns, dtype=np.int64),
+        }
+        if self._asker is not None:
+            arrays.update(self._asker.log())
+        np.savez(self._config.log, **arrays)
+
+
+if __name__ == "__main__":
+    selector = CoalescingSelector(LEAST_GAP_S)
+    sys.exit(run(lambda: main(load_sinks(Path(sys.argv[1]))), selector))

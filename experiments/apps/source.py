@@ -1,0 +1,95 @@
+"""The sources of a host: `python -m experiments.apps.source CONFIG`.
+
+Each flow has a connection of its own. What it writes and when, its workload decides; each write is stamped
+with CLOCK_MONOTONIC and its offset in the stream.
+
+| from the engine | to the engine |
+|---|---|
+| {"order": "connect", "flow": ...}, perhaps with "source_ports" | {"event": "connected", ...} |
+| {"order": "start", "flows": {flow: {"start_ns": ..., "stop_ns": ...,
+  "rate_bps": to keep to, or null}}} | |
+| | {"event": "done", "flows": {flow: ...}} when the sinks have all |
+| | {"event": "failed", "reason": ...} when something went wrong |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import mstcp
+from experiments.apps import kernel_mptcp
+from experiments.apps.config import SourceConfig, load_sources
+from experiments.apps.pattern import Pattern
+from experiments.apps.process import emit, order, run
+from experiments.apps.writing import BacklogSource, Source, TickSource
+from experiments.workloads.schema import Bulk, Requests
+from mstcp.transport import SCHEDULER
+
+
+async def main(configs: list[SourceConfig]) -> None:
+    """Connect as told, send from start to stop, and see that the peers have read everything."""
+    by_name = {config.flow: config for config in configs}
+    pattern = Pattern(configs[0].run_seed)
+    sources: dict[str, Source] = {}
+    while (told := await order())["order"] == "connect":
+        config = by_name[told["flow"]]
+        _, writer = await _connect(config, told.get("source_ports", []))
+        kind = BacklogSource if isinstance(config.workload, (Bulk, Requests)) else TickSource
+        source = sources[config.flow] = kind(config, writer, pattern)
+        emit("connected", **source.describe())
+    reports = await asyncio.gather(
+        *(_send(source, told["flows"][name], by_name[name]) for name, source in sources.items())
+    )
+    emit("done", flows=dict(zip(sources, reports, strict=True)))
+
+
+async def _send(source: Source, times: dict[str, Any], config: SourceConfig) -> dict[str, Any]:
+    """Send one flow to its end; returns what is to be reported."""
+    try:
+        source.begin(times["start_ns"], times["stop_ns"], times["rate_bps"])
+        await source.finished()
+        drained = await source.drained(config.drain_s)
+        await source.close(drained)
+    except Exception as error:
+        raise RuntimeError(f"flow {config.flow}: {error or type(error).__name__}") from error
+    source.save(config.log)
+    return {**source.report(), "drained": drained}
+
+
+async def _connect(config: SourceConfig, source_ports: list[int]) -> tuple[asyncio.StreamReader, Any]:
+    if config.connection.kernel == "mptcp":
+        payload_bytes = config.packet_bytes - config.overhead_bytes - config.header_bytes
+        return await kernel_mptcp.open_connection(
+            (config.host, config.port), source_ports, config.sockets, payload_bytes
+        )
+    options: dict[str, Any] = {
+        "packet_bytes": config.packet_bytes,
+        "congestion_control": config.sockets.congestion_control,
+        "send_buffer_bytes": config.sockets.send_buffer_bytes,
+        "receive_buffer_bytes": config.sockets.receive_buffer_bytes,
+        "seed": config.seed,
+    }
+    connection = config.connection
+    if connection.controller is None:
+        streams = [mstcp.StreamSpec(source_port=port) for port in source_ports or [0]]
+        return await mstcp.open_connection(config.host, config.port, streams=streams, **options)
+    from mstcp.allocation import RequestedPath
+
+    paths = [RequestedPath(path.nodes, path.rate_bps) for path in connection.paths]
+    return await mstcp.open_connection(
+        config.host,
+        config.port,
+        rate=config.rate_bps,
+        controller=connection.controller,
+        objective=connection.objective,
+        paths=paths or None,
+        scheduler=connection.scheduler or SCHEDULER,
+        **options,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run(lambda: main(load_sources(Path(sys.argv[1])))))
