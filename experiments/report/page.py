@@ -9,6 +9,7 @@ from pathlib import Path
 from experiments.report import units
 from experiments.report.canvas import Plot
 from experiments.report.collisions import Collisions, collisions, network_of
+from experiments.report.completions import Completions, completions
 from experiments.report.notes import (
     Notes,
     flow_notes,
@@ -18,6 +19,7 @@ from experiments.report.notes import (
     validity_sentences,
 )
 from experiments.report.pages import distinct, render_template, write_page
+from experiments.report.plot_completions import plot_completions
 from experiments.report.plot_delay import plot_delays
 from experiments.report.plot_goodput import plot_goodputs
 from experiments.report.plot_rates import plot_rates
@@ -44,8 +46,8 @@ class Section:
 
     `rows` holds for each flow its summaries with the marks of their footnotes, by cell; `links` for each
     direction of a link its summary with each protocol; `splits` the shares of the flows' paths; `recoveries`
-    what TCP took for losses; `collisions` how often hashing let flows meet; `gaps` says which plots are
-    missing and why.
+    what TCP took for losses; `collisions` how often hashing let flows meet; `completions` the flows'
+    completion times; `gaps` says which plots are missing and why.
     """
 
     summary: ScenarioSummary
@@ -57,6 +59,7 @@ class Section:
     splits: list[FlowSplit]
     recoveries: list[Recovery]
     collisions: list[Collisions] = field(default_factory=list)
+    completions: dict[str, list[Completions]] = field(default_factory=dict)
     plots: dict[str, list[Plot]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
@@ -106,6 +109,7 @@ def make_sections(results: Results) -> list[Section]:
     for summary in summarise(results):
         section = _section(summary)
         _draw(section, network)
+        section.completions = completions(summary.flows)
         section.collisions = collisions(summary, network) if network else []
         section.plots = {kind: distinct(plots, taken) for kind, plots in section.plots.items()}
         sections.append(section)
@@ -151,6 +155,7 @@ def _draw(section: Section, network: Network | None) -> None:
     if summary.flows:
         section.plots["Goodput"] = plot_goodputs(summary)
         section.plots["Delay"] = plot_delays(summary)
+        section.plots["Flow completion times"] = plot_completions(summary)
         section.plots["Rate over time"] = plot_rates(summary)
     if not section.plots.get("Delay"):
         section.gaps.append("There is no plot of the delay: nothing arrived.")

@@ -12,6 +12,11 @@ from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_
 from experiments.report.palette import Look, protocol_looks
 from experiments.report.summary import FlowSummary, ScenarioSummary
 
+TEXTS = (
+    "share of bytes",
+    "delay in ms, from write to in-order read",
+    "Share of the bytes that took no longer than the delay below.",
+)
 HEIGHT_IN = 3.2
 LEGEND_ROW_IN = 0.2
 SMALLEST_MS = 1e-3
@@ -25,7 +30,11 @@ def plot_delays(scenario: ScenarioSummary) -> list[Plot]:
     for flow, group in scenario.flows.items():
         drawn = [(summary, curves) for summary in group if (curves := quantile_curves(summary)).size]
         if drawn:
-            plots.append(_plot(scenario.name, flow, drawn, looks))
+            name, title = (
+                file_stem("delay", scenario.name, flow),
+                f"Delay of flow {flow}, scenario {scenario.name}",
+            )
+            plots.append(cumulative_plot(drawn, looks, name, title, TEXTS))
     return plots
 
 
@@ -35,28 +44,39 @@ def quantile_curves(flow: FlowSummary) -> npt.NDArray[np.float64]:
     return np.maximum(np.array(rows, dtype=np.float64) * 1e3, SMALLEST_MS)
 
 
-def _plot(
-    scenario: str, flow: str, drawn: list[tuple[FlowSummary, npt.NDArray[np.float64]]], looks: dict[str, Look]
+def cumulative_plot(
+    drawn: list[tuple[FlowSummary, npt.NDArray[np.float64]]],
+    looks: dict[str, Look],
+    name: str,
+    title: str,
+    texts: tuple[str, str, str],
 ) -> Plot:
+    """Draw cumulative curves of one flow, those of each protocol with a row for each seed.
+
+    Args:
+        drawn: Summaries and quantiles 0, 0.01, ..., 1 in milliseconds.
+        looks: Of the protocols.
+        name: Of the plot's file.
+        title: Of the plot.
+        texts: Labels of both axes, upright first, and the caption.
+    """
+    share, value, caption = texts
     with style():
         figure = new_figure(WIDTH_IN, HEIGHT_IN + LEGEND_ROW_IN * ((len(drawn) + 3) // 4))
         axes = figure.subplots()
         for summary, curves in drawn:
             _curve(axes, summary, curves, looks[summary.protocol])
         first = drawn[0][0]
-        axes.set_title(f"Flow {flow}: {first.src} → {first.dst}")
+        axes.set_title(f"Flow {first.flow}: {first.src} → {first.dst}")
         axes.set_ylim(0, 1.01)
-        axes.set_ylabel("share of bytes")
-        axes.set_xlabel("delay in ms, from write to in-order read")
+        axes.set_ylabel(share)
+        axes.set_xlabel(value)
         _logarithmic(axes, np.concatenate([curves.ravel() for _, curves in drawn]))
         figure.legend(loc="outside lower center", ncols=min(4, len(drawn)))
         seeds = max(len(curves) for _, curves in drawn)
-        caption = "Share of the bytes that took no longer than the delay below."
         if seeds > 1:
             caption += f" Thin: each of the {seeds} seeds; bold: mean of their quantiles."
-        return finish(
-            figure, file_stem("delay", scenario, flow), f"Delay of flow {flow}, scenario {scenario}", caption
-        )
+        return finish(figure, name, title, caption)
 
 
 def _curve(axes: Any, flow: FlowSummary, curves: npt.NDArray[np.float64], look: Look) -> None:

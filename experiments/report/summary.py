@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from experiments.report.groups import fold_groups
 from experiments.report.reference import Reference, ReferenceRow, reference_for
 from experiments.report.statistics import Estimate, estimate
 from experiments.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
@@ -134,7 +135,7 @@ def _flows(scenario: ScenarioSummary, protocol: str, reference: Reference | None
     used = scenario.usable(protocol)
     pairs: dict[str, list[tuple[RunResult, FlowResult]]] = {}
     for run in used:
-        for result in run.flows:
+        for result in fold_groups(run.flows):
             pairs.setdefault(result.flow, []).append((run, result))
     for flow, found in pairs.items():
         yield FlowSummary(

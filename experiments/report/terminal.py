@@ -12,6 +12,7 @@ from rich.text import Text
 
 from experiments.report import units
 from experiments.report.collisions import collisions, network_of
+from experiments.report.completions import completions
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.statistics import Estimate
 from experiments.report.summary import FlowSummary, ScenarioSummary, summarise
@@ -53,6 +54,10 @@ def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
         yield _table(results, scenario, notes, plain)
         for mark, note in notes.items():
             yield visible(f"  {mark}: {note}", plain)
+        completed = _completion_table(scenario, plain)
+        if completed is not None:
+            yield Text()
+            yield completed
         for sentence in _collisions(results, scenario):
             yield visible(sentence, plain)
         yield Text()
@@ -60,6 +65,48 @@ def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
         yield visible(sentence, plain, style="dim")
     for sentence in validity_sentences(results):
         yield visible(sentence, plain, style="bold red")
+
+
+def _completion_table(scenario: ScenarioSummary, plain: bool) -> Table | None:
+    """Return the flow completion times of a scenario; None where no flow has transfers."""
+    groups = completions(scenario.flows)
+    if not groups:
+        return None
+    table = _new_table("Flow completion times", plain)
+    for name in ("completed", "mean s", "p50 s", "p95 s", "p99 s", "max s"):
+        table.add_column(name, justify="right", overflow="fold")
+    for flow, group in groups.items():
+        table.add_section()
+        for row, found in enumerate(group):
+            quantiles = (
+                None if found.is_single else found.quantile_s(q) for q in ("p50", "p95", "p99", "max")
+            )
+            cells = [
+                "" if row else flow,
+                found.flow.protocol + ("" if found.flow.valid else " (invalid)"),
+                f"{found.completed} of {found.started}",
+                _interval(found.mean_s, _seconds, 1),
+                *(_or_missing(value, _seconds) for value in quantiles),
+            ]
+            table.add_row(*(visible(cell, plain) for cell in cells))
+    return table
+
+
+def _seconds(value: float) -> str:
+    return units.decimal(value, 3)
+
+
+def _new_table(title: str, plain: bool) -> Table:
+    """Return a table whose rows begin with flow and protocol."""
+    table = Table(
+        title=visible(title, plain, style="bold"),
+        title_justify="left",
+        show_edge=False,
+        box=box.ASCII if plain else box.SIMPLE_HEAD,
+    )
+    table.add_column("flow", overflow="fold")
+    table.add_column("protocol", overflow="fold")
+    return table
 
 
 def _collisions(results: Results, scenario: ScenarioSummary) -> Iterator[str]:
@@ -74,14 +121,7 @@ def _collisions(results: Results, scenario: ScenarioSummary) -> Iterator[str]:
 def _table(results: Results, scenario: ScenarioSummary, notes: Notes, plain: bool) -> Table:
     with_paper = any(flow.paper for group in scenario.flows.values() for flow in group)
     title = f"{results.scenario}, scenario {scenario.name} ({results.engine}, {_runs(scenario)})"
-    table = Table(
-        title=visible(title, plain, style="bold"),
-        title_justify="left",
-        show_edge=False,
-        box=box.ASCII if plain else box.SIMPLE_HEAD,
-    )
-    table.add_column("flow", overflow="fold")
-    table.add_column("protocol", overflow="fold")
+    table = _new_table(title, plain)
     for name in _OURS + (_PAPER if with_paper else ()):
         table.add_column(name, justify="right", overflow="fold")
     for flow, group in scenario.flows.items():
