@@ -27,6 +27,10 @@ MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
 
 
+FLOWS_NAMED = 8
+"""A run with more is summed up in a line."""
+
+
 class Job(BaseModel):
     """All runs of one call, in order; what the worker in the sandbox is given."""
 
@@ -119,7 +123,11 @@ def execute(job: Job, engine: Engine, report: Report) -> None:
 
 
 def _summary(result: RunResult) -> str:
-    flows = ", ".join(f"flow {flow.flow} {flow.goodput_bps / 1e6:.2f} Mbit/s" for flow in result.flows)
+    if len(result.flows) > FLOWS_NAMED:
+        total_bps = sum(flow.goodput_bps for flow in result.flows)
+        flows = f"{len(result.flows)} flows, together {total_bps / 1e6:.2f} Mbit/s"
+    else:
+        flows = ", ".join(f"flow {flow.flow} {flow.goodput_bps / 1e6:.2f} Mbit/s" for flow in result.flows)
     return flows if result.valid else f"{flows} (not valid: {'; '.join(result.why_invalid)})"
 
 
