@@ -22,7 +22,7 @@ def status_of(*argv: str) -> int:
     [
         (
             ["run", "buterfly"],
-            "There is no scenario called 'buterfly'. Did you mean butterfly? Known: butterfly,",
+            "There is no scenario called 'buterfly'. Did you mean butterfly? Known: ",
         ),
         (["run", "butterfly", "--scenario", "1,3"], "no case of this scenario called '3'"),
         (["run", "butterfly", "--scenario", "1,,2"], "has an empty name"),
