@@ -1,4 +1,4 @@
-"""`mstcp-lab`: list what there is, check the machine, run scenarios, make reports."""
+"""`mstcp-lab`: list what there is, check the machine, run scenarios, make reports, solve networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,19 @@ from types import FrameType
 from pydantic import ValidationError
 from rich.console import Console
 
-from experiments import compare, demands, doctor, engines, overrides, protocols, runner, scenario, shell
+from controller.errors import InvalidProblem, SolverError
+from experiments import (
+    compare,
+    demands,
+    doctor,
+    engines,
+    overrides,
+    protocols,
+    runner,
+    scenario,
+    shell,
+    solve,
+)
 from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
 from experiments.progress import Display
 from experiments.results import Results
@@ -39,9 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(error, EXIT_INTERRUPTED)
     except KeyboardInterrupt:
         return _complain("Stopped.", EXIT_INTERRUPTED)
-    except (ScenarioError, UnknownName, TopologyError, _UsageError) as error:
+    except (ScenarioError, UnknownName, TopologyError, InvalidProblem, _UsageError) as error:
         return _complain(error, EXIT_USAGE)
-    except ExperimentError as error:
+    except (ExperimentError, SolverError) as error:
         return _complain(error, EXIT_FAILED)
     return status
 
@@ -79,6 +91,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_arguments(comparing)
     comparing.set_defaults(command=compare.main)
+    solve.add_arguments(
+        commands.add_parser("solve", help="route demands over a network by GOMR, with the certificate")
+    )
     return parser
 
 

@@ -41,12 +41,18 @@ HOST_OFFSET = 0.02
 """Where a host is drawn above its switch, as a share of the drawing's height."""
 
 
-def load_graphml(path: Path, hosts: Literal["each", "none"] = "each") -> Network:
+def load_graphml(
+    path: Path,
+    hosts: Literal["each", "none"] = "each",
+    *,
+    default_rate_bps: float = DEFAULT_RATE_BPS,
+) -> Network:
     """Return the network in a GraphML file.
 
     Args:
         path: the file.
         hosts: `each` gives every switch a host, `none` leaves the switches alone.
+        default_rate_bps: of the links that have no rate in the file.
 
     Raises:
         InvalidTopology: the file cannot be read, is not GraphML, or is not one connected network.
@@ -55,7 +61,7 @@ def load_graphml(path: Path, hosts: Literal["each", "none"] = "each") -> Network
     graph = _read(path)
     names = _switch_names(graph)
     taken = {name.lower() for name in names.values()}
-    links, merged, loops = _links(graph, names, file)
+    links, merged, loops = _links(graph, names, file, default_rate_bps)
     nodes = _switches(graph, names, file)
     if hosts == "each":
         attached = _hosts(nodes, taken)
@@ -128,7 +134,9 @@ class _Edge:
     delay_us: float
 
 
-def _links(graph: Any, names: Mapping[str, str], file: str) -> tuple[list[Link], int, int]:
+def _links(
+    graph: Any, names: Mapping[str, str], file: str, default_rate_bps: float
+) -> tuple[list[Link], int, int]:
     """Return the links, the number of edges merged into others, and that of self loops."""
     edges: dict[tuple[str, str], _Edge] = {}
     opposite: set[tuple[str, str]] = set()
@@ -137,7 +145,7 @@ def _links(graph: Any, names: Mapping[str, str], file: str) -> tuple[list[Link],
         if tail == head:
             loops += 1
             continue
-        edge = _edge(graph, tail, head, data, file)
+        edge = _edge(graph, tail, head, data, file, default_rate_bps)
         pair = (tail, head)
         if (head, tail) in edges:
             pair = (head, tail)
@@ -162,13 +170,15 @@ def _links(graph: Any, names: Mapping[str, str], file: str) -> tuple[list[Link],
     return links, merged, loops
 
 
-def _edge(graph: Any, tail: str, head: str, data: Mapping[str, Any], file: str) -> _Edge:
+def _edge(
+    graph: Any, tail: str, head: str, data: Mapping[str, Any], file: str, default_rate_bps: float
+) -> _Edge:
     place = f"edge {tail!r}-{head!r}"
     rate = _number(data, RATE_KEYS, place, file)
     delay = _number(data, ("delay_us",), place, file)
     if delay is None:
         delay = _distance_delay_us(graph.nodes[tail], graph.nodes[head])
-    return _Edge(DEFAULT_RATE_BPS if rate is None else rate, DEFAULT_DELAY_US if delay is None else delay)
+    return _Edge(default_rate_bps if rate is None else rate, DEFAULT_DELAY_US if delay is None else delay)
 
 
 def _distance_delay_us(a: Mapping[str, Any], b: Mapping[str, Any]) -> float | None:

@@ -128,6 +128,16 @@ def edge_loads(problem: Problem, rates: Rates) -> dict[str, float]:
     return {edge_id: math.fsum(loads) for edge_id, loads in parts.items()}
 
 
+def loads_of_allocation(problem: Problem, allocation: Allocation) -> dict[str, float]:
+    """Return the load of every edge in bit/s, acknowledgements included."""
+    edges = problem.edges_by_id
+    rates = {
+        name: [(tuple(edges[edge_id] for edge_id in path.edges), path.rate_bps) for path in paths]
+        for name, paths in allocation.paths.items()
+    }
+    return edge_loads(problem, rates)
+
+
 def fit(problem: Problem, rates: Rates) -> Rates:
     """Scale a solver's rates down where rounding put them over a limit.
 

@@ -159,7 +159,7 @@ class Problem:
             InvalidProblem: It does not; `field` names what is wrong.
         """
         field = f"demands[{demand.id}]"
-        _check_own_fields(field, demand)
+        check_own_fields(field, demand)
         for name, node in (("source", demand.source), ("destination", demand.destination)):
             if node not in self.nodes:
                 raise InvalidProblem(f"{field}.{name}", f"{node!r} is not a node of the network")
@@ -256,7 +256,7 @@ def _check_edge(edge: Edge) -> None:
         raise InvalidProblem(f"{field}.head", f"is the tail too ({edge.tail!r}); an edge joins two nodes")
 
 
-def _check_own_fields(field: str, demand: Demand) -> None:
+def check_own_fields(field: str, demand: Demand) -> None:
     """Check what needs no network."""
     check_number(f"{field}.rate_bps", demand.rate_bps)
     check_number(f"{field}.ack_ratio", demand.ack_ratio)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,14 @@ from matplotlib.patches import Circle, FancyArrow, Rectangle
 from experiments.report import units
 from experiments.report.canvas import POINTS_PER_INCH, WIDTH_IN, Plot, file_stem, finish, new_figure, style
 from experiments.report.palette import FAINT, INK, MUTED, PAPER
-from experiments.report.summary import LinkSummary, ScenarioSummary, summarise_links
+from experiments.report.summary import ScenarioSummary, summarise_links
 from topologies import Network, positions
 
 COLOURS = "cividis"
 MOST_LABELS = 40
 MOST_NAMES = 60
+CROWDED_RADIUS_PT = 2.0
+CROWDED_LINE_PT = 1.5
 LABEL_PT = 26.0
 """Length of line, and distance to the next label, that a label takes."""
 SCALE_PT = 46.0
@@ -26,6 +29,8 @@ TITLE_PT = 18.0
 CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "rotation_mode": "anchor", "zorder": 4}
 
 Point = tuple[float, float]
+Shares = Mapping[str, float | None]
+"""Utilisation by direction of a link."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,14 @@ class Canvas:
     radius: float
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether there are too many nodes for text, so that colours alone speak."""
+        return len(self.places) > MOST_NAMES
+
+    @property
     def line(self) -> float:
         """Width of the line of one direction."""
-        return self.radius * 0.36
+        return max(CROWDED_LINE_PT, self.radius * 0.36)
 
     def length(self, a: str, b: str) -> float:
         """Distance between two nodes."""
@@ -54,9 +64,24 @@ class Canvas:
 
 def plot_topology(scenario: ScenarioSummary, protocol: str, network: Network) -> Plot:
     """Draw the mean utilisation of each direction of each link, of one protocol in one scenario."""
-    links = {link.link: link for link in summarise_links(scenario.usable(protocol))}
+    links = {link.link: link.utilisation for link in summarise_links(scenario.usable(protocol))}
+    title = f"Link utilisation with {protocol}, scenario {scenario.name}"
+    name = file_stem("links", scenario.name, protocol)
+    return draw_network(network, links, name=name, heading=protocol, title=title)
+
+
+def draw_network(network: Network, links: Shares, *, name: str, heading: str, title: str) -> Plot:
+    """Draw the utilisation of each direction of each link.
+
+    Args:
+        network: The network.
+        links: Utilisation by direction, as `S0->S4`; hatched where it is None or missing.
+        name: Of the files.
+        heading: Text above the drawing.
+        title: What the drawing shows.
+    """
     canvas = arrange(network)
-    labelled = labelled_links(network, links, canvas)
+    labelled = set() if canvas.is_crowded else labelled_links(network, links, canvas)
     with style():
         figure = new_figure(canvas.width / POINTS_PER_INCH, canvas.height / POINTS_PER_INCH)
         figure.set_layout_engine("none")
@@ -67,17 +92,16 @@ def plot_topology(scenario: ScenarioSummary, protocol: str, network: Network) ->
         for link in network.links:
             _link(axes, canvas, link.ends, links, link.name in labelled, link.rate_bps)
         for node in network.nodes:
-            _node(axes, canvas, node.name, host=node.kind == "host", named=len(network.nodes) <= MOST_NAMES)
+            _node(axes, canvas, node.name, host=node.kind == "host", named=not canvas.is_crowded)
         _scale(axes, canvas)
-        axes.text(8, canvas.height - 13, protocol, fontsize=9.5, fontweight="bold", va="center")
-        title = f"Link utilisation with {protocol}, scenario {scenario.name}"
-        return finish(figure, file_stem("links", scenario.name, protocol), title, _caption(network, labelled))
+        axes.text(8, canvas.height - 13, heading, fontsize=9.5, fontweight="bold", va="center")
+        return finish(figure, name, title, _caption(network, labelled))
 
 
 def arrange(network: Network) -> Canvas:
     """Place the nodes on a page in points, both axes to the same scale where that leaves no thin strip."""
     crowd = max(1.0, math.sqrt(len(network.nodes) / 12))
-    radius = max(3.0, 11.0 / crowd)
+    radius = CROWDED_RADIUS_PT if len(network.nodes) > MOST_NAMES else 11.0 / crowd
     margin = radius + 14
     width = min(WIDTH_IN * POINTS_PER_INCH * math.sqrt(crowd), 900.0)
     found = positions(network)
@@ -96,12 +120,12 @@ def arrange(network: Network) -> Canvas:
     return Canvas(width, inner_height + 2 * margin + SCALE_PT + TITLE_PT, places, radius)
 
 
-def labelled_links(network: Network, links: dict[str, LinkSummary], canvas: Canvas) -> set[str]:
+def labelled_links(network: Network, links: Shares, canvas: Canvas) -> set[str]:
     """Return the names of the links to label: the most used ones of those with room for it."""
 
     def most_used(ends: tuple[str, str]) -> float:
         both = (links.get(f"{a}->{b}") for a, b in (ends, ends[::-1]))
-        return max((found.utilisation or 0.0 for found in both if found), default=0.0)
+        return max(found or 0.0 for found in both)
 
     roomy = [link for link in network.links if canvas.length(*link.ends) >= LABEL_PT + 2 * canvas.radius]
     kept: dict[str, Point] = {}
@@ -121,7 +145,7 @@ def _link(
     axes: Any,
     canvas: Canvas,
     ends: tuple[str, str],
-    links: dict[str, LinkSummary],
+    links: Shares,
     labelled: bool,
     rate_bps: float,
 ) -> None:
@@ -140,7 +164,7 @@ def _link(
 
 
 def _direction(
-    axes: Any, canvas: Canvas, tail: str, head: str, link: LinkSummary | None, labelled: bool
+    axes: Any, canvas: Canvas, tail: str, head: str, utilisation: float | None, labelled: bool
 ) -> None:
     """Draw one direction on the right of its way, with an arrow head at its end."""
     (ax, ay), (bx, by) = canvas.places[tail], canvas.places[head]
@@ -152,14 +176,13 @@ def _direction(
     right = (uy, -ux)
     start = (ax + ux * canvas.radius + right[0] * aside, ay + uy * canvas.radius + right[1] * aside)
     reach = length - 2 * canvas.radius - 1
-    utilisation = link.utilisation if link else None
     fill: dict[str, Any] = {"facecolor": FAINT, "hatch": "////"}
     if utilisation is not None:
         fill = {"facecolor": colour_of(utilisation)}
     arrow = FancyArrow(
         *start, ux * reach, uy * reach, width=canvas.line, length_includes_head=True,
         head_width=canvas.line * 1.9, head_length=min(canvas.line * 2, reach / 2),
-        linewidth=canvas.line * 0.15, edgecolor=INK, zorder=2, **fill,
+        linewidth=canvas.line * 0.15, edgecolor=INK, zorder=2 + (utilisation or 0.0) * 0.5, **fill,
     )  # fmt: skip
     axes.add_patch(arrow)
     if not labelled:
@@ -181,7 +204,8 @@ def _upright(dx: float, dy: float) -> float:
 def _node(axes: Any, canvas: Canvas, name: str, *, host: bool, named: bool) -> None:
     x, y = canvas.places[name]
     r = canvas.radius
-    look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 1.0, "zorder": 3}
+    outline = 0.5 if canvas.is_crowded else 1.0
+    look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": outline, "zorder": 3}
     axes.add_patch(Rectangle((x - r, y - r), 2 * r, 2 * r, **look) if host else Circle((x, y), r, **look))
     if named:
         size = min(8.0, max(4.0, 3.4 * r / max(2, len(name))))
@@ -212,6 +236,8 @@ def _scale(axes: Any, canvas: Canvas) -> None:
 
 
 def _caption(network: Network, labelled: set[str]) -> str:
+    if len(network.nodes) > MOST_NAMES:
+        return "Each line is one direction of a link, on the right of its way; the table has the numbers."
     text = (
         "Beside each line the utilisation of that direction (on the right of its way), on the link its rate."
     )

@@ -1,0 +1,1 @@
+"""`mstcp-lab solve`: GOMR on a network and its demands, without packets."""

@@ -1,0 +1,65 @@
+"""What events cost: flows that come and go, and links that fail, on a live engine."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.gomr import Demand, LiveEngine, Problem
+from controller.gomr.demands import poisson_events
+
+FLOW_EVENTS_PER_FAILURE = 4
+
+
+@dataclass(frozen=True)
+class EventTimes:
+    """CPU times of events in milliseconds, in the order in which they happened."""
+
+    flow_ms: tuple[float, ...]
+    link_failure_ms: tuple[float, ...]
+
+
+def measure_events(
+    live: LiveEngine, problem: Problem, arriving: Callable[[str], Demand], count: int, seed: int
+) -> EventTimes:
+    """Let flows come and go by Poisson's law, then let links fail and return, one at a time.
+
+    Args:
+        live: The engine, with the flows of `problem`.
+        problem: The problem at the start.
+        arriving: Makes a flow with an id.
+        count: Flow events; a link fails for every fourth of them, at least one and no link twice.
+        seed: Of the times and of the choice of links.
+
+    Raises:
+        SolverError: The engine failed or ran out of time.
+    """
+    rng = random.Random(seed)
+    _ = live.allocation  # the first one is no event
+    flow_ms = []
+    for event in itertools.islice(poisson_events(problem.demands, arriving, rng), count):
+        change = live.add_flow(event.demand) if event.arrives else live.remove_flow(event.demand.id)
+        flow_ms.append(change.cpu_s * 1e3)
+    links = links_of(problem)
+    failure_ms = []
+    for link in rng.sample(links, min(len(links), max(1, count // FLOW_EVENTS_PER_FAILURE))):
+        failure_ms.append(live.fail_link(link).cpu_s * 1e3)
+        live.restore_link(link)
+    return EventTimes(tuple(flow_ms), tuple(failure_ms))
+
+
+def links_of(problem: Problem) -> list[str]:
+    """Return one edge of every link that can fail: those to hosts only where there are no others."""
+    one_each = [edge for edge in problem.edges if edge.id <= (problem.reverse or {}).get(edge.id, edge.id)]
+    inner = [edge.id for edge in one_each if not {edge.tail, edge.head} & problem.endpoints]
+    return inner or [edge.id for edge in one_each]
+
+
+def percentiles_ms(times_ms: Sequence[float]) -> dict[str, float]:
+    """Return the median and the 95th percentile."""
+    p50, p95 = np.percentile(times_ms, [50, 95])
+    return {"p50": float(p50), "p95": float(p95)}

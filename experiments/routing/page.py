@@ -1,0 +1,181 @@
+"""What `mstcp-lab solve` found, as a page on a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from controller.gomr import Demand, PathRate
+from experiments.report import units
+from experiments.report.terminal import printing, visible
+from experiments.routing.document import Solved
+from experiments.routing.events import percentiles_ms
+
+MOST_LINKS = 10
+MOST_FLOWS = 5
+FULL = 1 - 1e-9
+"""Share of its capacity from which a link, and of its request from which a flow, counts as full."""
+
+
+@dataclass(frozen=True)
+class BusyLink:
+    """One direction of a link: its load, the flows over it, and how many of those get less than they ask."""
+
+    edge: str
+    capacity_bps: float
+    utilisation: float
+    flows: int
+    short: int
+
+
+@dataclass(frozen=True)
+class SlowFlow:
+    """A flow that gets something, and the mean delay of its bits."""
+
+    demand: Demand
+    admitted_bps: float
+    paths: tuple[PathRate, ...]
+    delay_s: float
+
+
+def busiest_links(solved: Solved) -> list[BusyLink]:
+    """Return the edges that carry something: the fullest first, and of those the one most flows miss."""
+    over: dict[str, list[str]] = {}
+    for flow, paths in solved.allocation.paths.items():
+        for edge in {edge for path in paths for edge in path.edges}:
+            over.setdefault(edge, []).append(flow)
+    short = {demand.id for demand in solved.problem.demands if not _is_served(solved, demand)}
+    loads_bps = solved.loads_bps()
+    busy = [
+        BusyLink(
+            edge.id,
+            edge.capacity_bps,
+            min(1.0, loads_bps[edge.id] / edge.capacity_bps),
+            len(over.get(edge.id, ())),
+            sum(flow in short for flow in over.get(edge.id, ())),
+        )
+        for edge in solved.problem.edges
+        if loads_bps[edge.id] > 0
+    ]
+    return sorted(busy, key=lambda link: (-min(link.utilisation, FULL), -link.short, link.edge))
+
+
+def slowest_flows(solved: Solved) -> list[SlowFlow]:
+    """Return the flows that get something, the longest mean delay first."""
+    flows = []
+    for demand in solved.problem.demands:
+        paths = solved.allocation.paths[demand.id]
+        if paths:
+            admitted_bps = solved.allocation.rate_bps(demand.id)
+            delay_s = math.fsum(path.rate_bps * path.delay_s for path in paths) / admitted_bps
+            flows.append(SlowFlow(demand, admitted_bps, paths, delay_s))
+    return sorted(flows, key=lambda flow: -flow.delay_s)
+
+
+def _is_served(solved: Solved, demand: Demand) -> bool:
+    return solved.allocation.rate_bps(demand.id) >= demand.rate_bps * FULL
+
+
+def print_page(solved: Solved, described: str, console: Console) -> None:
+    """Print what was found; plain ASCII where there is no terminal."""
+    busy, slow = busiest_links(solved), slowest_flows(solved)
+    with printing(console) as plain:
+        for sentence in _sentences(solved, described, busy):
+            console.print(visible(sentence, plain), highlight=False)
+        for part in (_links_table(busy, plain), _flows_table(slow, plain)):
+            console.print()
+            console.print(part, highlight=False)
+
+
+def _sentences(solved: Solved, described: str, busy: list[BusyLink]) -> Iterator[str]:
+    allocation, network = solved.allocation, solved.network
+    yield f"{network.name}: {len(network.nodes)} nodes, {len(network.links)} links; {described}"
+    if network.description and network.description != network.name:
+        yield f"  {network.description}"
+    asked_bps = allocation.requested_bps
+    share = f" ({units.percent(allocation.admitted_bps / asked_bps)} %)" if asked_bps else ""
+    yield f"Admitted: {_rate(allocation.admitted_bps)} of {_rate(asked_bps)}{share}, {allocation.objective}"
+    served = sum(_is_served(solved, demand) for demand in solved.problem.demands)
+    nothing = sum(not paths for paths in allocation.paths.values())
+    part = len(solved.problem.demands) - served - nothing
+    paths = sum(map(len, allocation.paths.values()))
+    yield f"Flows: {served} in full, {part} in part, {nothing} with nothing, over {paths} paths"
+    if allocation.admitted_bps:
+        yield f"Mean delay of a bit: {units.ms(allocation.cost_bps_s / allocation.admitted_bps)} ms"
+    full = sum(link.utilisation >= FULL for link in busy)
+    yield f"Links: {full} of {len(solved.problem.edges)} directions full, {len(busy)} in use"
+    what = "utility" if allocation.objective == "fair" else "admitted"
+    yield (
+        f"Certificate: {what} {allocation.value_bps:.10g} of at most {allocation.upper_bound_bps:.10g} bit/s "
+        f"(gap {allocation.gap:.1e}); largest violation {allocation.max_violation_bps:.1e} bit/s"
+    )
+    yield (
+        f"CPU time of the thread: building {solved.build_ms:.3g} ms, "
+        f"solving {solved.solve_ms:.3g} ms ({allocation.engine})"
+    )
+    if solved.events is not None:
+        yield f"  {_times('flow events', solved.events.flow_ms)}"
+        yield f"  {_times('link failures', solved.events.link_failure_ms)}"
+
+
+def _times(what: str, times_ms: tuple[float, ...]) -> str:
+    quantiles = percentiles_ms(times_ms)
+    return f"{len(times_ms)} {what}: median {quantiles['p50']:.3g} ms, 95 % within {quantiles['p95']:.3g} ms"
+
+
+def _rate(rate_bps: float) -> str:
+    return f"{units.rate_label(rate_bps)}bit/s" if rate_bps else "0 bit/s"
+
+
+def _links_table(busy: list[BusyLink], plain: bool) -> Table:
+    full = any(link.utilisation >= FULL for link in busy)
+    table = _table("Bottlenecks" if full else "Fullest links (none is full)", plain)
+    table.add_column("link", overflow="fold")
+    for name in ("capacity", "used %", "flows", "of them short"):
+        table.add_column(name, justify="right")
+    shown = [link for link in busy if link.utilisation >= FULL] or busy
+    for link in shown[:MOST_LINKS]:
+        cells = (
+            link.edge,
+            _rate(link.capacity_bps),
+            units.percent(link.utilisation, 1),
+            str(link.flows),
+            str(link.short),
+        )
+        table.add_row(*(visible(cell, plain) for cell in cells))
+    return table
+
+
+def _flows_table(slow: list[SlowFlow], plain: bool) -> Table:
+    table = _table("Slowest flows", plain)
+    for name in ("flow", "from", "to"):
+        table.add_column(name, overflow="fold")
+    for name in ("asked", "got", "paths", "delay ms"):
+        table.add_column(name, justify="right")
+    for flow in slow[:MOST_FLOWS]:
+        demand = flow.demand
+        cells = (
+            demand.id,
+            demand.source,
+            demand.destination,
+            _rate(demand.rate_bps),
+            _rate(flow.admitted_bps),
+            str(len(flow.paths)),
+            units.ms(flow.delay_s),
+        )
+        table.add_row(*(visible(cell, plain) for cell in cells))
+    return table
+
+
+def _table(title: str, plain: bool) -> Table:
+    return Table(
+        title=visible(title, plain, style="bold"),
+        title_justify="left",
+        show_edge=False,
+        box=box.ASCII if plain else box.SIMPLE_HEAD,
+    )

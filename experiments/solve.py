@@ -1,0 +1,129 @@
+"""`mstcp-lab solve NETWORK`: route demands over a network, with the proof that it is the best there is."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments.errors import UnknownName
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `solve` to a parser."""
+    parser.add_argument(
+        "network",
+        metavar="NETWORK",
+        help="a .graphml, .toml or .json file, a built-in network, or a generator as waxman:50:seed=1",
+    )
+    parser.add_argument(
+        "--demands",
+        default="gravity",
+        metavar="D",
+        help="gravity, uniform, bimodal or a CSV file with source,destination,rate_bps (default gravity)",
+    )
+    parser.add_argument("--flows", type=_whole, metavar="N", help="how many flows to generate (default 100)")
+    parser.add_argument(
+        "--load",
+        type=_positive,
+        metavar="X",
+        help="asked for over what the network can carry: at 1 all just fits, at 1.1 a share of 1/1.1 is "
+        "admitted (default 1; a file's rates stay as they are)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the flows and events (default 1)")
+    parser.add_argument("--engine", default="native", help="native, highs or pulp (default native)")
+    parser.add_argument(
+        "--objective",
+        default="max_throughput_min_delay",
+        help="max_throughput_min_delay (default), fair, max_min, min_max_utilisation or even_split",
+    )
+    parser.add_argument("--max-paths", type=_whole, metavar="K", help="at most so many paths for each flow")
+    parser.add_argument(
+        "--capacity",
+        type=_positive,
+        metavar="BPS",
+        help="bit/s of the links for which a GraphML file gives no rate (default 1e9)",
+    )
+    parser.add_argument(
+        "--events", type=_whole, metavar="N", help="measure N flow events and N/4 link failures as well"
+    )
+    parser.add_argument("--time-limit", type=_positive, metavar="S", help="seconds that a solve may take")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write the allocation and a drawing there")
+    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Solve; returns the exit status.
+
+    Raises:
+        ScenarioError, UnknownName, TopologyError, InvalidProblem: An argument or a file cannot be used.
+        SolverError: The engine failed or ran out of time.
+        OutputError: The files cannot be written.
+    """
+    # The engines and numpy take their time to import, which the other commands should not wait for.
+    from controller.gomr import ENGINES, OBJECTIVES, LiveEngine, solve
+    from experiments.routing.case import load_network, make_case
+    from experiments.routing.document import Solved, summary
+    from experiments.routing.events import measure_events
+    from experiments.routing.files import to_json, write_files
+    from experiments.routing.page import print_page
+
+    if args.engine not in ENGINES:
+        raise UnknownName("engine", args.engine, ENGINES)
+    if args.objective not in OBJECTIVES:
+        raise UnknownName("objective", args.objective, OBJECTIVES)
+    network = load_network(args.network, args.capacity)
+    case = make_case(
+        network,
+        args.demands,
+        flows=args.flows,
+        load=args.load,
+        seed=args.seed,
+        max_paths=args.max_paths,
+    )
+    ENGINES[args.engine]()  # importing a solver is not solving
+    started = time.thread_time()
+    problem = case.problem()
+    built = time.thread_time()
+    allocation = solve(problem, args.objective, args.engine, time_limit_s=args.time_limit)
+    ended = time.thread_time()
+    solved = Solved(network, problem, allocation, (built - started) * 1e3, (ended - built) * 1e3)
+    if args.events is not None:
+        live = LiveEngine(problem, args.objective, args.engine, time_limit_s=args.time_limit)
+        events = measure_events(live, problem, case.arriving, args.events, args.seed)
+        solved = replace(solved, events=events)
+    if args.out:
+        write_files(solved, case.described, args.out)
+    if args.json:
+        sys.stdout.write(to_json(summary(solved)))
+    else:
+        print_page(solved, case.described, Console())
+    if args.out:
+        print(f"Written to {args.out}", file=sys.stderr if args.json else sys.stdout)
+    return 0
+
+
+def _whole(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number

@@ -1,0 +1,193 @@
+"""`mstcp-lab solve`: the document, the page, the folder and the sentences."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import cli
+from experiments.routing.case import load_network, make_case
+
+GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key attr.name="label" attr.type="string" for="node" id="l" />
+  <key attr.name="Longitude" attr.type="double" for="node" id="x" />
+  <key attr.name="Latitude" attr.type="double" for="node" id="y" />
+  <graph edgedefault="undirected">
+    <node id="0"><data key="l">Paris</data><data key="x">2.35</data><data key="y">48.85</data></node>
+    <node id="1"><data key="l">Lyon</data><data key="x">4.83</data><data key="y">45.76</data></node>
+    <node id="2"><data key="l">Nice</data><data key="x">7.27</data><data key="y">43.7</data></node>
+    <node id="3"><data key="l">Rennes</data></node>
+    <edge source="0" target="1" /><edge source="1" target="2" />
+    <edge source="2" target="0" /><edge source="0" target="3" />
+  </graph>
+</graphml>
+"""
+
+
+@pytest.fixture
+def france(tmp_path: Path) -> str:
+    path = tmp_path / "france.graphml"
+    path.write_text(GRAPHML, encoding="utf-8")
+    return str(path)
+
+
+def solved(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
+    assert cli.main(["solve", *argv, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_the_document_has_just_the_keys_of_the_contract(
+    france: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--demands", "gravity", "--flows", "30", "--load", "1.1", "--seed", "1")
+    found = solved(capsys, france, *asked, "--events", "8")
+    times = {"p50": 0, "p95": 0}
+    shape = {
+        "nodes": 4, "links": 4, "flows": 30, "engine": "native", "objective": "max_throughput_min_delay",
+        "admitted_bps": 0, "requested_bps": 0, "cost_bps_s": 0, "paths": 0,
+        "certificate": {"upper_bound_bps": 0, "gap": 0, "max_violation_bps": 0},
+        "cpu_ms": {"build": 0, "solve": 0}, "events": {"flow_ms": times, "link_failure_ms": times},
+    }  # fmt: skip
+
+    def keys(node: Any) -> Any:
+        return {key: keys(value) for key, value in node.items()} if isinstance(node, dict) else None
+
+    assert keys(found) == keys(shape)
+    assert list(found) == list(shape)
+    assert {key: found[key] for key in ("nodes", "links", "flows")} == {"nodes": 4, "links": 4, "flows": 30}
+    assert found["requested_bps"] / found["admitted_bps"] == pytest.approx(1.1)
+    assert found["certificate"]["gap"] < 1e-9
+    assert found["certificate"]["upper_bound_bps"] == pytest.approx(found["admitted_bps"])
+    assert "events" not in solved(capsys, france, *asked)
+
+
+@pytest.mark.parametrize("engine", ["highs", "pulp"])
+def test_the_engines_agree(france: str, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for objective in ("max_throughput_min_delay", "fair", "max_min", "min_max_utilisation", "even_split"):
+        asked = (france, "--flows", "12", "--load", "1.3", "--objective", objective)
+        ours, other = solved(capsys, *asked), solved(capsys, *asked, "--engine", engine)
+        for key in ("admitted_bps", "requested_bps", "cost_bps_s"):
+            assert ours[key] == pytest.approx(other[key], rel=1e-7), objective
+
+
+@pytest.mark.parametrize("spec", ["butterfly", "ring:5", "waxman:8:seed=2"])
+def test_any_network_serves(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = solved(capsys, spec, "--flows", "10", "--demands", "bimodal")
+    assert found["admitted_bps"] == pytest.approx(found["requested_bps"])
+
+
+def test_the_capacity_is_for_links_without_one(france: str, capsys: pytest.CaptureFixture[str]) -> None:
+    default = solved(capsys, france, "--flows", "10")
+    tenfold = solved(capsys, france, "--flows", "10", "--capacity", "10e9")
+    assert tenfold["admitted_bps"] == pytest.approx(10 * default["admitted_bps"])
+
+
+def test_the_folder_holds_what_was_found(
+    france: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "out"
+    found = solved(capsys, france, "--flows", "20", "--load", "1.2", "--out", str(out))
+    document = json.loads((out / "allocation.json").read_text())
+    assert document["summary"] == json.loads((out / "summary.json").read_text()) == found
+    paths = [path for flow in document["flows"] for path in flow["paths"]]
+    assert len(paths) == found["paths"]
+    assert math.fsum(path["rate_bps"] for path in paths) == pytest.approx(found["admitted_bps"])
+    for link in document["links"]:
+        assert 0 <= link["load_bps"] <= link["capacity_bps"]
+        over = (link["from"], link["to"])
+        carried = math.fsum(
+            p["rate_bps"] for p in paths if over in zip(p["nodes"], p["nodes"][1:], strict=False)
+        )
+        assert link["load_bps"] == pytest.approx(carried)
+    rows = list(csv.DictReader((out / "allocation.csv").read_text().splitlines()))
+    assert {row["flow"] for row in rows} == {flow["flow"] for flow in document["flows"]}
+    assert math.fsum(float(row["rate_bps"]) for row in rows) == pytest.approx(found["admitted_bps"])
+    assert (out / "network.png").read_bytes().startswith(b"\x89PNG")
+    assert "Paris" in (out / "network.svg").read_text()
+
+
+def test_the_page_names_bottlenecks_and_slowest_flows(
+    france: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["solve", france, "--flows", "30", "--load", "1.25", "--events", "4"]) == 0
+    page = capsys.readouterr().out
+    for text in ("4 nodes, 4 links; 30 flows (gravity, load 1.25, seed 1)", "(80.00 %)", "Bottlenecks",
+                 "Slowest flows", "4 flow events", "1 link failures"):  # fmt: skip
+        assert text in page
+    assert cli.main(["solve", france, "--flows", "30", "--load", "0.5"]) == 0
+    page = capsys.readouterr().out
+    assert "(100.00 %)" in page
+    assert "Fullest links (none is full)" in page
+
+
+def test_a_file_of_demands(france: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demands = tmp_path / "demands.csv"
+    demands.write_text("source,destination,rate_bps\nParis,Nice,1.5e9\nLyon,Rennes,3e8\n")
+    as_is = solved(capsys, france, "--demands", str(demands), "--events", "4")
+    assert as_is["requested_bps"] == 1.8e9
+    scaled = solved(capsys, france, "--demands", str(demands), "--load", "1.5")
+    assert scaled["requested_bps"] / scaled["admitted_bps"] == pytest.approx(1.5)
+    assert solved(capsys, france, "--demands", str(demands), "--max-paths", "1")["paths"] == 2
+
+
+def test_what_arrives_has_the_scale_of_what_runs(france: str) -> None:
+    network = load_network(france, None)
+    case = make_case(network, "uniform", flows=200, load=1.0, seed=1, max_paths=3)
+    running = math.fsum(demand.rate_bps for demand in case.demands) / 200
+    arriving = math.fsum(case.arriving(f"a{i}").rate_bps for i in range(200)) / 200
+    assert arriving == pytest.approx(running, rel=0.2)
+    assert case.arriving("x").max_paths == 3
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["nowhere"], "there is no network 'nowhere'"),
+        (["nowhere.graphml"], "nowhere.graphml: cannot be read"),
+        (["butterfly", "--demands", "gravty"], "gravty: cannot be read: No such file"),
+        (["butterfly", "--engine", "natve"], "no engine called 'natve'. Did you mean native?"),
+        (["butterfly", "--objective", "fare"], "Did you mean fair?"),
+        (["butterfly", "--flows", "0"], "'0' is not a whole number of at least 1"),
+        (["butterfly", "--load", "nan"], "'nan' is not a number above 0"),
+        (["butterfly", "--capacity", "1e9"], "--capacity: is for links of a GraphML file"),
+        (["line:1"], "flows need two nodes"),
+    ],
+)
+def test_a_wrong_argument_gets_a_sentence_and_status_2(
+    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = cli.main(["solve", *argv])
+    except SystemExit as error:  # argparse
+        assert isinstance(error.code, int)
+        status = error.code
+    assert status == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.out == ""
+
+
+def test_running_out_of_time_is_a_failure_with_its_state(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [
+        "solve",
+        "waxman:40",
+        "--flows",
+        "300",
+        "--load",
+        "1.5",
+        "--time-limit",
+        "1e-9",
+        "--engine",
+        "highs",
+    ]
+    assert cli.main(argv) == 1
+    assert "highs: " in capsys.readouterr().err
