@@ -1,0 +1,1 @@
+"""How long GOMR's engines take, from scratch and from event to event, on small networks and large ones."""

@@ -1,0 +1,199 @@
+"""One cell of the table: an engine on a network, in a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gomr.networks import SEED, Loaded, Size, load
+from controller.errors import SolverError
+from controller.gomr import ENGINES, Allocation, LiveEngine, Problem, solve
+from controller.gomr.demands import poisson_events
+from controller.gomr.paths import PathFinder
+from experiments.routing.events import links_of, percentiles_ms
+
+PATH_FORM = "pulp k=8"
+"""PuLP over the 8 shortest paths of each demand, as it is usually done: not exact."""
+ENGINE_NAMES = (*ENGINES, PATH_FORM)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to measure.
+
+    Attributes:
+        budget_s: Seconds that a solve, and each series of solves, may take.
+        repeats: Solves from scratch.
+        events: Flow events.
+        failures: Link failures.
+    """
+
+    budget_s: float
+    repeats: int
+    events: int
+    failures: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was measured; times are CPU times of the thread in milliseconds, None for over the budget.
+
+    `failure` says why there is nothing more.
+    """
+
+    network: str
+    nodes: int
+    edges: int
+    flows: int
+    engine: str
+    cold_ms: float | None = None
+    overload_ms: float | None = None
+    overload_tried: bool = False
+    flow_ms: dict[str, float] | None = None
+    flow_events: int = 0
+    link_failure_ms: dict[str, float] | None = None
+    link_failures: int = 0
+    admitted_share: float | None = None
+    admitted_bps: float | None = None
+    gap: float | None = None
+    peak_mb: float | None = None
+    failure: str | None = None
+
+
+def measure(size: Size, engine: str, effort: Effort) -> Cell:
+    """Measure in a process of its own, so that the peak of memory is this cell's alone."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(theirs, size, engine, effort))
+    process.start()
+    theirs.close()
+    try:
+        return Cell(**ours.recv())
+    except EOFError:
+        return Cell(size.name, 0, 0, size.flows, engine, failure="the process ended without an answer")
+    finally:
+        process.join()
+
+
+def _child(answers: Connection, size: Size, engine: str, effort: Effort) -> None:
+    loaded = load(size)
+    cell = Cell(size.name, loaded.nodes, len(loaded.problem.edges), len(loaded.problem.demands), engine)
+    try:
+        cell = _measured(cell, loaded, engine, effort)
+    except SolverError as error:
+        cell = replace(cell, failure=str(error))
+    answers.send(asdict(replace(cell, peak_mb=_peak_mb())))
+
+
+def _peak_mb() -> float | None:
+    """Return the most memory that this process has held, Python and solvers included.
+
+    Linux alone says so; `getrusage` would count what the parent held when it started this process.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), None)
+
+
+def _measured(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:
+    run = _runner(engine, effort.budget_s)
+    problem = loaded.problem
+    run(problem if len(problem.demands) < 10 else replace(problem, demands=problem.demands[:10]))  # warms up
+    cold_ms, found = _timed(lambda: run(problem), effort)
+    if found is None:
+        return cell
+    share = found.admitted_bps / found.requested_bps
+    cell = replace(
+        cell, cold_ms=cold_ms, admitted_share=share, admitted_bps=found.admitted_bps, gap=found.gap
+    )
+    if engine == PATH_FORM:
+        return cell
+    cell = _with_events(cell, loaded, engine, effort)
+    if engine != "pulp" and loaded.traffic is not None:
+        overloaded = loaded.overloaded()
+        overload_ms, _ = _timed(lambda: run(overloaded), effort)
+        cell = replace(cell, overload_ms=overload_ms, overload_tried=True)
+    return cell
+
+
+def _runner(engine: str, budget_s: float) -> Callable[[Problem], Allocation]:
+    if engine == PATH_FORM:
+        return lambda problem: solve(over_shortest(problem), engine="pulp", time_limit_s=budget_s)
+    return lambda problem: solve(problem, engine=engine, time_limit_s=budget_s)
+
+
+def over_shortest(problem: Problem, count: int = 8) -> Problem:
+    """Return the problem with the shortest paths of each demand as the only ones."""
+    finder = PathFinder(problem)
+    paths = {
+        ends: tuple(tuple(edge.id for edge in path) for path in finder.shortest(*ends, count))
+        for ends in {(demand.source, demand.destination) for demand in problem.demands}
+    }
+    demands = tuple(replace(d, fixed_paths=paths[d.source, d.destination]) for d in problem.demands)
+    return replace(problem, demands=demands)
+
+
+def _timed(run: Callable[[], Allocation], effort: Effort) -> tuple[float | None, Allocation | None]:
+    """Return the median of some runs in ms, and the last answer; None for over the budget."""
+    times_s: list[float] = []
+    found = None
+    while len(times_s) < effort.repeats and sum(times_s) < effort.budget_s:
+        started = time.thread_time()
+        try:
+            found = run()
+        except SolverError:
+            return None, None
+        times_s.append(time.thread_time() - started)
+    return statistics.median(times_s) * 1e3, found
+
+
+def _with_events(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:
+    live = LiveEngine(loaded.problem, engine=engine, time_limit_s=effort.budget_s)
+    _ = live.allocation
+    rng = random.Random(SEED)
+    poisson = itertools.islice(poisson_events(loaded.problem.demands, loaded.arriving, rng), effort.events)
+    flow_ms = _within(
+        (
+            (live.add_flow(event.demand) if event.arrives else live.remove_flow(event.demand.id)).cpu_s
+            for event in poisson
+        ),
+        effort.budget_s,
+    )
+    links = links_of(loaded.problem)
+
+    def failures() -> Iterable[float]:
+        for link in rng.sample(links, min(len(links), effort.failures)):
+            yield live.fail_link(link).cpu_s
+            live.restore_link(link)
+
+    failure_ms = _within(failures(), effort.budget_s)
+    return replace(
+        cell,
+        flow_ms=percentiles_ms(flow_ms),
+        flow_events=len(flow_ms),
+        link_failure_ms=percentiles_ms(failure_ms),
+        link_failures=len(failure_ms),
+    )
+
+
+def _within(times_s: Iterable[float], budget_s: float) -> list[float]:
+    """Return times in ms, the first in any case, until they have used the budget up."""
+    taken: list[float] = []
+    for time_s in times_s:
+        taken.append(time_s * 1e3)
+        if sum(taken) > budget_s * 1e3:
+            break
+    return taken
+
+
+def as_dict(cell: Cell) -> dict[str, Any]:
+    """Return a cell as JSON has it."""
+    return asdict(cell)
