@@ -145,19 +145,19 @@ def _list(args: argparse.Namespace) -> int:
     del args
     print("Networks (also a .toml, .json or .graphml file, or a generator as ring:6):")
     for name in builtin_names():
-        print(f"  {name:12} {load_network(name).description}")
+        print(f"  {name:15} {load_network(name).description}")
     print("Scenarios:")
     for name in scenario.available():
         loaded = scenario.load(name)
-        print(f"  {name:12} {loaded.description}")
+        print(f"  {name:15} {loaded.description}")
         for case_name, case in loaded.cases.items():
-            print(f"    {case_name:10} {case.description}")
+            print(f"    {case_name:13} {case.description}")
     print("Protocols:")
     for name, protocol in protocols.PROTOCOLS.items():
-        print(f"  {name:12} {protocol.description}")
+        print(f"  {name:15} {protocol.description}")
     print("Engines:")
     for name in engines.NAMES:
-        print(f"  {name:12} {engines.get(name).description}")
+        print(f"  {name:15} {engines.get(name).description}")
     return 0
 
 
