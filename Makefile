@@ -82,6 +82,10 @@ test-rust: setup
 test-python: setup
 	@$(VENV)/python -m pytest --quiet
 
+.PHONY: agreement
+agreement: setup ## compare GOMR's engines on all objectives over 3000 random problems (some minutes)
+	@GOMR_PROBLEMS=600 $(VENV)/python -m pytest --quiet tests/controller/gomr/test_gomr_agreement.py
+
 # --- for developers ---------------------------------------------------------------------------------------------------
 .PHONY: format
 format: setup ## format the sources

@@ -16,6 +16,7 @@ Each failure a client can see is one of RequestError's five kinds, the same over
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 __all__ = [
@@ -137,12 +138,16 @@ class SolverError(ControllerError):
     Attributes:
         engine: Name of the engine, as `pulp`.
         reason: What it reported, as a sentence.
+        state: How far it had come, by name, as {"solves": 3}: pivots, programmes solved, columns known
+            and the objective of the last programme, as far as the engine counts them. No answer is among it.
     """
 
-    def __init__(self, engine: str, reason: str) -> None:
+    def __init__(self, engine: str, reason: str, state: Mapping[str, float] | None = None) -> None:
         super().__init__(engine, reason)
         self.engine = engine
         self.reason = reason
+        self.state = dict(state or {})
 
     def __str__(self) -> str:
-        return f"{self.engine}: {self.reason}"
+        known = ", ".join(f"{name} {value:g}" for name, value in self.state.items())
+        return f"{self.engine}: {self.reason}" + (f" (state: {known})" if known else "")

@@ -7,10 +7,10 @@ more than
 
     sum over edges e of  c_e y_e  +  sum over demands d of  r_d max(0, 1 - l_d(y))
 
-with useful capacity c_e and request r_d. Where parts of a request are worth different amounts, as under
-`fair`, r_d max(0, 1 - l_d) becomes the sum over d's parts of rate times max(0, worth - l_d). The bound needs
-no trust in a solver: it holds for any prices, and for the optimal ones of the linear programme it equals the
-optimum.
+with useful capacity c_e and useful request r_d (no more than the edges at its ends can carry). Where parts of
+a request are worth different amounts, as under `fair`, r_d max(0, 1 - l_d) becomes the sum over d's parts of
+rate times max(0, worth - l_d). The bound needs no trust in a solver: it holds for any prices, and for the
+optimal ones of the linear programme it equals the optimum.
 
 Under `max_min` the same prices cut: every allocation has  sum of l_d(y) x_d <= sum of c_e y_e.  So while the
 demands with less per weight keep their rates, a demand cannot get more than what they leave of the cut.
@@ -71,8 +71,11 @@ def upper_bound_bps(
     pricing = _Pricing(problem, prices)
     parts = [pricing.room_bps]
     for demand in problem.demands:
-        cheapest = pricing.cheapest(demand)
-        parts += [rate_bps * max(0.0, worth - cheapest) for worth, rate_bps in worths(demand, objective)]
+        cheapest, most_bps = pricing.cheapest(demand), problem.useful_rate_bps(demand)
+        parts += [
+            min(rate_bps, most_bps) * max(0.0, worth - cheapest)
+            for worth, rate_bps in worths(demand, objective)
+        ]
     return math.fsum(parts)
 
 

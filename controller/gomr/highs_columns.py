@@ -271,7 +271,8 @@ class ColumnMaster:
             for price, edge in zip(prices, problem.edges, strict=True)
         )
         surplus = [
-            rate_bps * max(0.0, worth - distance[demand.id])
+            # A request far beyond all capacities would magnify the rounding of a distance.
+            min(rate_bps, problem.useful_rate_bps(demand)) * max(0.0, worth - distance[demand.id])
             for demand in problem.demands
             for worth, rate_bps in self._worths_asked(demand)
         ]

@@ -23,7 +23,9 @@ NAME = "highs"
 _SMALL = 0.1
 """A throughput below this, in the unit of rates, asks for a smaller unit."""
 _SERVED = 1e-6
-"""A demand that gets all but this share of its request counts as served."""
+"""A demand that gets all but this share of its request counts as served ..."""
+_LOST = 1e-10
+"""... or all but this share of the unit of rates, in which HiGHS may lose a very small demand."""
 
 
 def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
@@ -70,8 +72,9 @@ def _max_min(problem: Problem, master: ColumnMaster) -> Answer:
 
 def _serves_all(problem: Problem, master: ColumnMaster, rates: Rates) -> bool:
     """Return whether every demand that can be reached gets all: else the fullest edge is full anyway."""
+    lost_bps = _LOST * problem.unit_bps
     return all(
-        sum(rate_bps for _, rate_bps in rates[demand.id]) >= demand.rate_bps * (1 - _SERVED)
+        sum(rate_bps for _, rate_bps in rates[demand.id]) >= demand.rate_bps * (1 - _SERVED) - lost_bps
         for demand in problem.demands
         if master.can_reach(demand)
     )

@@ -41,6 +41,7 @@ class Program:
         self.engine = engine
         self._limit_s = time_limit_s
         self._spent_s = 0.0
+        self._solves = 0
         self._clock = clock
         self._highs: Any = highspy.Highs()
         for option, setting in (
@@ -105,7 +106,9 @@ class Program:
         if self._limit_s is not None:
             if self._spent_s >= self._limit_s:
                 raise SolverError(
-                    self.engine, f"the time limit of {self._limit_s:g} s is used up before the optimum"
+                    self.engine,
+                    f"the time limit of {self._limit_s:g} s is used up before the optimum",
+                    self._state(),
                 )
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._limit_s - self._spent_s)
         started = self._clock()
@@ -118,7 +121,14 @@ class Program:
         status = self._highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             state = self._highs.modelStatusToString(status).lower()
-            raise SolverError(self.engine, f"HiGHS found no optimum: {state}")
+            raise SolverError(self.engine, f"HiGHS found no optimum: {state}", self._state())
+        self._solves += 1
+
+    def _state(self) -> dict[str, float]:
+        known: dict[str, float] = {"solves": self._solves, "columns": int(self._highs.getNumCol())}
+        if self._solves:
+            known["objective"] = float(self._highs.getInfo().objective_function_value)
+        return known
 
     def spend(self, seconds: float) -> None:
         """Count time that the caller took towards the limit."""

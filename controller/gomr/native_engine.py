@@ -62,7 +62,7 @@ def failure(error: NotSolved, time_limit_s: float | None) -> SolverError:
     """Return what an engine's failure is for a caller."""
     reason, pivots = error.args
     limit = "" if time_limit_s is None else f"; the time limit was {time_limit_s:g} s"
-    return SolverError(NAME, f"{reason} after {pivots} pivots, before the optimum{limit}")
+    return SolverError(NAME, f"{reason} before the optimum{limit}", {"pivots": pivots})
 
 
 def refusal(error: InvalidInput) -> InvalidProblem:

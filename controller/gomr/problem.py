@@ -133,6 +133,20 @@ class Problem:
         """Return the capacity of an edge, cut at what all demands together could ever put on it."""
         return min(edge.capacity_bps, self._largest_load_bps)
 
+    def useful_rate_bps(self, demand: Demand) -> float:
+        """Return a demand's rate, cut at what the edges at its ends could ever carry."""
+        leaving, entering = self._capacity_at_nodes
+        return min(demand.rate_bps, leaving.get(demand.source, 0.0), entering.get(demand.destination, 0.0))
+
+    @cached_property
+    def _capacity_at_nodes(self) -> tuple[dict[str, float], dict[str, float]]:
+        leaving: dict[str, float] = {}
+        entering: dict[str, float] = {}
+        for edge in self.edges:
+            leaving[edge.tail] = leaving.get(edge.tail, 0.0) + edge.capacity_bps
+            entering[edge.head] = entering.get(edge.head, 0.0) + edge.capacity_bps
+        return leaving, entering
+
     @cached_property
     def unit_bps(self) -> float:
         """A unit that keeps the numbers of a programme around 1: the largest useful rate, to a power of two.

@@ -33,19 +33,25 @@ _ZERO_DUAL = 1e-9
 
 
 class TimeBudget:
-    """The solver time that the programmes of one problem share."""
+    """The solver time that the programmes of one problem share.
+
+    Attributes:
+        solves: Programmes solved so far.
+    """
 
     def __init__(self, limit_s: float | None) -> None:
         """Start with `limit_s` seconds; None for no limit."""
         self._limit_s = limit_s
         self._spent_s = 0.0
+        self.solves = 0
 
     def left_s(self) -> float | None:
         """Return the seconds that are left (None: no limit); SolverError if there are none."""
         if self._limit_s is None:
             return None
         if self._spent_s >= self._limit_s:
-            raise SolverError("pulp", f"the time limit of {self._limit_s:g} s is used up before the optimum")
+            reason = f"the time limit of {self._limit_s:g} s is used up before the optimum"
+            raise SolverError("pulp", reason, {"solves": self.solves})
         return self._limit_s - self._spent_s
 
     def spend(self, seconds: float) -> None:
@@ -105,7 +111,9 @@ class Program:
         if (self._lp.status, self._lp.sol_status) != (pulp.LpStatusOptimal, pulp.LpSolutionOptimal):
             highs = self._lp.solverModel
             state = highs.modelStatusToString(highs.getModelStatus())
-            raise SolverError("pulp", f"HiGHS found no optimum: {state.lower()}")
+            reason = f"HiGHS found no optimum: {state.lower()}"
+            raise SolverError("pulp", reason, {"solves": self._budget.solves})
+        self._budget.solves += 1
         return float(pulp.value(self._lp.objective) or 0.0)
 
     def keep_optimum(self) -> None:

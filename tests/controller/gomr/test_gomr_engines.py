@@ -78,6 +78,8 @@ def test_no_time_is_an_error_not_a_partial_answer(engine: str) -> None:
         with pytest.raises(SolverError, match="time limit of|time limit was") as failure:
             solve(PROBLEM, objective, engine, time_limit_s=0.0)
         assert failure.value.engine == engine
+        assert failure.value.state
+        assert str(failure.value).endswith(")")
 
 
 @pytest.mark.parametrize("limit_s", [math.nan, -1.0])
