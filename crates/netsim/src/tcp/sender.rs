@@ -357,7 +357,11 @@ impl Sender {
             return Some(self.probe_window(now));
         }
         let allowed = self.peer_window.min(self.window.cwnd);
-        let pipe = self.board.pipe();
+        let pipe = if self.recovery.holds_new_data() {
+            self.board.outstanding()
+        } else {
+            self.board.pipe()
+        };
         let lost = if self.recovery.may_resend() {
             self.board.next_lost()
         } else {

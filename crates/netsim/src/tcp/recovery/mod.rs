@@ -187,6 +187,14 @@ impl LossRecovery {
         self.quirks.resend_anytime || matches!(self.phase, Phase::Recovery | Phase::Loss)
     }
 
+    /// Whether the first duplicates let no new data out, although SACK blocks show that there is less under way.
+    pub fn holds_new_data(&self) -> bool {
+        self.phase == Phase::Disorder
+            && self.sack
+            && !self.limited_transmit
+            && !self.quirks.resend_anytime
+    }
+
     /// RFC 6582, 3.2 step 2; RFC 6675, 5.1.
     fn may_enter(&self, left_edge: u64) -> bool {
         if self.quirks.loose_recover {

@@ -1,0 +1,156 @@
+//! Growth of the window: Reno (RFC 5681) and CUBIC (RFC 9438), against their formulas.
+
+use netsim::tcp::config::{CongestionAlgorithm, CubicSettings, RenoGrowth};
+use netsim::tcp::congestion::{build, Acked, Window};
+use netsim::time::{Nanos, MILLISECOND, SECOND};
+
+const MSS: u32 = 1000;
+
+fn acked(now: Nanos, segments: u64) -> Acked {
+    Acked {
+        now,
+        segments,
+        bytes: segments * u64::from(MSS),
+        srtt: Some(100 * MILLISECOND),
+    }
+}
+
+/// The window after one round trip of `window` bytes, an ACK for each `per_ack` segments.
+fn round_trip(growth: RenoGrowth, mut window: Window, per_ack: u64) -> u64 {
+    let mut control = build(CongestionAlgorithm::Reno(growth));
+    for _ in 0..window.cwnd / u64::from(MSS) / per_ack {
+        control.on_ack(&mut window, &acked(0, per_ack));
+    }
+    window.cwnd
+}
+
+#[test]
+fn slow_start_doubles_or_grows_by_half_with_delayed_acks() {
+    let window = Window {
+        cwnd: 10_000,
+        ssthresh: 1_000_000,
+        mss: MSS,
+    };
+    for (growth, one, two) in [
+        (RenoGrowth::Bytes, 20_000, 15_000),
+        (RenoGrowth::Acks, 20_000, 15_000),
+        (RenoGrowth::Segments, 20_000, 20_000),
+    ] {
+        assert_eq!(
+            (round_trip(growth, window, 1), round_trip(growth, window, 2)),
+            (one, two),
+            "{growth:?}"
+        );
+    }
+}
+
+#[test]
+fn avoidance_adds_a_segment_a_round_trip() {
+    let window = Window {
+        cwnd: 100_000,
+        ssthresh: 50_000,
+        mss: MSS,
+    };
+    assert_eq!(round_trip(RenoGrowth::Bytes, window, 1), 101_000);
+    assert_eq!(round_trip(RenoGrowth::Bytes, window, 2), 101_000);
+    assert_eq!(round_trip(RenoGrowth::Segments, window, 2), 101_000);
+    // Equation 3 of RFC 5681 in whole bytes: below a segment, half of it with delayed ACKs.
+    assert!((100_890..101_000).contains(&round_trip(RenoGrowth::Acks, window, 1)));
+    assert!((100_440..100_500).contains(&round_trip(RenoGrowth::Acks, window, 2)));
+}
+
+#[test]
+fn slow_start_ends_at_the_threshold() {
+    let mut window = Window {
+        cwnd: 9_000,
+        ssthresh: 10_000,
+        mss: MSS,
+    };
+    let mut control = build(CongestionAlgorithm::Reno(RenoGrowth::Segments));
+    control.on_ack(&mut window, &acked(0, 4));
+    assert_eq!(window.cwnd, 10_000);
+    let lowered = control.on_loss(0, &window, 10_000);
+    assert_eq!(lowered, 5_000);
+    assert_eq!(control.on_loss(0, &window, 1_000), 2_000);
+}
+
+/// Let CUBIC lose at 1000 segments and watch it for `seconds`, at a round trip of 100 ms; windows in segments after each.
+fn cubic(reno_friendly: bool, loss_at: u64, seconds: u64) -> Vec<f64> {
+    let mut control = build(CongestionAlgorithm::Cubic(CubicSettings {
+        reno_friendly,
+        ..CubicSettings::default()
+    }));
+    let mut window = Window {
+        cwnd: loss_at * u64::from(MSS),
+        ssthresh: 1,
+        mss: MSS,
+    };
+    window.ssthresh = control.on_loss(0, &window, window.cwnd);
+    window.cwnd = window.ssthresh;
+    let mut windows = Vec::new();
+    for round in 0..seconds * 10 {
+        let segments = window.cwnd / u64::from(MSS);
+        for number in 0..segments {
+            let now = round * SECOND / 10 + number * (SECOND / 10) / segments;
+            control.on_ack(&mut window, &acked(now, 1));
+        }
+        windows.push(window.cwnd as f64 / f64::from(MSS));
+    }
+    windows
+}
+
+#[test]
+fn cubic_follows_its_curve() {
+    // W(t) = C (t - K)^3 + W_max with K = cbrt(W_max (1 - beta) / C) (RFC 9438, 4.2): W_max 1000, K 9.09 s.
+    let windows = cubic(false, 1000, 14);
+    let k = (1000.0 * 0.3f64 / 0.4).powf(1.0 / 3.0);
+    for (round, &window) in windows.iter().enumerate() {
+        let t = (round + 1) as f64 / 10.0;
+        // The window aims at the curve one round trip ahead, so it lies between the two.
+        let [low, high] = [t - 0.1, t + 0.1].map(|t| 0.4 * (t - k).powi(3) + 1000.0);
+        assert!(
+            window >= low * 0.99 && window <= high * 1.01,
+            "t {t}: {window} not in {low}..{high}"
+        );
+    }
+}
+
+#[test]
+fn cubic_is_no_slower_than_reno_on_short_paths() {
+    // alpha = 3 (1 - beta) / (1 + beta) = 0.53 segments a round trip until the old window (RFC 9438, 4.3), the curve far below.
+    let friendly = cubic(true, 20, 1);
+    let curve = cubic(false, 20, 1);
+    let expected = 14.0 + 10.0 * 3.0 * 0.3 / 1.7;
+    assert!(
+        (friendly[9] - expected).abs() < 0.6,
+        "{} against {expected}",
+        friendly[9]
+    );
+    assert!(curve[9] < friendly[9]);
+}
+
+#[test]
+fn cubic_lowers_its_aim_when_it_loses_twice() {
+    let mut control = build(CongestionAlgorithm::Cubic(CubicSettings::default()));
+    let window = |segments: u64| Window {
+        cwnd: segments * u64::from(MSS),
+        ssthresh: 1,
+        mss: MSS,
+    };
+    assert_eq!(control.on_loss(0, &window(1000), 1_000_000), 700_000);
+    // RFC 9438, 4.7: below the last maximum the next is 0.85 of the window, so the curve is flat at 765 segments.
+    let mut low = window(900);
+    low.ssthresh = control.on_loss(0, &low, 900_000);
+    low.cwnd = low.ssthresh;
+    let k = ((765.0 - 630.0) / 0.4f64).powf(1.0 / 3.0);
+    let mut now = 0;
+    while now < (k * SECOND as f64) as Nanos {
+        control.on_ack(&mut low, &acked(now, 1));
+        now += SECOND / 7000;
+    }
+    assert!(
+        (low.cwnd as f64 / 765_000.0 - 1.0).abs() < 0.01,
+        "{}",
+        low.cwnd
+    );
+}

@@ -1,0 +1,88 @@
+//! When ACKs leave (RFC 5681, 4.2; RFC 1122, 4.2.3.2).
+
+use super::common::script::Script;
+use super::plain;
+use netsim::tcp::Config;
+
+#[test]
+fn each_second_segment_is_acknowledged_and_a_single_one_after_200_ms() {
+    Script::connected(plain()).run(
+        "10 < . 1:1001 ack 1 win 65535
+         20 < . 1001:2001 ack 1 win 65535
+         +0 > . 1:1 ack 2001
+         30 < . 2001:3001 ack 1 win 65535
+         230 > . 1:1 ack 3001
+         240 ? readable 3000",
+    );
+}
+
+#[test]
+fn out_of_order_data_and_filled_gaps_are_acknowledged_at_once() {
+    Script::connected(plain()).run(
+        "10 < . 1001:2001 ack 1 win 65535
+         +0 > . 1:1 ack 1
+         11 < . 3001:4001 ack 1 win 65535
+         +0 > . 1:1 ack 1
+         # Part of a gap.
+         12 < . 1:1001 ack 1 win 65535
+         +0 > . 1:1 ack 2001
+         # The rest.
+         13 < . 2001:3001 ack 1 win 65535
+         +0 > . 1:1 ack 4001
+         # Old data.
+         14 < . 1:1001 ack 1 win 65535
+         +0 > . 1:1 ack 4001
+         +0 ? readable 4000",
+    );
+}
+
+#[test]
+fn data_carries_the_ack() {
+    Script::connected(plain()).run(
+        "10 < . 1:1001 ack 1 win 65535
+         50 write 100
+         +0 > . 1:101 ack 1001
+         # The timer is off.
+         500 < . 1001:1001 ack 101 win 65535",
+    );
+}
+
+#[test]
+fn delaying_can_be_turned_off_or_stretched() {
+    Script::connected(Config {
+        delayed_ack_segments: 1,
+        ..plain()
+    })
+    .run(
+        "10 < . 1:1001 ack 1 win 65535
+         +0 > . 1:1 ack 1001",
+    );
+    Script::connected(Config {
+        delayed_ack_segments: 4,
+        delayed_ack_timeout: 40_000_000,
+        ..plain()
+    })
+    .run(
+        "10 < . 1:1001 ack 1 win 65535
+         11 < . 1001:2001 ack 1 win 65535
+         12 < . 2001:3001 ack 1 win 65535
+         50 > . 1:1 ack 3001",
+    );
+}
+
+#[test]
+fn ns3_acknowledges_the_first_data_at_once() {
+    let config = Config {
+        quirks: netsim::tcp::config::Quirks {
+            ack_first_data: true,
+            ..plain().quirks
+        },
+        ..plain()
+    };
+    Script::connected(config).run(
+        "10 < . 1:1001 ack 1 win 65535
+         +0 > . 1:1 ack 1001
+         20 < . 1001:2001 ack 1 win 65535
+         220 > . 1:1 ack 2001",
+    );
+}

@@ -1,0 +1,32 @@
+//! TCP: scripted packet sequences, one file a topic, and endpoints over a path.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod congestion;
+mod delayed_ack;
+mod fast_retransmit;
+mod handshake;
+mod limited_transmit;
+mod nagle;
+mod pipe;
+mod prr;
+mod sack;
+mod throughput;
+mod timeout;
+mod timestamps;
+mod window;
+
+use netsim::tcp::Config;
+
+/// RFC behaviour without the options, an initial window of four segments of 1000 bytes.
+fn plain() -> Config {
+    Config {
+        mss_bytes: 1000,
+        sack: false,
+        timestamps: false,
+        window_scaling: false,
+        initial_window_segments: 4,
+        ..Config::rfc()
+    }
+}
