@@ -18,6 +18,8 @@ TEXTS = (
     "Share of the bytes that took no longer than the delay below.",
 )
 HEIGHT_IN = 3.2
+LEGEND_COLUMNS = 2
+"""As many as `mptcp-dualhomed (invalid)` leaves room for."""
 LEGEND_ROW_IN = 0.2
 SMALLEST_MS = 1e-3
 """A logarithmic axis has no zero; delays below a microsecond are drawn here."""
@@ -62,7 +64,7 @@ def cumulative_plot(
     """
     share, value, caption = texts
     with style():
-        figure = new_figure(WIDTH_IN, HEIGHT_IN + LEGEND_ROW_IN * ((len(drawn) + 3) // 4))
+        figure = new_figure(WIDTH_IN, HEIGHT_IN + LEGEND_ROW_IN * -(-len(drawn) // LEGEND_COLUMNS))
         axes = figure.subplots()
         for summary, curves in drawn:
             _curve(axes, summary, curves, looks[summary.protocol])
@@ -72,7 +74,7 @@ def cumulative_plot(
         axes.set_ylabel(share)
         axes.set_xlabel(value)
         _logarithmic(axes, np.concatenate([curves.ravel() for _, curves in drawn]))
-        figure.legend(loc="outside lower center", ncols=min(4, len(drawn)))
+        figure.legend(loc="outside lower center", ncols=min(LEGEND_COLUMNS, len(drawn)))
         seeds = max(len(curves) for _, curves in drawn)
         if seeds > 1:
             caption += f" Thin: each of the {seeds} seeds; bold: mean of their quantiles."
