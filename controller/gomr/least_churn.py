@@ -63,6 +63,7 @@ def least_churn(
         return {}
     model = _Model(face, before, unit_bps, program)
     model.minimise_moves(model.flows)
+    program.expect_new_costs()
     movers = [flow for flow in model.flows if not model.settle_if_kept(flow)]
     fixed = set(may_move)
     for flow in movers:
