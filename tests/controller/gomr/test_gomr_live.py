@@ -53,7 +53,9 @@ def assert_as_from_scratch(live: LiveEngine, objective: str, engine: str) -> Non
         for demand in problem.demands:
             fair_bps = cold.rate_bps(demand.id)
             assert allocation.rate_bps(demand.id) == pytest.approx(fair_bps, rel=1e-8, abs=10 * exact_bps)
-    if objective != "even_split":
+    # HiGHS cannot tell utilisations apart that are below its tolerance: all ways of a network so empty are equal.
+    nearly_empty = objective == "min_max_utilisation" and cold.max_utilisation < EXACT
+    if objective != "even_split" and not nearly_empty:
         longest_s = max(edge.delay_s for edge in problem.edges)
         # HiGHS's own tolerance, on paths of several edges, limits the comparison.
         assert allocation.cost_bps_s == pytest.approx(
