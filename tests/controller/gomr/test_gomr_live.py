@@ -53,7 +53,7 @@ def assert_as_from_scratch(live: LiveEngine, objective: str, engine: str) -> Non
         for demand in problem.demands:
             fair_bps = cold.rate_bps(demand.id)
             assert allocation.rate_bps(demand.id) == pytest.approx(fair_bps, rel=1e-8, abs=10 * exact_bps)
-    # HiGHS cannot tell utilisations apart that are below its tolerance: all ways of a network so empty are equal.
+    # HiGHS cannot tell utilisations below its tolerance apart: in so empty a network all ways are equal.
     nearly_empty = objective == "min_max_utilisation" and cold.max_utilisation < EXACT
     if objective != "even_split" and not nearly_empty:
         longest_s = max(edge.delay_s for edge in problem.edges)
