@@ -1,11 +1,11 @@
 """The protocol core (crates/mstcp-core), pure and sans-IO: no sockets, no clock, no global random numbers.
 
-`gomr` is the controller's routing engine, which shares this compiled module.
+`gomr` is the controller's routing engine and `sim` the simulator; they share this compiled module.
 """
 
 from typing import final
 
-from mstcp._core import gomr
+from mstcp._core import gomr, sim
 
 __all__ = [
     "FRAME_HEADER_BYTES",
@@ -21,6 +21,7 @@ __all__ = [
     "encode_hello",
     "gomr",
     "hello_body_bytes",
+    "sim",
 ]
 
 MAGIC: bytes

@@ -1,9 +1,10 @@
-//! `mstcp._core`: the protocol core and, as `mstcp._core.gomr`, the routing engine for Python. Converts and
-//! nothing else; see `mstcp/_core/__init__.pyi`.
+//! `mstcp._core`: the protocol core for Python, with the routing engine as `mstcp._core.gomr` and the simulator as
+//! `mstcp._core.sim`. Converts and nothing else; see `mstcp/_core/__init__.pyi`.
 // The functions' documentation for users is in the stub; PyO3's macros make items of their own.
 #![allow(missing_docs)]
 
 mod gomr;
+mod sim;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::hello::{self, Hello};
@@ -255,5 +256,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(encode_hello, module)?)?;
     module.add_function(wrap_pyfunction!(hello_body_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(decode_hello, module)?)?;
-    gomr::register(module)
+    gomr::register(module)?;
+    sim::register(module)
 }

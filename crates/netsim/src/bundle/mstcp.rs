@@ -1,0 +1,302 @@
+//! MSTCP: the library's own protocol core at both ends.
+//!
+//! TCP here counts bytes and carries none, so beside each direction of each stream goes a queue of the real bytes that the
+//! core made; what TCP delivers is popped from it. What the application reads is compared with what it wrote.
+
+use mstcp_core::{Config, Connection, Scheduler};
+
+use super::{Bundle, BundleReport};
+use crate::description::Binding;
+use crate::error::Error;
+use crate::hosts::{Hosts, Side};
+use crate::time::Nanos;
+
+/// Length after which the written bytes repeat: a prime, so that frames differ from each other.
+const PATTERN_PERIOD: usize = 4093;
+
+/// What an MSTCP flow is made of.
+#[derive(Debug, Clone)]
+pub struct MstcpSettings {
+    /// When a frame is given to a stream.
+    pub binding: Binding,
+    /// Application bytes in a full frame.
+    pub frame_payload_bytes: usize,
+    /// Memory for frames that are ahead.
+    pub reorder_buffer_bytes: usize,
+    /// Late binding: bytes of the application that are in no stream's acknowledged past, at most.
+    pub send_buffer_bytes: u64,
+    /// Late binding: of each stream, the bytes that may wait unsent in its socket.
+    pub unsent_limit_bytes: Vec<u32>,
+}
+
+/// One stream of an MSTCP flow.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamSettings {
+    /// Endpoints at client and server.
+    pub ends: [u32; 2],
+    /// Rate of its path: its weight.
+    pub rate_bps: f64,
+    /// Propagation delay of its path.
+    pub delay: Nanos,
+}
+
+/// A flow over several TCP connections.
+#[derive(Debug)]
+pub struct Mstcp {
+    settings: MstcpSettings,
+    client: Connection,
+    server: Connection,
+    streams: Vec<Stream>,
+    pattern: Box<[u8]>,
+    written: u64,
+    read: u64,
+    bytes_wrong: u64,
+    /// Kept for its memory.
+    in_order: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    ends: [u32; 2],
+    /// What client and server have written and the other has not read.
+    pipes: [Pipe; 2],
+}
+
+impl Mstcp {
+    /// A flow over these connections, whose frames `scheduler` spreads.
+    pub fn new(
+        settings: MstcpSettings,
+        streams: &[StreamSettings],
+        schedulers: [Box<dyn Scheduler>; 2],
+        max_write_bytes: usize,
+    ) -> Result<Self, Error> {
+        let config = Config {
+            stream_count: streams.len(),
+            frame_payload_bytes: settings.frame_payload_bytes,
+            send_queue_bytes: usize::MAX / 2,
+            reorder_buffer_bytes: settings.reorder_buffer_bytes,
+        };
+        let weights: Vec<f64> = streams.iter().map(|stream| stream.rate_bps).collect();
+        let connection = |scheduler| {
+            let mut connection = Connection::new(config, scheduler)?;
+            connection.set_weights(&weights)?;
+            for (index, stream) in streams.iter().enumerate() {
+                connection.set_delay(index, stream.delay)?;
+            }
+            Ok::<_, mstcp_core::LocalError>(connection)
+        };
+        let [client, server] = schedulers;
+        let stream = |stream: &StreamSettings| Stream {
+            ends: stream.ends,
+            pipes: Default::default(),
+        };
+        Ok(Self {
+            client: connection(client)?,
+            server: connection(server)?,
+            streams: streams.iter().map(stream).collect(),
+            pattern: pattern(PATTERN_PERIOD + max_write_bytes),
+            written: 0,
+            read: 0,
+            bytes_wrong: 0,
+            in_order: Vec::new(),
+            settings,
+        })
+    }
+
+    /// Early binding: one draw; if the stream drawn is full the frame stays, and the next write draws for it anew.
+    fn write_early(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
+        if self.client.queued_bytes() == 0 {
+            self.queue(bytes)?;
+        }
+        while let Some(transmit) = self.client.poll(now) {
+            let (index, count) = (transmit.stream, transmit.data.len());
+            let stream = &mut self.streams[index];
+            if hosts.send_buffer_free(stream.ends[0]) < count as u32 {
+                self.client.on_sent(index, 0)?;
+                self.client.on_writable(index)?;
+                return Ok(false);
+            }
+            stream.pipes[0].push(transmit.data);
+            hosts.write(now, stream.ends[0], count as u32);
+            self.client.on_sent(index, count)?;
+        }
+        Ok(true)
+    }
+
+    /// Late binding: what is written waits in the core's queue for a stream with room.
+    fn write_late(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
+        let outstanding: u64 = self
+            .streams
+            .iter()
+            .map(|stream| u64::from(hosts.get(stream.ends[0]).tcp.unacknowledged_bytes()))
+            .sum();
+        let held = outstanding + self.client.queued_bytes() as u64;
+        if held + u64::from(bytes) > self.settings.send_buffer_bytes {
+            return Ok(false);
+        }
+        self.queue(bytes)?;
+        self.give(now, hosts)?;
+        Ok(true)
+    }
+
+    fn queue(&mut self, bytes: u32) -> Result<(), Error> {
+        let from = (self.written % PATTERN_PERIOD as u64) as usize;
+        self.client
+            .write(&self.pattern[from..from + bytes as usize])?;
+        self.written += u64::from(bytes);
+        Ok(())
+    }
+
+    /// Give frames to streams while the scheduler finds one with room.
+    fn give(&mut self, now: Nanos, hosts: &mut Hosts) -> Result<(), Error> {
+        while let Some(transmit) = self.client.poll(now) {
+            let (index, count) = (transmit.stream, transmit.data.len());
+            let stream = &mut self.streams[index];
+            let tcp = &hosts.get(stream.ends[0]).tcp;
+            let full = tcp.unsent_bytes() >= self.settings.unsent_limit_bytes[index]
+                || tcp.send_buffer_free() < count as u32;
+            if full {
+                self.client.on_sent(index, 0)?;
+                continue;
+            }
+            stream.pipes[0].push(transmit.data);
+            hosts.write(now, stream.ends[0], count as u32);
+            self.client.on_sent(index, count)?;
+        }
+        Ok(())
+    }
+
+    /// Read what the server has, of all streams: one that was held back may go on when another brought what was missing.
+    fn receive(&mut self, now: Nanos, changed: usize, hosts: &mut Hosts) -> Result<u64, Error> {
+        let before = self.read;
+        let mut index = changed;
+        loop {
+            let stream = &mut self.streams[index];
+            let endpoint = stream.ends[1];
+            if hosts.readable(endpoint) > 0 && self.server.readable().contains(index) {
+                let count = hosts.read(now, endpoint, u32::MAX) as usize;
+                self.in_order.clear();
+                self.server
+                    .on_received(index, stream.pipes[0].front(count), &mut self.in_order)?;
+                stream.pipes[0].consume(count);
+                self.check();
+            }
+            let readable = self.server.readable();
+            let next = (0..self.streams.len()).find(|&other| {
+                readable.contains(other) && hosts.readable(self.streams[other].ends[1]) > 0
+            });
+            match next {
+                Some(other) => index = other,
+                None => break,
+            }
+        }
+        Ok(self.read - before)
+    }
+
+    /// Compare what came in order with what was written.
+    fn check(&mut self) {
+        let mut rest = &self.in_order[..];
+        while !rest.is_empty() {
+            let from = (self.read % PATTERN_PERIOD as u64) as usize;
+            let count = rest.len().min(self.pattern.len() - from);
+            let (now, later) = rest.split_at(count);
+            let expected = &self.pattern[from..from + count];
+            if now != expected {
+                let wrong = now.iter().zip(expected).filter(|(is, should)| is != should);
+                self.bytes_wrong += wrong.count() as u64;
+            }
+            self.read += count as u64;
+            rest = later;
+        }
+    }
+}
+
+impl Bundle for Mstcp {
+    fn write(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
+        match self.settings.binding {
+            Binding::Early => self.write_early(now, bytes, hosts),
+            Binding::Late => self.write_late(now, bytes, hosts),
+        }
+    }
+
+    fn on_change(
+        &mut self,
+        now: Nanos,
+        stream: usize,
+        side: Side,
+        hosts: &mut Hosts,
+    ) -> Result<u64, Error> {
+        if side == Side::Server {
+            return self.receive(now, stream, hosts);
+        }
+        if self.settings.binding == Binding::Late && self.client.is_blocked(stream) {
+            let tcp = &hosts.get(self.streams[stream].ends[0]).tcp;
+            if tcp.unsent_bytes() < self.settings.unsent_limit_bytes[stream] {
+                self.client.on_writable(stream)?;
+                self.give(now, hosts)?;
+            }
+        }
+        Ok(0)
+    }
+
+    fn streams(&self) -> Vec<[u32; 2]> {
+        self.streams.iter().map(|stream| stream.ends).collect()
+    }
+
+    fn report(&self) -> BundleReport {
+        let (sent, received) = (self.client.statistics(), self.server.statistics());
+        BundleReport {
+            frames: Some(
+                received
+                    .streams
+                    .iter()
+                    .map(|stream| stream.frames_received)
+                    .sum(),
+            ),
+            out_of_order_frames: Some(received.out_of_order_frames),
+            reorder_buffer_max_bytes: Some(received.reorder_max_bytes as u64),
+            stream_bytes: sent
+                .streams
+                .iter()
+                .map(|stream| stream.bytes_sent)
+                .collect(),
+            bytes_wrong: self.bytes_wrong,
+        }
+    }
+}
+
+/// Bytes that repeat after `PATTERN_PERIOD`.
+fn pattern(length: usize) -> Box<[u8]> {
+    let byte = |index: usize| ((index % PATTERN_PERIOD) * 0x9e37_79b1 >> 11) as u8;
+    (0..length).map(byte).collect()
+}
+
+/// A queue of bytes whose front is one slice.
+#[derive(Debug, Default)]
+struct Pipe {
+    bytes: Vec<u8>,
+    head: usize,
+}
+
+impl Pipe {
+    fn push(&mut self, data: &[u8]) {
+        // Moving the rest only when it is the smaller half keeps the cost per byte constant.
+        if self.head > self.bytes.len() / 2 {
+            self.bytes.drain(..self.head);
+            self.head = 0;
+        }
+        self.bytes.extend_from_slice(data);
+    }
+
+    fn front(&self, count: usize) -> &[u8] {
+        &self.bytes[self.head..self.head + count]
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.head += count;
+        if self.head == self.bytes.len() {
+            self.bytes.clear();
+            self.head = 0;
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! One TCP connection.
+
+use super::{Bundle, BundleReport};
+use crate::error::Error;
+use crate::hosts::{Hosts, Side};
+use crate::time::Nanos;
+
+/// A flow over one TCP connection.
+#[derive(Debug)]
+pub struct Plain {
+    ends: [u32; 2],
+    written: u64,
+}
+
+impl Plain {
+    /// A flow over the connection between these endpoints, client and server.
+    pub fn new(ends: [u32; 2]) -> Self {
+        Self { ends, written: 0 }
+    }
+}
+
+impl Bundle for Plain {
+    fn write(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
+        if hosts.send_buffer_free(self.ends[0]) < bytes {
+            return Ok(false);
+        }
+        self.written += u64::from(hosts.write(now, self.ends[0], bytes));
+        Ok(true)
+    }
+
+    fn on_change(
+        &mut self,
+        now: Nanos,
+        _: usize,
+        side: Side,
+        hosts: &mut Hosts,
+    ) -> Result<u64, Error> {
+        if side == Side::Client || hosts.readable(self.ends[1]) == 0 {
+            return Ok(0);
+        }
+        Ok(u64::from(hosts.read(now, self.ends[1], u32::MAX)))
+    }
+
+    fn streams(&self) -> Vec<[u32; 2]> {
+        vec![self.ends]
+    }
+
+    fn report(&self) -> BundleReport {
+        BundleReport {
+            stream_bytes: vec![self.written],
+            ..BundleReport::default()
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The description of a run, as JSON: what `serde` reads here is all there is to set. Unknown keys are refused by name.
+
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::tcp_description::TcpDescription;
+
+/// A run: network, TCP and flows. Rates are bit/s, sizes bytes; times are seconds, those of links microseconds.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// Version of this format: 1.
+    pub format: u32,
+    /// Seed of all draws.
+    #[serde(default)]
+    pub seed: u64,
+    /// Length of the measurement.
+    pub duration_s: f64,
+    /// The measurement begins so long after the start of the run.
+    #[serde(default)]
+    pub warm_up_s: f64,
+    /// Interval of all series; none for no series.
+    #[serde(default)]
+    pub series_interval_s: Option<f64>,
+    /// Bytes of a packet in front of the TCP header: link header and 20 of IPv4. 34 for Ethernet, 22 for PPP.
+    #[serde(default = "default_packet_overhead_bytes")]
+    pub packet_overhead_bytes: u32,
+    /// The links; nodes are what they name.
+    pub links: Vec<LinkDescription>,
+    /// TCP of all hosts.
+    #[serde(default)]
+    pub tcp: TcpDescription,
+    /// The flows.
+    pub flows: Vec<FlowDescription>,
+}
+
+/// A full-duplex link, alike in both directions. `rate_bps` counts whole packets with their link header.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct LinkDescription {
+    /// Names of the two nodes.
+    pub ends: [String; 2],
+    /// Rate, at least 1.
+    pub rate_bps: f64,
+    /// Propagation delay.
+    pub delay_us: f64,
+    /// Bound of the packets that wait, the one in transmission not counted; none: unlimited.
+    #[serde(default)]
+    pub queue_packets: Option<u64>,
+    /// Bound of the bytes that wait, likewise.
+    #[serde(default)]
+    pub queue_bytes: Option<u64>,
+    /// Probability that a packet is lost, below 1.
+    #[serde(default)]
+    pub loss: f64,
+    /// The delay is longer by a uniform draw up to this; packets stay in order.
+    #[serde(default)]
+    pub jitter_us: f64,
+    /// Spans [from, to) in seconds of the run during which the link is down.
+    #[serde(default)]
+    pub down_s: Vec<[f64; 2]>,
+}
+
+/// A flow: an application that writes at `src`, and one that reads at `dst`.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct FlowDescription {
+    /// Its name in the results.
+    pub name: String,
+    /// Node that sends.
+    pub src: String,
+    /// Node that receives.
+    pub dst: String,
+    /// What carries it.
+    pub protocol: Protocol,
+    /// What the application writes.
+    pub traffic: Traffic,
+    /// When the connection is opened.
+    #[serde(default)]
+    pub start_s: f64,
+    /// When the application stops writing; none: never.
+    #[serde(default)]
+    pub stop_s: Option<f64>,
+    /// `mstcp`: one stream for each. `tcp` and `datagram`: where there are several, the switch at which they part draws
+    /// one for each packet (PPFS).
+    #[serde(default = "default_paths")]
+    pub paths: Vec<PathDescription>,
+    /// The way of the acknowledgements; `shortest` for split flows, else `reverse`, unless given.
+    #[serde(default)]
+    pub ack_path: Option<AckPath>,
+    /// Settings of the MSTCP connection.
+    #[serde(default)]
+    pub mstcp: MstcpDescription,
+}
+
+/// What carries a flow.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// One TCP connection.
+    Tcp,
+    /// MSTCP over a stream for each path; over one path plain TCP, as in the paper, unless `mstcp.identify_single`.
+    Mstcp,
+    /// Packets without acknowledgement or retransmission.
+    Datagram,
+}
+
+/// What an application writes. `write_bytes` is one packet's payload unless given.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Traffic {
+    /// A constant bit rate; a write that finds the send buffer full is skipped.
+    Cbr {
+        /// Goodput that the application asks for.
+        rate_bps: f64,
+        /// Bytes of a write.
+        #[serde(default)]
+        write_bytes: Option<u32>,
+    },
+    /// The same at the times of a Poisson process.
+    Poisson {
+        /// Mean goodput that the application asks for.
+        rate_bps: f64,
+        /// Bytes of a write.
+        #[serde(default)]
+        write_bytes: Option<u32>,
+    },
+    /// As much as the send buffer takes, `total_bytes` at most.
+    Bulk {
+        /// Bytes in all; none: without end.
+        #[serde(default)]
+        total_bytes: Option<u64>,
+        /// Bytes of a write.
+        #[serde(default)]
+        write_bytes: Option<u32>,
+    },
+}
+
+/// A path and what it may carry.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct PathDescription {
+    /// Its nodes from `src` to `dst`, or how they are found.
+    #[serde(default)]
+    pub path: PathChoice,
+    /// Goodput allocated to it: its weight among the flow's paths.
+    #[serde(default = "default_weight")]
+    pub rate_bps: f64,
+}
+
+/// A path: its nodes, or how they are found.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(
+    untagged,
+    expecting = "a path is a list of node names, \"shortest\" or \"ecmp\""
+)]
+pub enum PathChoice {
+    /// Found by the network.
+    Found(FoundPath),
+    /// These nodes.
+    Nodes(Vec<String>),
+}
+
+/// How the network finds a path.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundPath {
+    /// Least delay, then fewest links, then first in the file.
+    Shortest,
+    /// One of those of least delay and fewest links, by a hash of the connection at each node.
+    Ecmp,
+}
+
+impl Default for PathChoice {
+    fn default() -> Self {
+        Self::Found(FoundPath::Shortest)
+    }
+}
+
+/// The way of acknowledgements.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(
+    untagged,
+    expecting = "a way for acknowledgements is \"reverse\", \"shortest\", \"split\" or a list of node names from dst to src"
+)]
+pub enum AckPath {
+    /// By a rule.
+    Rule(AckRule),
+    /// These nodes.
+    Nodes(Vec<String>),
+}
+
+/// A rule for the way of acknowledgements.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum AckRule {
+    /// The reverse of the data's path, the first of them if they are split.
+    Reverse,
+    /// The shortest path.
+    Shortest,
+    /// Split like the data, over the reverse paths.
+    Split,
+}
+
+/// Settings of an MSTCP connection.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct MstcpDescription {
+    /// When a frame is given to a stream.
+    pub binding: Binding,
+    /// Which stream is chosen: a name that the core knows (`stochastic`, `weighted`, `earliest`, `redundant`).
+    pub scheduler: String,
+    /// Memory for frames that are ahead.
+    pub reorder_buffer_bytes: usize,
+    /// Application bytes in a full frame; unless given, one segment's payload less 8.
+    pub frame_payload_bytes: Option<u32>,
+    /// Whether a connection of one stream has frames too.
+    pub identify_single: bool,
+}
+
+impl Default for MstcpDescription {
+    fn default() -> Self {
+        Self {
+            binding: Binding::Late,
+            scheduler: "stochastic".to_owned(),
+            reorder_buffer_bytes: 4 << 20,
+            frame_payload_bytes: None,
+            identify_single: false,
+        }
+    }
+}
+
+/// When a frame is given to a stream.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Binding {
+    /// When it is written, as in the paper: each stream has a send buffer of its own, and a write whose stream is full is
+    /// skipped; the next write draws anew.
+    Early,
+    /// When a stream has room for it, as the library does: what is written waits in one queue.
+    Late,
+}
+
+fn default_packet_overhead_bytes() -> u32 {
+    34
+}
+
+fn default_weight() -> f64 {
+    1.0
+}
+
+fn default_paths() -> Vec<PathDescription> {
+    vec![PathDescription {
+        path: PathChoice::default(),
+        rate_bps: default_weight(),
+    }]
+}
+
+impl Description {
+    /// Read a description from JSON.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text).map_err(|error| Error::description("", error.to_string()))
+    }
+}

@@ -1,0 +1,121 @@
+//! The TCP endpoints of all hosts, with what connects each to network and application.
+
+use std::collections::VecDeque;
+
+use crate::tcp::Endpoint;
+use crate::time::Nanos;
+
+/// The application's side of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// It opened the connection and writes.
+    Client,
+    /// It accepted the connection and reads.
+    Server,
+}
+
+/// One endpoint and its place.
+#[derive(Debug)]
+pub struct Host {
+    /// TCP.
+    pub tcp: Endpoint,
+    /// The route of what it sends.
+    pub route: u32,
+    /// The endpoint at the other end.
+    pub peer: u32,
+    /// Its flow.
+    pub flow: u32,
+    /// Its stream within the flow.
+    pub stream: u16,
+    /// Its side of the flow.
+    pub side: Side,
+    /// The time of the timer event that counts; the others that may be in the queue are out of date.
+    pub timer: Nanos,
+    touched: bool,
+}
+
+/// All endpoints.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    hosts: Vec<Host>,
+    /// Endpoints that may have something to send, in the order in which they were touched.
+    touched: VecDeque<u32>,
+}
+
+impl Hosts {
+    /// Add the two endpoints of a connection: indices of client and server.
+    pub fn connect(
+        &mut self,
+        ends: [Endpoint; 2],
+        routes: [u32; 2],
+        flow: u32,
+        stream: u16,
+    ) -> [u32; 2] {
+        let first = self.hosts.len() as u32;
+        for (index, tcp) in ends.into_iter().enumerate() {
+            self.hosts.push(Host {
+                tcp,
+                route: routes[index],
+                peer: first + 1 - index as u32,
+                flow,
+                stream,
+                side: if index == 0 {
+                    Side::Client
+                } else {
+                    Side::Server
+                },
+                timer: Nanos::MAX,
+                touched: false,
+            });
+        }
+        [first, first + 1]
+    }
+
+    /// An endpoint.
+    pub fn get(&self, endpoint: u32) -> &Host {
+        &self.hosts[endpoint as usize]
+    }
+
+    /// An endpoint, to change it.
+    pub fn get_mut(&mut self, endpoint: u32) -> &mut Host {
+        &mut self.hosts[endpoint as usize]
+    }
+
+    /// Bytes that the endpoint's send buffer would take.
+    pub fn send_buffer_free(&self, endpoint: u32) -> u32 {
+        self.get(endpoint).tcp.send_buffer_free()
+    }
+
+    /// Write to an endpoint: how many bytes its send buffer took.
+    pub fn write(&mut self, now: Nanos, endpoint: u32, bytes: u32) -> u32 {
+        self.touch(endpoint);
+        self.get_mut(endpoint).tcp.write(now, bytes)
+    }
+
+    /// Bytes in order that an endpoint has for its application.
+    pub fn readable(&self, endpoint: u32) -> u32 {
+        self.get(endpoint).tcp.readable()
+    }
+
+    /// Read from an endpoint, `max` bytes at most.
+    pub fn read(&mut self, now: Nanos, endpoint: u32, max: u32) -> u32 {
+        self.touch(endpoint);
+        self.get_mut(endpoint).tcp.read(now, max)
+    }
+
+    /// Note that an endpoint may have something to send.
+    pub fn touch(&mut self, endpoint: u32) {
+        let host = &mut self.hosts[endpoint as usize];
+        if !host.touched {
+            host.touched = true;
+            self.touched.push_back(endpoint);
+        }
+    }
+
+    /// The next endpoint that may have something to send.
+    pub fn next_touched(&mut self) -> Option<u32> {
+        let endpoint = self.touched.pop_front()?;
+        self.hosts[endpoint as usize].touched = false;
+        Some(endpoint)
+    }
+}

@@ -1,0 +1,418 @@
+//! One direction of a link: a queue, a transmitter of some rate, and a wire of some delay.
+//!
+//! The time at which a packet leaves the transmitter is known as soon as it is queued, max(now, busy) + size / rate, so a
+//! packet costs one event on each link: its arrival. Packets arrive in the order in which they were sent.
+
+use std::collections::VecDeque;
+
+use mstcp_core::rng::SplitMix64;
+
+use crate::queue::Event;
+use crate::random::{below, Chance};
+use crate::time::{Nanos, SECOND};
+
+/// What a link is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkSettings {
+    /// Rate in bit/s, counting whole packets with their link header; at least 1.
+    pub rate_bps: u64,
+    /// Propagation delay.
+    pub delay: Nanos,
+    /// Bound of the packets that wait, the one in transmission not counted.
+    pub queue_packets: Option<u64>,
+    /// Bound of the bytes that wait, likewise.
+    pub queue_bytes: Option<u64>,
+    /// Probability that a packet is lost on the wire, 0 to 1.
+    pub loss: f64,
+    /// The wire's delay is longer by a uniform draw from [0, `jitter`]; packets never overtake each other.
+    pub jitter: Nanos,
+}
+
+/// A packet on its way.
+#[derive(Debug, Clone, Copy)]
+pub struct InFlight {
+    /// Its arrival.
+    pub arrival: Event,
+    /// Which packet.
+    pub packet: u32,
+    /// Its next step.
+    pub cursor: u32,
+    /// Its size on the wire.
+    pub bytes: u32,
+}
+
+/// What a link did with a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It arrives at this time.
+    Arrives(Nanos),
+    /// It is gone.
+    Dropped(Drop),
+}
+
+/// Why a packet is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drop {
+    /// The queue was full.
+    QueueFull,
+    /// The wire lost it.
+    Lost,
+    /// The link was down.
+    Down,
+}
+
+/// What a link has carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that were taken for transmission.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets that found the queue full.
+    pub dropped_queue: u64,
+    /// Packets that the wire lost.
+    pub lost: u64,
+    /// Packets that were lost because the link was down.
+    pub dropped_down: u64,
+    /// The longest time that a packet waited for the transmitter.
+    pub max_wait: Nanos,
+}
+
+/// A link's one direction.
+#[derive(Debug)]
+pub struct Link {
+    settings: LinkSettings,
+    transmitter: Transmitter,
+    last_arrival: Nanos,
+    flight: VecDeque<InFlight>,
+    /// Start of transmission and size of what may still wait; kept only where the queue is bounded.
+    waiting: VecDeque<(Nanos, u32)>,
+    waiting_bytes: u64,
+    loss: Option<(Chance, SplitMix64)>,
+    jitter: Option<SplitMix64>,
+    down: bool,
+    counters: Counters,
+}
+
+impl Link {
+    /// An idle link; `loss` and `jitter` draw from these generators.
+    pub fn new(settings: LinkSettings, loss: SplitMix64, jitter: SplitMix64) -> Self {
+        Self {
+            transmitter: Transmitter::new(settings.rate_bps),
+            last_arrival: 0,
+            flight: VecDeque::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            loss: (settings.loss > 0.0).then(|| (Chance::new(settings.loss), loss)),
+            jitter: (settings.jitter > 0).then_some(jitter),
+            down: false,
+            counters: Counters::default(),
+            settings,
+        }
+    }
+
+    /// Queue a packet of `bytes`. If it arrives, the caller follows with [`Link::launch`].
+    pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Verdict {
+        if self.down {
+            self.counters.dropped_down += 1;
+            return Verdict::Dropped(Drop::Down);
+        }
+        let start = now.max(self.transmitter.busy_until);
+        if (self.settings.queue_packets, self.settings.queue_bytes) != (None, None)
+            && !self.has_room(now, start, bytes)
+        {
+            self.counters.dropped_queue += 1;
+            return Verdict::Dropped(Drop::QueueFull);
+        }
+        let departure = self.transmitter.send(now, bytes);
+        self.counters.packets += 1;
+        self.counters.bytes += u64::from(bytes);
+        self.counters.max_wait = self.counters.max_wait.max(start - now);
+        if let Some((chance, rng)) = &mut self.loss {
+            if chance.happens(rng) {
+                self.counters.lost += 1;
+                return Verdict::Dropped(Drop::Lost);
+            }
+        }
+        let mut arrival = departure + self.settings.delay;
+        if let Some(rng) = &mut self.jitter {
+            arrival = (arrival + below(rng, self.settings.jitter + 1)).max(self.last_arrival);
+            self.last_arrival = arrival;
+        }
+        Verdict::Arrives(arrival)
+    }
+
+    /// Put a transmitted packet on its way; whether it is the only one, so that its arrival must be scheduled.
+    pub fn launch(&mut self, packet: InFlight) -> bool {
+        self.flight.push_back(packet);
+        self.flight.len() == 1
+    }
+
+    /// Take the packet that arrives by `event`, and the arrival of the next; none if the link went down meanwhile.
+    pub fn arrive(&mut self, event: Event) -> Option<(InFlight, Option<Event>)> {
+        if self.flight.front()?.arrival != event {
+            return None;
+        }
+        let packet = self.flight.pop_front()?;
+        Some((packet, self.flight.front().map(|next| next.arrival)))
+    }
+
+    /// Go down: what waits or is on the wire is lost, and handed back.
+    pub fn go_down(&mut self, now: Nanos) -> VecDeque<InFlight> {
+        self.down = true;
+        self.transmitter.stop(now);
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        self.counters.dropped_down += self.flight.len() as u64;
+        std::mem::take(&mut self.flight)
+    }
+
+    /// Come up again.
+    pub fn come_up(&mut self) {
+        self.down = false;
+    }
+
+    /// Whether the link is down.
+    pub fn is_down(&self) -> bool {
+        self.down
+    }
+
+    /// What the link is.
+    pub fn settings(&self) -> &LinkSettings {
+        &self.settings
+    }
+
+    /// What the link has carried.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Packets queued, in transmission or on the wire.
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// Time that the transmitter has been busy until `now`.
+    pub fn busy_time(&self, now: Nanos) -> Nanos {
+        self.transmitter.busy - self.transmitter.busy_until.saturating_sub(now)
+    }
+
+    /// Whether a packet that would start at `start` may wait.
+    fn has_room(&mut self, now: Nanos, start: Nanos, bytes: u32) -> bool {
+        while let Some(&(begun, size)) = self.waiting.front() {
+            if begun > now {
+                break;
+            }
+            self.waiting_bytes -= u64::from(size);
+            self.waiting.pop_front();
+        }
+        if start <= now {
+            return true;
+        }
+        let packets = self.waiting.len() as u64 + 1;
+        let total = self.waiting_bytes + u64::from(bytes);
+        let fits = self
+            .settings
+            .queue_packets
+            .map_or(true, |limit| packets <= limit)
+            && self
+                .settings
+                .queue_bytes
+                .map_or(true, |limit| total <= limit);
+        if fits {
+            self.waiting.push_back((start, bytes));
+            self.waiting_bytes = total;
+        }
+        fits
+    }
+}
+
+/// Serialises packets one after the other, exactly: what is less than a nanosecond is carried over to the next packet.
+#[derive(Debug)]
+struct Transmitter {
+    rate_bps: u64,
+    busy_until: Nanos,
+    busy: Nanos,
+    /// Of a nanosecond, in units of 1 / `rate_bps`.
+    carry: u64,
+    /// The last size with its quotient and remainder: most packets of a link are of one size.
+    known: (u32, Nanos, u64),
+}
+
+impl Transmitter {
+    fn new(rate_bps: u64) -> Self {
+        Self {
+            rate_bps,
+            busy_until: 0,
+            busy: 0,
+            carry: 0,
+            known: (0, 0, 0),
+        }
+    }
+
+    /// Send after all that was sent before; when the last bit leaves.
+    fn send(&mut self, now: Nanos, bytes: u32) -> Nanos {
+        if self.known.0 != bytes {
+            let work = u128::from(bytes) * 8 * u128::from(SECOND);
+            let rate = u128::from(self.rate_bps);
+            self.known = (bytes, (work / rate) as Nanos, (work % rate) as u64);
+        }
+        let (_, mut time, remainder) = self.known;
+        if now >= self.busy_until {
+            self.busy_until = now;
+            self.carry = 0;
+        }
+        self.carry += remainder;
+        if self.carry >= self.rate_bps {
+            self.carry -= self.rate_bps;
+            time += 1;
+        }
+        self.busy_until += time;
+        self.busy += time;
+        self.busy_until
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        self.busy -= self.busy_until.saturating_sub(now);
+        self.busy_until = self.busy_until.min(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{EventQueue, Target};
+    use crate::time::MILLISECOND;
+
+    const SETTINGS: LinkSettings = LinkSettings {
+        rate_bps: 10_000_000,
+        delay: MILLISECOND,
+        queue_packets: None,
+        queue_bytes: None,
+        loss: 0.0,
+        jitter: 0,
+    };
+
+    fn link(settings: LinkSettings) -> Link {
+        Link::new(settings, SplitMix64::new(1), SplitMix64::new(2))
+    }
+
+    #[test]
+    fn serialises_then_delays() {
+        let mut link = link(SETTINGS);
+        assert_eq!(
+            link.transmit(0, 590),
+            Verdict::Arrives(472_000 + MILLISECOND)
+        );
+        assert_eq!(
+            link.transmit(0, 590),
+            Verdict::Arrives(944_000 + MILLISECOND)
+        );
+        assert_eq!(
+            link.transmit(2_000_000, 54),
+            Verdict::Arrives(2_043_200 + MILLISECOND)
+        );
+        assert_eq!(link.busy_time(472_000), 472_000 + 43_200);
+        assert_eq!(link.busy_time(3_000_000), 987_200);
+    }
+
+    #[test]
+    fn fractions_of_a_nanosecond_are_not_lost() {
+        let mut link = link(LinkSettings {
+            rate_bps: 3_000_000_000,
+            delay: 0,
+            ..SETTINGS
+        });
+        let last = (0..3_000).map(|_| link.transmit(0, 590)).last();
+        assert_eq!(last, Some(Verdict::Arrives(590 * 8 * 1_000)));
+    }
+
+    #[test]
+    fn a_full_queue_drops_and_drains() {
+        let mut link = link(LinkSettings {
+            queue_packets: Some(2),
+            ..SETTINGS
+        });
+        let verdicts: Vec<bool> = (0..4)
+            .map(|_| matches!(link.transmit(0, 590), Verdict::Arrives(_)))
+            .collect();
+        assert_eq!(verdicts, [true, true, true, false]);
+        assert!(matches!(link.transmit(472_000, 590), Verdict::Arrives(_)));
+        assert_eq!(
+            link.transmit(472_000, 590),
+            Verdict::Dropped(Drop::QueueFull)
+        );
+        assert_eq!(link.counters().dropped_queue, 2);
+    }
+
+    #[test]
+    fn a_queue_can_be_bounded_in_bytes() {
+        let mut link = link(LinkSettings {
+            queue_bytes: Some(1_000),
+            ..SETTINGS
+        });
+        assert!(matches!(link.transmit(0, 590), Verdict::Arrives(_)));
+        assert!(matches!(link.transmit(0, 590), Verdict::Arrives(_)));
+        assert_eq!(link.transmit(0, 590), Verdict::Dropped(Drop::QueueFull));
+        assert!(matches!(link.transmit(0, 410), Verdict::Arrives(_)));
+    }
+
+    #[test]
+    fn jitter_delays_and_never_reorders() {
+        let mut link = link(LinkSettings {
+            jitter: 5 * MILLISECOND,
+            ..SETTINGS
+        });
+        let mut last = 0;
+        for k in 1..1_000u64 {
+            let Verdict::Arrives(arrival) = link.transmit(0, 590) else {
+                panic!("dropped")
+            };
+            let earliest = k * 472_000 + MILLISECOND;
+            assert!(arrival >= earliest.max(last) && arrival <= earliest + 5 * MILLISECOND);
+            last = arrival;
+        }
+    }
+
+    #[test]
+    fn loss_has_its_probability() {
+        let mut link = link(LinkSettings {
+            loss: 0.1,
+            ..SETTINGS
+        });
+        let lost = (0..100_000)
+            .filter(|_| link.transmit(0, 590) == Verdict::Dropped(Drop::Lost))
+            .count();
+        assert!((9_700..10_300).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn a_link_that_goes_down_loses_what_it_holds() {
+        let (mut link, mut queue) = (link(SETTINGS), EventQueue::default());
+        let mut arrivals = Vec::new();
+        for packet in 0..3 {
+            let Verdict::Arrives(time) = link.transmit(0, 590) else {
+                panic!("dropped")
+            };
+            let arrival = queue.reserve(time, Target::Link(0));
+            arrivals.push(arrival);
+            link.launch(InFlight {
+                arrival,
+                packet,
+                cursor: 0,
+                bytes: 590,
+            });
+        }
+        let (first, next) = link.arrive(arrivals[0]).unwrap();
+        assert_eq!((first.packet, next), (0, Some(arrivals[1])));
+        assert_eq!(link.go_down(500_000).len(), 2);
+        assert!(link.arrive(arrivals[1]).is_none());
+        assert_eq!(link.transmit(600_000, 590), Verdict::Dropped(Drop::Down));
+        link.come_up();
+        assert_eq!(
+            link.transmit(700_000, 590),
+            Verdict::Arrives(700_000 + 472_000 + MILLISECOND)
+        );
+        assert_eq!(link.counters().dropped_down, 3);
+    }
+}

@@ -1,0 +1,68 @@
+//! Packets in an arena: what is on its way is referred to by an index.
+
+use crate::tcp::Segment;
+use crate::time::Nanos;
+
+/// What a packet carries, and to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// A segment for this endpoint.
+    Tcp {
+        /// Index of the endpoint.
+        endpoint: u32,
+        /// The segment.
+        segment: Segment,
+    },
+    /// A datagram of this flow.
+    Datagram {
+        /// Index of the flow.
+        flow: u32,
+        /// Bytes of data.
+        payload_bytes: u32,
+        /// When the application wrote it.
+        written: Nanos,
+    },
+}
+
+/// All packets that are on their way.
+#[derive(Debug, Default)]
+pub struct Arena {
+    packets: Vec<Content>,
+    free: Vec<u32>,
+}
+
+impl Arena {
+    /// Take a packet in.
+    pub fn insert(&mut self, content: Content) -> u32 {
+        match self.free.pop() {
+            Some(index) => {
+                self.packets[index as usize] = content;
+                index
+            }
+            None => {
+                self.packets.push(content);
+                (self.packets.len() - 1) as u32
+            }
+        }
+    }
+
+    /// A packet on its way.
+    pub fn get(&self, packet: u32) -> &Content {
+        &self.packets[packet as usize]
+    }
+
+    /// Forget a packet: it has arrived or is lost.
+    pub fn remove(&mut self, packet: u32) {
+        self.free.push(packet);
+    }
+
+    /// How many packets are on their way.
+    pub fn len(&self) -> usize {
+        self.packets.len() - self.free.len()
+    }
+
+    /// Whether no packet is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

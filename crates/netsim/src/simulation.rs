@@ -1,0 +1,486 @@
+//! The engine: one loop that takes the next event and lets links, switches, endpoints and applications act on it.
+
+use crate::error::Error;
+use crate::flow::{Carrier, Flow, Phase};
+use crate::hosts::{Hosts, Side};
+use crate::link::{InFlight, Link, Verdict};
+use crate::network::Network;
+use crate::packet::{Arena, Content};
+use crate::queue::{Event, EventQueue, Target};
+use crate::switch::{Step, Switches};
+use crate::tcp::Segment;
+use crate::time::Nanos;
+use crate::traffic::Source;
+
+/// What happens at a fixed time of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Both directions of a link go down; the index is that of the first arc.
+    LinkDown(u32),
+    /// They come up again.
+    LinkUp(u32),
+    /// The measurement begins.
+    Measure,
+    /// An interval of the series ends.
+    Sample,
+}
+
+/// Times of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    /// The measurement begins.
+    pub measure_from: Nanos,
+    /// The run ends.
+    pub end: Nanos,
+    /// Interval of the series; 0 for none.
+    pub series_interval: Nanos,
+}
+
+/// What the engine has counted. At any time `sent = delivered + dropped + in flight`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Events taken from the queue.
+    pub events: u64,
+    /// Packets that hosts have sent.
+    pub sent: u64,
+    /// Packets that have reached their host.
+    pub delivered: u64,
+    /// Packets that a queue, a wire or a link that is down has lost.
+    pub dropped: u64,
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct Simulation {
+    pub(crate) now: Nanos,
+    pub(crate) queue: EventQueue,
+    pub(crate) packets: Arena,
+    pub(crate) links: Vec<Link>,
+    pub(crate) switches: Switches,
+    pub(crate) hosts: Hosts,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) schedule: Schedule,
+    pub(crate) packet_overhead_bytes: u32,
+    pub(crate) counters: Counters,
+    pub(crate) samples: Vec<Sample>,
+    /// Of each link the bytes and busy time when the measurement began.
+    pub(crate) at_start: Sample,
+    pub(crate) network: Network,
+}
+
+/// What links and streams had carried at some time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sample {
+    /// When.
+    pub time: Nanos,
+    /// Of each link's direction, the time its transmitter has been busy.
+    pub busy: Vec<Nanos>,
+    /// Of each flow's streams, the application bytes sent.
+    pub stream_bytes: Vec<Vec<u64>>,
+}
+
+impl Simulation {
+    /// Run until the end, or until `max_events` more events have happened; whether the end has come.
+    pub fn run(&mut self, max_events: u64) -> Result<bool, Error> {
+        let last = self.counters.events.saturating_add(max_events);
+        while self.counters.events < last {
+            match self.queue.peek() {
+                Some(event) if event.time < self.schedule.end => self.handle(event)?,
+                _ => {
+                    self.now = self.schedule.end;
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Packets on their way.
+    pub fn in_flight(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// The flows.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// Both directions of all links.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// Simulated time.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), Error> {
+        self.counters.events += 1;
+        self.now = event.time;
+        match event.target() {
+            Target::Link(link) => self.on_arrival(event, link),
+            Target::Timer(endpoint) => {
+                self.queue.pop();
+                self.on_timer(endpoint)
+            }
+            Target::Source(flow) => self.on_source(flow),
+            Target::Schedule(index) => {
+                self.queue.pop();
+                self.act(index);
+                Ok(())
+            }
+        }
+    }
+
+    // --- packets ------------------------------------------------------------------------------------------------------
+
+    fn on_arrival(&mut self, event: Event, link: u32) -> Result<(), Error> {
+        let Some((packet, next)) = self.links[link as usize].arrive(event) else {
+            self.queue.pop();
+            return Ok(());
+        };
+        match next {
+            Some(next) => self.queue.replace_first(next),
+            None => {
+                self.queue.pop();
+            }
+        }
+        self.forward(packet.packet, packet.cursor, packet.bytes)
+    }
+
+    /// Do what the route says next.
+    fn forward(&mut self, packet: u32, mut cursor: u32, bytes: u32) -> Result<(), Error> {
+        loop {
+            match self.switches.step(cursor) {
+                Step::Link(link) => {
+                    self.transmit(link, packet, cursor + 1, bytes);
+                    return Ok(());
+                }
+                Step::Split(splitter) => cursor = self.switches.draw(splitter),
+                Step::Deliver => return self.deliver(packet),
+            }
+        }
+    }
+
+    fn transmit(&mut self, index: u32, packet: u32, cursor: u32, bytes: u32) {
+        let link = &mut self.links[index as usize];
+        match link.transmit(self.now, bytes) {
+            Verdict::Arrives(time) => {
+                let arrival = self.queue.reserve(time, Target::Link(index));
+                if link.launch(InFlight {
+                    arrival,
+                    packet,
+                    cursor,
+                    bytes,
+                }) {
+                    self.queue.push(arrival);
+                }
+            }
+            Verdict::Dropped(_) => {
+                self.counters.dropped += 1;
+                self.packets.remove(packet);
+            }
+        }
+    }
+
+    fn deliver(&mut self, packet: u32) -> Result<(), Error> {
+        self.counters.delivered += 1;
+        self.packets.remove(packet);
+        match self.packets.get(packet) {
+            Content::Tcp { endpoint, segment } => {
+                let endpoint = *endpoint;
+                self.hosts
+                    .get_mut(endpoint)
+                    .tcp
+                    .on_segment(self.now, segment);
+                self.on_change(endpoint)
+            }
+            &Content::Datagram {
+                flow,
+                payload_bytes,
+                written,
+            } => {
+                self.flows[flow as usize].on_datagram(self.now, payload_bytes, written);
+                Ok(())
+            }
+        }
+    }
+
+    fn send(&mut self, content: Content, route: u32, bytes: u32) -> Result<(), Error> {
+        self.counters.sent += 1;
+        let packet = self.packets.insert(content);
+        self.forward(packet, route, bytes)
+    }
+
+    // --- endpoints ----------------------------------------------------------------------------------------------------
+
+    fn on_timer(&mut self, endpoint: u32) -> Result<(), Error> {
+        let host = self.hosts.get_mut(endpoint);
+        if host.timer != self.now {
+            return Ok(());
+        }
+        host.timer = Nanos::MAX;
+        match host.tcp.next_timer() {
+            Some(time) if time <= self.now => {
+                host.tcp.on_timer(self.now);
+                self.on_change(endpoint)
+            }
+            _ => {
+                self.arm(endpoint);
+                Ok(())
+            }
+        }
+    }
+
+    /// A segment or a timer has changed an endpoint: its application acts, then the endpoint answers. So an ACK tells of the
+    /// window after the read, as in ns-3.
+    fn on_change(&mut self, endpoint: u32) -> Result<(), Error> {
+        self.hosts.touch(endpoint);
+        let host = self.hosts.get(endpoint);
+        let (index, stream, side) = (host.flow as usize, usize::from(host.stream), host.side);
+        let flow = &mut self.flows[index];
+        if let Carrier::Connections(bundle) = &mut flow.carrier {
+            let read = bundle.on_change(self.now, stream, side, &mut self.hosts)?;
+            if read > 0 {
+                flow.on_read(self.now, read);
+            }
+            if side == Side::Client {
+                self.on_client_change(index)?;
+            }
+        }
+        self.settle()
+    }
+
+    /// Begin to write when all connections are open; a bulk source fills what has become free.
+    fn on_client_change(&mut self, index: usize) -> Result<(), Error> {
+        let flow = &mut self.flows[index];
+        let Carrier::Connections(bundle) = &flow.carrier else {
+            return Ok(());
+        };
+        match flow.phase {
+            Phase::Opening => {
+                let open = |ends: &[u32; 2]| self.hosts.get(ends[0]).tcp.is_open();
+                if bundle.streams().iter().all(open) {
+                    flow.phase = Phase::Writing;
+                    self.queue.schedule(self.now, Target::Source(index as u32));
+                }
+                Ok(())
+            }
+            Phase::Writing => self.fill(index),
+            Phase::Waiting => Ok(()),
+        }
+    }
+
+    /// Let all touched endpoints send what they have.
+    fn settle(&mut self) -> Result<(), Error> {
+        while let Some(endpoint) = self.hosts.next_touched() {
+            self.flush(endpoint)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, endpoint: u32) -> Result<(), Error> {
+        loop {
+            let host = self.hosts.get_mut(endpoint);
+            let Some(segment) = host.tcp.poll_transmit(self.now) else {
+                break;
+            };
+            let (route, peer) = (host.route, host.peer);
+            let bytes = self.packet_overhead_bytes + wire_bytes(&segment);
+            self.send(
+                Content::Tcp {
+                    endpoint: peer,
+                    segment,
+                },
+                route,
+                bytes,
+            )?;
+        }
+        self.arm(endpoint);
+        Ok(())
+    }
+
+    /// Make sure that a timer event comes no later than the endpoint's next timer.
+    fn arm(&mut self, endpoint: u32) {
+        let host = self.hosts.get_mut(endpoint);
+        if let Some(time) = host.tcp.next_timer() {
+            if time < host.timer {
+                host.timer = time.max(self.now);
+                self.queue.schedule(host.timer, Target::Timer(endpoint));
+            }
+        }
+    }
+
+    // --- applications -------------------------------------------------------------------------------------------------
+
+    fn on_source(&mut self, index: u32) -> Result<(), Error> {
+        let flow = &mut self.flows[index as usize];
+        if flow.phase == Phase::Waiting {
+            if let Carrier::Connections(bundle) = &flow.carrier {
+                self.queue.pop();
+                flow.phase = Phase::Opening;
+                for ends in bundle.streams() {
+                    self.hosts.touch(ends[0]);
+                }
+                return self.settle();
+            }
+            flow.phase = Phase::Writing;
+        }
+        if self.now >= flow.stop {
+            self.queue.pop();
+            return Ok(());
+        }
+        match flow.source.gap() {
+            Some(gap) => {
+                let next = self.queue.reserve(self.now + gap, Target::Source(index));
+                self.queue.replace_first(next);
+                self.tick(index)?;
+            }
+            None => {
+                self.queue.pop();
+                self.fill(index as usize)?;
+            }
+        }
+        self.settle()
+    }
+
+    /// One write of a source that has a rate.
+    fn tick(&mut self, index: u32) -> Result<(), Error> {
+        let flow = &mut self.flows[index as usize];
+        let bytes = flow.write_bytes;
+        flow.ticks[0] += 1;
+        match &mut flow.carrier {
+            Carrier::Connections(bundle) => {
+                if bundle.write(self.now, bytes, &mut self.hosts)? {
+                    flow.on_written(self.now, bytes);
+                } else {
+                    flow.ticks[1] += 1;
+                }
+                Ok(())
+            }
+            &mut Carrier::Datagrams { route } => {
+                flow.totals[0] += u64::from(bytes);
+                let content = Content::Datagram {
+                    flow: index,
+                    payload_bytes: bytes,
+                    written: self.now,
+                };
+                self.send(
+                    content,
+                    route,
+                    self.packet_overhead_bytes + UDP_HEADER_BYTES + bytes,
+                )
+            }
+        }
+    }
+
+    /// Let a bulk source write as much as there is room for.
+    fn fill(&mut self, index: usize) -> Result<(), Error> {
+        let flow = &mut self.flows[index];
+        let (Source::Bulk { left }, Carrier::Connections(bundle)) =
+            (&mut flow.source, &mut flow.carrier)
+        else {
+            return Ok(());
+        };
+        let mut written = Vec::new();
+        while self.now < flow.stop {
+            let bytes = left.map_or(flow.write_bytes, |left| {
+                left.min(u64::from(flow.write_bytes)) as u32
+            });
+            if bytes == 0 || !bundle.write(self.now, bytes, &mut self.hosts)? {
+                break;
+            }
+            if let Some(left) = left {
+                *left -= u64::from(bytes);
+            }
+            written.push(bytes);
+        }
+        for bytes in written {
+            flow.on_written(self.now, bytes);
+        }
+        Ok(())
+    }
+
+    // --- the schedule -------------------------------------------------------------------------------------------------
+
+    fn act(&mut self, index: u32) {
+        match self.actions[index as usize] {
+            Action::LinkDown(arc) => {
+                for link in [arc, arc + 1] {
+                    for lost in self.links[link as usize].go_down(self.now) {
+                        self.counters.dropped += 1;
+                        self.packets.remove(lost.packet);
+                    }
+                }
+            }
+            Action::LinkUp(arc) => {
+                for link in [arc, arc + 1] {
+                    self.links[link as usize].come_up();
+                }
+            }
+            Action::Measure => {
+                self.at_start = self.sample();
+                for flow in &mut self.flows {
+                    flow.meter.start();
+                    flow.ticks = [0; 2];
+                }
+                if self.schedule.series_interval > 0 {
+                    self.schedule_sample();
+                }
+            }
+            Action::Sample => {
+                let sample = self.sample();
+                self.samples.push(sample);
+                self.flows.iter_mut().for_each(|flow| flow.meter.sample());
+                self.schedule_sample();
+            }
+        }
+    }
+
+    fn schedule_sample(&mut self) {
+        let index = self.actions.len() as u32 - 1;
+        debug_assert_eq!(self.actions[index as usize], Action::Sample);
+        let time = self.now + self.schedule.series_interval;
+        self.queue.schedule(time, Target::Schedule(index));
+    }
+
+    pub(crate) fn sample(&self) -> Sample {
+        Sample {
+            time: self.now,
+            busy: self
+                .links
+                .iter()
+                .map(|link| link.busy_time(self.now))
+                .collect(),
+            stream_bytes: self
+                .flows
+                .iter()
+                .map(|flow| match &flow.carrier {
+                    Carrier::Connections(bundle) => bundle.report().stream_bytes,
+                    Carrier::Datagrams { .. } => Vec::new(),
+                })
+                .collect(),
+        }
+    }
+}
+
+const UDP_HEADER_BYTES: u32 = 8;
+
+/// Bytes of a segment from the TCP header on (RFC 9293, 3.1; options padded to 32 bits: RFC 7323, RFC 2018).
+fn wire_bytes(segment: &Segment) -> u32 {
+    let mut bytes = 20 + segment.payload_bytes;
+    if segment.timestamps.is_some() {
+        bytes += 12;
+    }
+    if segment.sack_count > 0 {
+        bytes += 4 + 8 * u32::from(segment.sack_count);
+    }
+    bytes
+}

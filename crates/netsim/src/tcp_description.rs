@@ -1,0 +1,175 @@
+//! TCP's part of a run's description: a profile, and what departs from it.
+
+use serde::Deserialize;
+
+use crate::tcp::config::{CongestionAlgorithm, CubicSettings, Pacing, Reduction, RenoGrowth};
+use crate::tcp::{Config, Profile};
+use crate::time::seconds;
+
+/// TCP of all hosts. Whatever is left out is the profile's.
+#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct TcpDescription {
+    /// Whose behaviour it is: `rfc`, `ns3` (ns-3 3.37, classic recovery) or `linux`.
+    pub profile: ProfileName,
+    /// Most bytes of data in a segment.
+    pub mss_bytes: Option<u32>,
+    /// Bytes written and not acknowledged, at most; of each stream with early binding, else of the whole connection.
+    pub send_buffer_bytes: Option<u32>,
+    /// Bytes received and not read, at most.
+    pub receive_buffer_bytes: Option<u32>,
+    /// Window after the handshake.
+    pub initial_window_segments: Option<u32>,
+    /// Slow-start threshold after the handshake.
+    pub initial_ssthresh_bytes: Option<u64>,
+    /// Full segments after which an ACK is due; 1 turns delaying off.
+    pub delayed_ack_segments: Option<u32>,
+    /// The longest that an ACK is delayed.
+    pub delayed_ack_timeout_s: Option<f64>,
+    /// Selective acknowledgements.
+    pub sack: Option<bool>,
+    /// Timestamps.
+    pub timestamps: Option<bool>,
+    /// Window scaling.
+    pub window_scaling: Option<bool>,
+    /// New data on the first duplicate ACKs.
+    pub limited_transmit: Option<bool>,
+    /// Duplicate ACKs after which data is taken for lost.
+    pub duplicate_threshold: Option<u32>,
+    /// Hold small segments back while data is unacknowledged.
+    pub nagle: Option<bool>,
+    /// `reno` or `cubic`.
+    pub congestion_control: Option<CongestionName>,
+    /// `classic`, `prr` or `prr_conservative`.
+    pub recovery: Option<RecoveryName>,
+    /// Least retransmission timeout.
+    pub rto_min_s: Option<f64>,
+    /// Timeout of the SYN.
+    pub rto_initial_s: Option<f64>,
+    /// Greatest retransmission timeout.
+    pub rto_max_s: Option<f64>,
+    /// `off`, `window` (2 cwnd / srtt in slow start, 1.2 afterwards) or `allocated` (1 % above each path's rate).
+    pub pacing: PacingName,
+}
+
+/// Whose TCP it is.
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ProfileName {
+    /// What the RFCs recommend.
+    #[default]
+    Rfc,
+    /// ns-3 3.37.
+    Ns3,
+    /// Linux's constants.
+    Linux,
+}
+
+/// Congestion control by name.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum CongestionName {
+    /// RFC 5681, counted as the profile does.
+    Reno,
+    /// RFC 9438.
+    Cubic,
+}
+
+/// How the window shrinks, by name.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryName {
+    /// At once.
+    Classic,
+    /// In proportion (RFC 6937, slow-start reduction bound).
+    Prr,
+    /// In proportion, conservative reduction bound.
+    PrrConservative,
+}
+
+/// Pacing by name.
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum PacingName {
+    /// None.
+    #[default]
+    Off,
+    /// By cwnd / srtt.
+    Window,
+    /// By the rate of the path.
+    Allocated,
+}
+
+impl TcpDescription {
+    /// The settings of a connection whose path is allocated `rate_bps` of data, if any.
+    pub fn config(&self, rate_bps: Option<f64>) -> Config {
+        let mut config = Config::profile(match self.profile {
+            ProfileName::Rfc => Profile::Rfc,
+            ProfileName::Ns3 => Profile::Ns3,
+            ProfileName::Linux => Profile::Linux,
+        });
+        set(&mut config.mss_bytes, self.mss_bytes);
+        set(&mut config.send_buffer_bytes, self.send_buffer_bytes);
+        set(&mut config.receive_buffer_bytes, self.receive_buffer_bytes);
+        set(
+            &mut config.initial_window_segments,
+            self.initial_window_segments,
+        );
+        set(
+            &mut config.initial_ssthresh_bytes,
+            self.initial_ssthresh_bytes,
+        );
+        set(&mut config.delayed_ack_segments, self.delayed_ack_segments);
+        set(
+            &mut config.delayed_ack_timeout,
+            self.delayed_ack_timeout_s.map(seconds),
+        );
+        set(&mut config.sack, self.sack);
+        set(&mut config.timestamps, self.timestamps);
+        set(&mut config.window_scaling, self.window_scaling);
+        set(&mut config.limited_transmit, self.limited_transmit);
+        set(&mut config.duplicate_threshold, self.duplicate_threshold);
+        set(&mut config.nagle, self.nagle);
+        set(&mut config.rto.min, self.rto_min_s.map(seconds));
+        set(&mut config.rto.initial, self.rto_initial_s.map(seconds));
+        set(&mut config.rto.max, self.rto_max_s.map(seconds));
+        if let Some(name) = self.congestion_control {
+            config.congestion = congestion(name, self.profile);
+        }
+        if let Some(name) = self.recovery {
+            config.reduction = match name {
+                RecoveryName::Classic => Reduction::Classic,
+                RecoveryName::Prr => Reduction::Prr,
+                RecoveryName::PrrConservative => Reduction::PrrConservative,
+            };
+        }
+        config.pacing = match (self.pacing, rate_bps) {
+            (PacingName::Off, _) | (PacingName::Allocated, None) => Pacing::Off,
+            (PacingName::Window, _) => Pacing::Window {
+                slow_start_percent: 200,
+                avoidance_percent: 120,
+            },
+            (PacingName::Allocated, Some(rate)) => Pacing::Rate {
+                rate_bps: (rate * 1.01) as u64,
+            },
+        };
+        config
+    }
+}
+
+fn congestion(name: CongestionName, profile: ProfileName) -> CongestionAlgorithm {
+    match name {
+        CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
+        CongestionName::Reno => CongestionAlgorithm::Reno(match profile {
+            ProfileName::Rfc => RenoGrowth::Bytes,
+            ProfileName::Ns3 => RenoGrowth::Acks,
+            ProfileName::Linux => RenoGrowth::Segments,
+        }),
+    }
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}

@@ -1,0 +1,29 @@
+"""The simulator (crates/netsim): a description in JSON goes in, results in JSON come out. docs/simulator.md says what is in them.
+
+A run takes no root, opens no file and no socket, and lets other threads run meanwhile; Ctrl-C ends it.
+"""
+
+__all__ = ["InvalidDescription", "check", "run"]
+
+class InvalidDescription(ValueError):
+    """The description has an unknown key, a wrong type or a value that cannot be.
+
+    `args` are the place (as `flows[0].paths[1]`, empty where JSON itself says the place) and the reason.
+    """
+
+def check(description: str, /) -> None:
+    """Check a description without making the run."""
+
+def run(description: str, /) -> str:
+    """Make a run; the same description gives the same bytes on any machine.
+
+    Args:
+        description: of the run, as JSON.
+
+    Returns:
+        The results, as JSON.
+
+    Raises:
+        InvalidDescription: it is not one.
+        KeyboardInterrupt: the user interrupted the run.
+    """
