@@ -30,7 +30,7 @@ fn run(py: Python<'_>, description: &str) -> PyResult<String> {
     {
         py.check_signals()?;
     }
-    Ok(py.detach(|| simulation.results().to_json()))
+    Ok(py.detach(move || simulation.results().to_json()))
 }
 
 #[pyfunction]

@@ -141,8 +141,9 @@ impl EventQueue {
         loop {
             let first = hole * 4 + 1;
             let (mut least, mut at) = (event.order(), hole);
-            for child in first..(first + 4).min(heap.len()) {
-                let order = heap[child].order();
+            let children = heap.iter().enumerate().skip(first).take(4);
+            for (child, candidate) in children {
+                let order = candidate.order();
                 if order < least {
                     (least, at) = (order, child);
                 }

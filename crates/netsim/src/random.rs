@@ -55,7 +55,7 @@ impl Chance {
 
 /// A whole number below `bound`, which is not 0 (Lemire's multiplication; its bias is below `bound` / 2^64).
 pub fn below(rng: &mut SplitMix64, bound: u64) -> u64 {
-    (u128::from(rng.next_u64()) * u128::from(bound) >> 64) as u64
+    ((u128::from(rng.next_u64()) * u128::from(bound)) >> 64) as u64
 }
 
 /// A time of an exponential distribution with mean `mean_ns`.

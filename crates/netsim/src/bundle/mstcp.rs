@@ -267,7 +267,7 @@ impl Bundle for Mstcp {
 
 /// Bytes that repeat after `PATTERN_PERIOD`.
 fn pattern(length: usize) -> Box<[u8]> {
-    let byte = |index: usize| ((index % PATTERN_PERIOD) * 0x9e37_79b1 >> 11) as u8;
+    let byte = |index: usize| (((index % PATTERN_PERIOD) * 0x9e37_79b1) >> 11) as u8;
     (0..length).map(byte).collect()
 }
 

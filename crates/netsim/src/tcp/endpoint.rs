@@ -156,6 +156,16 @@ impl Endpoint {
         self.sender.free() as u32
     }
 
+    /// Bytes written and never sent.
+    pub fn unsent_bytes(&self) -> u32 {
+        self.sender.unsent() as u32
+    }
+
+    /// Bytes written and not acknowledged.
+    pub fn unacknowledged_bytes(&self) -> u32 {
+        self.sender.unacknowledged() as u32
+    }
+
     /// Bytes in order and not read.
     pub fn readable(&self) -> u32 {
         self.receiver.readable() as u32

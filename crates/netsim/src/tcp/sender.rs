@@ -140,7 +140,7 @@ impl Sender {
     }
 
     /// Bytes written and not sent.
-    fn unsent(&self) -> u64 {
+    pub fn unsent(&self) -> u64 {
         self.written.saturating_sub(self.board.end())
     }
 
