@@ -1,4 +1,4 @@
-"""The simulator (crates/netsim): a description in JSON goes in, results in JSON come out. docs/simulator.md says what is in them.
+"""The simulator (crates/netsim): a description in JSON goes in, results in JSON come out (docs/simulator.md).
 
 A run takes no root, opens no file and no socket, and lets other threads run meanwhile; Ctrl-C ends it.
 """

@@ -1,4 +1,4 @@
-"""The simulator as Python sees it: descriptions that are refused, results, determinism, other threads, Ctrl-C."""
+"""The simulator as Python sees it: refused descriptions, results, determinism, other threads, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(**changes: Any) -> dict[str, Any]:
 def test_an_idle_path_has_its_propagation_and_serialisation_delay() -> None:
     flow = run(series_interval_s=0.5)["flows"][0]
     expected = 0.005 + 590 * 8 * (1 / 10e6 + 1 / 2e6)
-    # Delayed ACKs make pairs of segments leave together while the window is small, so only the least is exact.
+    # While the window is small, segments leave in pairs: only the least delay is exact.
     assert flow["delay_cdf_s"][0] == pytest.approx(expected, rel=0.005)
     assert flow["goodput_bps"] == pytest.approx(1e6, rel=0.01)
     assert flow["ticks_skipped"] == 0
