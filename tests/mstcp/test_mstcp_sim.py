@@ -133,8 +133,10 @@ def test_other_threads_go_on() -> None:
 
 def test_ctrl_c_ends_a_run() -> None:
     program = f"""
-import json
+import json, signal
 from mstcp._core import sim
+# A test run that was put into the background ignores the signal, and so would its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("running", flush=True)
 sim.run({json.dumps(json.dumps(description(duration_s=1e7)))})
 """
@@ -145,5 +147,8 @@ sim.run({json.dumps(json.dumps(description(duration_s=1e7)))})
         process.stdout.readline()
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert b"KeyboardInterrupt" in errors
