@@ -190,7 +190,7 @@ impl Scoreboard {
                 head.length -= acknowledged as u32;
                 break;
             }
-            advance.resent |= front.is(RESENT);
+            advance.resent |= front.flags & (RESENT | SACKED) == RESENT;
             if advance.timed.is_none() && !front.is(UNTIMED) {
                 advance.timed = Some((front.sent_at, front.is(AMBIGUOUS)));
             }

@@ -178,6 +178,9 @@ impl Sender {
             0
         };
         let advance = self.board.advance(ack);
+        if advance.head_was_booked {
+            self.recovery.correct_head(&mut self.board);
+        }
         self.sample(now, segment, &advance);
         let duplicate = if self.recovery.sack {
             sacked > 0

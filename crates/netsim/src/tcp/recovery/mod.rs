@@ -122,18 +122,19 @@ impl LossRecovery {
         self.phase
     }
 
+    /// Mend the board when an ACK shows that the head, taken for delivered, is not: what was counted has arrived further on.
+    pub fn correct_head(&self, board: &mut Scoreboard) {
+        if self.sack {
+            board.mark_head_lost();
+        } else if self.quirks.keep_guesses || self.phase == Phase::Recovery {
+            board.book_duplicate();
+            board.mark_head_lost();
+        }
+    }
+
     /// Take an ACK at or beyond the left edge.
     pub fn on_ack(&mut self, event: &AckEvent, parts: &mut Parts<'_>) -> Verdict {
         let mut verdict = Verdict::default();
-        if event.advance.head_was_booked
-            && (self.quirks.keep_guesses || self.phase == Phase::Recovery || self.sack)
-        {
-            // The head was taken for delivered and is not: what was counted has arrived further on, and the head is lost.
-            if !self.sack {
-                parts.board.book_duplicate();
-            }
-            parts.board.mark_head_lost();
-        }
         if event.duplicate {
             self.on_duplicate(event, parts, &mut verdict);
         }
