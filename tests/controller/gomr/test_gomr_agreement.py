@@ -16,6 +16,7 @@ from controller.gomr import ENGINES, OBJECTIVES, Allocation, Problem, solve
 from tests.controller.gomr.gomr_oracles import check_allocation, problems
 
 EXACT = 1e-9
+VISIBLE = 1e-8
 PROBLEMS = int(os.environ.get("GOMR_PROBLEMS", "60"))
 
 
@@ -54,6 +55,14 @@ def assert_agree(problem: Problem, objective: str, one: Allocation, other: Alloc
         assert one.max_utilisation == pytest.approx(other.max_utilisation, rel=1e-7, abs=EXACT), names
 
 
+def engines_for(problem: Problem, objective: str) -> list[str]:
+    """Under `max_min` a small flow decides a level of its own, which must be above HiGHS's tolerance."""
+    numbers = [demand.rate_bps for demand in problem.demands] + [edge.capacity_bps for edge in problem.edges]
+    smallest = min((number for number in numbers if number > 0), default=problem.unit_bps)
+    visible = objective != "max_min" or smallest >= VISIBLE * problem.unit_bps
+    return [engine for engine in ENGINES if visible or engine == "native"]
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(problem=any_problems())
 @settings(
@@ -63,7 +72,7 @@ def assert_agree(problem: Problem, objective: str, one: Allocation, other: Alloc
 )
 @pytest.mark.timeout(3600)
 def test_engines_agree(objective: str, problem: Problem) -> None:
-    first, *others = (solve(problem, objective, engine) for engine in ENGINES)
+    first, *others = (solve(problem, objective, engine) for engine in engines_for(problem, objective))
     for allocation in (first, *others):
         check_allocation(problem, allocation)
         assert allocation.gap <= 1e-8
