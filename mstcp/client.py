@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from mstcp import _core, sockets
 from mstcp.allocation import Allocation, RequestedPath
-from mstcp.errors import ControllerError, LocalProtocolError
-from mstcp.hello import Hello
+from mstcp.errors import ControllerError, LocalProtocolError, MstcpError
+from mstcp.opening import Opener, named
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec, check_specs, weights_of
-from mstcp.transport import HARD_QUEUE_BYTES, REORDER_BUFFER_BYTES, SCHEDULER, ConnectionTransport, OpenStream
+from mstcp.transport import (
+    HARD_QUEUE_BYTES,
+    RECONNECT_S,
+    REORDER_BUFFER_BYTES,
+    SCHEDULER,
+    ConnectionTransport,
+    OpenStream,
+)
 
 if TYPE_CHECKING:
     from mstcp.control import ControllerClient
@@ -33,7 +40,6 @@ class _Options:
     """How the connection and its sockets are to be."""
 
     packet_bytes: int
-    limit: int
     seed: int | None
     send_buffer_bytes: int | None
     receive_buffer_bytes: int | None
@@ -41,6 +47,7 @@ class _Options:
     congestion_control: str | None
     secret: bytes | None
     scheduler: str
+    reconnect_timeout_s: float
 
 
 async def open_connection(
@@ -63,6 +70,7 @@ async def open_connection(
     congestion_control: str | None = None,
     secret: bytes | None = None,
     scheduler: str = SCHEDULER,
+    reconnect_timeout: float = RECONNECT_S,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a connection of one or more streams; use it as one of asyncio's.
 
@@ -92,6 +100,8 @@ async def open_connection(
         scheduler: What picks the stream of each frame that we send: `stochastic` (the paper's draw by the
             rates), `weighted` (deterministic, smooth), `earliest` (the stream on which it would arrive
             first), `redundant` (small frames on every stream).
+        reconnect_timeout: Seconds that the connection lives on without any stream, while those that were lost
+            are opened again.
 
     Returns:
         The reader and the writer. `writer.transport` is a `ConnectionTransport` (`try_write`, `statistics`).
@@ -103,7 +113,6 @@ async def open_connection(
     """
     options = _Options(
         packet_bytes,
-        limit,
         seed,
         send_buffer_bytes,
         receive_buffer_bytes,
@@ -111,8 +120,9 @@ async def open_connection(
         congestion_control,
         secret,
         scheduler,
+        reconnect_timeout,
     )
-    _check_arguments(rate, controller, streams, objective, paths)
+    _check_arguments(rate, controller, streams, objective, paths, scheduler)
     loop = asyncio.get_running_loop()
     family, destination = await resolve(host, port)
     if controller is None:
@@ -120,9 +130,11 @@ async def open_connection(
         check_specs(specs)
         with _closing_on_error() as socks:
             _bind(socks, family, source_address, [spec.source_port for spec in specs], options)
-            return await _connect(loop, socks, specs, destination, options, None)
+            transport, _ = await _connect(loop, socks, specs, destination, options, None)
+        return start_streams(loop, transport, limit)
     request = _FlowOpening(loop, controller, family, destination, options)
-    return await request.open(source_address, rate, objective, paths, max_paths)
+    transport = await request.open(source_address, rate, objective, paths, max_paths)
+    return start_streams(loop, transport, limit)
 
 
 def _check_arguments(
@@ -131,7 +143,11 @@ def _check_arguments(
     streams: Sequence[StreamSpec] | None,
     objective: str | None,
     paths: Sequence[RequestedPath] | None,
+    scheduler: str,
 ) -> None:
+    if scheduler not in _core.SCHEDULERS:
+        known = ", ".join(_core.SCHEDULERS)
+        raise LocalProtocolError(f"no scheduler is called {scheduler!r}: choose one of {known}")
     if controller is None:
         if objective is not None or paths is not None:
             raise LocalProtocolError("objective and paths are for a controller, and none is given")
@@ -187,56 +203,120 @@ async def _connect(
     destination: Any,
     options: _Options,
     on_closed: Callable[[], Awaitable[None]] | None,
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect bound sockets and make one connection of them."""
-    await asyncio.gather(*(loop.sock_connect(sock, destination) for sock in socks))
-    streams = [
-        OpenStream(sock, replace(spec, source_port=sock.getsockname()[1]))
-        for sock, spec in zip(socks, specs, strict=True)
-    ]
-    overhead = sockets.segment_overhead_bytes(socks[0].family)
-    segment = min(options.packet_bytes - overhead, *map(sockets.maximum_segment_bytes, socks))
+) -> tuple[ConnectionTransport, Opener | None]:
+    """Connect bound sockets and make one connection of them; it has not been started yet."""
+    family, address = socks[0].family, socks[0].getsockname()[0]
+
+    def bind(port: int) -> socket.socket:
+        bound: list[socket.socket] = []
+        _bind(bound, family, address, [port], options)
+        return bound[0]
+
+    opener = Opener(loop, destination, bind, len(socks), options.secret)
+    lost: list[StreamSpec] = []
+    streams = await _connect_all(opener, socks, specs, lost)
+    overhead = sockets.segment_overhead_bytes(family)
+    segments = [sockets.maximum_segment_bytes(stream.sock) for stream in streams]
+    segment = min(options.packet_bytes - overhead, *segments)
     extra: dict[str, Any] = {}
     core: Core
-    if len(streams) == 1:
+    if len(specs) == 1:
         payload = segment
         core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES)
     else:
-        payload = segment - _core.FRAME_HEADER_BYTES
+        payload = opener.frame_payload_bytes = segment - _core.FRAME_HEADER_BYTES
+        ids = await _greet_all(opener, streams, lost)
         core = _core.Connection(
-            weights_of(specs),
+            weights_of([streams[0].spec]),
             payload,
             scheduler=options.scheduler,
             seed=secrets.randbits(64) if options.seed is None else options.seed,
             send_queue_bytes=HARD_QUEUE_BYTES,
             reorder_buffer_bytes=options.reorder_buffer_bytes,
         )
-        extra["connection_id"] = await _say_hello(loop, socks, payload, options.secret)
-    reader = asyncio.StreamReader(limit=options.limit, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        for stream, stream_id in zip(streams[1:], ids[1:], strict=True):
+            core.add_stream(stream_id, weights_of([stream.spec])[0])
+        extra["connection_id"] = opener.connection_id
     transport = ConnectionTransport(
         loop,
-        protocol,
+        asyncio.Protocol(),
         core,
         streams,
         frame_payload_bytes=payload,
         send_buffer_bytes=options.send_buffer_bytes,
-        extra=extra | socket_extra(socks),
-        on_closed=on_closed,
+        extra=extra | socket_extra([stream.sock for stream in streams]),
+        on_closed=_stopping(opener, on_closed),
+        reconnect_s=options.reconnect_timeout_s,
+        on_stream_lost=opener.reopen,
     )
+    if len(specs) == 1:
+        return transport, None
+    opener.follow(transport)
+    for spec in lost:
+        opener.reopen(spec)
+    return transport, opener
+
+
+def _stopping(
+    opener: Opener, on_closed: Callable[[], Awaitable[None]] | None
+) -> Callable[[], Awaitable[None]]:
+    async def stop() -> None:
+        opener.stop()
+        if on_closed is not None:
+            await on_closed()
+
+    return stop
+
+
+async def _connect_all(
+    opener: Opener, socks: list[socket.socket], specs: Sequence[StreamSpec], lost: list[StreamSpec]
+) -> list[OpenStream]:
+    """Connect; streams that cannot be connected go to `lost`, unless all are lost."""
+    ports = [sock.getsockname()[1] for sock in socks]
+    results = await asyncio.gather(*map(opener.connect, socks), return_exceptions=True)
+    streams = []
+    for sock, port, spec, result in zip(socks, ports, specs, results, strict=True):
+        if result is None:
+            streams.append(named(sock, spec))
+        elif isinstance(result, (OSError, asyncio.TimeoutError)):
+            sock.close()
+            lost.append(replace(spec, source_port=port))
+        else:
+            raise result
+    if not streams:
+        first = results[0]
+        assert isinstance(first, BaseException)
+        raise TimeoutError("the connection timed out") if isinstance(first, asyncio.TimeoutError) else first
+    return streams
+
+
+async def _greet_all(opener: Opener, streams: list[OpenStream], lost: list[StreamSpec]) -> list[int]:
+    """Say hello, on one stream first; the streams that fail go to `lost`, unless that is the first."""
+    ids: list[int | BaseException] = [await opener.greet(streams[0].sock)]
+    others = [stream.sock for stream in streams[1:]]
+    ids += await asyncio.gather(*map(opener.greet, others), return_exceptions=True)
+    greeted = []
+    for stream, result in zip(list(streams), ids, strict=True):
+        if isinstance(result, int):
+            greeted.append(result)
+        elif isinstance(result, (MstcpError, OSError)):
+            sockets.reset(stream.sock)
+            streams.remove(stream)
+            lost.append(stream.spec)
+        else:
+            raise result
+    return greeted
+
+
+def start_streams(
+    loop: asyncio.AbstractEventLoop, transport: ConnectionTransport, limit: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Begin a connection with a reader and a writer."""
+    reader = asyncio.StreamReader(limit=limit, loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport.set_protocol(protocol)
     transport.start()
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
-
-
-async def _say_hello(
-    loop: asyncio.AbstractEventLoop, socks: Sequence[socket.socket], payload: int, secret: bytes | None
-) -> bytes:
-    connection_id = secrets.token_bytes(16)
-    hellos = [Hello(connection_id, index, len(socks), payload).sealed(secret) for index in range(len(socks))]
-    await asyncio.gather(
-        *(loop.sock_sendall(sock, hello.encode()) for sock, hello in zip(socks, hellos, strict=True))
-    )
-    return connection_id
 
 
 def socket_extra(socks: Sequence[socket.socket]) -> dict[str, Any]:
@@ -274,6 +354,7 @@ class _FlowOpening:
         self._options = options
         self._allocation: Allocation | None = None
         self._transport: ConnectionTransport | None = None
+        self._opener: Opener | None = None
 
     async def open(
         self,
@@ -282,7 +363,7 @@ class _FlowOpening:
         objective: str | None,
         paths: Sequence[RequestedPath] | None,
         max_paths: int,
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    ) -> ConnectionTransport:
         count = len(paths) if paths else max_paths
         if not 1 <= count <= _core.MAX_STREAMS:
             raise LocalProtocolError(f"a connection has 1 to {_core.MAX_STREAMS} paths, not {count}")
@@ -306,17 +387,15 @@ class _FlowOpening:
                 )
                 self._allocation = allocation
                 _keep_allocated(socks, allocation)
-                reader, writer = await _connect(
+                self._transport, self._opener = await _connect(
                     self._loop, socks, allocation.streams, self._destination, self._options, self._release
                 )
         except BaseException:
             await self._release()
             raise
-        assert isinstance(writer.transport, ConnectionTransport)
-        self._transport = writer.transport
         # The controller may have changed its mind while the streams were being connected.
         self._on_changed(self._allocation)
-        return reader, writer
+        return self._transport
 
     def _on_changed(self, allocation: Allocation) -> None:
         self._allocation = allocation
@@ -325,6 +404,10 @@ class _FlowOpening:
             self._transport.set_rates(
                 {stream.source_port: stream.rate_bps or 0.0 for stream in allocation.streams}
             )
+            known = {stream.source_port for stream in self._transport.streams()}
+            for spec in allocation.streams:
+                if self._opener is not None and spec.source_port not in known:
+                    self._opener.reopen(spec)
 
     def _on_ended(self, reason: str) -> None:
         """Go on without an allocation: the streams live, on the network's default routes."""

@@ -15,35 +15,85 @@ from mstcp.errors import ConnectionLost, RemoteProtocolError
 PlainRule = bool | Literal["auto"]
 
 
+_PROOF_CONTEXT = b"mstcp 2 proof"
+KEY_BYTES = 32
+
+# Error codes of docs/protocol.md; a refusal is one more.
+UNSUPPORTED_VERSION = 2
+UNKNOWN_CONNECTION = 3
+NOT_AUTHORISED = 4
+LIMIT_EXCEEDED = 5
+
+
+def proof_key(key: bytes, secret: bytes | None) -> bytes:
+    """Return what the proofs of a connection are made with.
+
+    Args:
+        key: The 32 random bytes of the connection's first hello.
+        secret: What both sides know beforehand, if anything.
+    """
+    return hmac.digest(secret or b"", _PROOF_CONTEXT + key, hashlib.sha256)
+
+
 @dataclass(frozen=True)
 class Hello:
-    """What a stream says about itself; see mstcp/proto/hello.proto."""
+    """What a stream says about itself, and its answer; see mstcp/proto/hello.proto."""
 
     connection_id: bytes
-    stream_index: int
+    stream_id: int
     stream_count: int
     frame_payload_bytes: int
+    key: bytes = b""
     proof: bytes = b""
+    refusal: int = 0
 
     def encode(self) -> bytes:
         """Return the bytes that open the stream."""
         return _core.encode_hello(
-            self.connection_id, self.stream_index, self.stream_count, self.frame_payload_bytes, self.proof
+            self.connection_id,
+            self.stream_id,
+            self.stream_count,
+            self.frame_payload_bytes,
+            self.key,
+            self.proof,
+            self.refusal,
         )
 
-    def sealed(self, secret: bytes | None) -> Hello:
-        """Return the hello with the proof that its sender knows `secret` (none: no proof)."""
-        return self if secret is None else replace(self, proof=self._seal(secret))
+    def sealed(self, prover: bytes, *, answer: bool = False) -> Hello:
+        """Return the hello with its proof, made with `proof_key(...)`."""
+        return replace(self, proof=self._seal(prover, answer))
 
-    def check_proof(self, secret: bytes | None) -> None:
-        """Check the proof; RemoteProtocolError if a secret is asked for and the sender does not know it."""
-        if secret is not None and not hmac.compare_digest(self.proof, self._seal(secret)):
+    def check_proof(self, prover: bytes, *, answer: bool = False) -> None:
+        """Check the proof; RemoteProtocolError if the sender does not know the key and the secret."""
+        if not hmac.compare_digest(self.proof, self._seal(prover, answer)):
             raise RemoteProtocolError("the hello does not prove that its sender knows the shared secret")
 
-    def _seal(self, secret: bytes) -> bytes:
-        numbers = (self.stream_index, self.stream_count, self.frame_payload_bytes)
-        text = self.connection_id + b"".join(number.to_bytes(4, "big") for number in numbers)
-        return hmac.digest(secret, text, hashlib.sha256)
+    def _seal(self, prover: bytes, answer: bool) -> bytes:
+        body = replace(self, proof=b"").encode()
+        # An answer repeats the hello: it must not be taken for it, nor the hello for an answer.
+        return hmac.digest(prover, (b"answer" if answer else b"hello") + body, hashlib.sha256)
+
+
+async def read_answer(loop: asyncio.AbstractEventLoop, sock: socket.socket, timeout_s: float) -> Hello:
+    """Read the answer to a hello, and not a byte more.
+
+    Raises:
+        RemoteProtocolError: It is none, did not come in time, or refuses the stream.
+        ConnectionLost: The stream ended or broke before.
+    """
+    answer = await _read_hello(_Opening(loop, sock), loop.time() + timeout_s)
+    if answer.refusal:
+        why = _REFUSALS.get(answer.refusal - 1, f"code {answer.refusal - 1}")
+        raise RemoteProtocolError(f"the peer refuses the stream: {why}")
+    return answer
+
+
+_REFUSALS = {
+    UNSUPPORTED_VERSION: "it speaks no version of ours",
+    UNKNOWN_CONNECTION: "it does not know the connection (any more)",
+    NOT_AUTHORISED: "the proof of the shared secret is wrong, or the stream's id was used before",
+    LIMIT_EXCEEDED: "it has too many streams",
+}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Protocol
 
 from mstcp import _core
@@ -10,77 +12,48 @@ from mstcp.streams import ConnectionStatistics, StreamStatistics
 
 CHUNK_BYTES = 1 << 14
 """What is offered to the socket at a time."""
+READ_BYTES = 1 << 18
+"""The most that one read takes."""
 
 
 class Core(Protocol):
     """What the transport needs of a protocol core.
 
-    `mstcp._core.Connection` and `PlainConnection` have it; see `_core.pyi` for what each method does.
+    `mstcp._core.Connection` and `PlainConnection` have it; the stub of `mstcp._core` says what each method
+    does.
     """
 
-    def write(self, data: bytes, /) -> None:
-        """Queue bytes; BufferLimitExceeded if the queue is not empty and would pass its bound."""
-        ...
-
-    def end(self) -> None:
-        """Say that no more bytes will come."""
-        ...
-
-    def poll(self, now_ns: int, /) -> tuple[int, bytes] | None:
-        """Offer the stream that sends next and the bytes."""
-        ...
-
-    def sent(self, stream: int, count: int, /) -> bool:
-        """Report how much of the offer was taken; True if that was the stream's end."""
-        ...
-
-    def writable(self, stream: int, /) -> None:
-        """Note that the socket has room again."""
-        ...
-
-    def receive(self, stream: int, data: bytes, /) -> bytes:
-        """Take a stream's bytes, return those now in order."""
-        ...
-
-    def stream_end(self, stream: int, /) -> None:
-        """Note that TCP ended the stream."""
-        ...
-
-    def set_weights(self, weights: list[float], /) -> None:
-        """Take new weights for the scheduler."""
-        ...
-
-    def set_delay(self, stream: int, delay_ns: int, /) -> None:
-        """Take the one-way propagation delay of a stream's path."""
-        ...
-
-    def unsent(self, now_ns: int, stream: int, unsent_bytes: int, /) -> None:
-        """Report how many bytes of a stream are still in the host."""
-        ...
-
-    def blocked(self, stream: int, /) -> bool:
-        """Return whether the socket was full when last tried."""
-        ...
+    def write(self, data: bytes, /) -> None: ...  # noqa: D102
+    def end(self) -> None: ...  # noqa: D102
+    def close_streams(self) -> None: ...  # noqa: D102
+    def close(self, code: int, reason: str, /) -> None: ...  # noqa: D102
+    def poll(self, now_ns: int, /) -> tuple[int, int] | None: ...  # noqa: D102
+    def send(self, stream: int, descriptor: int, /) -> int: ...  # noqa: D102
+    def sent(self, stream: int, count: int, /) -> bool: ...  # noqa: D102
+    def writable(self, stream: int, /) -> None: ...  # noqa: D102
+    def receive(self, stream: int, data: bytes, /) -> None: ...  # noqa: D102
+    def receive_from(self, stream: int, descriptor: int, /) -> int: ...  # noqa: D102
+    def take(self) -> bytes: ...  # noqa: D102
+    def stream_end(self, stream: int, /) -> bool: ...  # noqa: D102
+    def add_stream(self, stream_id: int, weight: float, /) -> int: ...  # noqa: D102
+    def set_weights(self, weights: list[float], /) -> None: ...  # noqa: D102
+    def set_delay(self, stream: int, delay_ns: int, /) -> None: ...  # noqa: D102
+    def unsent(self, now_ns: int, stream: int, unsent_bytes: int, /) -> None: ...  # noqa: D102
+    def blocked(self, stream: int, /) -> bool: ...  # noqa: D102
+    def timeout_ns(self) -> int | None: ...  # noqa: D102
 
     @property
-    def readable(self) -> int:
-        """The streams that should be read, one bit each."""
-        ...
-
+    def ready_bytes(self) -> int: ...  # noqa: D102
     @property
-    def queued_bytes(self) -> int:
-        """Bytes that no socket has taken."""
-        ...
-
+    def alive(self) -> int: ...  # noqa: D102
     @property
-    def finished(self) -> bool:
-        """Whether the sockets took everything, the end included."""
-        ...
-
+    def queued_bytes(self) -> int: ...  # noqa: D102
     @property
-    def ended(self) -> bool:
-        """Whether all of the peer's bytes have been delivered."""
-        ...
+    def finished(self) -> bool: ...  # noqa: D102
+    @property
+    def ended(self) -> bool: ...  # noqa: D102
+    @property
+    def closed_by_peer(self) -> tuple[int, str] | None: ...  # noqa: D102
 
 
 class PlainConnection:
@@ -97,6 +70,7 @@ class PlainConnection:
     def __init__(self, *, send_queue_bytes: int, refuse_hello: bool = False) -> None:
         self._limit = send_queue_bytes
         self._queue = bytearray()
+        self._ready: list[bytes] = []
         self._blocked = False
         self._ending = False
         self._opening: bytearray | None = bytearray() if refuse_hello else None
@@ -118,11 +92,27 @@ class PlainConnection:
         """Say that no more bytes will come."""
         self._ending = True
 
-    def poll(self, _now_ns: int, /) -> tuple[int, bytes] | None:
+    def close_streams(self) -> None:
+        """Nothing to say beyond the end."""
+
+    def close(self, _code: int, _reason: str, /) -> None:
+        """TCP has no words for it."""
+
+    def poll(self, _now_ns: int, /) -> tuple[int, int] | None:
         """Offer the next bytes; an empty offer stands for the end of the stream."""
         if self._blocked or self.finished or not (self._queue or self._ending):
             return None
-        return 0, bytes(self._queue[: self.chunk_bytes])
+        return 0, min(len(self._queue), self.chunk_bytes)
+
+    def send(self, _stream: int, descriptor: int, /) -> int:
+        """Send what was offered; return how much was taken, or an errno below 0."""
+        if not self._queue:
+            return 0
+        try:
+            with memoryview(self._queue) as queue:
+                return os.write(descriptor, queue[: self.chunk_bytes])
+        except OSError as error:
+            return -(error.errno or errno.EIO)
 
     def sent(self, _stream: int, count: int, /) -> bool:
         """Report how much of the offer was taken; True if that was the end."""
@@ -137,24 +127,54 @@ class PlainConnection:
         """Note that the socket has room again."""
         self._blocked = False
 
-    def receive(self, _stream: int, data: bytes, /) -> bytes:
-        """Take bytes and return them, unless they are a late hello."""
+    def receive_from(self, stream: int, descriptor: int, /) -> int:
+        """Read once; return how much came, 0 at the end, or an errno below 0."""
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except OSError as error:
+            return -(error.errno or errno.EIO)
+        if data:
+            self.receive(stream, data)
+        return len(data)
+
+    def receive(self, _stream: int, data: bytes, /) -> None:
+        """Take bytes, unless they are a late hello."""
         self._bytes_received += len(data)
         if self._opening is None:
-            return data
+            self._ready.append(data)
+            return
         self._opening += data
         if self._opening.startswith(_core.MAGIC):
             raise RemoteProtocolError("an MSTCP hello came on a stream that was already taken for plain TCP")
-        if _core.MAGIC.startswith(self._opening):
-            return b""
-        opening, self._opening = bytes(self._opening), None
-        return opening
+        if not _core.MAGIC.startswith(self._opening):
+            self._ready.append(bytes(self._opening))
+            self._opening = None
 
-    def stream_end(self, _stream: int, /) -> None:
+    def take(self) -> bytes:
+        """Return what came."""
+        data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
+        self._ready.clear()
+        return data
+
+    @property
+    def ready_bytes(self) -> int:
+        """Bytes that wait to be taken."""
+        return sum(map(len, self._ready))
+
+    def stream_end(self, _stream: int, /) -> bool:
         """Note that TCP ended the stream."""
         if self._opening:
             raise RemoteProtocolError("the stream ended within what looked like an MSTCP hello")
         self.ended = True
+        return True
+
+    def add_stream(self, _stream_id: int, _weight: float, /) -> int:
+        """Plain TCP has one stream."""
+        raise LocalProtocolError("a plain TCP connection has one stream")
+
+    def timeout_ns(self) -> int | None:
+        """Nothing falls due."""
+        return None
 
     def set_weights(self, _weights: list[float], /) -> None:
         """Nothing to weigh."""
@@ -170,9 +190,14 @@ class PlainConnection:
         return self._blocked
 
     @property
-    def readable(self) -> int:
-        """The streams that should be read, one bit each: always the one."""
+    def alive(self) -> int:
+        """The streams that live, one bit each: always the one."""
         return 1
+
+    @property
+    def closed_by_peer(self) -> tuple[int, str] | None:
+        """TCP has no words for it."""
+        return None
 
     @property
     def queued_bytes(self) -> int:
@@ -181,7 +206,7 @@ class PlainConnection:
 
     def statistics(self) -> ConnectionStatistics:
         """Return what the connection has carried."""
-        stream = StreamStatistics(None, self._bytes_sent, None, self._bytes_received, None)
+        stream = StreamStatistics(None, self._bytes_sent, None, self._bytes_received, None, 0)
         return ConnectionStatistics((stream,), None, None, None, len(self._queue))
 
 
@@ -193,4 +218,6 @@ def convert_statistics(statistics: _core.Statistics) -> ConnectionStatistics:
         statistics.reorder_bytes,
         statistics.reorder_max_bytes,
         statistics.queued_bytes,
+        statistics.unacknowledged_bytes,
+        statistics.duplicate_bytes,
     )

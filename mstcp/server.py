@@ -1,29 +1,52 @@
-"""Accepting connections: streams with a hello are joined by their connection id, others are plain TCP."""
+"""Accepting connections: a stream with a hello opens one or joins one by its id, others are plain TCP."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import socket
 import weakref
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mstcp import _core, sockets
 from mstcp.client import DEFAULT_LIMIT, socket_extra
-from mstcp.errors import LocalProtocolError, MstcpError, RemoteProtocolError
-from mstcp.hello import Hello, PlainOpening, PlainRule, read_opening
+from mstcp.errors import ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
+from mstcp.hello import (
+    KEY_BYTES,
+    LIMIT_EXCEEDED,
+    NOT_AUTHORISED,
+    UNKNOWN_CONNECTION,
+    Hello,
+    PlainOpening,
+    PlainRule,
+    proof_key,
+    read_opening,
+)
 from mstcp.plain import Core, PlainConnection
-from mstcp.streams import StreamSpec
-from mstcp.transport import HARD_QUEUE_BYTES, REORDER_BUFFER_BYTES, SCHEDULER, ConnectionTransport, OpenStream
+from mstcp.streams import UNLIMITED_BPS, StreamSpec
+from mstcp.transport import (
+    HARD_QUEUE_BYTES,
+    RECONNECT_S,
+    REORDER_BUFFER_BYTES,
+    SCHEDULER,
+    ConnectionTransport,
+    OpenStream,
+)
 
 LOGGER = logging.getLogger("mstcp")
 
 ClientConnected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 OnRejected = Callable[[MstcpError, Any], None]
 
+MAX_JOINS = 1 << 16
+"""Streams that may join one connection in its life."""
+MAX_RECENT_IDS = 1 << 16
+"""Connections whose first hello is known again after they ended."""
+_REFUSAL_S = 0.2
 MAX_HANDSHAKES = 1024
 """Accepted streams that have not yet become part of a connection; beyond, the kernel's backlog holds them."""
 
@@ -40,16 +63,26 @@ class _Options:
     hello_timeout_s: float
     secret: bytes | None
     scheduler: str
+    reconnect_timeout_s: float
 
 
 @dataclass
-class _Joining:
-    """A connection some of whose streams have said hello."""
+class _Connection:
+    """A connection that further streams may join."""
 
-    hello: Hello
-    peer: str
-    deadline: asyncio.TimerHandle
-    socks: dict[int, socket.socket] = field(default_factory=dict)
+    transport: ConnectionTransport
+    prover: bytes
+    first: Hello
+    used_ids: set[int]
+
+
+class _Refused(Exception):
+    """A stream is not let in."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code = code
+        self.reason = reason
 
 
 async def start_server(
@@ -70,6 +103,7 @@ async def start_server(
     hello_timeout: float = 10.0,
     secret: bytes | None = None,
     scheduler: str = SCHEDULER,
+    reconnect_timeout: float = RECONNECT_S,
     on_rejected: OnRejected | None = None,
     start_serving: bool = True,
 ) -> Server:
@@ -95,10 +129,11 @@ async def start_server(
             begins with the eight bytes of the magic is rejected, and so is an MSTCP client whose first hello
             is later than `plain_after`.
         plain_after: Seconds, see `plain`.
-        hello_timeout: Seconds that a hello, and the streams of a connection after its first, may take.
+        hello_timeout: Seconds that a hello may take.
         secret: Reject streams that do not prove that they know it. Plain TCP proves nothing: use plain=False
             with it.
         scheduler: See `open_connection`; for what the server sends.
+        reconnect_timeout: Seconds that a connection lives on without any stream.
         on_rejected: Called with (error, peer address) for each stream that was rejected; by default it is
             logged as a warning of logger `mstcp`.
         start_serving: Whether to accept at once; else from `start_serving()` or `serve_forever()` on.
@@ -122,6 +157,7 @@ async def start_server(
         hello_timeout,
         secret,
         scheduler,
+        reconnect_timeout,
     )
     listeners: list[socket.socket] = []
     try:
@@ -180,7 +216,9 @@ class Server(asyncio.AbstractServer):
         self._backlog = backlog
         self._on_rejected = on_rejected
         self._serving = False
-        self._joining: dict[bytes, _Joining] = {}
+        self._by_id: dict[bytes, _Connection] = {}
+        # So that a first hello that was overheard opens no second connection.
+        self._recent_ids: dict[bytes, None] = {}
         self._handshakes: set[asyncio.Task[None]] = set()
         self._connections: weakref.WeakSet[ConnectionTransport] = weakref.WeakSet()
         self._closed = asyncio.Event()
@@ -228,9 +266,6 @@ class Server(asyncio.AbstractServer):
         self._listeners = []
         for task in self._handshakes:
             task.cancel()
-        for joining in self._joining.values():
-            self._drop(joining)
-        self._joining.clear()
         self._closed.set()
 
     async def wait_closed(self) -> None:
@@ -296,8 +331,7 @@ class Server(asyncio.AbstractServer):
             if isinstance(opening, PlainOpening):
                 self._connect_plain(sock, opening)
             else:
-                opening.check_proof(options.secret)
-                self._join(opening, sock, peer)
+                await self._take_hello(opening, sock)
         except MstcpError as error:
             sockets.reset(sock)
             self._on_rejected(error, peer)
@@ -305,43 +339,60 @@ class Server(asyncio.AbstractServer):
             sock.close()
             raise
 
-    def _join(self, hello: Hello, sock: socket.socket, peer: Any) -> None:
-        """Put a stream to the others of its connection, and begin when all are there."""
-        joining = self._joining.get(hello.connection_id)
-        if joining is None:
-            expire = self._loop.call_later(self._options.hello_timeout_s, self._expire, hello.connection_id)
-            joining = self._joining[hello.connection_id] = _Joining(hello, peer[0], expire)
-        first = joining.hello
-        if (hello.stream_count, hello.frame_payload_bytes) != (first.stream_count, first.frame_payload_bytes):
-            raise RemoteProtocolError("the hello contradicts that of another stream of its connection")
-        if peer[0] != joining.peer:
-            raise RemoteProtocolError(f"a stream of a connection from {joining.peer} comes from {peer[0]}")
-        if hello.stream_index in joining.socks:
-            raise RemoteProtocolError(f"stream {hello.stream_index} of the connection came twice")
-        joining.socks[hello.stream_index] = sock
-        if len(joining.socks) == hello.stream_count:
-            joining.deadline.cancel()
-            del self._joining[hello.connection_id]
-            self._connect_streams(hello, [joining.socks[index] for index in range(hello.stream_count)])
+    async def _take_hello(self, hello: Hello, sock: socket.socket) -> None:
+        """Open a connection, or let a stream join one; what is refused is told why."""
+        try:
+            connection = self._by_id.get(hello.connection_id)
+            prover = self._admit(hello, connection)
+        except _Refused as refused:
+            answer = replace(hello, key=b"", proof=b"", refusal=refused.code + 1)
+            with contextlib.suppress(OSError):
+                sock.send(answer.encode())
+                # A reset would overtake the answer.
+                sock.shutdown(socket.SHUT_WR)
+                await asyncio.sleep(_REFUSAL_S)
+            raise RemoteProtocolError(refused.reason) from None
+        answer = replace(hello, key=b"", proof=b"").sealed(prover, answer=True)
+        try:
+            await self._loop.sock_sendall(sock, answer.encode())
+            if connection is None:
+                self._connect_first(hello, prover, sock)
+            else:
+                connection.used_ids.add(hello.stream_id)
+                stream = OpenStream(sock, StreamSpec(source_port=_peer_port(sock)))
+                connection.transport.add_stream(stream, hello.stream_id)
+        except OSError as error:
+            raise ConnectionLost(error.strerror or str(error)) from error
 
-    def _expire(self, connection_id: bytes) -> None:
-        joining = self._joining.pop(connection_id)
-        self._drop(joining)
-        came, count = len(joining.socks), joining.hello.stream_count
-        reason = (
-            f"only {came} of the connection's {count} streams came within {self._options.hello_timeout_s:g} s"
-        )
-        self._on_rejected(RemoteProtocolError(reason), joining.peer)
-
-    def _drop(self, joining: _Joining) -> None:
-        joining.deadline.cancel()
-        for sock in joining.socks.values():
-            sockets.reset(sock)
+    def _admit(self, hello: Hello, connection: _Connection | None) -> bytes:
+        """Return what the connection's proofs are made with; _Refused if the stream may not join it."""
+        if hello.stream_id == 0:
+            if connection is not None or hello.connection_id in self._recent_ids:
+                raise _Refused(NOT_AUTHORISED, "a first hello came again")
+            if len(hello.key) != KEY_BYTES:
+                raise _Refused(NOT_AUTHORISED, "the first hello has no key")
+            prover = proof_key(hello.key, self._options.secret)
+        elif connection is None or connection.transport.is_closing():
+            raise _Refused(UNKNOWN_CONNECTION, "a stream wants to join a connection that is not here")
+        else:
+            prover = connection.prover
+        try:
+            hello.check_proof(prover)
+        except RemoteProtocolError as error:
+            raise _Refused(NOT_AUTHORISED, error.reason) from None
+        if connection is not None:
+            if hello.stream_id in connection.used_ids:
+                raise _Refused(NOT_AUTHORISED, f"stream {hello.stream_id} of the connection came twice")
+            if hello.frame_payload_bytes != connection.first.frame_payload_bytes:
+                raise _Refused(NOT_AUTHORISED, "the hello contradicts the first of its connection")
+            if len(connection.used_ids) >= MAX_JOINS:
+                raise _Refused(LIMIT_EXCEEDED, f"the connection had {MAX_JOINS} streams")
+        return prover
 
     # --- connections ----------------------------------------------------------------------------------------
-    def _connect_streams(self, hello: Hello, socks: list[socket.socket]) -> None:
+    def _connect_first(self, hello: Hello, prover: bytes, sock: socket.socket) -> None:
         core = _core.Connection(
-            [1.0] * len(socks),
+            [UNLIMITED_BPS],
             hello.frame_payload_bytes,
             scheduler=self._options.scheduler,
             seed=secrets.randbits(64) if self._options.seed is None else self._options.seed,
@@ -349,7 +400,16 @@ class Server(asyncio.AbstractServer):
             reorder_buffer_bytes=self._options.reorder_buffer_bytes,
         )
         extra = {"connection_id": hello.connection_id}
-        self._transport(core, socks, hello.frame_payload_bytes, extra).start()
+
+        async def forget() -> None:
+            self._by_id.pop(hello.connection_id, None)
+
+        transport = self._transport(core, [sock], hello.frame_payload_bytes, extra, forget)
+        self._by_id[hello.connection_id] = _Connection(transport, prover, hello, {0})
+        self._recent_ids[hello.connection_id] = None
+        if len(self._recent_ids) > MAX_RECENT_IDS:
+            del self._recent_ids[next(iter(self._recent_ids))]
+        transport.start()
 
     def _connect_plain(self, sock: socket.socket, opening: PlainOpening) -> None:
         core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES, refuse_hello=not opening.decided)
@@ -358,7 +418,12 @@ class Server(asyncio.AbstractServer):
         self._transport(core, [sock], payload, {}).start(opening.data)
 
     def _transport(
-        self, core: Core, socks: list[socket.socket], payload: int, extra: dict[str, Any]
+        self,
+        core: Core,
+        socks: list[socket.socket],
+        payload: int,
+        extra: dict[str, Any],
+        on_closed: Callable[[], Awaitable[None]] | None = None,
     ) -> ConnectionTransport:
         reader = asyncio.StreamReader(limit=self._options.limit, loop=self._loop)
         protocol = asyncio.StreamReaderProtocol(reader, self._client_connected_cb, loop=self._loop)
@@ -372,6 +437,8 @@ class Server(asyncio.AbstractServer):
             frame_payload_bytes=payload,
             send_buffer_bytes=self._options.send_buffer_bytes,
             extra=extra,
+            on_closed=on_closed,
+            reconnect_s=self._options.reconnect_timeout_s,
         )
         self._connections.add(transport)
         return transport

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from mstcp import _core
 from mstcp.errors import LocalProtocolError
 
+UNLIMITED_BPS = 1e10
+"""The weight of a stream whose rate is not limited."""
+
 
 @dataclass(frozen=True)
 class StreamSpec:
@@ -51,13 +54,17 @@ class StreamInfo:
 
 @dataclass(frozen=True)
 class StreamStatistics:
-    """What one stream has carried. Bytes are the application's; frames are None on a plain TCP connection."""
+    """What one stream has carried. Bytes are the application's; frames are None on a plain TCP connection.
+
+    `resent_bytes` are those of `bytes_sent` that another stream had carried before.
+    """
 
     frames_sent: int | None
     bytes_sent: int
     frames_received: int | None
     bytes_received: int
     out_of_order_frames: int | None
+    resent_bytes: int
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ class ConnectionStatistics:
         reorder_bytes: Application bytes in the reorder buffer now; None on plain TCP.
         reorder_max_bytes: The most that ever were there; None on plain TCP.
         queued_bytes: Application bytes written that no socket has taken yet.
+        unacknowledged_bytes: Application bytes sent that the peer has not acknowledged; None on plain TCP.
+        duplicate_bytes: Application bytes that came more than once; None on plain TCP.
     """
 
     streams: tuple[StreamStatistics, ...]
@@ -77,6 +86,8 @@ class ConnectionStatistics:
     reorder_bytes: int | None
     reorder_max_bytes: int | None
     queued_bytes: int
+    unacknowledged_bytes: int | None = None
+    duplicate_bytes: int | None = None
 
     @property
     def bytes_sent(self) -> int:
@@ -115,5 +126,5 @@ def check_specs(specs: Sequence[StreamSpec]) -> None:
 
 
 def weights_of(specs: Sequence[StreamSpec]) -> list[float]:
-    """Return the weights of the draw: the rates, or all alike where none are given."""
-    return [1.0 if spec.rate_bps is None else spec.rate_bps for spec in specs]
+    """Return the weights of the streams: their rates, or a high one where none is given."""
+    return [UNLIMITED_BPS if spec.rate_bps is None else spec.rate_bps for spec in specs]

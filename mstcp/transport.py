@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import math
+import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,18 +20,22 @@ from typing import Any
 from mstcp import _core, sockets
 from mstcp.errors import ConnectionClosed, ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
 from mstcp.plain import CHUNK_BYTES, Core, PlainConnection, convert_statistics
-from mstcp.streams import ConnectionStatistics, StreamInfo, StreamSpec, weights_of
+from mstcp.streams import UNLIMITED_BPS, ConnectionStatistics, StreamInfo, StreamSpec, weights_of
 
-READ_BYTES = 1 << 18
-"""The most that one read of one stream takes."""
 SEND_QUEUE_BYTES = 1 << 18
 """What `try_write` fills where no send buffer was named."""
 SCHEDULER = "stochastic"
 """Where none is named: the paper's."""
 HARD_QUEUE_BYTES = 64 << 20
 """What `write` fills for an application that never waits for `drain`, before it gets BufferLimitExceeded."""
-REORDER_BUFFER_BYTES = 4 << 20
+REORDER_BUFFER_BYTES = 16 << 20
+RECONNECT_S = 5.0
+"""How long a connection without a stream waits for one to come back."""
 
+_NOT_NOW = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EINTR)
+# Error codes of docs/protocol.md.
+_ABORTED = 0
+_PROTOCOL_ERROR = 1
 _LINGER_POLL_S = 0.01
 _LINGER_LIMIT_S = 5.0
 
@@ -57,6 +63,8 @@ class ConnectionTransport(asyncio.Transport):
             yet, headers included; None bounds only those that no socket has taken (256 KiB).
         extra: What `get_extra_info` knows beside sockets and streams.
         on_closed: Awaited after the sockets are closed and before `wait_closed` returns.
+        reconnect_s: How long the connection waits without any stream before it is lost.
+        on_stream_lost: Told of each stream that broke, so that it can be opened again.
     """
 
     def __init__(
@@ -70,6 +78,8 @@ class ConnectionTransport(asyncio.Transport):
         send_buffer_bytes: int | None = None,
         extra: dict[str, Any] | None = None,
         on_closed: Callable[[], Awaitable[None]] | None = None,
+        reconnect_s: float = RECONNECT_S,
+        on_stream_lost: Callable[[StreamSpec], None] | None = None,
     ) -> None:
         super().__init__()
         self._information: dict[str, Any] = dict(extra or {})
@@ -82,11 +92,18 @@ class ConnectionTransport(asyncio.Transport):
         self._header_bytes = 0 if isinstance(core, PlainConnection) else _core.FRAME_HEADER_BYTES
         self._send_buffer_bytes = send_buffer_bytes
         self._on_closed = on_closed
-        self._all_streams = (1 << len(streams)) - 1
-        # Bit masks over the streams: those the loop watches, and those that TCP has ended.
+        self._descriptors = [sock.fileno() for sock in self._socks]
+        self._is_plain = isinstance(core, PlainConnection)
+        self._reconnect_s = reconnect_s
+        self._on_stream_lost = on_stream_lost
+        self._lost_timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns: int | None = None
+        # Bit masks over the streams: those the loop watches, and those that we or TCP have ended.
         self._read_watched = 0
         self._write_watched = 0
         self._ended_streams = 0
+        self._shut_streams = 0
         self._kernel_bytes = 0
         # The most that may wait unsent in each stream's socket, and what of it was left when last asked.
         self._unsent_limits: list[float] = [math.inf] * len(streams)
@@ -112,8 +129,10 @@ class ConnectionTransport(asyncio.Transport):
             self._pace(index)
         self._protocol.connection_made(self)
         if opening:
-            self._receive(0, opening)
+            self._core.receive(0, opening)
+            self._deliver()
         self._watch_reading()
+        self._pump()
 
     # --- asyncio.BaseTransport ------------------------------------------------------------------------------
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -136,7 +155,7 @@ class ConnectionTransport(asyncio.Transport):
         if name == "statistics":
             return self.statistics()
         if name == "protocol":
-            return "mstcp" if self._header_bytes else "tcp"
+            return "tcp" if self._is_plain else "mstcp"
         if name == "frame_payload_bytes":
             return self._frame_payload_bytes
         return self._information.get(name, default)
@@ -164,6 +183,8 @@ class ConnectionTransport(asyncio.Transport):
 
     def abort(self) -> None:
         """Close at once, sending nothing more; the peer sees a broken connection."""
+        if not self._closed:
+            self._say_closed(_ABORTED, "the application gave the connection up")
         self._finish(None, reset=True)
 
     # --- asyncio.ReadTransport ------------------------------------------------------------------------------
@@ -178,8 +199,9 @@ class ConnectionTransport(asyncio.Transport):
 
     def resume_reading(self) -> None:
         """Read again."""
-        self._read_paused = False
-        self._watch_reading()
+        if self._read_paused:
+            self._read_paused = False
+            self._loop.call_soon(self._resume)
 
     # --- asyncio.WriteTransport -----------------------------------------------------------------------------
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
@@ -219,7 +241,11 @@ class ConnectionTransport(asyncio.Transport):
                 return False
         elif core.queued_bytes + self._kernel_bytes + size > limit:
             # What we handed over is an upper bound of what the kernel still has: ask only when it matters.
-            self._kernel_bytes = sum(map(sockets.unacknowledged_bytes, self._socks))
+            self._kernel_bytes = sum(
+                sockets.unacknowledged_bytes(sock)
+                for stream, sock in enumerate(self._socks)
+                if core.alive >> stream & 1
+            )
             if core.queued_bytes + self._kernel_bytes + size > limit:
                 self._check_fits(size, limit)
                 return False
@@ -289,7 +315,7 @@ class ConnectionTransport(asyncio.Transport):
         self._core.set_weights(weights_of(specs))
         for index, spec in enumerate(specs):
             self._streams[index].spec = spec
-            if not self._closed:
+            if not self._closed and self._core.alive >> index & 1:
                 self._pace(index)
         self._pump()
 
@@ -335,27 +361,44 @@ class ConnectionTransport(asyncio.Transport):
             return
         core, socks, clock = self._core, self._socks, time.monotonic_ns
         while (offer := core.poll(clock())) is not None:
-            stream, data = offer
+            stream, size = offer
             count = 0
-            try:
-                if self._unsent_room[stream] >= len(data) or self._has_room(stream, len(data)):
-                    count = socks[stream].send(data)
-            except (BlockingIOError, InterruptedError):
-                pass
-            except OSError as error:
-                self._lose(stream, error)
-                return
-            self._kernel_bytes += count
-            self._unsent_room[stream] -= count
+            if self._unsent_room[stream] >= size or self._has_room(stream, size):
+                count = core.send(stream, self._descriptors[stream])
+                if count < 0:
+                    if -count not in _NOT_NOW:
+                        self._lose(stream, OSError(-count, os.strerror(-count)))
+                        if self._closed:
+                            return
+                        continue
+                    count = 0
+                self._kernel_bytes += count
+                self._unsent_room[stream] -= count
             last = core.sent(stream, count)
-            if count < len(data) and not self._write_watched >> stream & 1:
+            if count < size and not self._write_watched >> stream & 1:
                 self._write_watched |= 1 << stream
-                self._loop.add_writer(socks[stream], self._on_writable, stream)
+                self._loop.add_writer(self._descriptors[stream], self._on_writable, stream)
             if last:
+                self._shut_streams |= 1 << stream
                 with contextlib.suppress(OSError):  # the peer may be gone already; reading tells
                     socks[stream].shutdown(socket.SHUT_WR)
         if self._write_paused or core.queued_bytes > self._high_water:
             self._control_flow()
+        self._arm_timer()
+
+    def _arm_timer(self) -> None:
+        """See that the core is polled when it wants to be."""
+        due_ns = self._core.timeout_ns()
+        if due_ns is None or (self._timer_ns is not None and self._timer_ns <= due_ns):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ns = due_ns
+        self._timer = self._loop.call_at(due_ns * 1e-9 + 1e-4, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = self._timer_ns = None
+        self._pump()
 
     def _has_room(self, stream: int, size: int) -> bool:
         """Ask the kernel whether `size` bytes more would be too many unsent ones.
@@ -369,11 +412,13 @@ class ConnectionTransport(asyncio.Transport):
         return room >= size
 
     def _on_writable(self, stream: int) -> None:
+        if not self._write_watched >> stream & 1:
+            return
         self._core.writable(stream)
         self._pump()
         if not self._closed and self._write_watched >> stream & 1 and not self._core.blocked(stream):
             self._write_watched &= ~(1 << stream)
-            self._loop.remove_writer(self._socks[stream])
+            self._loop.remove_writer(self._descriptors[stream])
 
     def _control_flow(self) -> None:
         queued = self._core.queued_bytes
@@ -387,78 +432,195 @@ class ConnectionTransport(asyncio.Transport):
     # --- receiving ------------------------------------------------------------------------------------------
     def _watch_reading(self) -> None:
         """Have the loop watch just the streams that may be read."""
-        if self._closed:
-            wanted = 0
-        elif self._closing:
-            wanted = self._all_streams & ~self._ended_streams
-        elif self._read_paused:
+        if self._closed or (self._is_plain and self._read_paused and not self._closing):
             wanted = 0
         else:
-            wanted = self._core.readable & ~self._ended_streams
+            wanted = self._core.alive & ~self._ended_streams
         changed = wanted ^ self._read_watched
         if not changed:
             return
         self._read_watched = wanted
-        for stream, sock in enumerate(self._socks):
+        for stream, descriptor in enumerate(self._descriptors):
             if changed >> stream & 1:
                 if wanted >> stream & 1:
-                    self._loop.add_reader(sock, self._on_readable, stream)
+                    self._loop.add_reader(descriptor, self._on_readable, stream)
                 else:
-                    self._loop.remove_reader(sock)
+                    self._loop.remove_reader(descriptor)
 
     def _on_readable(self, stream: int) -> None:
         if not self._read_watched >> stream & 1:
             return
-        try:
-            data = self._socks[stream].recv(READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            self._lose(stream, error)
-            return
-        if not data:
-            self._ended_streams |= 1 << stream
-        if not self._closing:
-            self._receive(stream, data)
-        self._watch_reading()
-
-    def _receive(self, stream: int, data: bytes) -> None:
         core = self._core
         try:
-            if data:
-                in_order = core.receive(stream, data)
-            else:
-                in_order = b""
+            count = core.receive_from(stream, self._descriptors[stream])
+            if count < 0:
+                if -count not in _NOT_NOW:
+                    self._lose(stream, OSError(-count, os.strerror(-count)))
+                return
+            if count == 0 and self._is_plain:
                 core.stream_end(stream)
         except RemoteProtocolError as error:
-            if data:
-                self._finish(error, reset=True)
-            else:
-                self._finish(ConnectionLost(error.reason, stream), reset=True)
+            self._say_closed(_PROTOCOL_ERROR, error.reason)
+            self._finish(error, reset=True)
             return
-        if in_order:
-            self._protocol.data_received(in_order)
-        if core.ended and not self._eof_delivered:
+        if count == 0:
+            self._ended_streams |= 1 << stream
+            self._watch_reading()
+        self._deliver()
+        if self._closed:
+            return
+        if (told := core.closed_by_peer) is not None:
+            self._finish(ConnectionLost(told[1] or f"the peer gave up (code {told[0]})"), reset=True)
+        elif count == 0 and not self._is_plain:
+            self._drop(stream, None)
+        else:
+            self._pump()
+
+    def _resume(self) -> None:
+        if not self._read_paused and not self._closed:
+            self._watch_reading()
+            self._deliver()
+            self._pump()
+
+    def _deliver(self) -> None:
+        """Give the application what is in order; while it does not read, the window closes."""
+        core = self._core
+        if core.ready_bytes and not (self._read_paused and not self._closing):
+            data = core.take()
+            if self._closing:
+                return
+            if isinstance(self._protocol, asyncio.BufferedProtocol):
+                self._fill_buffers(data)
+            else:
+                self._protocol.data_received(data)
+        if core.ended and not self._eof_delivered and not self._closing:
             self._eof_delivered = True
             if not self._protocol.eof_received():
                 self.close()
 
+    def _fill_buffers(self, data: bytes) -> None:
+        protocol: Any = self._protocol
+        with memoryview(data) as rest:
+            at = 0
+            while at < len(rest):
+                buffer = protocol.get_buffer(len(rest) - at)
+                count = min(len(buffer), len(rest) - at)
+                if not count:
+                    raise RuntimeError("get_buffer() returned an empty buffer")
+                memoryview(buffer)[:count] = rest[at : at + count]
+                at += count
+                protocol.buffer_updated(count)
+
+    # --- streams that come and go ---------------------------------------------------------------------------
+    def add_stream(self, stream: OpenStream, stream_id: int) -> None:
+        """Use a further stream, whose hellos are done.
+
+        Raises:
+            LocalProtocolError: The connection is plain TCP or has 64 streams.
+        """
+        weight = UNLIMITED_BPS if stream.spec.rate_bps is None else stream.spec.rate_bps
+        slot = self._core.add_stream(stream_id, weight)
+        control = sockets.congestion_control(stream.sock)
+        if slot == len(self._streams):
+            self._streams.append(stream)
+            self._socks.append(stream.sock)
+            self._descriptors.append(stream.sock.fileno())
+            self._congestion_controls.append(control)
+            self._unsent_limits.append(math.inf)
+            self._unsent_room.append(math.inf)
+        else:
+            self._streams[slot] = stream
+            self._socks[slot] = stream.sock
+            self._descriptors[slot] = stream.sock.fileno()
+            self._congestion_controls[slot] = control
+        gone = ~(1 << slot)
+        self._ended_streams &= gone
+        self._shut_streams &= gone
+        if self._lost_timer is not None:
+            self._lost_timer.cancel()
+            self._lost_timer = None
+        self._information["sockets"] = tuple(self._socks)
+        self._pace(slot)
+        self._watch_reading()
+        self._pump()
+
+    def _drop(self, stream: int, error: OSError | None) -> None:
+        """Go on without a stream; its frames go over the others."""
+        sock = self._socks[stream]
+        if self._read_watched >> stream & 1:
+            self._loop.remove_reader(self._descriptors[stream])
+        if self._write_watched >> stream & 1:
+            self._loop.remove_writer(self._descriptors[stream])
+        self._read_watched &= ~(1 << stream)
+        self._write_watched &= ~(1 << stream)
+        proper = self._core.stream_end(stream)
+        if proper:
+            sock.close()
+        else:
+            sockets.reset(sock)
+        if not self._core.alive:
+            self._all_gone(stream, proper, error)
+        elif not proper and self._on_stream_lost is not None:
+            self._on_stream_lost(self._streams[stream].spec)
+        self._pump()
+
+    def _all_gone(self, stream: int, proper: bool, error: OSError | None) -> None:
+        reason = "the stream ended: the peer vanished or the path broke"
+        if error is not None:
+            reason = error.strerror or str(error)
+        nothing_left = not self._core.queued_bytes and not self.statistics().unacknowledged_bytes
+        if self._closing and (self._core.finished or (proper and nothing_left)):
+            self._finish(None, reset=False)
+        elif proper and self._core.ended and nothing_left:
+            return  # the peer is done; so are we when the application closes
+        elif proper or self._reconnect_s <= 0:
+            self._finish(ConnectionLost(reason, stream), reset=True)
+        else:
+            if self._on_stream_lost is not None:
+                self._on_stream_lost(self._streams[stream].spec)
+            lost = ConnectionLost(reason, stream)
+            self._lost_timer = self._loop.call_later(self._reconnect_s, self._finish_lost, lost)
+
+    def _finish_lost(self, error: ConnectionLost) -> None:
+        self._finish(error, reset=True)
+
+    def _say_closed(self, code: int, reason: str) -> None:
+        """Tell the peer why, if a stream has room for it now."""
+        self._core.close(code, reason)
+        with contextlib.suppress(OSError):
+            while (offer := self._core.poll(time.monotonic_ns())) is not None:
+                count = self._core.send(offer[0], self._descriptors[offer[0]])
+                self._core.sent(offer[0], max(count, 0))
+                if count <= 0 or offer[1] > 1 << 10:
+                    break
+
     # --- ending ---------------------------------------------------------------------------------------------
     def _lose(self, stream: int, error: OSError) -> None:
+        if not self._is_plain:
+            self._drop(stream, error)
+            return
         if self._closing and self._core.finished and not any(map(sockets.unacknowledged_bytes, self._socks)):
             self._finish(None, reset=False)  # the peer closed first, but has everything
             return
         self._finish(ConnectionLost(error.strerror or str(error), stream), reset=True)
 
     def _linger(self) -> None:
-        """Close the sockets once the peer's kernel has all, or had time enough."""
+        """Close the sockets once the peer has all, or had time enough."""
         if self._closed:
             return
-        if self._core.finished:
+        core = self._core
+        if not self._is_plain and not core.alive and self._lost_timer is None:
+            self._finish(None, reset=False)  # the peer ended all streams
+            return
+        if core.finished:
             now = self._loop.time()
             if self._linger_until is None:
                 self._linger_until = now + _LINGER_LIMIT_S
-            if now >= self._linger_until or not any(map(sockets.unacknowledged_bytes, self._socks)):
+                core.close_streams()
+                self._pump()
+            alive = [sock for stream, sock in enumerate(self._socks) if core.alive >> stream & 1]
+            waiting = not self._is_plain and core.alive & ~self._shut_streams
+            if now >= self._linger_until or not (waiting or any(map(sockets.unacknowledged_bytes, alive))):
                 self._finish(None, reset=False)
                 return
         self._loop.call_later(_LINGER_POLL_S, self._linger)
@@ -470,6 +632,9 @@ class ConnectionTransport(asyncio.Transport):
         self._closing = self._closed = True
         self._lost = error
         self._information["socket"] = self._information["sockets"] = None
+        for timer in (self._timer, self._lost_timer):
+            if timer is not None:
+                timer.cancel()
         for sock in self._socks:
             if reset:
                 sockets.reset(sock)
@@ -483,11 +648,11 @@ class ConnectionTransport(asyncio.Transport):
         task.add_done_callback(self._tasks.discard)
 
     def _watch_nothing(self) -> None:
-        for stream, sock in enumerate(self._socks):
+        for stream, descriptor in enumerate(self._descriptors):
             if self._read_watched >> stream & 1:
-                self._loop.remove_reader(sock)
+                self._loop.remove_reader(descriptor)
             if self._write_watched >> stream & 1:
-                self._loop.remove_writer(sock)
+                self._loop.remove_writer(descriptor)
         self._read_watched = self._write_watched = 0
 
     async def _tell_closed(self, on_closed: Callable[[], Awaitable[None]], error: MstcpError | None) -> None:

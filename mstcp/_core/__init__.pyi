@@ -41,8 +41,8 @@ class Statistics:
     """What a connection has carried; bytes are application bytes."""
 
     @property
-    def streams(self) -> list[tuple[int, int, int, int, int]]:
-        """Of each stream: frames sent, bytes sent, frames received, bytes received, out-of-order frames."""
+    def streams(self) -> list[tuple[int, int, int, int, int, int]]:
+        """Of each stream: frames sent, bytes sent, frames and bytes received, out of order, resent bytes."""
 
     @property
     def out_of_order_frames(self) -> int: ...
@@ -52,6 +52,10 @@ class Statistics:
     def reorder_max_bytes(self) -> int: ...
     @property
     def queued_bytes(self) -> int: ...
+    @property
+    def unacknowledged_bytes(self) -> int: ...
+    @property
+    def duplicate_bytes(self) -> int: ...
 
 @final
 class Connection:
@@ -75,8 +79,20 @@ class Connection:
     def end(self) -> None:
         """Say that no more application bytes will come."""
 
-    def poll(self, now_ns: int, /) -> tuple[int, bytes] | None:
-        """Return the stream that sends next and the bytes; None if nothing waits or no stream has room."""
+    def close_streams(self) -> None:
+        """Say that nothing more will be sent or awaited: each stream gets its last frame."""
+
+    def close(self, code: int, reason: str, /) -> None:
+        """Tell the peer that the connection is given up."""
+
+    def poll(self, now_ns: int, /) -> tuple[int, int] | None:
+        """Return the stream that sends next and how many bytes; None if nothing can be sent."""
+
+    def offered(self, stream: int, /) -> bytes:
+        """Return a copy of the polled bytes, for sockets that are not the kernel's."""
+
+    def send(self, stream: int, descriptor: int, /) -> int:
+        """Send the polled bytes on a socket; return how many it took, or an errno below 0."""
 
     def sent(self, stream: int, count: int, /) -> bool:
         """Report how many of the polled bytes the socket took; True if the stream has sent its last byte."""
@@ -84,11 +100,39 @@ class Connection:
     def writable(self, stream: int, /) -> None:
         """Note that a stream's socket has room again."""
 
-    def receive(self, stream: int, data: bytes, /) -> bytes:
-        """Take a stream's bytes, return those now in order; RemoteProtocolError ends the connection."""
+    def receive(self, stream: int, data: bytes, /) -> None:
+        """Take a stream's bytes; RemoteProtocolError ends the connection."""
 
-    def stream_end(self, stream: int, /) -> None:
-        """Note that TCP ended a stream; RemoteProtocolError if it was not finished."""
+    def receive_from(self, stream: int, descriptor: int, /) -> int:
+        """Read a socket once; return how much came, 0 at the end, or an errno below 0."""
+
+    def take(self) -> bytes:
+        """Return the bytes that are in order; the peer may then send as many more."""
+
+    @property
+    def ready_bytes(self) -> int:
+        """How many bytes `take` would return."""
+
+    def stream_end(self, stream: int, /) -> bool:
+        """Note that a stream is gone; True if the peer had ended it. Its frames go over the others."""
+
+    def add_stream(self, stream_id: int, weight: float, /) -> int:
+        """Use a further stream; return its index."""
+
+    def timeout_ns(self) -> int | None:
+        """Return when to poll again though nothing happened."""
+
+    @property
+    def alive(self) -> int:
+        """The streams that are alive, one bit each, stream 0 lowest."""
+
+    @property
+    def stalled(self) -> int:
+        """Those of them that bring nothing through."""
+
+    @property
+    def closed_by_peer(self) -> tuple[int, str] | None:
+        """Code and reason, if the peer gave the connection up."""
 
     def set_weights(self, weights: list[float], /) -> None:
         """Take new weights, one per stream: rates in bit/s where they are known."""
@@ -103,14 +147,10 @@ class Connection:
         """Return whether the stream's socket was full when last tried."""
 
     @property
-    def readable(self) -> int:
-        """The streams that should be read now, one bit each, stream 0 lowest."""
-
-    @property
     def queued_bytes(self) -> int: ...
     @property
     def finished(self) -> bool:
-        """Whether the sockets took everything, the FINs included."""
+        """Whether the peer has acknowledged everything, the end included."""
 
     @property
     def ended(self) -> bool:
@@ -119,12 +159,18 @@ class Connection:
     def statistics(self) -> Statistics: ...
 
 def encode_hello(
-    connection_id: bytes, stream_index: int, stream_count: int, frame_payload_bytes: int, proof: bytes
+    connection_id: bytes,
+    stream_id: int,
+    stream_count: int,
+    frame_payload_bytes: int,
+    key: bytes,
+    proof: bytes,
+    refusal: int,
 ) -> bytes:
     """Return the bytes that open a stream: magic, length, message."""
 
 def hello_body_bytes(prefix: bytes, /) -> int:
     """Return the length of the message that follows the prefix; RemoteProtocolError if it is none."""
 
-def decode_hello(body: bytes, /) -> tuple[bytes, int, int, int, bytes]:
-    """Return connection id, stream index, stream count, frame payload bytes and proof of a hello message."""
+def decode_hello(body: bytes, /) -> tuple[bytes, int, int, int, bytes, bytes, int]:
+    """Return connection id, stream id and count, frame payload bytes, key, proof and refusal of a hello."""

@@ -24,33 +24,46 @@ class Hello(_message.Message):
 
     VERSION_FIELD_NUMBER: _builtins.int
     CONNECTION_ID_FIELD_NUMBER: _builtins.int
-    STREAM_INDEX_FIELD_NUMBER: _builtins.int
+    STREAM_ID_FIELD_NUMBER: _builtins.int
     STREAM_COUNT_FIELD_NUMBER: _builtins.int
     FRAME_PAYLOAD_BYTES_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    LEAST_VERSION_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     connection_id: _builtins.bytes
     """16 bytes, random, the same on all streams of a connection"""
-    stream_index: _builtins.int
-    """from 0"""
+    stream_id: _builtins.int
+    """0 opens the connection; no id is used twice"""
     stream_count: _builtins.int
+    """how many streams the connection is meant to have"""
     frame_payload_bytes: _builtins.int
     """application bytes in a full-size frame"""
     proof: _builtins.bytes
-    """that the stream belongs to the connection"""
+    """HMAC-SHA256 over the message without this field"""
+    key: _builtins.bytes
+    """32 random bytes in the first hello, absent in others"""
+    least_version: _builtins.int
+    """version is the highest that the sender speaks, this the lowest"""
+    refusal: _builtins.int
+    """in the answer: error code + 1, if the stream is refused"""
     def __init__(
         self,
         *,
         version: _builtins.int = ...,
         connection_id: _builtins.bytes = ...,
-        stream_index: _builtins.int = ...,
+        stream_id: _builtins.int = ...,
         stream_count: _builtins.int = ...,
         frame_payload_bytes: _builtins.int = ...,
         proof: _builtins.bytes = ...,
+        key: _builtins.bytes = ...,
+        least_version: _builtins.int = ...,
+        refusal: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["connection_id", b"connection_id", "frame_payload_bytes", b"frame_payload_bytes", "proof", b"proof", "stream_count", b"stream_count", "stream_index", b"stream_index", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connection_id", b"connection_id", "frame_payload_bytes", b"frame_payload_bytes", "key", b"key", "least_version", b"least_version", "proof", b"proof", "refusal", b"refusal", "stream_count", b"stream_count", "stream_id", b"stream_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -158,7 +158,8 @@ async def test_a_peer_that_vanishes_is_a_lost_connection(count: int) -> None:
     async with connected([StreamSpec()] * count) as ((_, writer), (reader, server_writer)):
         writer.write(b"half a mess")
         transport(writer).abort()
-        with pytest.raises(mstcp.ConnectionLost, match="connection lost on stream"):
+        told = "gave the connection up" if count > 1 else "connection lost on stream"
+        with pytest.raises(mstcp.ConnectionLost, match=told):
             await reader.readexactly(100)
         with pytest.raises(ConnectionError):
             server_writer.write(b"x")
@@ -167,18 +168,55 @@ async def test_a_peer_that_vanishes_is_a_lost_connection(count: int) -> None:
             transport(server_writer).try_write(b"x")
 
 
-async def test_a_stream_that_ends_without_fin_is_a_lost_connection() -> None:
-    async with connected([StreamSpec()] * 2) as ((_, writer), (reader, _)):
-        # As the kernel does for a process that is killed: TCP's end, but not ours.
-        writer.get_extra_info("sockets")[1].shutdown(socket.SHUT_WR)
-        with pytest.raises(mstcp.ConnectionLost, match="stream 1: the stream ended before its FIN"):
-            await reader.read()
+async def test_a_connection_whose_streams_do_not_come_back_is_lost_after_its_time() -> None:
+    async with connected([StreamSpec()] * 2, reconnect_timeout=0.3) as (
+        (client_reader, _),
+        (reader, server_writer),
+    ):
+        # The server forgets the connection, as one that was started anew would.
+        transport(server_writer)._finish(None, reset=True)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with pytest.raises(mstcp.ConnectionLost, match="connection lost on stream"):
+            await client_reader.read()
+        assert loop.time() - started >= 0.3
+        assert await reader.read() == b""
 
 
-async def test_frames_that_break_the_protocol_end_the_connection() -> None:
+async def test_streams_that_break_come_back_and_every_byte_arrives_once() -> None:
+    rng = random.Random(5)
+    data = rng.randbytes(3 << 20)
+    specs = [StreamSpec(rate_bps=16e6), StreamSpec(rate_bps=8e6)]
+    async with connected(specs) as ((_, writer), (reader, _)):
+
+        async def write() -> None:
+            for start in range(0, len(data), 5000):
+                writer.write(data[start : start + 5000])
+                await writer.drain()
+            writer.write_eof()
+
+        async def break_streams() -> None:
+            while True:
+                await asyncio.sleep(rng.uniform(0.05, 0.2))
+                sock = rng.choice(writer.get_extra_info("sockets"))
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+        writing, breaking = asyncio.create_task(write()), asyncio.create_task(break_streams())
+        got = await asyncio.wait_for(reader.read(), 15)
+        breaking.cancel()
+        await writing
+        assert hashlib.sha256(got).digest() == hashlib.sha256(data).digest()
+        resent = [stream.resent_bytes for stream in transport(writer).statistics().streams]
+        assert sum(resent) > 0
+
+
+@pytest.mark.parametrize("frame", [b"\xff" * 12, b"\x82" + bytes(6) + b"\3abc"])
+async def test_frames_that_break_the_protocol_end_the_connection(frame: bytes) -> None:
+    """A length beyond all bounds; an ACK of 3 bytes."""
     async with connected([StreamSpec()] * 2) as ((_, writer), (reader, _)):
-        writer.get_extra_info("sockets")[0].send(b"\xff" * 8)
-        with pytest.raises(mstcp.RemoteProtocolError, match="unknown kind"):
+        writer.get_extra_info("sockets")[0].send(frame)
+        with pytest.raises(mstcp.RemoteProtocolError):
             await reader.read()
 
 

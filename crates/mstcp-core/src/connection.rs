@@ -1,22 +1,27 @@
 //! Both directions of one connection: what a shell talks to.
 
-use crate::error::{Error, LocalError};
+use std::sync::Arc;
+
+use crate::control::Control;
+use crate::error::{Error, LocalError, RemoteError};
 use crate::frame::MAX_PAYLOAD_BYTES;
 use crate::receiver::Receiver;
 use crate::scheduler::{Scheduler, StreamSet};
+use crate::send_buffer::SharedBytes;
 use crate::sender::{Sender, Transmit};
+use crate::slice::Slice;
 use crate::MAX_STREAMS;
 
 /// What a connection is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// How many streams, 1 to 64.
+    /// How many streams, 1 to 64; their ids are 0 to one less.
     pub stream_count: usize,
     /// Application bytes in a full-size frame, 1 to 65,535, both directions.
     pub frame_payload_bytes: usize,
     /// Bound of the send queue, in application bytes.
     pub send_queue_bytes: usize,
-    /// Bound of the memory for frames that are ahead, in bytes.
+    /// The receive window: bound of the bytes that are ahead or not taken by the application; 256 KiB at least.
     pub reorder_buffer_bytes: usize,
 }
 
@@ -33,6 +38,8 @@ pub struct StreamStatistics {
     pub bytes_received: u64,
     /// Frames received before an earlier one.
     pub out_of_order_frames: u64,
+    /// Of the bytes sent, those that another stream had carried before.
+    pub resent_bytes: u64,
 }
 
 /// What a connection has carried.
@@ -48,13 +55,22 @@ pub struct Statistics {
     pub reorder_max_bytes: usize,
     /// Application bytes in the send queue now.
     pub queued_bytes: usize,
+    /// Application bytes sent that the peer has not acknowledged.
+    pub unacknowledged_bytes: usize,
+    /// Application bytes that arrived more than once.
+    pub duplicate_bytes: u64,
 }
 
 /// One MSTCP connection, after the hellos. `now_ns` is the shell's monotonic clock.
+///
+/// The shell polls after whatever it told the connection, and again at [`Connection::timeout_ns`].
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
     receiver: Receiver,
+    now_ns: u64,
+    closed: Option<(u16, String)>,
+    pongs: u64,
 }
 
 impl Connection {
@@ -78,6 +94,9 @@ impl Connection {
                 config.frame_payload_bytes,
                 config.reorder_buffer_bytes,
             ),
+            now_ns: 0,
+            closed: None,
+            pongs: 0,
         })
     }
 
@@ -86,14 +105,58 @@ impl Connection {
         self.sender.write(data)
     }
 
+    /// See [`Sender::write_shared`].
+    pub fn write_shared(&mut self, data: SharedBytes) -> Result<(), LocalError> {
+        self.sender.write_shared(data)
+    }
+
     /// See [`Sender::end`].
     pub fn end(&mut self) {
         self.sender.end();
     }
 
+    /// See [`Sender::close_streams`].
+    pub fn close_streams(&mut self) {
+        self.sender.close_streams();
+    }
+
+    /// Tell the peer that the connection is given up; see [`crate::control::code`].
+    pub fn close(&mut self, code: u16, reason: &str) {
+        self.sender.push_control(Control::Close {
+            code,
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// Ask the peer for a sign of life; [`Connection::pongs`] counts the answers.
+    pub fn ping(&mut self, token: u64) {
+        self.sender.push_control(Control::Ping(token));
+    }
+
     /// See [`Sender::poll`].
     pub fn poll(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
+        self.prepare(now_ns);
         self.sender.poll(now_ns)
+    }
+
+    /// See [`Sender::poll_frame`].
+    pub fn poll_frame(&mut self, now_ns: u64) -> Option<(usize, usize)> {
+        self.prepare(now_ns);
+        self.sender.poll_frame(now_ns)
+    }
+
+    fn prepare(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let alive = !self.sender.alive().is_empty();
+        if alive && !self.sender.has_ack() && self.receiver.wants_ack(now_ns) {
+            let ack = self.receiver.make_ack();
+            self.sender.push_ack(self.receiver.latest(), ack);
+        }
+    }
+
+    /// See [`Sender::rest`].
+    pub fn rest<'a>(&'a self, stream: usize, take: impl FnMut(&'a [u8])) {
+        self.sender.rest(stream, take);
     }
 
     /// See [`Sender::on_sent`].
@@ -126,24 +189,117 @@ impl Connection {
         self.sender.on_unsent(now_ns, stream, unsent_bytes)
     }
 
-    /// See [`Receiver::on_received`].
+    /// Take bytes of a stream; append to `out` the application bytes that are now in order, which count as taken.
+    ///
+    /// After a remote error the connection must not be used again.
     pub fn on_received(
         &mut self,
         stream: usize,
         data: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        self.receiver.on_received(stream, data, out)
+        let mut slices = Vec::new();
+        self.receive(stream, data, None, &mut slices)?;
+        for slice in &slices {
+            out.extend_from_slice(slice);
+            self.on_consumed(slice.len());
+        }
+        Ok(())
     }
 
-    /// See [`Receiver::on_stream_end`].
-    pub fn on_stream_end(&mut self, stream: usize) -> Result<(), Error> {
-        self.receiver.on_stream_end(stream)
+    /// Take bytes of a stream that lie in `chunk`; append to `out` what is now in order, without copying.
+    ///
+    /// What the application then takes is reported by [`Connection::on_consumed`].
+    pub fn on_chunk(
+        &mut self,
+        stream: usize,
+        chunk: &Arc<Vec<u8>>,
+        length: usize,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        self.receive(stream, &chunk[..length], Some((chunk, 0)), out)
     }
 
-    /// The streams that should be read now; see [`Receiver::readable`].
+    fn receive(
+        &mut self,
+        stream: usize,
+        data: &[u8],
+        shared: Option<(&Arc<Vec<u8>>, usize)>,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        let mut controls = Vec::new();
+        self.receiver
+            .on_received(stream, data, shared, out, &mut controls)?;
+        for control in controls {
+            self.on_control(control)?;
+        }
+        Ok(())
+    }
+
+    fn on_control(&mut self, control: Control) -> Result<(), RemoteError> {
+        match control {
+            Control::Ack {
+                received,
+                limit,
+                streams,
+            } => self.sender.on_ack(self.now_ns, received, limit, &streams)?,
+            Control::Close { code, reason } => self.closed = Some((code, reason)),
+            Control::Ping(token) => self.sender.push_pong(token),
+            Control::Pong(_) => self.pongs += 1,
+            Control::Fin { .. } | Control::Last => {}
+        }
+        Ok(())
+    }
+
+    /// See [`Receiver::on_consumed`].
+    pub fn on_consumed(&mut self, bytes: usize) {
+        self.receiver.on_consumed(bytes);
+    }
+
+    /// Note that TCP ended a stream, or that the shell gave it up; true if the peer had ended it by a LAST frame.
+    ///
+    /// What it had not brought through goes over the others.
+    pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
+        let proper = self.receiver.on_stream_end(stream)?;
+        self.sender.on_stream_lost(stream)?;
+        self.receiver.tell_again();
+        Ok(proper)
+    }
+
+    /// Use a further stream whose socket has room; returns its index, which a lost stream may have had before.
+    pub fn add_stream(&mut self, id: u32, weight: f64) -> Result<usize, LocalError> {
+        if !(weight.is_finite() && weight >= 0.0) {
+            return Err(LocalError::BadWeights);
+        }
+        let alive = self.sender.alive();
+        let slot = (0..MAX_STREAMS)
+            .find(|&slot| !alive.contains(slot))
+            .ok_or(LocalError::StreamCount(MAX_STREAMS + 1))?;
+        self.sender.add_stream(slot, id, weight);
+        self.receiver.add_stream(slot, id);
+        Ok(slot)
+    }
+
+    /// When to poll again though nothing happened: an acknowledgement falls due, or a stream is found stalled.
+    pub fn timeout_ns(&self) -> Option<u64> {
+        let ack = self.receiver.ack_at_ns();
+        let stall = self.sender.stall_at_ns();
+        ack.into_iter().chain(stall).min()
+    }
+
+    /// The streams that should be read now: all that are alive.
     pub fn readable(&self) -> StreamSet {
         self.receiver.readable()
+    }
+
+    /// The streams that are alive.
+    pub fn alive(&self) -> StreamSet {
+        self.sender.alive()
+    }
+
+    /// The streams that are alive and bring nothing through.
+    pub fn stalled(&self) -> StreamSet {
+        self.sender.stalled()
     }
 
     /// Whether a stream's socket was full when last tried.
@@ -156,7 +312,12 @@ impl Connection {
         self.sender.queued_bytes()
     }
 
-    /// Whether all we have to send, the FINs included, has been taken by the sockets.
+    /// Application bytes sent that the peer has not acknowledged.
+    pub fn unacknowledged_bytes(&self) -> usize {
+        self.sender.unacknowledged_bytes()
+    }
+
+    /// Whether the peer has acknowledged all we have to send, and its end.
     pub fn is_finished(&self) -> bool {
         self.sender.is_finished()
     }
@@ -166,24 +327,45 @@ impl Connection {
         self.receiver.is_ended()
     }
 
+    /// Code and reason, if the peer gave the connection up.
+    pub fn closed_by_peer(&self) -> Option<(u16, &str)> {
+        self.closed
+            .as_ref()
+            .map(|(code, reason)| (*code, reason.as_str()))
+    }
+
+    /// How many pings were answered.
+    pub fn pongs(&self) -> u64 {
+        self.pongs
+    }
+
     /// What has been carried so far.
     pub fn statistics(&self) -> Statistics {
         let reassembly = self.receiver.reassembly();
-        let streams = self.sender.sent().zip(self.receiver.received());
+        let streams: Vec<_> = self
+            .sender
+            .sent()
+            .zip(self.receiver.received())
+            .map(|(sent, received)| StreamStatistics {
+                frames_sent: sent.frames,
+                bytes_sent: sent.bytes,
+                frames_received: received.frames,
+                bytes_received: received.bytes,
+                out_of_order_frames: received.out_of_order_frames,
+                resent_bytes: sent.resent_bytes,
+            })
+            .collect();
         Statistics {
-            streams: streams
-                .map(|(sent, received)| StreamStatistics {
-                    frames_sent: sent.frames,
-                    bytes_sent: sent.bytes,
-                    frames_received: received.frames,
-                    bytes_received: received.bytes,
-                    out_of_order_frames: received.out_of_order_frames,
-                })
-                .collect(),
-            out_of_order_frames: reassembly.out_of_order_frames(),
+            out_of_order_frames: streams
+                .iter()
+                .map(|stream| stream.out_of_order_frames)
+                .sum(),
+            streams,
             reorder_bytes: reassembly.waiting_bytes(),
             reorder_max_bytes: reassembly.max_waiting_bytes(),
             queued_bytes: self.sender.queued_bytes(),
+            unacknowledged_bytes: self.sender.unacknowledged_bytes(),
+            duplicate_bytes: reassembly.duplicate_bytes(),
         }
     }
 }

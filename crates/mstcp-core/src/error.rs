@@ -117,8 +117,8 @@ pub enum RemoteError {
     BadHello(&'static str),
     /// The peer speaks another version.
     UnsupportedVersion(u32),
-    /// The two high bits of a frame's word name no kind of frame.
-    UnknownFrameKind,
+    /// Bits of a control frame's word that must be 0 are not.
+    ReservedBits,
     /// A short frame's length is 0 or not below the full size, or a control frame is too long.
     BadFrameLength {
         /// The length announced, in bytes.
@@ -126,21 +126,23 @@ pub enum RemoteError {
         /// The greatest length allowed, in bytes.
         limit: usize,
     },
-    /// Frame numbers on a stream must rise.
-    NumberNotRising {
-        /// Number of the frame.
-        number: u64,
-        /// Number of the frame before it on the same stream.
-        previous: u64,
+    /// Data beyond what the receiver allowed.
+    BeyondWindow {
+        /// Offset of the data.
+        offset: u64,
+        /// The first offset that was not allowed.
+        limit: u64,
     },
-    /// No stream can still bring the next frame in order.
-    MissingFrame(u64),
-    /// Frames on a stream after its FIN.
-    DataAfterFin,
+    /// The body of a control frame of this type has a wrong length.
+    BadControl(u64),
+    /// An acknowledgement of what was never sent.
+    BadAck,
+    /// Bytes on a stream after its LAST frame.
+    DataAfterLast,
+    /// So many small pieces with gaps between them that they would cost more memory than the window.
+    TooManyPieces,
     /// A FIN is malformed or contradicts frames or another FIN.
     BadFin,
-    /// TCP ended a stream before its FIN: the peer vanished or the path broke.
-    StreamTruncated(usize),
 }
 
 impl fmt::Display for RemoteError {
@@ -162,30 +164,29 @@ impl fmt::Display for RemoteError {
                     crate::hello::VERSION
                 )
             }
-            Self::UnknownFrameKind => write!(f, "a frame of unknown kind"),
+            Self::ReservedBits => write!(f, "a control frame has bits set that must be 0"),
             Self::BadFrameLength { length, limit } => {
                 write!(
                     f,
                     "a frame of {length} bytes where 1 to {limit} are allowed"
                 )
             }
-            Self::NumberNotRising { number, previous } => {
+            Self::BeyondWindow { offset, limit } => {
                 write!(
                     f,
-                    "frame {number} came after frame {previous} on the same stream"
+                    "data at offset {offset} reaches beyond {limit}, the end of the receive window"
                 )
             }
-            Self::MissingFrame(number) => {
-                write!(f, "frame {number} is missing and no stream can bring it")
-            }
-            Self::DataAfterFin => write!(f, "a frame came after the stream's FIN"),
-            Self::BadFin => write!(f, "a FIN contradicts the frames or another FIN"),
-            Self::StreamTruncated(_) => {
+            Self::BadControl(kind) => {
                 write!(
                     f,
-                    "the stream ended before its FIN: the peer vanished or the path broke"
+                    "a control frame of type {kind} has a body of the wrong length"
                 )
             }
+            Self::BadAck => write!(f, "an acknowledgement of what was never sent"),
+            Self::DataAfterLast => write!(f, "bytes came on a stream after its LAST frame"),
+            Self::TooManyPieces => write!(f, "too many small pieces with gaps between them"),
+            Self::BadFin => write!(f, "a FIN contradicts the data or another FIN"),
         }
     }
 }

@@ -4,158 +4,116 @@
 //!
 //! | bits 63-62 | kind | bits 61-0 | after the word |
 //! |---|---|---|---|
-//! | 00 | full-size data | frame number | `frame_payload_bytes` of data |
-//! | 01 | short data | frame number | length (16 bits, 1 to `frame_payload_bytes` - 1), then the data |
+//! | 00 | full-size data | offset | `frame_payload_bytes` of data |
+//! | 01 | short data | offset | length (16 bits, at least 1), then the data |
 //! | 10 | control | type (61-56), zero (55-16), length (15-0) | `length` bytes |
-//! | 11 | not in use, an error | | |
+//! | 11 | long data | offset | length (32 bits, 1 to 1 MiB), then the data |
 //!
-//! So a full-size frame costs 8 bytes, a short one 10. Data frames are numbered from 0 in the order of the
-//! application's bytes, across all streams. Frames are numbered rather than bytes because a frame is what will be
-//! re-sent: whole, unchanged, and small enough for every stream of the connection. A copy is then known by its number
-//! alone, with no partial overlaps to resolve, and what is missing is a bitmap.
-//!
-//! Control frames of unknown type are skipped, so that later versions can add types. Type 1 is FIN: 8 bytes, the number
-//! of data frames that the sender has sent over all streams. It is the last frame on every stream.
+//! So a full-size frame costs 8 bytes, a short one 10, a long one 12. The offset is the place of the frame's first byte
+//! among the application's bytes, from 0, over all streams. Bytes that were lost with a stream can so be sent again in
+//! frames of another size that suit another stream, and a receiver can use the part of a frame that it has.
 
+use crate::control::Control;
 use crate::error::RemoteError;
 
 /// Bytes of a full-size frame's header: its 64-bit identifier.
 pub const HEADER_BYTES: usize = 8;
-/// Bytes of a short frame's header: identifier and length.
+/// Bytes of a short frame's header: identifier and 16 bits of length.
 pub const SHORT_HEADER_BYTES: usize = 10;
+/// Bytes of a long frame's header: identifier and 32 bits of length.
+pub const LONG_HEADER_BYTES: usize = 12;
 /// The greatest body of a control frame, in bytes.
 pub const MAX_CONTROL_BYTES: usize = 1024;
-/// The greatest number of application bytes in a full-size frame.
+/// The greatest number of application bytes in a full-size or short frame.
 pub const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
-/// Frame numbers are below this.
-pub const NUMBER_LIMIT: u64 = 1 << 62;
+/// The greatest number of application bytes in a long frame.
+pub const MAX_LONG_BYTES: usize = 1 << 20;
+/// Offsets are below this.
+pub const OFFSET_LIMIT: u64 = 1 << 62;
 
 const KIND_SHIFT: u32 = 62;
 const KIND_FULL: u64 = 0;
 const KIND_SHORT: u64 = 1;
 const KIND_CONTROL: u64 = 2;
+const KIND_LONG: u64 = 3;
 const TYPE_SHIFT: u32 = 56;
 const TYPE_MASK: u64 = 0x3f;
-const TYPE_FIN: u64 = 1;
-const FIN_BODY_BYTES: usize = 8;
+const RESERVED_MASK: u64 = 0x00ff_ffff_ffff_0000;
 
-/// One frame as the parser finds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frame<'a> {
-    /// Application bytes.
+/// What the parser finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// Application bytes: a frame, or a part of one.
     Data {
-        /// Place of the frame in the order of the connection, from 0.
-        number: u64,
-        /// Its application bytes.
+        /// Offset of the first of these bytes.
+        offset: u64,
+        /// The bytes.
         payload: &'a [u8],
+        /// Whether the frame begins with them.
+        first: bool,
+        /// Whether the frame ends with them.
+        last: bool,
     },
-    /// The last frame of a stream.
-    Fin {
-        /// How many data frames the peer sent over all streams.
-        frame_count: u64,
-    },
-    /// A control frame of a type that this version does not know; to be skipped.
-    UnknownControl,
+    /// A whole control frame; none if its type is not known, which is to be skipped.
+    Control(Option<Control>),
 }
 
-/// Append a data frame to `out`. `payload` is not empty and at most `frame_payload_bytes` long.
-pub fn encode_data(out: &mut Vec<u8>, number: u64, payload: &[u8], frame_payload_bytes: usize) {
-    debug_assert!(
-        !payload.is_empty() && payload.len() <= frame_payload_bytes && number < NUMBER_LIMIT
-    );
-    if payload.len() == frame_payload_bytes {
-        out.extend_from_slice(&(KIND_FULL << KIND_SHIFT | number).to_be_bytes());
+/// Append the header of a data frame with `length` application bytes, 1 to 1 MiB.
+pub fn encode_data_header(
+    out: &mut Vec<u8>,
+    offset: u64,
+    length: usize,
+    frame_payload_bytes: usize,
+) {
+    debug_assert!((1..=MAX_LONG_BYTES).contains(&length) && offset < OFFSET_LIMIT);
+    if length == frame_payload_bytes {
+        out.extend_from_slice(&(KIND_FULL << KIND_SHIFT | offset).to_be_bytes());
+    } else if length <= MAX_PAYLOAD_BYTES {
+        out.extend_from_slice(&(KIND_SHORT << KIND_SHIFT | offset).to_be_bytes());
+        out.extend_from_slice(&(length as u16).to_be_bytes());
     } else {
-        out.extend_from_slice(&(KIND_SHORT << KIND_SHIFT | number).to_be_bytes());
-        out.extend_from_slice(&(payload.len() as u16).to_be_bytes());
+        out.extend_from_slice(&(KIND_LONG << KIND_SHIFT | offset).to_be_bytes());
+        out.extend_from_slice(&(length as u32).to_be_bytes());
     }
+}
+
+/// Append a data frame.
+pub fn encode_data(out: &mut Vec<u8>, offset: u64, payload: &[u8], frame_payload_bytes: usize) {
+    encode_data_header(out, offset, payload.len(), frame_payload_bytes);
     out.extend_from_slice(payload);
 }
 
-/// Append a FIN frame to `out`.
-pub fn encode_fin(out: &mut Vec<u8>, frame_count: u64) {
-    let word = KIND_CONTROL << KIND_SHIFT | TYPE_FIN << TYPE_SHIFT | FIN_BODY_BYTES as u64;
-    out.extend_from_slice(&word.to_be_bytes());
-    out.extend_from_slice(&frame_count.to_be_bytes());
+/// Append a control frame.
+pub fn encode_control(out: &mut Vec<u8>, control: &Control) {
+    let place = out.len();
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    let kind = control.encode_body(out);
+    let length = (out.len() - place - HEADER_BYTES) as u64;
+    debug_assert!(length as usize <= MAX_CONTROL_BYTES);
+    let word = KIND_CONTROL << KIND_SHIFT | kind << TYPE_SHIFT | length;
+    out[place..place + HEADER_BYTES].copy_from_slice(&word.to_be_bytes());
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Header {
-    kind: u64,
-    word: u64,
-    header_bytes: usize,
-    body_bytes: usize,
+#[derive(Debug)]
+enum State {
+    /// Within a header, or between frames.
+    Header,
+    /// Within the bytes of a data frame.
+    Data {
+        offset: u64,
+        rest: usize,
+        first: bool,
+    },
+    /// Within the body of a control frame.
+    Control { kind: u64, wanted: usize },
 }
 
-impl Header {
-    /// Decode the header at the start of `bytes`; None if it is not complete yet.
-    fn decode(bytes: &[u8], frame_payload_bytes: usize) -> Result<Option<Self>, RemoteError> {
-        let Some(word) = bytes.get(..HEADER_BYTES) else {
-            return Ok(None);
-        };
-        let word = be_u64(word);
-        let kind = word >> KIND_SHIFT;
-        let (header_bytes, body_bytes, limit) = match kind {
-            KIND_FULL => (HEADER_BYTES, frame_payload_bytes, frame_payload_bytes),
-            KIND_SHORT => {
-                let Some(length) = bytes.get(HEADER_BYTES..SHORT_HEADER_BYTES) else {
-                    return Ok(None);
-                };
-                let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-                (SHORT_HEADER_BYTES, length, frame_payload_bytes - 1)
-            }
-            KIND_CONTROL => (HEADER_BYTES, (word & 0xffff) as usize, MAX_CONTROL_BYTES),
-            _ => return Err(RemoteError::UnknownFrameKind),
-        };
-        if body_bytes > limit || (body_bytes == 0 && kind == KIND_SHORT) {
-            return Err(RemoteError::BadFrameLength {
-                length: body_bytes,
-                limit,
-            });
-        }
-        Ok(Some(Self {
-            kind,
-            word,
-            header_bytes,
-            body_bytes,
-        }))
-    }
-
-    fn frame_bytes(&self) -> usize {
-        self.header_bytes + self.body_bytes
-    }
-
-    /// Make the frame of a complete encoding.
-    fn frame<'a>(&self, encoded: &'a [u8]) -> Result<Frame<'a>, RemoteError> {
-        let body = &encoded[self.header_bytes..self.frame_bytes()];
-        if self.kind != KIND_CONTROL {
-            return Ok(Frame::Data {
-                number: self.word & (NUMBER_LIMIT - 1),
-                payload: body,
-            });
-        }
-        match self.word >> TYPE_SHIFT & TYPE_MASK {
-            TYPE_FIN if body.len() != FIN_BODY_BYTES => Err(RemoteError::BadFin),
-            TYPE_FIN => Ok(Frame::Fin {
-                frame_count: be_u64(body),
-            }),
-            _ => Ok(Frame::UnknownControl),
-        }
-    }
-}
-
-fn be_u64(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0, |word, byte| word << 8 | u64::from(*byte))
-}
-
-/// Cuts the bytes of one stream into frames, however they arrive. Holds at most one frame.
+/// Cuts the bytes of one stream into frames, however they arrive. Keeps headers and control frames, never data.
 #[derive(Debug)]
 pub struct Parser {
     frame_payload_bytes: usize,
-    partial: Vec<u8>,
-    partial_done: bool,
+    state: State,
+    kept: Vec<u8>,
 }
 
 impl Parser {
@@ -164,65 +122,131 @@ impl Parser {
         debug_assert!((1..=MAX_PAYLOAD_BYTES).contains(&frame_payload_bytes));
         Self {
             frame_payload_bytes,
-            partial: Vec::new(),
-            partial_done: false,
+            state: State::Header,
+            kept: Vec::new(),
         }
     }
 
-    /// Take the next frame from the front of `input`: how many bytes were consumed, and the frame if it is complete.
+    /// Take from the front of `input`: how many bytes were consumed, and what they bring. Data is the last of the
+    /// bytes consumed.
     ///
-    /// Without a frame all of `input` was consumed. After an error the parser must not be used again.
-    pub fn next<'a>(
-        &'a mut self,
-        input: &'a [u8],
-    ) -> Result<(usize, Option<Frame<'a>>), RemoteError> {
-        if self.partial_done {
-            self.partial.clear();
-            self.partial_done = false;
-        }
-        if !self.partial.is_empty() {
-            return self.complete_partial(input);
-        }
-        match Header::decode(input, self.frame_payload_bytes)? {
-            // The usual case: a whole frame lies in the input and need not be copied.
-            Some(header) if input.len() >= header.frame_bytes() => {
-                Ok((header.frame_bytes(), Some(header.frame(input)?)))
-            }
-            _ => {
-                self.partial.extend_from_slice(input);
-                Ok((input.len(), None))
+    /// With nothing found all of `input` was consumed. After an error the parser must not be used again.
+    pub fn next<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Option<Found<'a>>), RemoteError> {
+        let mut at = 0;
+        loop {
+            match self.state {
+                State::Header => {
+                    if !self.header(input, &mut at)? {
+                        return Ok((at, None));
+                    }
+                }
+                State::Data {
+                    offset,
+                    rest,
+                    first,
+                } => {
+                    let take = rest.min(input.len() - at);
+                    if take == 0 {
+                        return Ok((at, None));
+                    }
+                    let payload = &input[at..at + take];
+                    self.state = if take == rest {
+                        State::Header
+                    } else {
+                        State::Data {
+                            offset: offset + take as u64,
+                            rest: rest - take,
+                            first: false,
+                        }
+                    };
+                    let found = Found::Data {
+                        offset,
+                        payload,
+                        first,
+                        last: take == rest,
+                    };
+                    return Ok((at + take, Some(found)));
+                }
+                State::Control { kind, wanted } => {
+                    if !self.fill(wanted, input, &mut at) {
+                        return Ok((at, None));
+                    }
+                    let control = Control::decode(kind, &self.kept)?;
+                    self.kept.clear();
+                    self.state = State::Header;
+                    return Ok((at, Some(Found::Control(control))));
+                }
             }
         }
     }
 
     /// Whether a frame has begun and not ended.
     pub fn in_frame(&self) -> bool {
-        !self.partial.is_empty() && !self.partial_done
+        !(matches!(self.state, State::Header) && self.kept.is_empty())
     }
 
-    fn complete_partial(
-        &mut self,
-        input: &[u8],
-    ) -> Result<(usize, Option<Frame<'_>>), RemoteError> {
-        let mut consumed = 0;
-        loop {
-            let header = Header::decode(&self.partial, self.frame_payload_bytes)?;
-            let wanted = match header {
-                Some(header) => header.frame_bytes(),
-                None if self.partial.len() < HEADER_BYTES => HEADER_BYTES,
-                None => SHORT_HEADER_BYTES,
-            };
-            let take = (wanted - self.partial.len()).min(input.len() - consumed);
-            self.partial
-                .extend_from_slice(&input[consumed..consumed + take]);
-            consumed += take;
-            if self.partial.len() < wanted {
-                return Ok((consumed, None));
-            }
-            if let Some(header) = header {
-                self.partial_done = true;
-                return Ok((consumed, Some(header.frame(&self.partial)?)));
-            }
-        }
+    /// Keep bytes until there are `wanted`; false if the input ends before.
+    fn fill(&mut self, wanted: usize, input: &[u8], at: &mut usize) -> bool {
+        let take = (wanted - self.kept.len()).min(input.len() - *at);
+        self.kept.extend_from_slice(&input[*at..*at + take]);
+        *at += take;
+        self.kept.len() == wanted
     }
+
+    /// Read a header and go into its frame; false if the input ends before.
+    fn header(&mut self, input: &[u8], at: &mut usize) -> Result<bool, RemoteError> {
+        if self.kept.len() < HEADER_BYTES && !self.fill(HEADER_BYTES, input, at) {
+            return Ok(false);
+        }
+        let word = be(&self.kept[..HEADER_BYTES]);
+        let kind = word >> KIND_SHIFT;
+        let header_bytes = match kind {
+            KIND_SHORT => SHORT_HEADER_BYTES,
+            KIND_LONG => LONG_HEADER_BYTES,
+            _ => HEADER_BYTES,
+        };
+        if self.kept.len() < header_bytes && !self.fill(header_bytes, input, at) {
+            return Ok(false);
+        }
+        let (length, limit) = match kind {
+            KIND_FULL => (self.frame_payload_bytes, self.frame_payload_bytes),
+            KIND_CONTROL => ((word & 0xffff) as usize, MAX_CONTROL_BYTES),
+            KIND_SHORT => (be(&self.kept[HEADER_BYTES..]) as usize, MAX_PAYLOAD_BYTES),
+            _ => (be(&self.kept[HEADER_BYTES..]) as usize, MAX_LONG_BYTES),
+        };
+        if length > limit || (length == 0 && kind != KIND_CONTROL) {
+            return Err(RemoteError::BadFrameLength { length, limit });
+        }
+        self.kept.clear();
+        self.state = if kind == KIND_CONTROL {
+            if word & RESERVED_MASK != 0 {
+                return Err(RemoteError::ReservedBits);
+            }
+            State::Control {
+                kind: word >> TYPE_SHIFT & TYPE_MASK,
+                wanted: length,
+            }
+        } else {
+            let offset = word & (OFFSET_LIMIT - 1);
+            if offset + length as u64 > OFFSET_LIMIT {
+                return Err(RemoteError::BeyondWindow {
+                    offset,
+                    limit: OFFSET_LIMIT,
+                });
+            }
+            State::Data {
+                offset,
+                rest: length,
+                first: true,
+            }
+        };
+        Ok(true)
+    }
+}
+
+/// The number that bytes in network order stand for; 8 at most.
+pub(crate) fn be(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

@@ -1,6 +1,6 @@
 //! The message that opens each stream: magic, length, and the protobuf message `Hello` of `mstcp/proto/hello.proto`.
 //!
-//! The codec is written by hand: six fields do not pay for a code generator and its dependencies. The tests compare it
+//! The codec is written by hand: nine fields do not pay for a code generator and its dependencies. The tests compare it
 //! with Google's.
 
 use crate::error::RemoteError;
@@ -15,9 +15,9 @@ pub const PREFIX_BYTES: usize = MAGIC.len() + 4;
 /// The greatest length of the message, checked before anything is stored.
 pub const MAX_BODY_BYTES: usize = 256;
 /// The version of the protocol that this crate speaks.
-pub const VERSION: u32 = 1;
-/// The greatest length of a proof, in bytes.
-pub const MAX_PROOF_BYTES: usize = 64;
+pub const VERSION: u32 = 2;
+/// The length of a key and of a proof, in bytes.
+pub const KEY_BYTES: usize = 32;
 
 const WIRE_VARINT: u64 = 0;
 const WIRE_FIXED64: u64 = 1;
@@ -29,14 +29,18 @@ const WIRE_FIXED32: u64 = 5;
 pub struct Hello {
     /// Random, the same on all streams of a connection.
     pub connection_id: [u8; 16],
-    /// Which stream of the connection this is, from 0.
-    pub stream_index: u32,
-    /// How many streams the connection has.
+    /// Which stream of the connection this is: 0 opens it; no id is used twice.
+    pub stream_id: u32,
+    /// How many streams the connection is meant to have.
     pub stream_count: u32,
     /// Application bytes in a full-size frame, both directions.
     pub frame_payload_bytes: u32,
-    /// That the stream belongs to the connection; at most 64 bytes, checked by the shell.
+    /// The key from which all proofs of the connection are made: 32 bytes in the first hello, none in others.
+    pub key: Vec<u8>,
+    /// That the sender knows the key (and the secret, if there is one): HMAC-SHA256, made and checked by the shell.
     pub proof: Vec<u8>,
+    /// Of an answer: why the stream is refused, 0 if it is not; see [`crate::control::code`], one is added to each.
+    pub refusal: u32,
 }
 
 impl Hello {
@@ -45,10 +49,13 @@ impl Hello {
         let mut out = Vec::with_capacity(64);
         put_number(&mut out, 1, VERSION);
         put_bytes(&mut out, 2, &self.connection_id);
-        put_number(&mut out, 3, self.stream_index);
+        put_number(&mut out, 3, self.stream_id);
         put_number(&mut out, 4, self.stream_count);
         put_number(&mut out, 5, self.frame_payload_bytes);
         put_bytes(&mut out, 6, &self.proof);
+        put_bytes(&mut out, 7, &self.key);
+        put_number(&mut out, 8, VERSION);
+        put_number(&mut out, 9, self.refusal);
         out
     }
 
@@ -69,28 +76,34 @@ impl Hello {
             ));
         }
         let mut version = 0;
+        let mut least_version = 0;
         let mut connection_id: &[u8] = &[];
         let mut hello = Self {
             connection_id: [0; 16],
-            stream_index: 0,
+            stream_id: 0,
             stream_count: 0,
             frame_payload_bytes: 0,
+            key: Vec::new(),
             proof: Vec::new(),
+            refusal: 0,
         };
         let mut fields = Fields { rest: body };
         while let Some((tag, value)) = fields.next()? {
             match (tag, value) {
                 (1, Value::Number(number)) => version = number as u32,
                 (2, Value::Bytes(bytes)) => connection_id = bytes,
-                (3, Value::Number(number)) => hello.stream_index = number as u32,
+                (3, Value::Number(number)) => hello.stream_id = number as u32,
                 (4, Value::Number(number)) => hello.stream_count = number as u32,
                 (5, Value::Number(number)) => hello.frame_payload_bytes = number as u32,
                 (6, Value::Bytes(bytes)) => hello.proof = bytes.to_vec(),
-                (1..=6, _) => return Err(RemoteError::BadHello("a field has another type")),
+                (7, Value::Bytes(bytes)) => hello.key = bytes.to_vec(),
+                (8, Value::Number(number)) => least_version = number as u32,
+                (9, Value::Number(number)) => hello.refusal = number as u32,
+                (1..=9, _) => return Err(RemoteError::BadHello("a field has another type")),
                 _ => {}
             }
         }
-        if version != VERSION {
+        if version < VERSION || least_version > VERSION {
             return Err(RemoteError::UnsupportedVersion(version));
         }
         hello.connection_id = connection_id
@@ -104,18 +117,18 @@ impl Hello {
         if !(1..=MAX_STREAMS as u32).contains(&self.stream_count) {
             return Err(RemoteError::BadHello("stream_count is not 1 to 64"));
         }
-        if self.stream_index >= self.stream_count {
-            return Err(RemoteError::BadHello(
-                "stream_index is not below stream_count",
-            ));
-        }
         if !(1..=MAX_PAYLOAD_BYTES as u32).contains(&self.frame_payload_bytes) {
             return Err(RemoteError::BadHello(
                 "frame_payload_bytes is not 1 to 65535",
             ));
         }
-        if self.proof.len() > MAX_PROOF_BYTES {
-            return Err(RemoteError::BadHello("the proof is longer than 64 bytes"));
+        for (bytes, problem) in [
+            (&self.proof, "the proof is not 32 bytes long"),
+            (&self.key, "the key is not 32 bytes long"),
+        ] {
+            if !bytes.is_empty() && bytes.len() != KEY_BYTES {
+                return Err(RemoteError::BadHello(problem));
+            }
         }
         Ok(())
     }

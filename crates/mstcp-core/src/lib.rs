@@ -8,14 +8,18 @@
 //! |---|---|
 //! | [`hello`] | the message that opens each stream |
 //! | [`frame`] | the layout of frames and the incremental parser |
+//! | [`control`] | control frames and error codes |
 //! | [`scheduler`] | which stream carries the next frame |
-//! | [`sender`] | application bytes to frames |
-//! | [`reassembly`] | frames in any order to bytes in order |
-//! | [`receiver`] | streams' bytes to reassembly, and which streams may be read |
+//! | [`send_buffer`] | the application's bytes until they are acknowledged |
+//! | [`sender`] | application bytes to frames, again over other streams when one is lost |
+//! | [`slice`] | received bytes that are not copied |
+//! | [`reassembly`] | bytes in any order to bytes in order |
+//! | [`receiver`] | streams' bytes to reassembly, and what is acknowledged |
 //! | [`connection`] | both directions of one connection |
 #![forbid(unsafe_code)]
 
 pub mod connection;
+pub mod control;
 pub mod error;
 pub mod frame;
 pub mod hello;
@@ -23,13 +27,16 @@ pub mod reassembly;
 pub mod receiver;
 pub mod rng;
 pub mod scheduler;
+pub mod send_buffer;
 pub mod sender;
+pub mod slice;
 
 pub use connection::{Config, Connection, Statistics, StreamStatistics};
 pub use error::{Error, LocalError, RemoteError};
 pub use hello::Hello;
 pub use scheduler::{Scheduler, Stochastic, StreamSet};
 pub use sender::Transmit;
+pub use slice::Slice;
 
 /// The most streams that a connection may have.
 pub const MAX_STREAMS: usize = 64;

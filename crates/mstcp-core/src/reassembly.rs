@@ -1,62 +1,94 @@
-//! Frames in any order to bytes in order.
+//! Bytes in any order to bytes in order.
 
-use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
 
-/// What a waiting frame costs beside its bytes, so that many tiny frames cannot pass the bound on memory.
-pub const FRAME_OVERHEAD_BYTES: usize = 64;
+use crate::slice::Slice;
 
-/// The reorder buffer of a connection: holds the frames that are ahead of the next one.
+/// What a waiting piece costs beside its bytes.
+pub const PIECE_OVERHEAD_BYTES: usize = 64;
+
+/// The reorder buffer of a connection: holds the pieces that are ahead of the next byte.
 #[derive(Debug, Default)]
 pub struct Reassembly {
-    next_number: u64,
-    waiting: BTreeMap<u64, Box<[u8]>>,
+    next_offset: u64,
+    /// By offset of the first byte; no two overlap.
+    waiting: BTreeMap<u64, Slice>,
     waiting_bytes: usize,
     max_waiting_bytes: usize,
-    out_of_order_frames: u64,
+    duplicate_bytes: u64,
 }
 
 impl Reassembly {
-    /// Take a frame; append to `out` the bytes that are now in order. A frame that came before is dropped.
-    pub fn insert(&mut self, number: u64, payload: &[u8], out: &mut Vec<u8>) {
-        if number < self.next_number {
-            return;
+    /// Take a piece; append to `out` what is now in order. Bytes that came before are dropped.
+    pub fn insert(&mut self, offset: u64, piece: Slice, out: &mut Vec<Slice>) {
+        let end = offset + piece.len() as u64;
+        // Nearly always: the next bytes, and nothing waits before their end.
+        let free = match self.waiting.first_key_value() {
+            Some((first, _)) => *first >= end,
+            None => true,
+        };
+        if offset == self.next_offset && free {
+            self.next_offset = end;
+            out.push(piece);
+        } else {
+            self.fill(offset, end, &piece);
         }
-        if number > self.next_number {
-            if let Entry::Vacant(place) = self.waiting.entry(number) {
-                place.insert(payload.into());
-                self.out_of_order_frames += 1;
-                self.waiting_bytes += payload.len();
-                self.max_waiting_bytes = self.max_waiting_bytes.max(self.waiting_bytes);
-            }
-            return;
-        }
-        out.extend_from_slice(payload);
-        self.next_number += 1;
         while let Some(entry) = self.waiting.first_entry() {
-            if *entry.key() != self.next_number {
+            if *entry.key() != self.next_offset {
                 break;
             }
-            let payload = entry.remove();
-            self.waiting_bytes -= payload.len();
-            out.extend_from_slice(&payload);
-            self.next_number += 1;
+            let piece = entry.remove();
+            self.waiting_bytes -= piece.len();
+            self.next_offset += piece.len() as u64;
+            out.push(piece);
         }
     }
 
-    /// Number of the frame whose bytes come next: how many frames have been delivered.
-    pub fn next_number(&self) -> u64 {
-        self.next_number
+    /// Put what is missing of a piece between those that wait.
+    fn fill(&mut self, offset: u64, end: u64, piece: &Slice) {
+        let mut at = offset.max(self.next_offset);
+        if let Some((start, before)) = self.waiting.range(..=at).next_back() {
+            at = at.max(start + before.len() as u64);
+        }
+        let mut added = 0;
+        while at < end {
+            let following = self.waiting.range(at..).next();
+            let (gap_end, resume) = match following {
+                Some((start, after)) if *start < end => (*start, start + after.len() as u64),
+                _ => (end, end),
+            };
+            if gap_end > at {
+                let part = piece.part((at - offset) as usize..(gap_end - offset) as usize);
+                added += part.len();
+                self.waiting.insert(at, part);
+            }
+            at = resume;
+        }
+        self.duplicate_bytes += (piece.len() - added) as u64;
+        self.waiting_bytes += added;
+        // A piece that closes the gap does not wait.
+        if offset > self.next_offset {
+            self.max_waiting_bytes = self.max_waiting_bytes.max(self.waiting_bytes);
+        }
     }
 
-    /// Number of the last frame that waits.
-    pub fn last_waiting(&self) -> Option<u64> {
-        self.waiting.last_key_value().map(|(number, _)| *number)
+    /// Offset of the byte that comes next: how many have been delivered.
+    pub fn next_offset(&self) -> u64 {
+        self.next_offset
     }
 
-    /// Memory that the waiting frames take, in bytes, their overhead included.
-    pub fn memory_bytes(&self) -> usize {
-        self.waiting_bytes + self.waiting.len() * FRAME_OVERHEAD_BYTES
+    /// The end of the last piece that has come.
+    pub fn last_end(&self) -> u64 {
+        self.waiting
+            .last_key_value()
+            .map_or(self.next_offset, |(start, piece)| {
+                start + piece.len() as u64
+            })
+    }
+
+    /// How many pieces wait.
+    pub fn pieces(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Application bytes that wait.
@@ -69,8 +101,8 @@ impl Reassembly {
         self.max_waiting_bytes
     }
 
-    /// Frames that arrived before an earlier one.
-    pub fn out_of_order_frames(&self) -> u64 {
-        self.out_of_order_frames
+    /// Bytes that came more than once.
+    pub fn duplicate_bytes(&self) -> u64 {
+        self.duplicate_bytes
     }
 }

@@ -1,14 +1,25 @@
-//! The streams' bytes to bytes in order, with bounded memory.
+//! The streams' bytes to bytes in order, and what is to be acknowledged.
 //!
-//! Frame numbers rise on each stream, so a stream whose last frame is beyond the next one in order cannot bring that
-//! one. When the reorder buffer is full such streams are not read, and TCP's own window holds the peer back; the
-//! others are always read, since one of them brings the next frame. The buffer can pass its bound by what one read of
-//! each stream brings, no more.
+//! The peer may send up to a limit that follows what the application took; so all streams are always read, whatever
+//! waits, and memory is bounded by the window.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
-use crate::frame::{Frame, Parser};
-use crate::reassembly::Reassembly;
+use crate::frame::{Found, Parser};
+use crate::reassembly::{Reassembly, PIECE_OVERHEAD_BYTES};
 use crate::scheduler::StreamSet;
+use crate::slice::Slice;
+
+/// What a peer may send before it heard of a window.
+pub const INITIAL_WINDOW_BYTES: usize = 1 << 18;
+/// The longest that an acknowledgement waits, in nanoseconds.
+pub const ACK_DELAY_NS: u64 = 50_000_000;
+/// Pieces smaller than this are copied when they must wait, so that they do not hold a large chunk.
+const SHARED_PIECE_BYTES: usize = 1 << 14;
+const LEAST_PIECES: usize = 1024;
 
 /// What one stream has brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,86 +34,173 @@ pub struct Received {
 
 #[derive(Debug)]
 struct Stream {
+    id: u32,
     parser: Parser,
-    last_number: Option<u64>,
-    finished: bool,
+    alive: bool,
+    /// The peer said that nothing follows.
+    last: bool,
     received: Received,
+    /// Of `received.frames`, those of the stream's id that are complete, and those told to the peer.
+    complete: u64,
+    told: u64,
+}
+
+impl Stream {
+    fn new(id: u32, frame_payload_bytes: usize) -> Self {
+        Self {
+            id,
+            parser: Parser::new(frame_payload_bytes),
+            alive: true,
+            last: false,
+            received: Received::default(),
+            complete: 0,
+            told: 0,
+        }
+    }
 }
 
 /// The receiving direction of a connection.
 #[derive(Debug)]
 pub struct Receiver {
     streams: Vec<Stream>,
+    frame_payload_bytes: usize,
     reassembly: Reassembly,
-    reorder_limit_bytes: usize,
-    frame_count: Option<u64>,
+    window_bytes: usize,
+    total_bytes: Option<u64>,
+    /// What the application took, and the limit that was told to the peer.
+    consumed: u64,
+    told_limit: u64,
+    told_received: u64,
+    ack_now: bool,
+    ack_at_ns: Option<u64>,
+    latest: usize,
 }
 
 impl Receiver {
-    /// A receiver of `stream_count` streams that holds about `reorder_limit_bytes` of frames that are ahead.
+    /// A receiver of streams 0 to `stream_count` - 1 that holds about `reorder_limit_bytes` of what is ahead, 256 KiB at
+    /// least.
     pub fn new(
         stream_count: usize,
         frame_payload_bytes: usize,
         reorder_limit_bytes: usize,
     ) -> Self {
-        let stream = |_| Stream {
-            parser: Parser::new(frame_payload_bytes),
-            last_number: None,
-            finished: false,
-            received: Received::default(),
-        };
         Self {
-            streams: (0..stream_count).map(stream).collect(),
+            streams: (0..stream_count)
+                .map(|id| Stream::new(id as u32, frame_payload_bytes))
+                .collect(),
+            frame_payload_bytes,
             reassembly: Reassembly::default(),
-            reorder_limit_bytes,
-            frame_count: None,
+            window_bytes: reorder_limit_bytes.max(INITIAL_WINDOW_BYTES),
+            total_bytes: None,
+            consumed: 0,
+            told_limit: INITIAL_WINDOW_BYTES as u64,
+            told_received: 0,
+            ack_now: true,
+            ack_at_ns: None,
+            latest: 0,
         }
     }
 
-    /// Take bytes of a stream; append to `out` the application bytes that are now in order.
+    /// Take bytes of a stream: append to `out` what is now in order, and to `controls` what is for the other direction.
     ///
-    /// After a remote error the receiver must not be used again.
+    /// `shared` is the chunk in which `data` lies from the given place on; without it what must wait is copied. After a
+    /// remote error the receiver must not be used again.
     pub fn on_received(
         &mut self,
         stream: usize,
         data: &[u8],
-        out: &mut Vec<u8>,
+        shared: Option<(&Arc<Vec<u8>>, usize)>,
+        out: &mut Vec<Slice>,
+        controls: &mut Vec<Control>,
     ) -> Result<(), Error> {
-        if stream >= self.streams.len() {
+        if !self.streams.get(stream).is_some_and(|stream| stream.alive) {
             return Err(LocalError::NoSuchStream(stream).into());
         }
-        self.take(stream, data, out)?;
-        Ok(self.check_next_can_come()?)
+        let mut at = 0;
+        loop {
+            let (consumed, found) = self.streams[stream].parser.next(&data[at..])?;
+            at += consumed;
+            match found {
+                None => return Ok(()),
+                Some(_) if self.streams[stream].last => {
+                    return Err(RemoteError::DataAfterLast.into())
+                }
+                Some(Found::Data {
+                    offset,
+                    payload,
+                    first,
+                    last,
+                }) => {
+                    let range = at - payload.len()..at;
+                    self.note_data(stream, offset, payload.len(), first, last)?;
+                    let piece = self.piece(data, range, offset, shared);
+                    self.reassembly.insert(offset, piece, out);
+                    if self.reassembly.pieces()
+                        > self.window_bytes / PIECE_OVERHEAD_BYTES + LEAST_PIECES
+                    {
+                        return Err(RemoteError::TooManyPieces.into());
+                    }
+                }
+                Some(Found::Control(Some(Control::Fin { total_bytes }))) => {
+                    self.on_fin(total_bytes)?;
+                }
+                Some(Found::Control(Some(Control::Last))) => self.streams[stream].last = true,
+                Some(Found::Control(Some(control))) => controls.push(control),
+                Some(Found::Control(None)) => {}
+            }
+        }
     }
 
-    /// Note that TCP ended a stream. Only after its FIN is that the proper end.
-    pub fn on_stream_end(&mut self, stream: usize) -> Result<(), Error> {
-        let from = self
-            .streams
-            .get(stream)
-            .ok_or(LocalError::NoSuchStream(stream))?;
-        if from.finished {
-            Ok(())
+    /// Begin to receive on a stream in place `slot`, a new place or that of a dead stream.
+    pub fn add_stream(&mut self, slot: usize, id: u32) {
+        let mut stream = Stream::new(id, self.frame_payload_bytes);
+        if let Some(before) = self.streams.get_mut(slot) {
+            stream.received = before.received;
+            *before = stream;
         } else {
-            Err(RemoteError::StreamTruncated(stream).into())
+            self.streams.push(stream);
         }
+        self.ack_now = true;
+    }
+
+    /// Note that a stream is gone; true if the peer had ended it properly.
+    pub fn on_stream_end(&mut self, slot: usize) -> Result<bool, LocalError> {
+        let stream = self
+            .streams
+            .get_mut(slot)
+            .ok_or(LocalError::NoSuchStream(slot))?;
+        stream.alive = false;
+        self.ack_now = true;
+        Ok(stream.last)
+    }
+
+    /// Note that the application took bytes.
+    pub fn on_consumed(&mut self, bytes: usize) {
+        self.consumed += bytes as u64;
     }
 
     /// The streams that should be read now.
     pub fn readable(&self) -> StreamSet {
-        let full = self.reassembly.memory_bytes() >= self.reorder_limit_bytes;
         let mut readable = StreamSet::default();
-        for (index, stream) in self.streams.iter().enumerate() {
-            if !full || stream.may_bring(self.reassembly.next_number()) || stream.finished {
-                readable.insert(index);
-            }
+        for (index, _) in self
+            .streams
+            .iter()
+            .enumerate()
+            .filter(|(_, stream)| stream.alive)
+        {
+            readable.insert(index);
         }
         readable
     }
 
+    /// The stream that brought something last.
+    pub fn latest(&self) -> usize {
+        self.latest
+    }
+
     /// Whether all of the peer's bytes have been delivered.
     pub fn is_ended(&self) -> bool {
-        self.frame_count == Some(self.reassembly.next_number())
+        self.total_bytes == Some(self.reassembly.next_offset())
     }
 
     /// The reorder buffer.
@@ -115,66 +213,122 @@ impl Receiver {
         self.streams.iter().map(|stream| stream.received)
     }
 
-    fn take(&mut self, index: usize, data: &[u8], out: &mut Vec<u8>) -> Result<(), RemoteError> {
-        let stream = &mut self.streams[index];
-        let mut input = data;
-        loop {
-            let (consumed, frame) = stream.parser.next(input)?;
-            input = &input[consumed..];
-            let Some(frame) = frame else { break };
-            match frame {
-                _ if stream.finished => return Err(RemoteError::DataAfterFin),
-                Frame::Data { number, payload } => {
-                    if let Some(previous) =
-                        stream.last_number.filter(|&previous| number <= previous)
-                    {
-                        return Err(RemoteError::NumberNotRising { number, previous });
-                    }
-                    if self.frame_count.is_some_and(|count| number >= count) {
-                        return Err(RemoteError::BadFin);
-                    }
-                    stream.last_number = Some(number);
-                    stream.received.frames += 1;
-                    stream.received.bytes += payload.len() as u64;
-                    if number > self.reassembly.next_number() {
-                        stream.received.out_of_order_frames += 1;
-                    }
-                    self.reassembly.insert(number, payload, out);
-                }
-                Frame::Fin { frame_count } => {
-                    let delivered = self.reassembly.next_number();
-                    let last = self
-                        .reassembly
-                        .last_waiting()
-                        .map_or(delivered, |number| number + 1);
-                    if frame_count < last
-                        || self.frame_count.is_some_and(|count| count != frame_count)
-                    {
-                        return Err(RemoteError::BadFin);
-                    }
-                    self.frame_count = Some(frame_count);
-                    stream.finished = true;
-                }
-                Frame::UnknownControl => {}
+    /// Whether an acknowledgement should be sent; starts the clock of one that may wait.
+    pub fn wants_ack(&mut self, now_ns: u64) -> bool {
+        let quarter = self.window_bytes as u64 / 4;
+        let far = self.received_position() - self.told_received >= quarter.min(1 << 20)
+            || self.limit() - self.told_limit >= quarter;
+        let any = self.received_position() > self.told_received
+            || self.limit() > self.told_limit
+            || self
+                .streams
+                .iter()
+                .any(|stream| stream.complete > stream.told);
+        if self.ack_now || far {
+            return true;
+        }
+        if !any {
+            self.ack_at_ns = None;
+            return false;
+        }
+        now_ns >= *self.ack_at_ns.get_or_insert(now_ns + ACK_DELAY_NS)
+    }
+
+    /// When [`Receiver::wants_ack`] should be asked again.
+    pub fn ack_at_ns(&self) -> Option<u64> {
+        self.ack_at_ns
+    }
+
+    /// Make the acknowledgement of all there is.
+    pub fn make_ack(&mut self) -> Control {
+        self.ack_now = false;
+        self.ack_at_ns = None;
+        self.told_limit = self.limit();
+        self.told_received = self.received_position();
+        let mut streams = Vec::new();
+        for stream in &mut self.streams {
+            if stream.complete > stream.told {
+                stream.told = stream.complete;
+                streams.push((stream.id, stream.complete));
             }
         }
-        if stream.finished && stream.parser.in_frame() {
-            return Err(RemoteError::DataAfterFin);
+        Control::Ack {
+            received: self.told_received,
+            limit: self.told_limit,
+            streams,
+        }
+    }
+
+    /// Make sure that all streams' counts are told again: an acknowledgement may have been lost with a stream.
+    pub fn tell_again(&mut self) {
+        self.ack_now = true;
+        for stream in self.streams.iter_mut().filter(|stream| stream.alive) {
+            stream.told = 0;
+        }
+    }
+
+    fn limit(&self) -> u64 {
+        self.told_limit
+            .max(self.consumed + self.window_bytes as u64)
+    }
+
+    fn received_position(&self) -> u64 {
+        self.reassembly.next_offset() + u64::from(self.is_ended())
+    }
+
+    fn note_data(
+        &mut self,
+        index: usize,
+        offset: u64,
+        length: usize,
+        first: bool,
+        last: bool,
+    ) -> Result<(), RemoteError> {
+        let end = offset + length as u64;
+        let limit = self.told_limit;
+        if end > limit {
+            return Err(RemoteError::BeyondWindow { offset, limit });
+        }
+        if self.total_bytes.is_some_and(|total| end > total) {
+            return Err(RemoteError::BadFin);
+        }
+        self.latest = index;
+        let ahead = offset > self.reassembly.next_offset();
+        let stream = &mut self.streams[index];
+        stream.received.bytes += length as u64;
+        stream.complete += u64::from(last);
+        if first {
+            stream.received.frames += 1;
+            stream.received.out_of_order_frames += u64::from(ahead);
         }
         Ok(())
     }
 
-    fn check_next_can_come(&self) -> Result<(), RemoteError> {
-        let next = self.reassembly.next_number();
-        if self.is_ended() || self.streams.iter().any(|stream| stream.may_bring(next)) {
-            return Ok(());
+    /// The bytes of a piece: shared where that is worth it, or a copy.
+    fn piece(
+        &self,
+        data: &[u8],
+        range: Range<usize>,
+        offset: u64,
+        shared: Option<(&Arc<Vec<u8>>, usize)>,
+    ) -> Slice {
+        let waits = offset != self.reassembly.next_offset();
+        match shared {
+            Some((chunk, start)) if !waits || range.len() >= SHARED_PIECE_BYTES => {
+                Slice::new(Arc::clone(chunk), start + range.start..start + range.end)
+            }
+            _ => Slice::copy_of(&data[range]),
         }
-        Err(RemoteError::MissingFrame(next))
     }
-}
 
-impl Stream {
-    fn may_bring(&self, number: u64) -> bool {
-        !self.finished && self.last_number.map_or(true, |last| last < number)
+    fn on_fin(&mut self, total_bytes: u64) -> Result<(), RemoteError> {
+        if total_bytes < self.reassembly.last_end()
+            || self.total_bytes.is_some_and(|total| total != total_bytes)
+        {
+            return Err(RemoteError::BadFin);
+        }
+        self.total_bytes = Some(total_bytes);
+        self.ack_now = true;
+        Ok(())
     }
 }

@@ -7,10 +7,12 @@ use proptest::prelude::*;
 fn example() -> Hello {
     Hello {
         connection_id: *b"0123456789abcdef",
-        stream_index: 1,
+        stream_id: 1,
         stream_count: 2,
         frame_payload_bytes: 528,
+        key: vec![7; 32],
         proof: vec![9; 32],
+        refusal: 3,
     }
 }
 
@@ -19,12 +21,13 @@ proptest! {
     fn decodes_what_it_encodes(
         connection_id: [u8; 16],
         stream_count in 1u32..=64,
-        index in 0u32..64,
+        stream_id: u32,
         frame_payload_bytes in 1u32..=65535,
-        proof in prop::collection::vec(any::<u8>(), 0..=64),
+        key in prop::sample::select(vec![vec![], vec![1; 32]]),
+        proof in prop::sample::select(vec![vec![], vec![2; 32]]),
+        refusal: u32,
     ) {
-        let stream_index = index % stream_count;
-        let hello = Hello { connection_id, stream_index, stream_count, frame_payload_bytes, proof };
+        let hello = Hello { connection_id, stream_id, stream_count, frame_payload_bytes, key, proof, refusal };
         let encoded = hello.encode();
         let prefix: &[u8; PREFIX_BYTES] = encoded[..PREFIX_BYTES].try_into().unwrap();
         prop_assert_eq!(body_bytes(prefix).unwrap(), encoded.len() - PREFIX_BYTES);
@@ -62,15 +65,10 @@ fn impossible_values_are_refused() {
     let wrong = [
         Hello {
             stream_count: 0,
-            stream_index: 0,
             ..example()
         },
         Hello {
             stream_count: 65,
-            ..example()
-        },
-        Hello {
-            stream_index: 2,
             ..example()
         },
         Hello {
@@ -82,7 +80,11 @@ fn impossible_values_are_refused() {
             ..example()
         },
         Hello {
-            proof: vec![0; 65],
+            proof: vec![0; 31],
+            ..example()
+        },
+        Hello {
+            key: vec![0; 33],
             ..example()
         },
     ];
@@ -94,11 +96,11 @@ fn impossible_values_are_refused() {
         );
     }
     let mut body = example().encode_body();
-    assert_eq!(body[..2], [0x08, 1]);
-    body[1] = 2;
+    assert_eq!(body[..2], [0x08, 2]);
+    body[1] = 1;
     assert_eq!(
         Hello::decode_body(&body),
-        Err(RemoteError::UnsupportedVersion(2))
+        Err(RemoteError::UnsupportedVersion(1))
     );
 }
 

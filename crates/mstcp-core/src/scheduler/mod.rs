@@ -69,6 +69,16 @@ impl StreamSet {
         })
     }
 
+    /// The streams in both sets.
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The streams of this set that are not in the other.
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// One bit per stream, stream 0 lowest.
     pub fn bits(self) -> u64 {
         self.0

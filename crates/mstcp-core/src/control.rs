@@ -1,0 +1,159 @@
+//! Control frames.
+//!
+//! | type | name | body |
+//! |---|---|---|
+//! | 1 | FIN | 64 bits: how many bytes the application sent in all |
+//! | 2 | ACK | 64 bits: the next byte awaited (one more once the FIN is complete); 64 bits: the first byte that may not be sent yet; then for each stream that brought frames since the last ACK 32 bits of stream id and 64 bits: data frames received on it |
+//! | 3 | LAST | empty: nothing follows on this stream |
+//! | 4 | CLOSE | 16 bits: error code; then up to 256 bytes of UTF-8 for people |
+//! | 5 | PING | 64 bits that come back in a PONG |
+//! | 6 | PONG | 64 bits |
+//!
+//! Frames of other types are skipped, so that later versions can add some.
+
+use crate::error::RemoteError;
+use crate::frame::be;
+use crate::MAX_STREAMS;
+
+const FIN: u64 = 1;
+const ACK: u64 = 2;
+const LAST: u64 = 3;
+const CLOSE: u64 = 4;
+const PING: u64 = 5;
+const PONG: u64 = 6;
+
+const ACK_FIXED_BYTES: usize = 16;
+const ACK_STREAM_BYTES: usize = 12;
+const MAX_REASON_BYTES: usize = 256;
+
+/// Why a connection is closed before its end, as the wire has it.
+pub mod code {
+    /// The application gave it up.
+    pub const ABORTED: u16 = 0;
+    /// The peer broke the protocol.
+    pub const PROTOCOL_ERROR: u16 = 1;
+    /// None of the peer's versions is spoken here.
+    pub const UNSUPPORTED_VERSION: u16 = 2;
+    /// A stream wants to join a connection that is not here (any more).
+    pub const UNKNOWN_CONNECTION: u16 = 3;
+    /// A stream's proof is wrong, or its id was used before.
+    pub const NOT_AUTHORISED: u16 = 4;
+    /// There are too many streams, connections or hellos.
+    pub const LIMIT_EXCEEDED: u16 = 5;
+    /// No stream came back in time.
+    pub const TIMED_OUT: u16 = 6;
+}
+
+/// A control frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Control {
+    /// The end of the application's bytes.
+    Fin {
+        /// How many there are.
+        total_bytes: u64,
+    },
+    /// What has arrived and what may come.
+    Ack {
+        /// The next byte awaited; one more once all bytes and the FIN are there.
+        received: u64,
+        /// The first byte that may not be sent yet.
+        limit: u64,
+        /// Stream ids and the data frames received on them.
+        streams: Vec<(u32, u64)>,
+    },
+    /// Nothing follows on this stream.
+    Last,
+    /// The connection is given up.
+    Close {
+        /// See [`code`].
+        code: u16,
+        /// For people.
+        reason: String,
+    },
+    /// To be answered.
+    Ping(u64),
+    /// The answer.
+    Pong(u64),
+}
+
+impl Control {
+    /// Append the body to `out`; return the type.
+    pub(crate) fn encode_body(&self, out: &mut Vec<u8>) -> u64 {
+        match self {
+            Self::Fin { total_bytes } => {
+                out.extend_from_slice(&total_bytes.to_be_bytes());
+                FIN
+            }
+            Self::Ack {
+                received,
+                limit,
+                streams,
+            } => {
+                out.extend_from_slice(&received.to_be_bytes());
+                out.extend_from_slice(&limit.to_be_bytes());
+                for (id, frames) in streams {
+                    out.extend_from_slice(&id.to_be_bytes());
+                    out.extend_from_slice(&frames.to_be_bytes());
+                }
+                ACK
+            }
+            Self::Last => LAST,
+            Self::Close { code, reason } => {
+                out.extend_from_slice(&code.to_be_bytes());
+                let mut end = reason.len().min(MAX_REASON_BYTES);
+                while !reason.is_char_boundary(end) {
+                    end -= 1;
+                }
+                out.extend_from_slice(&reason.as_bytes()[..end]);
+                CLOSE
+            }
+            Self::Ping(token) => {
+                out.extend_from_slice(&token.to_be_bytes());
+                PING
+            }
+            Self::Pong(token) => {
+                out.extend_from_slice(&token.to_be_bytes());
+                PONG
+            }
+        }
+    }
+
+    /// Decode a body; none if the type is not known.
+    pub(crate) fn decode(kind: u64, body: &[u8]) -> Result<Option<Self>, RemoteError> {
+        let fits = match kind {
+            FIN | PING | PONG => body.len() == 8,
+            ACK => {
+                let streams = body.len().wrapping_sub(ACK_FIXED_BYTES);
+                body.len() >= ACK_FIXED_BYTES
+                    && streams % ACK_STREAM_BYTES == 0
+                    && streams / ACK_STREAM_BYTES <= MAX_STREAMS
+            }
+            LAST => body.is_empty(),
+            CLOSE => (2..=2 + MAX_REASON_BYTES).contains(&body.len()),
+            _ => return Ok(None),
+        };
+        if !fits {
+            return Err(RemoteError::BadControl(kind));
+        }
+        Ok(Some(match kind {
+            FIN => Self::Fin {
+                total_bytes: be(body),
+            },
+            ACK => Self::Ack {
+                received: be(&body[..8]),
+                limit: be(&body[8..16]),
+                streams: body[ACK_FIXED_BYTES..]
+                    .chunks_exact(ACK_STREAM_BYTES)
+                    .map(|entry| (be(&entry[..4]) as u32, be(&entry[4..])))
+                    .collect(),
+            },
+            LAST => Self::Last,
+            CLOSE => Self::Close {
+                code: be(&body[..2]) as u16,
+                reason: String::from_utf8_lossy(&body[2..]).into_owned(),
+            },
+            PING => Self::Ping(be(body)),
+            _ => Self::Pong(be(body)),
+        }))
+    }
+}

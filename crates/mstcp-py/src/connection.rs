@@ -1,0 +1,361 @@
+//! `mstcp._core.Connection`: the protocol core, and the I/O of bytes that Python need not see.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mstcp_core::{scheduler, Config, Slice};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::{either, local, sockets};
+
+/// What one read takes at most.
+const CHUNK_BYTES: usize = 1 << 18;
+/// Chunks that are kept for later reads, over all connections.
+const SPARE_CHUNKS: usize = 32;
+/// Writes of this size and more are referred to, smaller ones copied.
+const SHARED_WRITE_BYTES: usize = 1 << 14;
+/// From this size on a copy lets other threads run meanwhile.
+const DETACHED_BYTES: usize = 1 << 16;
+
+static SPARE: Mutex<Vec<Arc<Vec<u8>>>> = Mutex::new(Vec::new());
+
+fn take_chunk() -> Arc<Vec<u8>> {
+    let spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    spare.unwrap_or_else(|| Arc::new(vec![0; CHUNK_BYTES]))
+}
+
+fn give_back(chunk: Arc<Vec<u8>>) {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    if spare.len() < SPARE_CHUNKS && Arc::strong_count(&chunk) == 1 {
+        spare.push(chunk);
+    }
+}
+
+/// A `bytes` object: it never changes, and lives as long as this reference.
+struct SharedWrite {
+    _owner: Py<PyBytes>,
+    start: *const u8,
+    length: usize,
+}
+
+// SAFETY: the bytes are immutable, and the reference to their owner may be dropped on any thread.
+unsafe impl Send for SharedWrite {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWrite {}
+
+impl AsRef<[u8]> for SharedWrite {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: `start` and `length` are those of the owner's bytes.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+#[pyclass(module = "mstcp._core")]
+struct Connection {
+    inner: mstcp_core::Connection,
+    /// In order, and not taken by the application yet.
+    ready: VecDeque<Slice>,
+    ready_bytes: usize,
+    /// Chunks that slices still refer to.
+    lent: Vec<Arc<Vec<u8>>>,
+    found: Vec<Slice>,
+}
+
+impl Connection {
+    fn note_ready(&mut self) {
+        for slice in self.found.drain(..) {
+            self.ready_bytes += slice.len();
+            self.ready.push_back(slice);
+        }
+    }
+
+    fn reclaim(&mut self) {
+        let mut index = 0;
+        while index < self.lent.len() {
+            if Arc::strong_count(&self.lent[index]) == 1 {
+                give_back(self.lent.swap_remove(index));
+            } else {
+                index += 1;
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Connection {
+    #[new]
+    #[pyo3(signature = (
+        weights, frame_payload_bytes, *, scheduler, seed, send_queue_bytes, reorder_buffer_bytes
+    ))]
+    fn new(
+        weights: Vec<f64>,
+        frame_payload_bytes: usize,
+        scheduler: &str,
+        seed: u64,
+        send_queue_bytes: usize,
+        reorder_buffer_bytes: usize,
+    ) -> PyResult<Self> {
+        let scheduler = scheduler::by_name(scheduler, seed).map_err(local)?;
+        let config = Config {
+            stream_count: weights.len(),
+            frame_payload_bytes,
+            send_queue_bytes,
+            reorder_buffer_bytes,
+        };
+        let mut inner = mstcp_core::Connection::new(config, scheduler).map_err(local)?;
+        inner.set_weights(&weights).map_err(local)?;
+        Ok(Self {
+            inner,
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            lent: Vec::new(),
+            found: Vec::new(),
+        })
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn write(&mut self, data: &Bound<'_, PyBytes>) -> PyResult<()> {
+        let bytes = data.as_bytes();
+        if bytes.len() < SHARED_WRITE_BYTES {
+            return self.inner.write(bytes).map_err(local);
+        }
+        let shared = SharedWrite {
+            start: bytes.as_ptr(),
+            length: bytes.len(),
+            _owner: data.clone().unbind(),
+        };
+        self.inner.write_shared(Box::new(shared)).map_err(local)
+    }
+
+    fn end(&mut self) {
+        self.inner.end();
+    }
+
+    fn close_streams(&mut self) {
+        self.inner.close_streams();
+    }
+
+    #[pyo3(signature = (code, reason, /))]
+    fn close(&mut self, code: u16, reason: &str) {
+        self.inner.close(code, reason);
+    }
+
+    #[pyo3(signature = (now_ns, /))]
+    fn poll(&mut self, now_ns: u64) -> Option<(usize, usize)> {
+        self.inner.poll_frame(now_ns)
+    }
+
+    #[pyo3(signature = (stream, /))]
+    fn offered<'py>(&self, py: Python<'py>, stream: usize) -> Bound<'py, PyBytes> {
+        let mut bytes = Vec::new();
+        self.inner
+            .rest(stream, |piece| bytes.extend_from_slice(piece));
+        PyBytes::new(py, &bytes)
+    }
+
+    #[pyo3(signature = (stream, descriptor, /))]
+    fn send(&self, py: Python<'_>, stream: usize, descriptor: i32) -> isize {
+        let mut pieces = Vec::with_capacity(4);
+        self.inner.rest(stream, |piece| {
+            if pieces.len() < sockets::MAX_PIECES {
+                pieces.push(IoSlice::new(piece));
+            }
+        });
+        let large = pieces.iter().map(|piece| piece.len()).sum::<usize>() >= DETACHED_BYTES;
+        let result = if large {
+            py.detach(|| sockets::send(descriptor, &pieces))
+        } else {
+            sockets::send(descriptor, &pieces)
+        };
+        result.map_or_else(|errno| -(errno as isize), |count| count as isize)
+    }
+
+    #[pyo3(signature = (stream, count, /))]
+    fn sent(&mut self, stream: usize, count: usize) -> PyResult<bool> {
+        self.inner.on_sent(stream, count).map_err(local)
+    }
+
+    #[pyo3(signature = (stream, /))]
+    fn writable(&mut self, stream: usize) -> PyResult<()> {
+        self.inner.on_writable(stream).map_err(local)
+    }
+
+    #[pyo3(signature = (stream, data, /))]
+    fn receive(&mut self, stream: usize, data: &[u8]) -> PyResult<()> {
+        let chunk = Arc::new(data.to_vec());
+        self.inner
+            .on_chunk(stream, &chunk, data.len(), &mut self.found)
+            .map_err(either)?;
+        self.note_ready();
+        Ok(())
+    }
+
+    #[pyo3(signature = (stream, descriptor, /))]
+    fn receive_from(&mut self, py: Python<'_>, stream: usize, descriptor: i32) -> PyResult<isize> {
+        let mut chunk = take_chunk();
+        let result = match Arc::get_mut(&mut chunk) {
+            Some(buffer) => py.detach(|| sockets::receive(descriptor, buffer)),
+            None => Err(libc::EAGAIN),
+        };
+        let count = match result {
+            Ok(count) => count,
+            Err(errno) => {
+                give_back(chunk);
+                return Ok(-(errno as isize));
+            }
+        };
+        let outcome = self.inner.on_chunk(stream, &chunk, count, &mut self.found);
+        if Arc::strong_count(&chunk) == 1 {
+            give_back(chunk);
+        } else {
+            self.lent.push(chunk);
+        }
+        outcome.map_err(either)?;
+        self.note_ready();
+        Ok(count as isize)
+    }
+
+    fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let length = std::mem::take(&mut self.ready_bytes);
+        let ready = &self.ready;
+        let taken = PyBytes::new_with(py, length, |buffer| {
+            let mut copy = || {
+                let mut rest = &mut buffer[..];
+                for slice in ready {
+                    let (now, later) = rest.split_at_mut(slice.len());
+                    now.copy_from_slice(slice);
+                    rest = later;
+                }
+            };
+            if length >= DETACHED_BYTES {
+                py.detach(copy);
+            } else {
+                copy();
+            }
+            Ok(())
+        })?;
+        self.ready.clear();
+        self.inner.on_consumed(length);
+        self.reclaim();
+        Ok(taken)
+    }
+
+    #[getter]
+    fn ready_bytes(&self) -> usize {
+        self.ready_bytes
+    }
+
+    #[pyo3(signature = (stream, /))]
+    fn stream_end(&mut self, stream: usize) -> PyResult<bool> {
+        self.inner.on_stream_end(stream).map_err(local)
+    }
+
+    #[pyo3(signature = (stream_id, weight, /))]
+    fn add_stream(&mut self, stream_id: u32, weight: f64) -> PyResult<usize> {
+        self.inner.add_stream(stream_id, weight).map_err(local)
+    }
+
+    #[pyo3(signature = (weights, /))]
+    fn set_weights(&mut self, weights: Vec<f64>) -> PyResult<()> {
+        self.inner.set_weights(&weights).map_err(local)
+    }
+
+    #[pyo3(signature = (stream, delay_ns, /))]
+    fn set_delay(&mut self, stream: usize, delay_ns: u64) -> PyResult<()> {
+        self.inner.set_delay(stream, delay_ns).map_err(local)
+    }
+
+    #[pyo3(signature = (now_ns, stream, unsent_bytes, /))]
+    fn unsent(&mut self, now_ns: u64, stream: usize, unsent_bytes: usize) -> PyResult<()> {
+        self.inner
+            .on_unsent(now_ns, stream, unsent_bytes)
+            .map_err(local)
+    }
+
+    #[pyo3(signature = (stream, /))]
+    fn blocked(&self, stream: usize) -> bool {
+        self.inner.is_blocked(stream)
+    }
+
+    fn timeout_ns(&self) -> Option<u64> {
+        self.inner.timeout_ns()
+    }
+
+    #[getter]
+    fn closed_by_peer(&self) -> Option<(u16, String)> {
+        self.inner
+            .closed_by_peer()
+            .map(|(code, reason)| (code, reason.to_owned()))
+    }
+
+    #[getter]
+    fn alive(&self) -> u64 {
+        self.inner.alive().bits()
+    }
+
+    #[getter]
+    fn stalled(&self) -> u64 {
+        self.inner.stalled().bits()
+    }
+
+    #[getter]
+    fn queued_bytes(&self) -> usize {
+        self.inner.queued_bytes()
+    }
+
+    #[getter]
+    fn finished(&self) -> bool {
+        self.inner.is_finished()
+    }
+
+    #[getter]
+    fn ended(&self) -> bool {
+        self.inner.is_ended() && self.ready_bytes == 0
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics().into()
+    }
+}
+
+#[pyclass(module = "mstcp._core", frozen, get_all)]
+struct Statistics {
+    streams: Vec<(u64, u64, u64, u64, u64, u64)>,
+    out_of_order_frames: u64,
+    reorder_bytes: usize,
+    reorder_max_bytes: usize,
+    queued_bytes: usize,
+    unacknowledged_bytes: usize,
+    duplicate_bytes: u64,
+}
+
+impl From<mstcp_core::Statistics> for Statistics {
+    fn from(from: mstcp_core::Statistics) -> Self {
+        let streams = from.streams.iter().map(|stream| {
+            (
+                stream.frames_sent,
+                stream.bytes_sent,
+                stream.frames_received,
+                stream.bytes_received,
+                stream.out_of_order_frames,
+                stream.resent_bytes,
+            )
+        });
+        Self {
+            streams: streams.collect(),
+            out_of_order_frames: from.out_of_order_frames,
+            reorder_bytes: from.reorder_bytes,
+            reorder_max_bytes: from.reorder_max_bytes,
+            queued_bytes: from.queued_bytes,
+            unacknowledged_bytes: from.unacknowledged_bytes,
+            duplicate_bytes: from.duplicate_bytes,
+        }
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Connection>()?;
+    module.add_class::<Statistics>()
+}

@@ -1,0 +1,118 @@
+"""Opening streams of a connection: connect, say hello, wait for the answer; and again when one is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from mstcp import sockets
+from mstcp.errors import MstcpError
+from mstcp.hello import KEY_BYTES, Hello, proof_key, read_answer
+from mstcp.streams import StreamSpec
+from mstcp.transport import ConnectionTransport, OpenStream
+
+LOGGER = logging.getLogger("mstcp")
+
+CONNECT_S = 10.0
+"""How long connecting and the answer to a hello may take."""
+_RETRY_S = (0.1, 2.0)
+
+
+class Opener:
+    """What a client needs to open the streams of one connection.
+
+    Args:
+        loop: The event loop.
+        destination: Socket address of the peer.
+        bind: Makes a socket bound to a source port.
+        stream_count: How many streams the connection is meant to have.
+        secret: What both sides know beforehand, if anything.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        destination: Any,
+        bind: Callable[[int], socket.socket],
+        stream_count: int,
+        secret: bytes | None,
+    ) -> None:
+        self.connection_id = secrets.token_bytes(16)
+        self.frame_payload_bytes = 0
+        self._loop = loop
+        self._destination = destination
+        self._bind = bind
+        self._stream_count = stream_count
+        self._key = secrets.token_bytes(KEY_BYTES)
+        self._prover = proof_key(self._key, secret)
+        self._ids = itertools.count()
+        self._transport: ConnectionTransport | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    async def connect(self, sock: socket.socket) -> None:
+        """Connect a bound socket."""
+        await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), CONNECT_S)
+
+    async def greet(self, sock: socket.socket) -> int:
+        """Say hello on a connected stream and wait for the answer; return the stream's id.
+
+        Raises:
+            RemoteProtocolError: The peer refuses the stream, or is no MSTCP peer.
+            ConnectionLost: The stream broke.
+        """
+        stream_id = next(self._ids)
+        key = b"" if stream_id else self._key
+        hello = Hello(self.connection_id, stream_id, self._stream_count, self.frame_payload_bytes, key)
+        await self._loop.sock_sendall(sock, hello.sealed(self._prover).encode())
+        answer = await read_answer(self._loop, sock, CONNECT_S)
+        answer.check_proof(self._prover, answer=True)
+        return stream_id
+
+    def follow(self, transport: ConnectionTransport) -> None:
+        """Open streams for this connection from now on."""
+        self._transport = transport
+
+    def reopen(self, spec: StreamSpec) -> None:
+        """Open a stream (again), from its source port, as soon as that works."""
+        task = self._tasks.get(spec.source_port)
+        if self._transport is None or (task is not None and not task.done()):
+            return
+        self._tasks[spec.source_port] = self._loop.create_task(self._reopen(spec))
+
+    async def _reopen(self, spec: StreamSpec) -> None:
+        delay, longest = _RETRY_S
+        while (transport := self._transport) is not None and not transport.is_closing():
+            sock: socket.socket | None = None
+            try:
+                sock = self._bind(spec.source_port)
+                await self.connect(sock)
+                stream_id = await self.greet(sock)
+                transport.add_stream(OpenStream(sock, spec), stream_id)
+                return
+            except (MstcpError, OSError, asyncio.TimeoutError) as error:
+                LOGGER.debug("stream from port %d is not back yet: %s", spec.source_port, error)
+            except BaseException:
+                if sock is not None:
+                    sock.close()
+                raise
+            if sock is not None:
+                sockets.reset(sock)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, longest)
+
+    def stop(self) -> None:
+        """Open no more streams."""
+        self._transport = None
+        for task in self._tasks.values():
+            task.cancel()
+
+
+def named(sock: socket.socket, spec: StreamSpec) -> OpenStream:
+    """Return a connected socket as a stream that knows its source port."""
+    return OpenStream(sock, replace(spec, source_port=sock.getsockname()[1]))
