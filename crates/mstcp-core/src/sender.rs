@@ -551,10 +551,9 @@ impl Sender {
     fn withdraw_draft(&mut self, stream: usize) {
         if let Some((_, draft)) = self.draft.take() {
             let out = std::mem::take(&mut self.streams[stream].out);
-            match (draft, out.span) {
-                (Draft::Again, Some(span)) => self.again.push_front(span),
-                // All else is still where it was taken from.
-                _ => {}
+            // All else is still where it was taken from.
+            if let (Draft::Again, Some(span)) = (draft, out.span) {
+                self.again.push_front(span);
             }
         }
     }

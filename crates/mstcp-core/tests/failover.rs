@@ -157,9 +157,9 @@ proptest! {
         let seed = u64::from(seed);
         let mut pair = Pair::new(name, streams, payload, capacity, seed);
         let data = [random_bytes(sizes[0], seed), random_bytes(sizes[1], seed + 1)];
-        for side in 0..2 {
-            pair.ends[side].write(&data[side]).unwrap();
-            pair.ends[side].end();
+        for (end, data) in pair.ends.iter_mut().zip(&data) {
+            end.write(data).unwrap();
+            end.end();
         }
         // The faults stop some time; the number of steps only stops a failure.
         for step in 0..400_000 {

@@ -7,6 +7,8 @@ use pyo3::types::PyBytes;
 
 use crate::remote;
 
+// One argument for each field of the message.
+#[allow(clippy::too_many_arguments)]
 #[pyfunction]
 #[pyo3(signature = (connection_id, stream_id, stream_count, frame_payload_bytes, key, proof, refusal))]
 fn encode_hello(
