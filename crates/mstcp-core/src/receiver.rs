@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
-use crate::frame::{Found, Parser};
+use crate::frame::{Found, Parser, OFFSET_LIMIT};
 use crate::reassembly::{Reassembly, PIECE_OVERHEAD_BYTES};
 use crate::scheduler::StreamSet;
 use crate::slice::Slice;
@@ -40,6 +40,7 @@ struct Stream {
     /// The peer said that nothing follows.
     last: bool,
     received: Received,
+    last_offset: u64,
     /// Of `received.frames`, those of the stream's id that are complete, and those told to the peer.
     complete: u64,
     told: u64,
@@ -53,6 +54,7 @@ impl Stream {
             alive: true,
             last: false,
             received: Received::default(),
+            last_offset: 0,
             complete: 0,
             told: 0,
         }
@@ -66,6 +68,7 @@ pub struct Receiver {
     frame_payload_bytes: usize,
     reassembly: Reassembly,
     window_bytes: usize,
+    reorder_limit_bytes: usize,
     total_bytes: Option<u64>,
     /// What the application took, and the limit that was told to the peer.
     consumed: u64,
@@ -74,6 +77,8 @@ pub struct Receiver {
     ack_now: bool,
     ack_at_ns: Option<u64>,
     latest: usize,
+    /// See [`Receiver::trust_streams`].
+    trusting: bool,
 }
 
 impl Receiver {
@@ -91,6 +96,7 @@ impl Receiver {
             frame_payload_bytes,
             reassembly: Reassembly::default(),
             window_bytes: reorder_limit_bytes.max(INITIAL_WINDOW_BYTES),
+            reorder_limit_bytes,
             total_bytes: None,
             consumed: 0,
             told_limit: INITIAL_WINDOW_BYTES as u64,
@@ -98,7 +104,14 @@ impl Receiver {
             ack_now: true,
             ack_at_ns: None,
             latest: 0,
+            trusting: false,
         }
+    }
+
+    /// Let the peer send without bound, and hold back streams that are ahead while much waits.
+    pub(crate) fn trust_streams(&mut self) {
+        self.trusting = true;
+        self.told_limit = OFFSET_LIMIT;
     }
 
     /// Take bytes of a stream: append to `out` what is now in order, and to `controls` what is for the other direction.
@@ -181,14 +194,14 @@ impl Receiver {
 
     /// The streams that should be read now.
     pub fn readable(&self) -> StreamSet {
+        let full = self.trusting && self.reassembly.waiting_bytes() >= self.reorder_limit_bytes;
         let mut readable = StreamSet::default();
-        for (index, _) in self
-            .streams
-            .iter()
-            .enumerate()
-            .filter(|(_, stream)| stream.alive)
-        {
-            readable.insert(index);
+        for (index, stream) in self.streams.iter().enumerate() {
+            // Trusted streams carry rising offsets: one that is ahead cannot bring what is missing.
+            let ahead = stream.last_offset > self.reassembly.next_offset();
+            if stream.alive && !(full && ahead) {
+                readable.insert(index);
+            }
         }
         readable
     }
@@ -297,6 +310,7 @@ impl Receiver {
         let stream = &mut self.streams[index];
         stream.received.bytes += length as u64;
         stream.complete += u64::from(last);
+        stream.last_offset = offset;
         if first {
             stream.received.frames += 1;
             stream.received.out_of_order_frames += u64::from(ahead);

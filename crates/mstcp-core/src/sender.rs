@@ -16,6 +16,8 @@ use crate::send_buffer::{SendBuffer, SharedBytes};
 
 /// A frame lasts about so long at its stream's rate, in seconds.
 const FRAME_SECONDS: f64 = 0.002;
+/// Below this rate frames are of full size, one segment each, for the sake of delay; in bit/s.
+const LARGE_FRAMES_BPS: f64 = 50e6;
 /// The greatest frame that is sent.
 const LARGEST_FRAME_BYTES: usize = 1 << 17;
 /// A stream that had nothing acknowledged for so long is stalled, in nanoseconds: what it holds is sent over others.
@@ -137,6 +139,7 @@ pub struct Sender {
     /// The acknowledgement that is to be sent, and the stream that it prefers.
     ack: Option<(usize, Control)>,
     scratch: Vec<u8>,
+    trusting: bool,
 }
 
 impl Sender {
@@ -170,11 +173,31 @@ impl Sender {
             controls: VecDeque::new(),
             ack: None,
             scratch: Vec::new(),
+            trusting: false,
         };
         for slot in 0..stream_count {
             sender.add_stream(slot, slot as u32, 1.0);
         }
         sender
+    }
+
+    /// Take what a socket took for delivered.
+    pub(crate) fn trust_streams(&mut self) {
+        self.trusting = true;
+        self.limit = u64::MAX;
+    }
+
+    fn release_taken(&mut self) {
+        let begun = self.streams.iter().filter(|stream| stream.out.rest() > 0);
+        let begun = begun.filter_map(|stream| stream.out.span.map(|span| span.offset));
+        self.acknowledged = begun.min().unwrap_or(self.next_offset);
+        self.buffer.release(self.acknowledged);
+        for stream in &mut self.streams {
+            stream.in_flight.clear();
+        }
+        if self.streams.iter().all(|stream| stream.fin_begun) {
+            self.acknowledged = self.next_offset + 1;
+        }
     }
 
     /// Queue a copy of application bytes.
@@ -365,6 +388,9 @@ impl Sender {
         }
         let ends_stream = out.ends_stream;
         *out = Outgoing::default();
+        if self.trusting {
+            self.release_taken();
+        }
         Ok(ends_stream)
     }
 
@@ -627,10 +653,11 @@ impl Sender {
 
     /// How large a frame may be on a stream: full size at low rates, more where that lasts no longer than 2 ms.
     fn frame_bytes(&self, stream: usize) -> usize {
-        let bytes = (self.views[stream].weight / 8.0 * FRAME_SECONDS) as usize;
-        if bytes <= 8 * self.frame_payload_bytes {
+        let weight = self.views[stream].weight;
+        if weight < LARGE_FRAMES_BPS {
             return self.frame_payload_bytes;
         }
+        let bytes = (weight / 8.0 * FRAME_SECONDS) as usize;
         bytes.clamp(
             self.frame_payload_bytes,
             LARGEST_FRAME_BYTES.min(MAX_LONG_BYTES),
