@@ -122,7 +122,8 @@ pub struct Quirks {
     pub ssthresh_at_each_timeout: bool,
     /// An ACK of new data ends the back-off of the timer (ns-3, Linux). RFC 6298, 5 waits for a new sample.
     pub ack_ends_backoff: bool,
-    /// No sample is taken from what was sent again, timestamps or not (ns-3). RFC 6298, 3 allows it with timestamps.
+    /// No sample is taken from what was sent again, timestamps or not, and only the segment expected next is echoed (ns-3). RFC 6298, 3
+    /// and RFC 7323, 4.3 allow more.
     pub karn_despite_timestamps: bool,
     /// Segments that were sent again and then SACKed stay in the pipe until acknowledged (ns-3). RFC 6675 takes them out.
     pub pipe_keeps_resent: bool,

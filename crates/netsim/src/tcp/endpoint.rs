@@ -59,8 +59,8 @@ pub struct Endpoint {
     failed: bool,
     sack: bool,
     timestamps: bool,
-    /// The shift of the peer's windows.
-    peer_shift_agreed: bool,
+    /// Whether both SYNs offered window scaling.
+    scaling: bool,
 }
 
 impl Endpoint {
@@ -116,7 +116,7 @@ impl Endpoint {
             failed: false,
             sack: config.sack,
             timestamps: config.timestamps,
-            peer_shift_agreed: config.window_scaling,
+            scaling: config.window_scaling,
         }
     }
 
@@ -257,7 +257,7 @@ impl Endpoint {
         };
         self.sack = self.config.sack && options.sack_permitted;
         self.timestamps = self.config.timestamps && segment.timestamps.is_some();
-        self.peer_shift_agreed = self.config.window_scaling && options.window_scale.is_some();
+        self.scaling = self.config.window_scaling && options.window_scale.is_some();
         self.sender.agree(mss, self.sack, self.timestamps);
         self.receiver.on_syn();
         if let Some((value, _)) = segment.timestamps {
@@ -274,7 +274,7 @@ impl Endpoint {
         self.state = State::Established;
         self.syn_timer = OFF;
         self.syn_due = false;
-        if self.peer_shift_agreed {
+        if self.scaling {
             self.receiver.set_shift(self.receiver.wanted_shift());
         }
         if self.syn_retries == 0 {
@@ -440,7 +440,7 @@ impl Endpoint {
         self.syn_timer = now + timeout.min(self.config.rto.max);
         let answer = self.state == State::SynReceived;
         let (sack, timestamps, scaling) = if answer {
-            (self.sack, self.timestamps, self.peer_shift_agreed)
+            (self.sack, self.timestamps, self.scaling)
         } else {
             self.offers()
         };

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::congestion::{CongestionControl, Window};
 use super::pacing::Pacer;
 use super::receiver::OFF;
-use super::recovery::{AckEvent, LossRecovery, Parts, Phase};
+use super::recovery::{AckEvent, LossRecovery, Parts};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Scoreboard, Transmission};
 use super::segment::Segment;
@@ -473,11 +473,6 @@ impl Sender {
         statistics.rtt_variation = self.rtt.variation();
         statistics.rto = self.rtt.rto();
         statistics.phase = self.recovery.phase();
-    }
-
-    /// What the loss recovery is doing.
-    pub fn phase(&self) -> Phase {
-        self.recovery.phase()
     }
 
     /// Name of the congestion control.
