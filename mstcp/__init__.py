@@ -7,7 +7,7 @@ Reader and writer are asyncio's own. See docs/mstcp.md.
 """
 
 from mstcp.allocation import Allocation, RequestedPath
-from mstcp.client import open_connection
+from mstcp.client import create_connection, open_connection
 from mstcp.errors import (
     BufferLimitExceeded,
     ConnectionClosed,
@@ -43,6 +43,7 @@ __all__ = [
     "StreamInfo",
     "StreamSpec",
     "StreamStatistics",
+    "create_connection",
     "open_connection",
     "start_server",
 ]

@@ -9,7 +9,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import _core, sockets
 from mstcp.allocation import Allocation, RequestedPath
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mstcp.control import ControllerClient
 
 LOGGER = logging.getLogger("mstcp")
+P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 DEFAULT_LIMIT = 1 << 16
 DEFAULT_MAX_PATHS = 4
@@ -111,6 +112,74 @@ async def open_connection(
         ControllerError: The controller refused the request, or could not be reached.
         OSError: A stream could not be bound or connected.
     """
+    transport = await _open_transport(
+        host,
+        port,
+        rate=rate,
+        controller=controller,
+        streams=streams,
+        source_address=source_address,
+        packet_bytes=packet_bytes,
+        objective=objective,
+        paths=paths,
+        max_paths=max_paths,
+        seed=seed,
+        send_buffer_bytes=send_buffer_bytes,
+        receive_buffer_bytes=receive_buffer_bytes,
+        reorder_buffer_bytes=reorder_buffer_bytes,
+        congestion_control=congestion_control,
+        secret=secret,
+        scheduler=scheduler,
+        reconnect_timeout=reconnect_timeout,
+    )
+    return start_streams(asyncio.get_running_loop(), transport, limit)
+
+
+async def create_connection(
+    protocol_factory: Callable[[], P], host: str, port: int, **options: Any
+) -> tuple[ConnectionTransport, P]:
+    """Open a connection for a protocol, as the event loop's method of this name does.
+
+    Args:
+        protocol_factory: Makes the asyncio.Protocol or asyncio.BufferedProtocol that gets the bytes.
+        host: Name or address of the destination.
+        port: TCP port of the destination.
+        options: Those of `open_connection`, without `limit`.
+
+    Raises:
+        LocalProtocolError: The arguments contradict each other or are out of range.
+        ControllerError: The controller refused the request, or could not be reached.
+        OSError: No stream could be connected.
+    """
+    transport = await _open_transport(host, port, **options)
+    protocol = protocol_factory()
+    transport.set_protocol(protocol)
+    transport.start()
+    return transport, protocol
+
+
+async def _open_transport(
+    host: str,
+    port: int,
+    *,
+    rate: float | None = None,
+    controller: str | ControllerClient | None = None,
+    streams: Sequence[StreamSpec] | None = None,
+    source_address: str | None = None,
+    packet_bytes: int = 1514,
+    objective: str | None = None,
+    paths: Sequence[RequestedPath] | None = None,
+    max_paths: int = DEFAULT_MAX_PATHS,
+    seed: int | None = None,
+    send_buffer_bytes: int | None = None,
+    receive_buffer_bytes: int | None = None,
+    reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
+    congestion_control: str | None = None,
+    secret: bytes | None = None,
+    scheduler: str = SCHEDULER,
+    reconnect_timeout: float = RECONNECT_S,
+) -> ConnectionTransport:
+    """Open a connection that has no protocol yet and was not started; see `open_connection`."""
     options = _Options(
         packet_bytes,
         seed,
@@ -131,10 +200,9 @@ async def open_connection(
         with _closing_on_error() as socks:
             _bind(socks, family, source_address, [spec.source_port for spec in specs], options)
             transport, _ = await _connect(loop, socks, specs, destination, options, None)
-        return start_streams(loop, transport, limit)
+        return transport
     request = _FlowOpening(loop, controller, family, destination, options)
-    transport = await request.open(source_address, rate, objective, paths, max_paths)
-    return start_streams(loop, transport, limit)
+    return await request.open(source_address, rate, objective, paths, max_paths)
 
 
 def _check_arguments(

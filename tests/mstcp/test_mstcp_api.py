@@ -29,6 +29,7 @@ def test_public_names() -> None:
         "StreamInfo",
         "StreamSpec",
         "StreamStatistics",
+        "create_connection",
         "open_connection",
         "start_server",
     ]

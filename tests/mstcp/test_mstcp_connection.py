@@ -405,3 +405,35 @@ async def test_unknown_scheduler_is_refused_by_name() -> None:
     with pytest.raises(mstcp.LocalProtocolError, match="'fastest': choose one of stochastic, weighted"):
         async with connected([StreamSpec(), StreamSpec()], scheduler="fastest"):
             pass
+
+
+async def test_a_protocol_of_the_applications_gets_the_bytes_in_its_own_buffer() -> None:
+    class Buffered(asyncio.BufferedProtocol):
+        def __init__(self) -> None:
+            self.buffer = bytearray(1000)
+            self.got = bytearray()
+            self.ended = asyncio.get_running_loop().create_future()
+
+        def get_buffer(self, _sizehint: int) -> bytearray:
+            return self.buffer
+
+        def buffer_updated(self, nbytes: int) -> None:
+            self.got += self.buffer[:nbytes]
+
+        def eof_received(self) -> None:
+            self.ended.set_result(None)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read())
+        writer.close()
+
+    async with await mstcp.start_server(answer, "127.0.0.1", plain=False) as server:
+        port = server.sockets[0].getsockname()[1]
+        streams = [StreamSpec()] * 2
+        connection, protocol = await mstcp.create_connection(Buffered, "127.0.0.1", port, streams=streams)
+        data = random.Random(3).randbytes(300_000)
+        connection.write(data)
+        connection.write_eof()
+        await asyncio.wait_for(protocol.ended, 20)
+        await connection.wait_closed()
+        assert protocol.got == data
