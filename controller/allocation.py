@@ -21,7 +21,15 @@ from controller.live_network import arc_name
 from controller.state import State
 from controller.wire import Framing
 
-__all__ = ["Newcomer", "Optimum", "PlannedPath", "has_path", "optimise", "shortest_paths"]
+__all__ = [
+    "Newcomer",
+    "Optimum",
+    "PlannedPath",
+    "has_path",
+    "optimise",
+    "optimise_together",
+    "shortest_paths",
+]
 
 _NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
@@ -97,7 +105,7 @@ def optimise(state: State, objective: str, newcomer: Newcomer | None = None) -> 
     if newcomer is None:
         solution = _solve(state, kept, demands, objective) if demands else None
         return Optimum({} if solution is None else _running_rates(movable, solution), ())
-    acks = _ack_path(state, newcomer, ()) if newcomer.acks == SHORTEST else None
+    acks = _acks_in_advance(state, newcomer)
     demand = _new_demand(newcomer, state.settings.ack_ratio, acks)
     solution = _solve(state, kept, [*demands, demand], objective)
     fixed = _settled(state, newcomer, solution.paths[_NEWCOMER])
@@ -109,6 +117,45 @@ def optimise(state: State, objective: str, newcomer: Newcomer | None = None) -> 
     else:
         paths = _planned(newcomer, solution.paths[_NEWCOMER])
     return Optimum(_running_rates(movable, solution), paths, acks)
+
+
+def optimise_together(
+    state: State, objective: str, newcomers: Mapping[str, Newcomer]
+) -> dict[str, tuple[PlannedPath, ...]]:
+    """Find the global optimum of flows that are asked for at the same time, by one solve for all.
+
+    Args:
+        state: Network, and flows that keep what they have.
+        objective: One of `controller.gomr.OBJECTIVES`.
+        newcomers: The flows that are asked for, by id.
+
+    Returns:
+        The paths of each flow; none where the network has nothing left for it.
+
+    Raises:
+        InfeasibleRequest: there are fewer paths than the streams asked for.
+        InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
+        SolverError: the solver failed.
+    """
+    ratio, kept = state.settings.ack_ratio, list(state.flows)
+    demands = {
+        id_: _new_demand(newcomer, ratio, _acks_in_advance(state, newcomer), id_=id_)
+        for id_, newcomer in newcomers.items()
+    }
+    solution = _solve(state, kept, list(demands.values()), objective)
+    fixed = {id_: _settled(state, newcomer, solution.paths[id_]) for id_, newcomer in newcomers.items()}
+    if any(fixed.values()):
+        for id_, paths in fixed.items():
+            if paths:
+                acks = _ack_path(state, newcomers[id_], paths)
+                demands[id_] = _new_demand(newcomers[id_], ratio, acks, paths, id_)
+        solution = _solve(state, kept, list(demands.values()), objective)
+    return {
+        id_: _planned_exactly(state, newcomer, fixed[id_], solution.paths[id_])
+        if fixed[id_]
+        else _planned(newcomer, solution.paths[id_])
+        for id_, newcomer in newcomers.items()
+    }
 
 
 def has_path(state: State, source: str, destination: str) -> bool:
@@ -150,6 +197,11 @@ def _solve(state: State, kept: list[Flow], demands: list[Demand], objective: str
     return solve(Problem(edges, tuple(demands), reverse, hosts), objective)
 
 
+def _acks_in_advance(state: State, newcomer: Newcomer) -> tuple[str, ...] | None:
+    """Return the path of a split flow's acknowledgements where it does not depend on the flow's own paths."""
+    return _ack_path(state, newcomer, ()) if newcomer.acks == SHORTEST else None
+
+
 def _ack_path(state: State, newcomer: Newcomer, paths: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
     if newcomer.acks is None:
         return None
@@ -185,10 +237,11 @@ def _new_demand(
     ack_ratio: float,
     acks: tuple[str, ...] | None,
     fixed: tuple[tuple[str, ...], ...] = (),
+    id_: str = _NEWCOMER,
 ) -> Demand:
     most = newcomer.streams or newcomer.max_paths
     return Demand(
-        id=_NEWCOMER,
+        id=id_,
         source=newcomer.source,
         destination=newcomer.destination,
         # Unless it is sure to be plain TCP, it must be able to afford the identifiers.

@@ -26,6 +26,7 @@ from experiments import (
     shell,
     solve,
 )
+from experiments.engines.base import Engine
 from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
 from experiments.progress import Display
 from experiments.results import Results
@@ -103,7 +104,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--engine", default="live", help=f"one of {', '.join(engines.NAMES)} (default live)")
     parser.add_argument(
-        "--protocol", metavar="P,…", help="protocols, by commas, or `all` (default: the scenario's)"
+        "--protocol",
+        metavar="P,…",
+        help="protocols, by commas, or `all` (default: the scenario's; with the simulator, all that it has)",
     )
     parser.add_argument(
         "--scenario", dest="cases", metavar="C,…", help="cases, by commas (default: all of the file)"
@@ -202,11 +205,10 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
     cases = _names(args.cases, "--scenario") or list(loaded.cases)
     for name in cases:
         loaded.case(name)
-    wanted = _protocols(args.protocol) or list(loaded.protocols)
+    engine = engines.get(args.engine)
+    wanted = _protocols(args.protocol, engine) or list(engine.protocols or loaded.protocols)
     for name in wanted:
         protocols.get(name)
-    if args.engine not in engines.NAMES:
-        engines.get(args.engine)  # raises, with the names that are there
     if not 1 <= args.seeds <= SEED_LIMIT:
         raise _UsageError(f"--seeds: {args.seeds} is not between 1 and {SEED_LIMIT}")
     asked = overrides.parse_assignments(args.assignments)
@@ -246,9 +248,9 @@ def check_flows(checked: scenario.Scenario, cases: Sequence[str], hosts: Sequenc
                     raise ScenarioError(checked.name, place, reason)
 
 
-def _protocols(text: str | None) -> list[str]:
+def _protocols(text: str | None, engine: Engine) -> list[str]:
     names = _names(text, "--protocol")
-    return list(protocols.PROTOCOLS) if names == [ALL] else names
+    return list(engine.protocols or protocols.PROTOCOLS) if names == [ALL] else names
 
 
 def _names(text: str | None, option: str) -> list[str]:

@@ -36,21 +36,23 @@ def read_sysctl(name: str) -> str | None:
     return " ".join(text.split())
 
 
-def describe(*, link_backend: str | None, datapath: str | None) -> Environment:
+def describe(*, link_backend: str | None, datapath: str | None, simulated: bool = False) -> Environment:
     """Describe this machine.
 
     Args:
         link_backend: what the links are made of, where an engine has links.
         datapath: of Open vSwitch, likewise.
+        simulated: the kernel had no part in the runs, so its queueing disciplines and settings are left out.
     """
-    sysctls = {name: value for name in SYSCTLS if (value := read_sysctl(name)) is not None}
+    names = () if simulated else SYSCTLS
+    sysctls = {name: value for name in names if (value := read_sysctl(name)) is not None}
     return Environment(
         kernel=platform.release(),
         machine=platform.machine(),
         cpus=len(os.sched_getaffinity(0)),
         versions=versions(),
         sysctls=sysctls,
-        qdiscs=available_qdiscs(),
+        qdiscs=[] if simulated else available_qdiscs(),
         link_backend=link_backend,
         datapath=datapath,
         git_revision=git_revision(),

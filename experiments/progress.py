@@ -22,6 +22,7 @@ class Display:
         self._console = console
         self._seconds = seconds
         self._task: TaskID | None = None
+        self._together: TaskID | None = None
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
@@ -46,6 +47,10 @@ class Display:
         if handler is not None:
             handler(event)
 
+    def _on_runs_together(self, event: dict[str, Any]) -> None:
+        planned = event["planned"]
+        self._together = self._progress.add_task("simulating", total=planned, phase=f"0 of {planned} runs")
+
     def _on_run_started(self, event: dict[str, Any]) -> None:
         title = f"[{event['number']}/{event['planned']}] {event['run']}"
         self._task = self._progress.add_task(escape(title), total=self._seconds, phase="setting up")
@@ -58,14 +63,28 @@ class Display:
         self._update(completed=event["seconds"], phase=f"{event['seconds']:.0f} of {self._seconds:g} s")
 
     def _on_run_finished(self, event: dict[str, Any]) -> None:
+        if self._together is not None:
+            self._count(f"{event['run']}: {event['summary']}")
+            return
         self._update(completed=self._seconds, phase=escape(event["summary"]))
         self._end_task()
         self._line(f"    {event['summary']}")
 
     def _on_run_failed(self, event: dict[str, Any]) -> None:
+        if self._together is not None:
+            self._count()
         self._update(phase="[red]failed[/red]")
         self._end_task()
         self._console.print(f"[red]{escape(event['reason'])}[/red]", highlight=False)
+
+    def _count(self, line: str | None = None) -> None:
+        """One more of the runs that are made together has ended."""
+        assert self._together is not None
+        self._progress.advance(self._together)
+        task = self._progress.tasks[self._progress.task_ids.index(self._together)]
+        self._progress.update(self._together, phase=f"{task.completed:.0f} of {task.total:.0f} runs")
+        if line:
+            self._line(line)
 
     def _update(self, **fields: Any) -> None:
         if self._task is not None:

@@ -137,8 +137,8 @@ class RunResult(_Model):
     scenario: str
     seed: int
     duration_s: float
-    started_at: str
-    """UTC, ISO 8601."""
+    started_at: str | None
+    """UTC, ISO 8601; None where time is simulated: the same seed gives the same bytes."""
     valid: bool
     why_invalid: list[str]
     host_cpu_busy: float | None
@@ -149,6 +149,19 @@ class RunResult(_Model):
     links: list[LinkResult]
     protocol_evidence: dict[str, Any] = Field(default_factory=dict)
     """What shows that the protocol did what its name says (counters, rules); protocol-specific."""
+
+
+class SimulationCost(_Model):
+    """What a simulated run took of the machine; all else of a run is the same wherever it is made."""
+
+    protocol: str
+    scenario: str
+    seed: int
+    events: int
+    wall_s: float
+    """Of the simulation alone, without the start of its process."""
+    peak_rss_bytes: int
+    """Of the run's process, the Python interpreter included."""
 
 
 class Environment(_Model):
@@ -167,6 +180,8 @@ class Environment(_Model):
     valid: bool
     why: list[str]
     """Why the results as a whole are not valid; empty if they are."""
+    simulations: list[SimulationCost] = Field(default_factory=list)
+    """Of the simulator's runs."""
 
 
 class Results(_Model):

@@ -10,6 +10,7 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -104,8 +105,15 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def execute(job: Job, engine: Engine, report: Report) -> None:
-    """Run all plans of a job, one after the other; a run that fails is reported and the next one begun."""
+    """Run all plans of a job; a run that fails is reported, and the others are made all the same."""
     plans = job.plans()
+    if engine.workers > 1 and len(plans) > 1:
+        _execute_together(job, plans, engine, report)
+    else:
+        _execute_in_turn(job, plans, engine, report)
+
+
+def _execute_in_turn(job: Job, plans: list[RunPlan], engine: Engine, report: Report) -> None:
     for number, plan in enumerate(plans, start=1):
         report({"event": "run-started", "run": plan.label, "number": number, "planned": len(plans)})
         logs = job.out / "logs" / plan.slug
@@ -117,9 +125,44 @@ def execute(job: Job, engine: Engine, report: Report) -> None:
             continue
         except OSError as error:
             raise OutputError(str(logs), str(error)) from error
-        write_atomically(job.out / "runs" / f"{number:03}.json", result.model_dump_json(indent=1))
+        _keep(job, number, result)
         write_atomically(job.out / "environment.json", engine.environment().model_dump_json(indent=1))
         report({"event": "run-finished", "run": plan.label, "summary": _summary(result)})
+
+
+def _execute_together(job: Job, plans: list[RunPlan], engine: Engine, report: Report) -> None:
+    """Run plans in as many threads as the engine takes; results keep the plans' order."""
+    report({"event": "runs-together", "planned": len(plans)})
+
+    def run_one(number: int, plan: RunPlan) -> RunResult:
+        result = engine.run_case(plan, job.out / "logs" / plan.slug, _nothing)
+        _keep(job, number, result)
+        return result
+
+    pool = ThreadPoolExecutor(engine.workers)
+    try:
+        futures = {pool.submit(run_one, number, plan): plan for number, plan in enumerate(plans, start=1)}
+        for future in as_completed(futures):
+            label = futures[future].label
+            try:
+                summary = _summary(future.result())
+            except RunFailed as error:
+                report({"event": "run-failed", "run": label, "reason": str(error)})
+            else:
+                report({"event": "run-finished", "run": label, "summary": summary})
+    except BaseException:
+        engine.stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _nothing(event: Event) -> None:
+    del event
+
+
+def _keep(job: Job, number: int, result: RunResult) -> None:
+    write_atomically(job.out / "runs" / f"{number:03}.json", result.model_dump_json(indent=1))
 
 
 def _summary(result: RunResult) -> str:
@@ -163,7 +206,7 @@ def run(job: Job, report: Report) -> Outcome:
     write_atomically(job.out / "results.json", results.to_json())
     if interrupted:
         raise Interrupted(len(results.runs), len(job.plans()))
-    failures += check_transfers(results.runs)
+    failures += check_transfers(results.runs, drained=results.engine != "sim")
     missing = len(job.plans()) - len(results.runs)
     if missing and not failures:
         failures.append(f"{missing} of {len(job.plans())} runs left no result.")
@@ -203,8 +246,13 @@ def _engine_name(name: str) -> Literal["live", "virtual", "sim"]:
     return next(known for known in names if known == name)
 
 
-def check_transfers(runs: Sequence[RunResult]) -> list[str]:
-    """Return a sentence for each transfer that did not arrive as it was sent."""
+def check_transfers(runs: Sequence[RunResult], *, drained: bool = True) -> list[str]:
+    """Return a sentence for each transfer that did not arrive as it was sent.
+
+    Args:
+        runs: finished ones.
+        drained: whether all that was sent has had the time to arrive; a simulation ends with the measurement.
+    """
     failures = []
     for result in runs:
         for flow in result.flows:
@@ -215,7 +263,7 @@ def check_transfers(runs: Sequence[RunResult]) -> list[str]:
                 failures.append(
                     str(CheckFailed(name, f"{flow.bytes_wrong} bytes arrived other than they were sent."))
                 )
-            elif flow.bytes_read != flow.bytes_written:
+            elif flow.bytes_read > flow.bytes_written or (drained and flow.bytes_read < flow.bytes_written):
                 reason = f"{flow.bytes_written} bytes were sent and {flow.bytes_read} arrived."
                 failures.append(str(CheckFailed(name, reason)))
     return failures

@@ -36,6 +36,7 @@ NodeName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
 Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 BufferBytes = Annotated[int, Field(ge=4096, le=1 << 30)]
+MIN_SAMPLE_S = 1e-3
 DEFAULT = "default"
 KINDS: Mapping[int | str, frozenset[str]] = {
     "workload": frozenset(model.model_fields["kind"].default for model in WORKLOADS),
@@ -188,14 +189,55 @@ class Live(_Model):
     lateness_max_us: float = Field(default=100_000, gt=0)
 
 
+class Sim(_Model):
+    """Settings of the simulator alone (docs/simulator.md); None leaves what `profile` has.
+
+    `profile` is whose TCP it is where neither `[tcp]` nor a key here says otherwise: `linux`, `ns3` (3.37) or
+    `rfc`. With `binding = "late"` a frame of MSTCP gets its stream when one has room (the library), with
+    `"early"` when it is written (the paper). `arrivals` are the times at which constant-bit-rate sources
+    write. Series have intervals of `sample_s`; 0 leaves them out.
+    """
+
+    profile: Literal["linux", "ns3", "rfc"] = "linux"
+    recovery: Literal["classic", "prr", "prr_conservative"] | None = None
+    initial_window_segments: int | None = Field(default=None, ge=1, le=10_000)
+    initial_ssthresh_bytes: int | None = Field(default=None, ge=1, le=1 << 50)
+    delayed_ack_segments: int | None = Field(default=None, ge=1, le=1000)
+    delayed_ack_timeout_s: float | None = Field(default=None, ge=0, le=60)
+    limited_transmit: bool | None = None
+    duplicate_threshold: int | None = Field(default=None, ge=1, le=10_000)
+    nagle: bool | None = None
+    rto_min_s: float | None = Field(default=None, gt=0, le=3600)
+    rto_initial_s: float | None = Field(default=None, gt=0, le=3600)
+    rto_max_s: float | None = Field(default=None, gt=0, le=86400)
+    pacing: Literal["off", "window", "allocated"] = "off"
+    binding: Literal["late", "early"] = "late"
+    reorder_buffer_bytes: int = Field(default=4 << 20, ge=4096, le=1 << 40)
+    identify_single: bool = False
+    arrivals: Literal["constant", "poisson"] = "constant"
+    sample_s: float = Field(default=0.25, ge=0, le=3600)
+
+    @model_validator(mode="after")
+    def _samples_are_few(self) -> Sim:
+        if 0 < self.sample_s < MIN_SAMPLE_S:
+            raise ValueError(f"sample_s is 0 (no series) or at least {MIN_SAMPLE_S:g}")
+        return self
+
+    def tcp(self) -> dict[str, object]:
+        """Return the settings of TCP, those that leave the profile's out."""
+        others = {"binding", "reorder_buffer_bytes", "identify_single", "arrivals", "sample_s"}
+        return self.model_dump(exclude=others, exclude_none=True)
+
+
 class Ppfs(_Model):
     """Settings of flows that are split by packets.
 
     `ack_path` is where their acknowledgements go, all of them: the shortest path, as in the paper, or
-    `reverse:<index>`, back along one of the flow's own paths.
+    `reverse:<index>`, back along one of the flow's own paths. `split` draws a path for each of them, as for
+    the data; the simulator alone does that.
     """
 
-    ack_path: Annotated[str, Field(pattern=r"^(shortest|reverse:(0|[1-9][0-9]?))$")] = "shortest"
+    ack_path: Annotated[str, Field(pattern=r"^(shortest|split|reverse:(0|[1-9][0-9]?))$")] = "shortest"
 
 
 class Mstcp(_Model):
@@ -246,6 +288,7 @@ class Scenario(_Model):
     mptcp: Mptcp = Mptcp()
     second_links: dict[NodeName, SecondLink] = Field(default_factory=dict)
     live: Live = Live()
+    sim: Sim = Sim()
     cases: dict[Name, Case] = Field(min_length=1)
 
     @property

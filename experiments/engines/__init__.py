@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from experiments.engines.base import Engine
+from typing import TYPE_CHECKING
+
 from experiments.errors import UnknownName
 
-NAMES = ("live",)
+if TYPE_CHECKING:  # the processes that simulate import this package, and little else
+    from experiments.engines.base import Engine
+
+NAMES = ("live", "sim")
 
 
 def get(name: str) -> Engine:
@@ -14,4 +18,8 @@ def get(name: str) -> Engine:
         from experiments.engines.live.engine import LiveEngine
 
         return LiveEngine()
+    if name == "sim":
+        from experiments.engines.sim.engine import SimEngine
+
+        return SimEngine()
     raise UnknownName("engine", name, NAMES)

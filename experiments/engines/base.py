@@ -51,6 +51,10 @@ class Engine(Protocol):
     name: str
     description: str
     sandboxed: bool
+    protocols: tuple[str, ...] | None
+    """Those it has; None for all."""
+    workers: int
+    """How many runs it may be given at once, each by a thread."""
 
     def check(self, plans: list[RunPlan]) -> None:
         """Refuse what this machine cannot run; called before anything is started.
@@ -68,3 +72,6 @@ class Engine(Protocol):
 
     def environment(self) -> Environment:
         """Describe where the runs were made; called after the last one."""
+
+    def stop(self) -> None:
+        """End the runs of other threads at once; called by an engine's user who is interrupted."""

@@ -177,7 +177,7 @@ def all_plots(sections: list[Section]) -> Iterator[Plot]:
 
 
 def _dates(runs: list[RunResult]) -> str:
-    days = sorted({run.started_at.partition("T")[0] for run in runs})
+    days = sorted({run.started_at.partition("T")[0] for run in runs if run.started_at})
     return units.MISSING if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 

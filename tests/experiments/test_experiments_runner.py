@@ -21,6 +21,8 @@ class InventedEngine:
     name = "invented"
     description = "for tests"
     sandboxed = False
+    protocols: tuple[str, ...] | None = None
+    workers = 1
 
     def __init__(self, failing: tuple[str, ...] = (), wrong_bytes: int = 0) -> None:
         self.failing = failing
@@ -28,6 +30,9 @@ class InventedEngine:
         self.plans: list[RunPlan] = []
 
     def check(self, plans: list[RunPlan]) -> None:
+        pass
+
+    def stop(self) -> None:
         pass
 
     def environment(self) -> Environment:

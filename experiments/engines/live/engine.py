@@ -19,7 +19,7 @@ from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.traffic import Traffic, Transfer
-from experiments.errors import RunFailed
+from experiments.errors import MissingRequirement, RunFailed
 from experiments.metrics import Window
 from experiments.results import Environment, RunResult
 from experiments.validity import CpuMeter, why_invalid
@@ -42,6 +42,8 @@ class LiveEngine:
     name = "live"
     description = "Mininet, Open vSwitch, the controller and kernel TCP in real time (needs root)"
     sandboxed = True
+    protocols: tuple[str, ...] | None = None
+    workers = 1
 
     def __init__(self) -> None:
         self._link_backend: str | None = None
@@ -51,12 +53,18 @@ class LiveEngine:
         """Refuse where root, a program or a terminal's second link is missing."""
         for plan in plans:
             with_second_interfaces(plan)
+            if plan.protocol.startswith("ppfs") and plan.scenario.ppfs.ack_path == "split":
+                what = "Switches do not draw paths for the acknowledgements of split flows."
+                raise MissingRequirement(what, "Set ppfs.ack_path to shortest, or use --engine sim.")
         sandbox.require_root()
         requirements.check()
 
     def environment(self) -> Environment:
         """Describe this machine, and what the links and switches of the last run were."""
         return environment.describe(link_backend=self._link_backend, datapath=self._datapath)
+
+    def stop(self) -> None:
+        """Do nothing: its runs are made one after the other, by the one who is interrupted."""
 
     def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
         """Build the network, run the flows, tear it down.

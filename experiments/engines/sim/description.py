@@ -1,0 +1,84 @@
+"""A run as the simulator's description (docs/simulator.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.engines.base import RunPlan
+from experiments.engines.sim.routing import Route
+from experiments.scenario import ETHERNET_BYTES, Flow, Scenario
+from experiments.workloads.schema import Bulk
+
+IPV4_BYTES = 20
+
+
+def describe(plan: RunPlan, routes: Mapping[str, Route]) -> dict[str, Any]:
+    """Return the description of a run, without the flows that are not admitted."""
+    scenario = plan.scenario
+    description: dict[str, Any] = {
+        "format": 1,
+        "seed": plan.seed,
+        "duration_s": plan.duration_s,
+        "warm_up_s": scenario.warm_up_s,
+        "packet_overhead_bytes": ETHERNET_BYTES + IPV4_BYTES,
+        "links": [link.model_dump() for link in plan.network.links],
+        "tcp": _tcp(scenario),
+        "flows": [
+            _flow(plan, name, flow, routes[name], number * scenario.stagger_s)
+            for number, (name, flow) in enumerate(plan.case.flows.items())
+            if routes[name].allocated
+        ],
+    }
+    if scenario.sim.sample_s:
+        description["series_interval_s"] = scenario.sim.sample_s
+    return description
+
+
+def _tcp(scenario: Scenario) -> dict[str, Any]:
+    tcp = scenario.tcp
+    shared = {
+        "congestion_control": tcp.congestion_control,
+        "send_buffer_bytes": tcp.send_buffer_bytes,
+        "receive_buffer_bytes": tcp.receive_buffer_bytes,
+        "sack": tcp.sack,
+        "timestamps": tcp.timestamps,
+        "window_scaling": tcp.window_scaling,
+    }
+    given = {key: value for key, value in shared.items() if value is not None}
+    return {**given, **scenario.sim.tcp(), "mss_bytes": scenario.packet_bytes - scenario.overhead_bytes}
+
+
+def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, delayed_s: float) -> dict[str, Any]:
+    settings = plan.scenario.sim
+    paths = [{"path": path.path} | _rate(path.rate_bps) for path in route.allocated]
+    described: dict[str, Any] = {
+        "name": name,
+        "src": flow.src,
+        "dst": flow.dst,
+        "protocol": "mstcp" if plan.protocol == "mstcp" else "tcp",
+        "traffic": _traffic(plan, flow),
+        "start_s": flow.start_s + delayed_s,
+        "paths": paths,
+    }
+    if route.acks is not None:
+        described["ack_path"] = route.acks
+    if plan.protocol == "mstcp":
+        described["mstcp"] = {
+            "binding": settings.binding,
+            "scheduler": plan.scenario.mstcp.scheduler,
+            "reorder_buffer_bytes": settings.reorder_buffer_bytes,
+            "identify_single": settings.identify_single,
+        }
+    return described
+
+
+def _rate(rate_bps: float | None) -> dict[str, float]:
+    return {} if rate_bps is None else {"rate_bps": rate_bps}
+
+
+def _traffic(plan: RunPlan, flow: Flow) -> dict[str, Any]:
+    if isinstance(flow.workload, Bulk):
+        return {"kind": "bulk", "total_bytes": flow.workload.size_bytes}
+    kind = "cbr" if plan.scenario.sim.arrivals == "constant" else "poisson"
+    return {"kind": kind, "rate_bps": flow.requested_for(plan.protocol)}

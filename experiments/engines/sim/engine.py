@@ -1,0 +1,89 @@
+"""Runs plans in the simulator: no root, no Mininet, no Open vSwitch; as many at once as there are cores."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from controller.errors import ControllerError
+from experiments import environment
+from experiments.engines.base import Report, RunPlan
+from experiments.engines.sim.description import describe
+from experiments.engines.sim.process import Processes, SimulationFailed
+from experiments.engines.sim.results import run_result
+from experiments.engines.sim.routing import routes
+from experiments.errors import MissingRequirement, RunFailed
+from experiments.results import Environment, RunResult, SimulationCost
+from experiments.workloads.schema import Bulk, Cbr
+
+CONGESTION_CONTROLS = ("reno", "cubic")
+
+
+class SimEngine:
+    """The simulator. Each run has a process of its own; the same plan gives the same result anywhere."""
+
+    name = "sim"
+    description = "packet-level simulator (crates/netsim): no root, the same bytes for the same seed"
+    sandboxed = False
+    protocols: tuple[str, ...] | None = ("ospf", "ecmp", "ppfs", "mstcp")
+
+    def __init__(self) -> None:
+        self.workers = len(os.sched_getaffinity(0))
+        self._processes = Processes()
+        self._costs: dict[tuple[str, str, int], SimulationCost] = {}
+
+    def check(self, plans: list[RunPlan]) -> None:
+        """Refuse protocols, workloads and settings that the simulator does not have."""
+        for plan in plans:
+            for reason in _unsupported(plan, self.protocols or ()):
+                raise MissingRequirement(*reason)
+
+    def environment(self) -> Environment:
+        """Describe this machine, and what the runs took."""
+        found = environment.describe(link_backend=None, datapath=None, simulated=True)
+        found.simulations = [self._costs[key] for key in sorted(self._costs)]
+        return found
+
+    def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
+        """Route the flows and simulate them.
+
+        Raises:
+            RunFailed: with the reason.
+        """
+        del out, report
+        try:
+            ways = routes(plan)
+            simulated = self._processes.run(describe(plan, ways))
+        except (ControllerError, SimulationFailed) as error:
+            raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error)) from error
+        self._costs[plan.case_name, plan.protocol, plan.seed] = SimulationCost(
+            protocol=plan.protocol,
+            scenario=plan.case_name,
+            seed=plan.seed,
+            events=simulated.found["counters"]["events"],
+            wall_s=simulated.wall_s,
+            peak_rss_bytes=simulated.peak_rss_bytes,
+        )
+        return run_result(plan, ways, simulated.found)
+
+    def stop(self) -> None:
+        """End the runs at once."""
+        self._processes.stop()
+
+
+def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return what of a plan the simulator does not have, each with what to do about it."""
+    if plan.protocol not in protocols:
+        known = ", ".join(protocols)
+        remedy = f"It has {known}; the live engine has all protocols (--engine live)."
+        return [(f"The simulator does not have protocol {plan.protocol}.", remedy)]
+    for name, flow in plan.case.flows.items():
+        if not isinstance(flow.workload, Cbr | Bulk):
+            what = f"The simulator does not have the workload {flow.workload.kind} of flow {name}."
+            return [(what, "It has cbr and bulk; the live engine has all workloads (--engine live).")]
+    congestion_control = plan.scenario.tcp.congestion_control
+    if congestion_control not in CONGESTION_CONTROLS:
+        what = f"The simulator does not have congestion control {congestion_control}."
+        remedy = f"It has {', '.join(CONGESTION_CONTROLS)}; the live engine has those of the kernel."
+        return [(what, remedy)]
+    return []

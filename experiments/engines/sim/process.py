@@ -1,0 +1,75 @@
+"""Starts the processes that simulate, waits for them, and ends them when the user stops."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+REASON_CHARACTERS = 500
+
+
+class SimulationFailed(Exception):
+    """A simulation that left no result; the text says why."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a process found and took: `found` is the simulator's document."""
+
+    found: dict[str, Any]
+    wall_s: float
+    peak_rss_bytes: int
+
+
+class Processes:
+    """Runs simulations, from any number of threads at once."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def run(self, description: dict[str, Any]) -> Simulated:
+        """Simulate a description in a process of its own.
+
+        Raises:
+            SimulationFailed: with the reason.
+        """
+        with self._lock:
+            if self._stopped:
+                raise SimulationFailed("it was stopped")
+            process = subprocess.Popen(
+                [sys.executable, "-m", "experiments.engines.sim.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=ROOT,
+            )
+            self._running.add(process)
+        try:
+            output, errors = process.communicate(json.dumps(description))
+        finally:
+            process.kill()
+            process.wait()
+            with self._lock:
+                self._running.discard(process)
+        if process.returncode:
+            reason = errors.strip()[-REASON_CHARACTERS:] or f"its process ended with {process.returncode}"
+            raise SimulationFailed(reason)
+        cost, _, found = output.partition("\n")
+        return Simulated(found=json.loads(found), **json.loads(cost))
+
+    def stop(self) -> None:
+        """End all simulations that run, and begin no other."""
+        with self._lock:
+            self._stopped = True
+            running = list(self._running)
+        for process in running:
+            process.kill()

@@ -1,0 +1,162 @@
+"""What the simulator found, made into the common result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments import protocols
+from experiments.engines.base import RunPlan
+from experiments.engines.sim.routing import Route
+from experiments.results import (
+    DelayStatistics,
+    FlowResult,
+    FlowSeries,
+    LinkResult,
+    LinkSeries,
+    RunResult,
+    StreamSeries,
+)
+from experiments.scenario import Flow
+from experiments.workloads.schema import Cbr
+
+
+def run_result(plan: RunPlan, routes: Mapping[str, Route], found: dict[str, Any]) -> RunResult:
+    """Return the result of a run.
+
+    Args:
+        plan: what was run.
+        routes: of all its flows.
+        found: the simulator's document.
+    """
+    by_name = {flow["flow"]: flow for flow in found["flows"]}
+    flows = [
+        _flow(plan, name, flow, routes[name], by_name.get(name)) for name, flow in plan.case.flows.items()
+    ]
+    times_s: list[float] = next((flow["series"]["time_s"] for flow in found["flows"] if flow["series"]), [])
+    links = [_link(link, times_s) for link in found["links"]]
+    return RunResult(
+        protocol=plan.protocol,
+        scenario=plan.case_name,
+        seed=plan.seed,
+        duration_s=plan.duration_s,
+        started_at=None,
+        valid=True,
+        why_invalid=[],
+        host_cpu_busy=None,
+        sysctls={},
+        flows=flows,
+        links=links,
+        protocol_evidence={
+            **protocols.get(plan.protocol).check(flows, links),
+            **_evidence(routes, by_name),
+            "packets": found["counters"],
+        },
+    )
+
+
+def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, found: dict[str, Any] | None) -> FlowResult:
+    common: dict[str, Any] = {
+        "flow": name,
+        "src": flow.src,
+        "dst": flow.dst,
+        "requested_bps": flow.requested_for(plan.protocol),
+        "allocated": list(route.allocated),
+        "workload": None if isinstance(flow.workload, Cbr) else flow.workload.model_dump(mode="json"),
+        "group": flow.group,
+    }
+    if found is None:
+        return _not_admitted(common)
+    delay = found["delay_s"]
+    return FlowResult(
+        **common,
+        goodput_bps=found["goodput_bps"],
+        delay_s=None if delay is None else DelayStatistics(**delay),
+        out_of_order_ratio=found["out_of_order_ratio"],
+        reorder_buffer_max_bytes=found["reorder_buffer_max_bytes"],
+        bytes_written=found["bytes_written"],
+        bytes_read=found["bytes_read"],
+        bytes_wrong=found["bytes_wrong"],
+        ticks_skipped=found["ticks_skipped"],
+        congestion_control=plan.scenario.tcp.congestion_control,
+        series=_series(route, found),
+    )
+
+
+def _not_admitted(common: dict[str, Any]) -> FlowResult:
+    return FlowResult(
+        **common,
+        goodput_bps=0.0,
+        delay_s=None,
+        out_of_order_ratio=None,
+        reorder_buffer_max_bytes=None,
+        bytes_written=0,
+        bytes_read=0,
+        bytes_wrong=0,
+        ticks_skipped=0,
+        congestion_control=None,
+        series=FlowSeries(time_s=[], goodput_bps=[], delay_mean_s=[], streams=[], delay_cdf_s=[]),
+    )
+
+
+def _series(route: Route, found: dict[str, Any]) -> FlowSeries:
+    series = found["series"] or {"time_s": [], "goodput_bps": [], "delay_mean_s": [], "streams_bps": []}
+    return FlowSeries(
+        time_s=series["time_s"],
+        goodput_bps=series["goodput_bps"],
+        delay_mean_s=series["delay_mean_s"],
+        streams=_streams(route, found, series["streams_bps"]),
+        delay_cdf_s=found["delay_cdf_s"],
+    )
+
+
+def _streams(route: Route, found: dict[str, Any], rates_bps: list[list[float]]) -> list[StreamSeries]:
+    """Return the series of each path; a connection that is split is shared out as its packets were."""
+    if not rates_bps:
+        return []
+    counted = found["split_packets"][0]
+    if len(rates_bps) == 1 and counted:
+        total = sum(counted) or 1
+        rates_bps = [[rate * packets / total for rate in rates_bps[0]] for packets in counted]
+    return [
+        StreamSeries(source_port=None, path=path.path, rate_bps=rates)
+        for path, rates in zip(route.allocated, rates_bps, strict=True)
+    ]
+
+
+def _evidence(routes: Mapping[str, Route], found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what TCP counted on each connection, and the packets that each split path carried."""
+    splits = {
+        name: _split(routes[name], flow["split_packets"][0])
+        for name, flow in found.items()
+        if flow["split_packets"][0]
+    }
+    tcp = {name: flow["streams"] for name, flow in found.items()}
+    return {"tcp": tcp, **({"split": splits} if splits else {})}
+
+
+def _split(route: Route, packets: list[int]) -> list[dict[str, Any]]:
+    rates = [path.rate_bps or 0.0 for path in route.allocated]
+    total_bps, total = sum(rates), sum(packets)
+    return [
+        {
+            "path": path.path,
+            "asked": rate / total_bps if total_bps else None,
+            "realised": count / total if total else None,
+            "packets": count,
+        }
+        for path, rate, count in zip(route.allocated, rates, packets, strict=True)
+    ]
+
+
+def _link(found: dict[str, Any], times_s: list[float]) -> LinkResult:
+    return LinkResult(
+        link=found["link"],
+        capacity_bps=found["capacity_bps"],
+        utilisation=found["utilisation"],
+        packets_dropped=found["dropped_queue"] + found["lost"] + found["dropped_down"],
+        lateness_mean_us=None,
+        lateness_p99_us=None,
+        lateness_max_us=None,
+        series=LinkSeries(time_s=times_s, utilisation=found["series"]) if found["series"] else None,
+    )
