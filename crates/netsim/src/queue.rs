@@ -47,29 +47,43 @@ impl Target {
 }
 
 /// A place in the order of events: the time, and among events of one time the order in which they were scheduled.
+///
+/// Time, sequence and target in one number, so that a comparison is one comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Event {
-    /// When it happens.
-    pub time: Nanos,
-    key: u64,
-}
+pub struct Event(u128);
 
 impl Event {
-    /// What it is for.
-    pub fn target(self) -> Target {
-        Target::decode(self.key)
+    /// After every event.
+    const NEVER: Self = Self(u128::MAX);
+
+    /// When it happens.
+    pub fn time(self) -> Nanos {
+        (self.0 >> 64) as Nanos
     }
 
-    fn order(self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.key)
+    /// What it is for.
+    pub fn target(self) -> Target {
+        Target::decode(self.0 as u64)
     }
 }
 
 /// The events to come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EventQueue {
+    /// The heap, followed by `PADDING` entries that are never first: so every inner node has four children to compare.
     heap: Vec<Event>,
     scheduled: u64,
+}
+
+const PADDING: usize = 3;
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self {
+            heap: vec![Event::NEVER; PADDING],
+            scheduled: 0,
+        }
+    }
 }
 
 impl EventQueue {
@@ -78,7 +92,7 @@ impl EventQueue {
         // 2^40 events are a day and a half of computing.
         let key = self.scheduled << TARGET_BITS | target.code();
         self.scheduled += 1;
-        Event { time, key }
+        Event(u128::from(time) << 64 | u128::from(key))
     }
 
     /// Schedule an event.
@@ -89,72 +103,77 @@ impl EventQueue {
 
     /// Put a reserved event into the queue.
     pub fn push(&mut self, event: Event) {
-        let mut hole = self.heap.len();
-        self.heap.push(event);
-        while hole > 0 {
-            let parent = (hole - 1) / 4;
-            if self.heap[parent].order() <= event.order() {
-                break;
-            }
-            self.heap[hole] = self.heap[parent];
-            hole = parent;
-        }
-        self.heap[hole] = event;
+        let last = self.len();
+        self.heap.push(Event::NEVER);
+        self.sift_up(last, event);
     }
 
     /// The first event.
     pub fn peek(&self) -> Option<Event> {
-        self.heap.first().copied()
+        Some(self.heap[0]).filter(|&event| event != Event::NEVER)
     }
 
     /// Take the first event out.
     pub fn pop(&mut self) -> Option<Event> {
         let first = self.peek()?;
-        if let Some(last) = self.heap.pop() {
-            if !self.heap.is_empty() {
-                self.sift_down(last);
-            }
+        self.heap.pop();
+        let len = self.len();
+        let last = std::mem::replace(&mut self.heap[len], Event::NEVER);
+        if len > 0 {
+            self.replace_first(last);
         }
         Some(first)
     }
 
     /// Take the first event out and put another in: one pass where `pop` and `push` would take two.
     pub fn replace_first(&mut self, event: Event) {
-        debug_assert!(!self.heap.is_empty());
-        self.sift_down(event);
-    }
-
-    /// How many events are in the queue.
-    pub fn len(&self) -> usize {
-        self.heap.len()
-    }
-
-    /// Whether nothing is to come.
-    pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
-    }
-
-    /// Put `event` in the place of the root and restore the order.
-    fn sift_down(&mut self, event: Event) {
+        let len = self.len();
         let heap = &mut self.heap[..];
         let mut hole = 0;
         loop {
             let first = hole * 4 + 1;
-            let (mut least, mut at) = (event.order(), hole);
-            let children = heap.iter().enumerate().skip(first).take(4);
-            for (child, candidate) in children {
-                let order = candidate.order();
-                if order < least {
-                    (least, at) = (order, child);
-                }
-            }
-            if at == hole {
+            if first >= len {
                 break;
             }
-            heap[hole] = heap[at];
-            hole = at;
+            let children: &[Event; 4] = heap[first..first + 4].try_into().expect("padded");
+            // Without branches: which child is the least cannot be predicted.
+            let left = usize::from(children[1] < children[0]);
+            let right = 2 + usize::from(children[3] < children[2]);
+            let least = if children[right] < children[left] {
+                right
+            } else {
+                left
+            };
+            if children[least] >= event {
+                break;
+            }
+            heap[hole] = children[least];
+            hole = first + least;
         }
         heap[hole] = event;
+    }
+
+    /// How many events are in the queue.
+    pub fn len(&self) -> usize {
+        self.heap.len() - PADDING
+    }
+
+    /// Whether nothing is to come.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Put `event` in the place `hole` and restore the order above it.
+    fn sift_up(&mut self, mut hole: usize, event: Event) {
+        while hole > 0 {
+            let parent = (hole - 1) / 4;
+            if self.heap[parent] <= event {
+                break;
+            }
+            self.heap[hole] = self.heap[parent];
+            hole = parent;
+        }
+        self.heap[hole] = event;
     }
 }
 
@@ -185,7 +204,7 @@ mod tests {
             Target::Source(top),
             Target::Schedule(9),
         ] {
-            let event = EventQueue::default().reserve(u64::MAX, target);
+            let event = EventQueue::default().reserve(u64::MAX - 1, target);
             assert_eq!(event.target(), target);
         }
     }

@@ -86,7 +86,7 @@ impl Simulation {
         let last = self.counters.events.saturating_add(max_events);
         while self.counters.events < last {
             match self.queue.peek() {
-                Some(event) if event.time < self.schedule.end => self.handle(event)?,
+                Some(event) if event.time() < self.schedule.end => self.handle(event)?,
                 _ => {
                     self.now = self.schedule.end;
                     return Ok(true);
@@ -123,7 +123,7 @@ impl Simulation {
 
     fn handle(&mut self, event: Event) -> Result<(), Error> {
         self.counters.events += 1;
-        self.now = event.time;
+        self.now = event.time();
         match event.target() {
             Target::Link(link) => self.on_arrival(event, link),
             Target::Timer(endpoint) => {
