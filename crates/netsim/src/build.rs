@@ -425,15 +425,17 @@ impl Builder<'_> {
 
     // --- connections --------------------------------------------------------------------------------------------------
 
-    /// A connection whose data goes over `paths`: indices of its endpoints.
+    /// A connection whose data goes over `paths`: indices of its endpoints. `overhead` is what TCP carries for each byte of the
+    /// application.
     fn connection(
         &mut self,
         place: &str,
         ids: (u32, u16),
         flow: &FlowDescription,
         paths: &[WeightedPath],
+        overhead: f64,
     ) -> Result<[u32; 2], Error> {
-        let rate: f64 = paths.iter().map(|path| path.weight).sum();
+        let rate = paths.iter().map(|path| path.weight).sum::<f64>() * overhead;
         let config = self.description.tcp.config(Some(rate));
         config
             .validate()
@@ -458,6 +460,7 @@ impl Builder<'_> {
             (index, 0),
             flow,
             paths,
+            1.0,
         )?)))
     }
 
@@ -469,10 +472,11 @@ impl Builder<'_> {
         paths: &[WeightedPath],
         [frame_payload_bytes, write_bytes]: [u32; 2],
     ) -> Result<Box<dyn Bundle>, Error> {
+        let overhead = 1.0 + f64::from(FRAME_HEADER_BYTES) / f64::from(frame_payload_bytes);
         let mut ends = Vec::new();
         for (stream, path) in paths.iter().enumerate() {
             let ids = (index, stream as u16);
-            ends.push(self.connection(place, ids, flow, std::slice::from_ref(path))?);
+            ends.push(self.connection(place, ids, flow, std::slice::from_ref(path), overhead)?);
         }
         let settings = MstcpSettings {
             binding: flow.mstcp.binding,

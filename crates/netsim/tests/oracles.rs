@@ -1,0 +1,243 @@
+//! The simulator against what is known by formula.
+
+use netsim::{Description, Results, Simulation};
+use serde_json::{json, Value};
+
+fn run(description: &Value) -> Results {
+    let description =
+        Description::from_json(&description.to_string()).expect("the description is right");
+    let mut simulation = Simulation::new(&description).expect("the description is right");
+    simulation.run(u64::MAX).expect("the run comes to its end");
+    simulation.results()
+}
+
+fn link(a: &str, b: &str, rate_bps: f64, delay_us: f64) -> Value {
+    json!({ "ends": [a, b], "rate_bps": rate_bps, "delay_us": delay_us })
+}
+
+fn assert_close(what: &str, is: f64, should: f64, relative: f64) {
+    assert!(
+        (is / should - 1.0).abs() <= relative,
+        "{what} is {is}, should be {should} within {relative}"
+    );
+}
+
+fn assert_conserved(results: &Results) {
+    let counters = results.counters;
+    let ends = counters.packets_delivered + counters.packets_dropped + counters.packets_in_flight;
+    assert_eq!(counters.packets_sent, ends);
+    let dropped: u64 = results
+        .links
+        .iter()
+        .map(|link| link.dropped_queue + link.lost + link.dropped_down)
+        .sum();
+    assert_eq!(counters.packets_dropped, dropped);
+    for flow in &results.flows {
+        assert!(flow.bytes_read <= flow.bytes_written && flow.bytes_wrong == 0);
+    }
+    for link in &results.links {
+        assert!(
+            (0.0..=1.0 + 1e-9).contains(&link.utilisation),
+            "{} is busy {}",
+            link.link,
+            link.utilisation
+        );
+    }
+}
+
+/// An idle path takes propagation plus serialisation, to the nanosecond.
+#[test]
+fn an_idle_path_takes_propagation_and_serialisation() {
+    let results = run(&json!({
+        "format": 1,
+        "duration_s": 1.0,
+        "packet_overhead_bytes": 34,
+        "links": [link("A", "S", 10e6, 1500.0), link("S", "B", 2e6, 700.0)],
+        "flows": [{
+            "name": "1", "src": "A", "dst": "B", "protocol": "datagram",
+            "traffic": { "kind": "cbr", "rate_bps": 1e5, "write_bytes": 500 },
+        }],
+    }));
+    let bits = f64::from(500 + 8 + 34) * 8.0;
+    let expected_ns = 2_200_000.0 + bits * 100.0 + bits * 500.0;
+    let delay = results.flows[0].delay_s.expect("packets arrived");
+    assert_eq!((delay.mean * 1e9).round(), expected_ns);
+    assert_eq!((delay.max * 1e9).round(), expected_ns);
+    assert_conserved(&results);
+}
+
+/// A bulk flow fills its bottleneck: goodput is the capacity times payload over packet, both with loss-free and with
+/// bounded queues.
+#[test]
+fn a_bulk_flow_fills_the_bottleneck() {
+    for (queue, tolerance) in [(Value::Null, 0.002), (json!(200), 0.005)] {
+        let mut bottleneck = link("S", "B", 8e6, 5000.0);
+        bottleneck["queue_packets"] = queue;
+        let results = run(&json!({
+            "format": 1,
+            "duration_s": 60.0,
+            "warm_up_s": 5.0,
+            "packet_overhead_bytes": 34,
+            "links": [link("A", "S", 100e6, 1000.0), bottleneck],
+            "tcp": { "mss_bytes": 1448 },
+            "flows": [{
+                "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": { "kind": "bulk" },
+            }],
+        }));
+        let packet = f64::from(1448 + 34 + 20 + 12);
+        assert_close(
+            "goodput",
+            results.flows[0].goodput_bps,
+            8e6 * 1448.0 / packet,
+            tolerance,
+        );
+        assert_conserved(&results);
+    }
+}
+
+/// Mean wait in an M/D/1 queue: rho / (2 (1 - rho)) services (Pollaczek and Khinchine), over ten million packets.
+#[test]
+fn a_queue_with_poisson_arrivals_waits_as_m_d_1() {
+    for (load, seed) in [(0.5, 1), (0.8, 2)] {
+        let rate_bps = 1e9;
+        let packet_bits = 125.0 * 8.0;
+        let service_s = packet_bits / rate_bps;
+        let payload = 125 - 8 - 34;
+        let duration_s = 5e6 * service_s / load;
+        let results = run(&json!({
+            "format": 1,
+            "seed": seed,
+            "duration_s": duration_s,
+            "packet_overhead_bytes": 34,
+            "links": [link("A", "B", rate_bps, 0.0)],
+            "flows": [{
+                "name": "1", "src": "A", "dst": "B", "protocol": "datagram",
+                "traffic": {
+                    "kind": "poisson",
+                    "rate_bps": load * rate_bps * f64::from(payload) / 125.0,
+                    "write_bytes": payload,
+                },
+            }],
+        }));
+        assert_close(
+            "packets",
+            results.counters.packets_delivered as f64,
+            5e6,
+            0.005,
+        );
+        let wait_s = results.flows[0].delay_s.expect("packets arrived").mean - service_s;
+        assert_close(
+            "mean wait",
+            wait_s,
+            service_s * load / (2.0 * (1.0 - load)),
+            0.01,
+        );
+        assert_close("utilisation", results.links[0].utilisation, load, 0.005);
+        assert_conserved(&results);
+    }
+}
+
+/// Reno under random loss: MSS / RTT x sqrt(3 / (2 b p)) (Mathis, Semke, Mahdavi and Ott 1997), with an ACK for each segment.
+#[test]
+fn reno_under_random_loss_follows_mathis() {
+    for loss in [0.001, 0.004] {
+        let rtt_s = 0.1;
+        let mut lossy = link("S", "B", 1e9, 1e6 * rtt_s / 2.0);
+        lossy["loss"] = json!(loss);
+        let results = run(&json!({
+            "format": 1,
+            "seed": 5,
+            "duration_s": 2000.0,
+            "warm_up_s": 20.0,
+            "packet_overhead_bytes": 34,
+            "links": [link("A", "S", 1e9, 0.0), lossy],
+            "tcp": {
+                "mss_bytes": 1000, "delayed_ack_segments": 1,
+                "send_buffer_bytes": 4_000_000, "receive_buffer_bytes": 4_000_000,
+            },
+            "flows": [{
+                "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": { "kind": "bulk" },
+            }],
+        }));
+        let expected_bps = 1000.0 * 8.0 / rtt_s * f64::sqrt(1.5 / loss);
+        assert_close("goodput", results.flows[0].goodput_bps, expected_bps, 0.15);
+        assert_conserved(&results);
+    }
+}
+
+/// Faults of all kinds at once lose no byte of an MSTCP flow and no packet from the books.
+#[test]
+fn packets_and_bytes_are_conserved_through_faults() {
+    for (seed, binding) in (0..6).zip(["early", "late"].iter().cycle()) {
+        let mut upper = link("A", "B", 4e6, 2000.0);
+        upper["loss"] = json!(0.02);
+        upper["jitter_us"] = json!(3000.0);
+        upper["queue_packets"] = json!(20);
+        let mut lower = link("S", "B", 3e6, 9000.0);
+        lower["queue_bytes"] = json!(9000);
+        lower["down_s"] = json!([[3.0, 4.5], [9.0, 9.2]]);
+        let results = run(&json!({
+            "format": 1,
+            "seed": seed,
+            "duration_s": 30.0,
+            "links": [upper, link("A", "S", 10e6, 100.0), lower],
+            "tcp": { "mss_bytes": 536, "pacing": if seed < 3 { "off" } else { "allocated" } },
+            "flows": [{
+                "name": "1", "src": "A", "dst": "B", "protocol": "mstcp", "stop_s": 15.0,
+                "traffic": { "kind": "poisson", "rate_bps": 4e6, "write_bytes": 700 },
+                "paths": [
+                    { "path": ["A", "B"], "rate_bps": 2.5e6 },
+                    { "path": ["A", "S", "B"], "rate_bps": 2e6 },
+                ],
+                "mstcp": { "binding": binding },
+            }],
+        }));
+        assert_conserved(&results);
+        let flow = &results.flows[0];
+        assert_eq!(
+            flow.bytes_read, flow.bytes_written,
+            "all that was written arrives"
+        );
+        assert!(flow.bytes_read > 1_000_000 && results.counters.packets_dropped > 50);
+        assert!(results.links.iter().any(|link| link.dropped_down > 0));
+    }
+}
+
+/// A split follows its weights, packet by packet, and the links see it.
+#[test]
+fn a_split_follows_its_weights() {
+    let results = run(&json!({
+        "format": 1,
+        "seed": 9,
+        "duration_s": 100.0,
+        "links": [
+            link("H", "A", 100e6, 0.0), link("A", "B", 10e6, 10.0), link("A", "C", 10e6, 10.0), link("C", "B", 10e6, 10.0),
+        ],
+        "flows": [{
+            "name": "1", "src": "H", "dst": "B", "protocol": "datagram",
+            "traffic": { "kind": "cbr", "rate_bps": 4e6, "write_bytes": 500 },
+            "paths": [
+                { "path": ["H", "A", "B"], "rate_bps": 3e6 },
+                { "path": ["H", "A", "C", "B"], "rate_bps": 1e6 },
+            ],
+        }],
+    }));
+    let counts = results.flows[0].split_packets[0]
+        .as_ref()
+        .expect("the flow is split");
+    assert_eq!(counts.iter().sum::<u64>(), 100_000);
+    // Four standard deviations of 100,000 draws.
+    assert!(counts[0].abs_diff(75_000) < 550, "{counts:?}");
+    let packets = |name: &str| {
+        results
+            .links
+            .iter()
+            .find(|link| link.link == name)
+            .expect("a link")
+            .packets
+    };
+    assert_eq!(
+        (packets("H->A"), packets("A->B"), packets("A->C")),
+        (100_000, counts[0], counts[1])
+    );
+}
