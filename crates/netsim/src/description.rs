@@ -208,6 +208,10 @@ pub enum AckRule {
 pub struct MstcpDescription {
     /// When a frame is given to a stream.
     pub binding: Binding,
+    /// Bytes that may be written and not acknowledged, in seconds of the rate (of each stream with early binding, else of the
+    /// flow), `tcp.send_buffer_bytes` at most. Unless given: with early binding and another scheduler than `stochastic` what a
+    /// round trip needs, else `tcp.send_buffer_bytes`.
+    pub send_buffer_s: Option<f64>,
     /// Which stream is chosen: a name that the core knows (`stochastic`, `weighted`, `earliest`, `redundant`).
     pub scheduler: String,
     /// Memory for frames that are ahead.
@@ -221,10 +225,11 @@ pub struct MstcpDescription {
 impl Default for MstcpDescription {
     fn default() -> Self {
         Self {
-            binding: Binding::Late,
+            binding: Binding::Early,
             scheduler: "stochastic".to_owned(),
             reorder_buffer_bytes: 4 << 20,
             frame_payload_bytes: None,
+            send_buffer_s: None,
             identify_single: false,
         }
     }

@@ -103,7 +103,7 @@ fn a_queue_with_poisson_arrivals_waits_as_m_d_1() {
         let packet_bits = 125.0 * 8.0;
         let service_s = packet_bits / rate_bps;
         let payload = 125 - 8 - 34;
-        let duration_s = 5e6 * service_s / load;
+        let duration_s = 1e7 * service_s / load;
         let results = run(&json!({
             "format": 1,
             "seed": seed,
@@ -122,7 +122,7 @@ fn a_queue_with_poisson_arrivals_waits_as_m_d_1() {
         assert_close(
             "packets",
             results.counters.packets_delivered as f64,
-            5e6,
+            1e7,
             0.005,
         );
         let wait_s = results.flows[0].delay_s.expect("packets arrived").mean - service_s;

@@ -1,0 +1,195 @@
+//! From a description to a run that can begin: names become numbers, paths become routes, and what cannot be is refused.
+
+mod connections;
+mod flows;
+mod paths;
+
+use crate::description::{Description, LinkDescription};
+use crate::error::Error;
+use crate::hosts::Hosts;
+use crate::link::{Link, LinkSettings};
+use crate::network::Network;
+use crate::packet::Arena;
+use crate::queue::{EventQueue, Target, MAX_TARGETS};
+use crate::random::{generator, Purpose};
+use crate::simulation::{Action, Counters, Sample, Schedule, Simulation};
+use crate::switch::Switches;
+use crate::time::{seconds, Nanos, MICROSECOND};
+
+/// The longest run: 2^62 ns, 146 years.
+const MAX_TIME_S: f64 = 4e9;
+
+impl Simulation {
+    /// Make a run of its description.
+    ///
+    /// # Errors
+    /// [`Error::Description`] names the first place that cannot be.
+    pub fn new(description: &Description) -> Result<Self, Error> {
+        if description.format != 1 {
+            return Err(Error::description(
+                "format",
+                format!("this simulator reads format 1, not {}", description.format),
+            ));
+        }
+        let schedule = schedule(description)?;
+        let tcp = description.tcp.config(None);
+        tcp.validate()
+            .map_err(|error| Error::description("tcp", error.to_string()))?;
+        let mut builder = Builder {
+            description,
+            network: network(&description.links)?,
+            switches: Switches::default(),
+            hosts: Hosts::default(),
+            splits: 0,
+        };
+        let mut flows = Vec::new();
+        for (index, flow) in description.flows.iter().enumerate() {
+            let place = format!("flows[{index}]");
+            flows.push(builder.flow(&place, index as u32, flow)?);
+        }
+        if flows.is_empty() {
+            return Err(Error::description("flows", "a run needs at least one flow"));
+        }
+        let seed = description.seed;
+        let arcs = builder.network.arcs().iter().enumerate();
+        let links = arcs.map(|(index, arc)| {
+            let draws = |purpose| generator(seed, purpose, index as u64);
+            Link::new(arc.settings, draws(Purpose::Loss), draws(Purpose::Jitter))
+        });
+        let mut simulation = Self {
+            now: 0,
+            queue: EventQueue::default(),
+            packets: Arena::default(),
+            links: links.collect(),
+            switches: builder.switches,
+            hosts: builder.hosts,
+            flows,
+            actions: Vec::new(),
+            schedule,
+            packet_overhead_bytes: description.packet_overhead_bytes,
+            counters: Counters::default(),
+            samples: Vec::new(),
+            at_start: Sample::default(),
+            network: builder.network,
+        };
+        simulation.plan(description)?;
+        Ok(simulation)
+    }
+
+    /// Schedule what happens at fixed times.
+    fn plan(&mut self, description: &Description) -> Result<(), Error> {
+        let mut actions = vec![(self.schedule.measure_from, Action::Measure)];
+        for (index, link) in description.links.iter().enumerate() {
+            let arc = 2 * index as u32;
+            let mut last = 0.0;
+            for &[from, to] in &link.down_s {
+                if !(last <= from && from < to && to <= MAX_TIME_S) {
+                    return Err(Error::description(
+                        format!("links[{index}].down_s"),
+                        "spans [from, to) in seconds, rising and apart",
+                    ));
+                }
+                last = to;
+                actions.push((seconds(from), Action::LinkDown(arc)));
+                actions.push((seconds(to), Action::LinkUp(arc)));
+            }
+        }
+        actions.sort_by_key(|action| action.0);
+        for (index, (time, _)) in actions.iter().enumerate() {
+            self.queue.schedule(*time, Target::Schedule(index as u32));
+        }
+        self.actions = actions.into_iter().map(|(_, action)| action).collect();
+        // The last one is scheduled again and again, from the beginning of the measurement on.
+        self.actions.push(Action::Sample);
+        for (index, flow) in self.flows.iter().enumerate() {
+            self.queue
+                .schedule(flow.start, Target::Source(index as u32));
+        }
+        if self
+            .flows
+            .len()
+            .max(self.links.len())
+            .max(self.actions.len())
+            > MAX_TARGETS
+        {
+            return Err(Error::description(
+                "",
+                "more flows, links or link failures than can be numbered",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn schedule(description: &Description) -> Result<Schedule, Error> {
+    let at = |place: &str, time: f64, least: f64| {
+        if (least..=MAX_TIME_S).contains(&time) {
+            Ok(seconds(time))
+        } else {
+            Err(Error::description(
+                place,
+                format!("{time} s is not a time from {least} s on"),
+            ))
+        }
+    };
+    let measure_from = at("warm_up_s", description.warm_up_s, 0.0)?;
+    let duration = at("duration_s", description.duration_s, 1e-9)?;
+    let interval = description.series_interval_s;
+    let series_interval = interval.map_or(Ok(0), |time| at("series_interval_s", time, 1e-6))?;
+    Ok(Schedule {
+        measure_from,
+        end: measure_from + duration,
+        series_interval,
+    })
+}
+
+fn network(links: &[LinkDescription]) -> Result<Network, Error> {
+    let mut network = Network::default();
+    for (index, link) in links.iter().enumerate() {
+        let place = |field: &str| format!("links[{index}].{field}");
+        let within = |field: &str, value: f64, range: std::ops::RangeInclusive<f64>| {
+            if range.contains(&value) {
+                return Ok(value);
+            }
+            let (least, most) = range.into_inner();
+            Err(Error::description(
+                place(field),
+                format!("{value} is not between {least} and {most}"),
+            ))
+        };
+        let settings = LinkSettings {
+            rate_bps: within("rate_bps", link.rate_bps, 1.0..=1e13)?.round() as u64,
+            delay: micros(within("delay_us", link.delay_us, 0.0..=1e9)?),
+            queue_packets: link.queue_packets,
+            queue_bytes: link.queue_bytes,
+            loss: within("loss", link.loss, 0.0..=0.999_999)?,
+            jitter: micros(within("jitter_us", link.jitter_us, 0.0..=1e9)?),
+        };
+        let [a, b] = [network.intern(&link.ends[0]), network.intern(&link.ends[1])];
+        if a == b {
+            return Err(Error::description(place("ends"), "a link joins two nodes"));
+        }
+        if network.arc_between(a, b).is_some() {
+            return Err(Error::description(
+                place("ends"),
+                format!("{} and {} are joined already", link.ends[0], link.ends[1]),
+            ));
+        }
+        network.join([a, b], settings);
+    }
+    Ok(network)
+}
+
+fn micros(time_us: f64) -> Nanos {
+    (time_us * MICROSECOND as f64 + 0.5) as Nanos
+}
+
+/// What grows while the flows are built.
+struct Builder<'a> {
+    description: &'a Description,
+    network: Network,
+    switches: Switches,
+    hosts: Hosts,
+    /// Split routes so far: each has a generator of its own.
+    splits: u64,
+}
