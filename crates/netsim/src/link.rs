@@ -192,7 +192,7 @@ impl Link {
         self.flight.len()
     }
 
-    /// Time that the transmitter has been busy until `now`.
+    /// Time that the transmitter has been busy until `now`, which is no earlier than any packet so far.
     pub fn busy_time(&self, now: Nanos) -> Nanos {
         self.transmitter.busy - self.transmitter.busy_until.saturating_sub(now)
     }
@@ -300,19 +300,12 @@ mod tests {
     #[test]
     fn serialises_then_delays() {
         let mut link = link(SETTINGS);
-        assert_eq!(
-            link.transmit(0, 590),
-            Verdict::Arrives(472_000 + MILLISECOND)
-        );
-        assert_eq!(
-            link.transmit(0, 590),
-            Verdict::Arrives(944_000 + MILLISECOND)
-        );
-        assert_eq!(
-            link.transmit(2_000_000, 54),
-            Verdict::Arrives(2_043_200 + MILLISECOND)
-        );
-        assert_eq!(link.busy_time(472_000), 472_000 + 43_200);
+        let arrival = |time| Verdict::Arrives(time + MILLISECOND);
+        assert_eq!(link.transmit(0, 590), arrival(472_000));
+        assert_eq!(link.transmit(0, 590), arrival(944_000));
+        assert_eq!(link.busy_time(472_000), 472_000);
+        assert_eq!(link.transmit(2_000_000, 54), arrival(2_043_200));
+        assert_eq!(link.busy_time(2_000_000), 944_000);
         assert_eq!(link.busy_time(3_000_000), 987_200);
     }
 
