@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import singledispatchmethod
 
-from controller import arp, events
+from controller import arp, events, lldp
+from controller.discovery import Discovery
 from controller.flow_control import FlowControl
 from controller.forwarding import Forwarding
 from controller.messages import Message, PacketOut
@@ -28,6 +29,7 @@ class Core:
         self._outbox = Outbox()
         self._forwarding = Forwarding(self._state, self._outbox)
         self._flows = FlowControl(self._state, self._outbox)
+        self._discovery = Discovery()
         self._now = 0.0  # of the event in hand
 
     def handle(self, event: events.Event, now: float) -> list[Message]:
@@ -43,7 +45,8 @@ class Core:
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
-        deadlines = (self._flows.next_deadline(), self._forwarding.next_deadline())
+        parts = (self._flows, self._forwarding, self._discovery)
+        deadlines = (part.next_deadline() for part in parts)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @singledispatchmethod
@@ -60,6 +63,8 @@ class Core:
         if switch is None:
             self._outbox.report("warning", live.faults()[0], datapath_id=event.datapath_id)
             return
+        for port in sorted(event.live_ports):
+            self._discovery.add((event.datapath_id, port))
         self._outbox.report("info", f"{switch} is connected", switch=switch, ports=sorted(event.live_ports))
         self._forwarding.connect(switch, self._flows.pinned_rules(switch))
         self._forwarding.refresh_soon(self._now)
@@ -76,6 +81,7 @@ class Core:
 
     def _lose_switch(self, datapath_id: int, switch: str) -> None:
         self._state.live.disconnect(datapath_id)
+        self._discovery.remove_switch(datapath_id)
         self._forwarding.disconnect(switch)
         self._flows.switch_lost(switch, self._now)
 
@@ -83,33 +89,38 @@ class Core:
     def _port_came_up(self, event: events.PortCameUp) -> None:
         before = self._state.live.links_down()
         self._state.live.port_up(event.datapath_id, event.port)
+        if self._state.live.port_is_live(event.datapath_id, event.port):
+            self._discovery.add((event.datapath_id, event.port))
         self._links_may_have_changed(before)
 
     @_on.register
     def _port_went_down(self, event: events.PortWentDown) -> None:
         before = self._state.live.links_down()
         self._state.live.port_down(event.datapath_id, event.port)
+        self._discovery.remove((event.datapath_id, event.port))
         self._links_may_have_changed(before)
 
     @_on.register
     def _link_discovered(self, event: events.LinkDiscovered) -> None:
         live = self._state.live
         tail, head = (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
-        if live.is_known(tail, head):
-            return
-        before, faults = live.links_down(), live.faults()
-        live.discovered(tail, head)
-        for fault in set(live.faults()) - set(faults):
-            self._outbox.report("warning", fault)
-        self._links_may_have_changed(before)
+        if not live.is_known(tail, head):
+            before, faults = live.links_down(), live.faults()
+            live.discovered(tail, head)
+            for fault in set(live.faults()) - set(faults):
+                self._outbox.report("warning", fault)
+            self._links_may_have_changed(before)
+        if live.is_known(tail, head):  # it is not if a port went down while the packet was under way
+            self._discovery.heard(tail, head, self._now)
 
-    @_on.register
-    def _link_lost(self, event: events.LinkLost) -> None:
-        before = self._state.live.links_down()
-        self._state.live.lost(
-            (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
-        )
-        self._links_may_have_changed(before)
+    def _discover(self) -> None:
+        """Send the probes that are due, and give up the links that no longer answer."""
+        for tail, head in self._discovery.take_lost(self._now):
+            before = self._state.live.links_down()
+            self._state.live.lost(tail, head)
+            self._links_may_have_changed(before)
+        for datapath_id, port in self._discovery.tick(self._now):
+            self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port)))
 
     def _links_may_have_changed(self, before: tuple[str, ...]) -> None:
         after = self._state.live.links_down()
@@ -177,5 +188,6 @@ class Core:
 
     @_on.register
     def _time_passed(self, _: events.TimePassed) -> None:
+        self._discover()
         self._forwarding.tick(self._now)
         self._flows.tick(self._now)

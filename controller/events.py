@@ -17,7 +17,6 @@ __all__ = [
     "FlowRequested",
     "LeaseRenewed",
     "LinkDiscovered",
-    "LinkLost",
     "PacketArrived",
     "PortCameUp",
     "PortWentDown",
@@ -63,16 +62,6 @@ class PortWentDown:
 @dataclass(frozen=True)
 class LinkDiscovered:
     """A discovery packet went from one port to another (LLDP)."""
-
-    tail_datapath_id: int
-    tail_port: int
-    head_datapath_id: int
-    head_port: int
-
-
-@dataclass(frozen=True)
-class LinkLost:
-    """No discovery packet has gone from one port to another for a while."""
 
     tail_datapath_id: int
     tail_port: int
@@ -159,7 +148,6 @@ Event = (
     | PortCameUp
     | PortWentDown
     | LinkDiscovered
-    | LinkLost
     | PacketArrived
     | BarrierReceived
     | RulesRefused

@@ -13,16 +13,13 @@ from os_ken.controller import ofp_event
 from os_ken.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
-from os_ken.topology import event as topology_event
-from os_ken.topology.switches import LLDPPacket
 
-from controller import events
+from controller import events, lldp
 from controller.messages import DatapathMessage, InstallRules, PacketOut, RemoveGroup, RemoveRules
 from controller.rules import Entry, GotoTable, Group, GroupChange, Match, Output, Rule, ToGroup
 
 __all__ = ["ControllerApp"]
 
-_ETH_TYPE_LLDP = b"\x88\xcc"
 _ALL_BITS = 2**64 - 1
 
 _MATCH_FIELDS = {
@@ -108,7 +105,10 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         datapath: Any = event.datapath
         datapath_id: Any = datapath.id
         if event.state == MAIN_DISPATCHER:
+            former = self._datapaths.get(datapath_id)
             self._datapaths[datapath_id] = datapath
+            if former is not None:
+                former.close()
             live = frozenset(
                 port.port_no
                 for port in datapath.ports.values()
@@ -135,21 +135,11 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         """A switch handed a packet over: a discovery packet or ARP."""
         message = event.msg
         datapath_id, port, frame = message.datapath.id, message.match["in_port"], bytes(message.data)
-        if frame[12:14] != _ETH_TYPE_LLDP:
+        tail = lldp.parse(frame)
+        if tail is None:
             self._post(events.PacketArrived(datapath_id, port, frame))
-            return
-        try:
-            tail_datapath_id, tail_port = LLDPPacket.lldp_parse(frame)
-        except Exception as error:  # os-ken's parser raises whatever a malformed packet leads it to
-            self.logger.debug("a malformed LLDP packet at datapath %d port %d: %s", datapath_id, port, error)
-            return
-        self._post(events.LinkDiscovered(tail_datapath_id, tail_port, datapath_id, port))
-
-    @_handles(topology_event.EventLinkDelete)
-    def on_link_delete(self, event: Any) -> None:
-        """Discovery packets have not gone this way for a while."""
-        tail, head = event.link.src, event.link.dst
-        self._post(events.LinkLost(tail.dpid, tail.port_no, head.dpid, head.port_no))
+        else:
+            self._post(events.LinkDiscovered(*tail, datapath_id, port))
 
     @_handles(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
     def on_barrier_reply(self, event: Any) -> None:

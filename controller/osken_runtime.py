@@ -1,8 +1,9 @@
-"""Starts os-ken: its hub, its link discovery, our application, and the sockets that switches connect to.
+"""Starts os-ken: its hub, our application, and the sockets that switches connect to.
 
-os-ken 4.2.2 has no command of its own any more, so its AppManager is used directly. Three things of its
-native hub (threads) are mended here: an event that waits for ever instead of until its timeout, connections
-whose end is noticed only when something is sent, and threads that keep a stopping process alive.
+os-ken 4.2.2 has no command of its own any more, so its AppManager is used directly. Two things of its native
+hub (threads) are mended here: connections whose end is noticed only when something is sent, and threads that
+keep a stopping process alive. Its link discovery is not used, as a pause of a second ends its probes for ever
+(docs/decisions.md); ours is in `controller.discovery`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from os_ken.lib import hub
-
-# os-ken 4.2.2: hub.Event.wait(timeout) never times out, so LLDP is sent once and the silent loss of a link
-# goes unnoticed.
-hub.Event = threading.Event
-
 from os_ken import cfg
 from os_ken.base.app_manager import AppManager
 from os_ken.controller import controller as osken_controller
 from os_ken.controller.ofp_handler import OFPHandler
-from os_ken.topology.switches import Switches
+from os_ken.lib import hub
 
 from controller.events import Event
 from controller.messages import DatapathMessage
@@ -59,7 +54,7 @@ class _Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken ha
 
 
 class OpenFlowRuntime:
-    """os-ken with link discovery, serving switches on listening sockets.
+    """os-ken, serving switches on listening sockets.
 
     Args:
         listeners: Bound sockets, listening.
@@ -98,14 +93,12 @@ class OpenFlowRuntime:
             connection.close()
 
     def _start(self) -> None:
-        cfg.CONF(["--observe-links", "--noinstall-lldp-flow"], project="os_ken")
+        cfg.CONF([], project="os_ken")
         cfg.CONF.set_override("echo_request_interval", _ECHO_INTERVAL_S)
         cfg.CONF.set_override("maximum_unreplied_echo_requests", _MAX_UNANSWERED_ECHOES)
         manager = AppManager.get_instance()
-        # Switches first: it registers the ports before our application posts that a switch is there.
         apps: list[Any] = [
             manager.instantiate(_Handler),
-            manager.instantiate(Switches),
             manager.instantiate(ControllerApp, self._post),
         ]
         for app in apps:

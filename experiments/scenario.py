@@ -28,7 +28,7 @@ IP_TCP_BYTES = 40
 TIMESTAMP_OPTION_BYTES = 12
 """RFC 7323 section 3.2: 10 bytes, padded to 12."""
 
-OBJECTIVES = ("even_split", "max_throughput_min_delay")
+OBJECTIVES = ("even_split", "fair", "max_min", "max_throughput_min_delay", "min_max_utilisation")
 """Allocations that the controller computes; any other name stands for one that the flows give."""
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]

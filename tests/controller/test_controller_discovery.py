@@ -2,14 +2,16 @@
 
 import socket
 import struct
+from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import topologies
-from controller import arp
+from controller import arp, lldp
 from controller.events import (
     LinkDiscovered,
-    LinkLost,
     PacketArrived,
     PortCameUp,
     PortWentDown,
@@ -49,6 +51,7 @@ def test_a_complete_network_is_ready(net: ControlledNetwork) -> None:
 
 def test_a_network_is_not_ready_before_discovery() -> None:
     net = ControlledNetwork(topologies.load("butterfly"))
+    net.switches.lose_probes()
     for event in net.switches.connections():
         net.handle(event)
     health = net.snapshot().health
@@ -58,6 +61,7 @@ def test_a_network_is_not_ready_before_discovery() -> None:
 
 def test_one_direction_of_discovery_is_not_enough() -> None:
     net = ControlledNetwork(topologies.load("butterfly"))
+    net.switches.lose_probes()
     for event in net.switches.connections():
         net.handle(event)
     for found in net.switches.discoveries():
@@ -88,6 +92,7 @@ def test_a_port_down_reroutes_at_once_and_discovery_brings_the_link_back(net: Co
     net.handle(PortWentDown(S0, 2))  # S0-S4
     assert net.snapshot().health.links_down == ("S0-S4",)
     assert net.switches.path(to_host("10.0.0.3"), "T0") == ("T0", "S0", "S2", "S3", "S4", "T2")
+    net.switches.lose_probes()
     net.handle(PortCameUp(S0, 2))
     net.handle(LinkDiscovered(S0, 2, S4, 2))
     assert net.snapshot().health.links_down == ("S0-S4",)
@@ -103,9 +108,70 @@ def test_a_discovery_packet_that_was_under_way_does_not_raise_a_dead_link(net: C
     assert net.snapshot().health.links_down == ("S0-S4",)
 
 
-def test_a_silent_loss_is_a_loss(net: ControlledNetwork) -> None:
-    net.handle(LinkLost(S0, 2, S4, 2))
-    assert net.snapshot().health.links_down == ("S0-S4",)
+def test_probes_find_the_links_of_a_network_that_connects() -> None:
+    net = ControlledNetwork(topologies.load("butterfly"))
+    for event in net.switches.connections():
+        net.handle(event)
+    assert net.snapshot().health.ready
+
+
+def test_a_silent_loss_is_found_soon_and_a_link_that_answers_again_is_up_at_once(
+    net: ControlledNetwork,
+) -> None:
+    net.switches.silent_arcs = frozenset({"S0->S4"})
+    assert seconds_until_down(net, ("S0-S4",)) == pytest.approx(10.5, abs=0.6)
+    assert net.switches.path(to_host("10.0.0.3"), "T0") == ("T0", "S0", "S2", "S3", "S4", "T2")
+    net.switches.silent_arcs = frozenset()
+    elapse(net, 1.1)
+    assert net.snapshot().health.ready
+
+
+def test_a_pause_of_the_controller_loses_no_link(net: ControlledNetwork) -> None:
+    for pause_s in (2.0, 12.0, 60.0):
+        net.pass_time(pause_s)
+        elapse(net, 20.0)
+    assert not any("is down" in report.text for report in net.reports)
+
+
+@pytest.mark.parametrize("pause_s", [3.0, 9.5, 10.2, 25.0])
+def test_a_pause_of_all_switches_loses_no_link(net: ControlledNetwork, pause_s: float) -> None:
+    net.switches.lose_probes()
+    elapse(net, pause_s)
+    net.switches.silent_arcs = frozenset()
+    elapse(net, 20.0)
+    assert not any("is down" in report.text for report in net.reports)
+
+
+def test_a_link_alone_is_given_up_in_the_end() -> None:
+    net = ControlledNetwork(topologies.load("line:2"))
+    net.bring_up()
+    net.switches.lose_probes()
+    assert seconds_until_down(net, ("s1-s2",)) == pytest.approx(30.5, abs=0.6)
+
+
+def test_every_port_is_probed_each_second_without_bursts(net: ControlledNetwork) -> None:
+    elapse(net, 5.0)
+    net.switches.probes.clear()
+    elapse(net, 10.0)
+    counts = Counter(net.switches.probes)
+    assert len(counts) == 18, "those to hosts too: there may be a link that the file does not have"
+    assert set(counts.values()) <= {9, 10, 11}
+    net.switches.probes.clear()
+    net.pass_time(100.0)
+    assert len(net.switches.probes) <= 18
+
+
+def elapse(net: ControlledNetwork, duration_s: float) -> None:
+    for _ in range(round(duration_s / 0.1)):
+        net.pass_time(0.1)
+
+
+def seconds_until_down(net: ControlledNetwork, links: tuple[str, ...]) -> float:
+    start = net.now
+    while net.snapshot().health.links_down != links:
+        assert net.now < start + 60
+        elapse(net, 0.1)
+    return net.now - start
 
 
 def test_a_host_behind_a_dead_port_has_no_routes(net: ControlledNetwork) -> None:
@@ -116,6 +182,7 @@ def test_a_host_behind_a_dead_port_has_no_routes(net: ControlledNetwork) -> None
 
 def test_links_that_the_file_does_not_have_are_faults_and_not_used(net: ControlledNetwork) -> None:
     before = {datapath_id: dict(table.rules) for datapath_id, table in net.switches.tables.items()}
+    net.handle(PortCameUp(S0, 9))
     net.handle(LinkDiscovered(S0, 9, S4, 9))
     net.handle(LinkDiscovered(S0, 2, S3, 2))
     faults = net.snapshot().health.faults
@@ -125,9 +192,9 @@ def test_links_that_the_file_does_not_have_are_faults_and_not_used(net: Controll
     )
     assert net.snapshot().health.status == "degraded"
     assert before == {datapath_id: table.rules for datapath_id, table in net.switches.tables.items()}
-    net.handle(LinkLost(S0, 9, S4, 9))
-    net.handle(LinkLost(S0, 2, S3, 2))
+    elapse(net, 12.0)
     assert net.snapshot().health.faults == ()
+    assert net.snapshot().health.links_down == ()
 
 
 def test_a_switch_that_the_file_does_not_have_is_a_fault_and_gets_no_rules(net: ControlledNetwork) -> None:
@@ -160,6 +227,18 @@ def test_refused_default_routes_are_a_fault() -> None:
     net.handle(RulesRefused(S0, barrier, "table full"))
     assert "S0 refused its default routes: table full." in net.snapshot().health.faults
     assert not net.snapshot().health.ready
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=40))
+def test_probes_are_read_back_and_nothing_else_is_taken_for_one(
+    datapath_id: int, port: int, noise: bytes
+) -> None:
+    frame = lldp.build(datapath_id, port)
+    assert lldp.parse(frame) == lldp.parse(frame + noise) == (datapath_id, port)
+    for end in range(len(frame) - 6):  # the last fields say nothing that is needed
+        assert lldp.parse(frame[:end]) is None
+    assert lldp.parse(frame[:14] + noise) is None
+    assert lldp.parse(arp_request("10.0.0.1", "10.0.0.3")) is None
 
 
 def test_arp_is_answered_for_known_hosts(net: ControlledNetwork) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
 
+from controller import lldp
 from controller.core import Core
 from controller.errors import RequestError
 from controller.events import (
@@ -19,7 +20,7 @@ from controller.events import (
     SwitchConnected,
     TimePassed,
 )
-from controller.live_network import LiveNetwork
+from controller.live_network import LiveNetwork, arc_name
 from controller.messages import (
     Answer,
     DatapathMessage,
@@ -48,7 +49,7 @@ from controller.rules import (
 )
 from controller.state import Settings
 from controller.views import FlowView, Snapshot
-from topologies.model import Network
+from topologies.model import Arc, Network
 
 CONTROLLER = "controller"
 DROPPED = "dropped"
@@ -178,15 +179,16 @@ class FakeSwitches:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.tables = {network.datapath_id(name): FakeTable() for name in network.switches}
-        self.packets_out: list[PacketOut] = []
+        self.packets_out: list[PacketOut] = []  # but for probes
+        self.probes: list[tuple[int, int]] = []
+        self.silent_arcs: frozenset[str] = frozenset()  # where probes are lost
         self.installed: list[InstallRules] = []
         self._live = LiveNetwork(network)
 
-    def carry_out(self, message: DatapathMessage) -> BarrierReceived | None:
-        """Do what a message says; rules are confirmed by the barrier that is returned."""
+    def carry_out(self, message: DatapathMessage) -> BarrierReceived | LinkDiscovered | None:
+        """Do what a message says; returns what comes back: the barrier of rules, a probe that has arrived."""
         if isinstance(message, PacketOut):
-            self.packets_out.append(message)
-            return None
+            return self._put_out(message)
         table = self.tables[message.datapath_id]
         if isinstance(message, RemoveRules):
             table.remove(message.cookie)
@@ -200,6 +202,18 @@ class FakeSwitches:
         for entry in message.entries:
             table.install(entry)
         return BarrierReceived(message.datapath_id, message.barrier)
+
+    def _put_out(self, message: PacketOut) -> LinkDiscovered | None:
+        probe = lldp.parse(message.frame)
+        if probe is None:
+            self.packets_out.append(message)
+            return None
+        assert probe == (message.datapath_id, message.port)
+        self.probes.append(probe)
+        arc = self._live.arc_at(*probe)
+        if arc is None or arc.head in self.network.hosts or arc_name(arc.tail, arc.head) in self.silent_arcs:
+            return None
+        return self._discovery(arc)
 
     def path(self, packet: Packet, source: str) -> tuple[str, ...]:
         """Return the nodes that a packet visits from a host on; the last may be CONTROLLER or DROPPED.
@@ -227,6 +241,10 @@ class FakeSwitches:
         """Return the events of the whole network's coming up."""
         return [*self.connections(), *self.discoveries()]
 
+    def lose_probes(self) -> None:
+        """Let no probe arrive any more."""
+        self.silent_arcs = frozenset(self._live.arcs)
+
     def connections(self) -> list[SwitchConnected]:
         """Return the events of all switches' connecting with all ports up."""
         ports: dict[int, set[int]] = {datapath_id: set() for datapath_id in self.tables}
@@ -238,15 +256,14 @@ class FakeSwitches:
     def discoveries(self) -> list[LinkDiscovered]:
         """Return the events of all links' discovery, both directions."""
         return [
-            LinkDiscovered(
-                self.network.datapath_id(arc.tail),
-                arc.tail_port,
-                self.network.datapath_id(arc.head),
-                arc.head_port,
-            )
+            self._discovery(arc)
             for arc in self.network.arcs()
             if arc.tail in self.network.switches and arc.head in self.network.switches
         ]
+
+    def _discovery(self, arc: Arc) -> LinkDiscovered:
+        tail, head = self.network.datapath_id(arc.tail), self.network.datapath_id(arc.head)
+        return LinkDiscovered(tail, arc.tail_port, head, arc.head_port)
 
 
 class ControlledNetwork:
@@ -282,9 +299,11 @@ class ControlledNetwork:
                 elif isinstance(message, Report):
                     self.reports.append(message)
                 else:
-                    barrier = self.switches.carry_out(message)
-                    if barrier is not None and barrier.datapath_id not in silent:
-                        events.append(barrier)
+                    back = self.switches.carry_out(message)
+                    if isinstance(back, BarrierReceived) and back.datapath_id in silent:
+                        continue
+                    if back is not None:
+                        events.append(back)
         return answers
 
     def _is_due(self) -> bool:
