@@ -12,7 +12,7 @@ from experiments.protocols.mstcp import Mstcp
 from experiments.protocols.ospf import Ospf
 from experiments.protocols.ppfs import Ppfs, PpfsGroup
 
-__all__ = ["PROTOCOLS", "FlowPlan", "ProtocolSpec", "get"]
+__all__ = ["OTHER_NETWORKS", "PROTOCOLS", "FlowPlan", "ProtocolSpec", "get"]
 
 _ALL: tuple[ProtocolSpec, ...] = (
     Ospf(),
@@ -25,6 +25,12 @@ _ALL: tuple[ProtocolSpec, ...] = (
     Mstcp(),
 )
 PROTOCOLS: Mapping[str, ProtocolSpec] = {protocol.name: protocol for protocol in _ALL}
+
+OTHER_NETWORKS: Mapping[str, str] = {
+    MptcpDualhomed.name: "its hosts have second interfaces, which is another network: not counted where protocols "
+    "are ranked"
+}
+"""Protocols whose results stand beside the others' and are not compared with them, and why."""
 
 
 def get(name: str) -> ProtocolSpec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from experiments.protocols import OTHER_NETWORKS
 from experiments.report import units
 from experiments.report.reference import reference_for
 from experiments.report.summary import FlowSummary
@@ -113,12 +114,15 @@ def run_problems(run: RunResult) -> list[str]:
 
 
 def _row_note(flow: FlowSummary) -> str | None:
-    if not flow.valid:
-        return "no run was valid; the figures are of invalid runs"
     left_out = flow.runs_total - len(flow.runs)
-    if left_out:
-        return f"{left_out} of {flow.runs_total} runs not valid and left out"
-    return None
+    notes = []
+    if not flow.valid:
+        notes.append("no run was valid; the figures are of invalid runs")
+    elif left_out:
+        notes.append(f"{left_out} of {flow.runs_total} runs not valid and left out")
+    if flow.protocol in OTHER_NETWORKS:
+        notes.append(OTHER_NETWORKS[flow.protocol])
+    return "; ".join(notes) or None
 
 
 def _request_note(flow: FlowSummary) -> str | None:

@@ -9,7 +9,7 @@ from experiments import scenario
 from experiments.engines.base import RunPlan
 from experiments.engines.live.dual_homing import with_second_interfaces
 from experiments.engines.live.socket_state import SocketState
-from experiments.engines.live.verification import mismatches
+from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
 from experiments.errors import ScenarioError
 from experiments.scenario import Mptcp, Scenario, Tcp
 
@@ -36,6 +36,40 @@ def test_each_mismatch_is_told_even_of_one_connection_among_others(found: Socket
     asked = Tcp(congestion_control="cubic", sack=True, timestamps=False)
     (told,) = mismatches(asked, "1", [socket_with("cubic", "sack"), found])
     assert told.endswith(reason)
+
+
+def test_a_connection_that_was_missed_needs_one_between_the_same_hosts() -> None:
+    ends = {"1": ("T0", "T2"), "2": ("T0", "T2"), "3": ("T2", "T0")}
+    seen = {name: [socket_with("reno")] for name in ends}
+    assert unverified(ends, seen) == not_vouched_for(ends, seen) == []
+    seen = {"1": [socket_with("reno")], "2": []}
+    assert unverified(ends, seen) == ["2", "3"]
+    (told,) = not_vouched_for(ends, seen)
+    assert told.startswith("no connection from T2 to T0 was there")
+    assert "flow 3" in told
+    assert "flow 1, 2" in not_vouched_for(ends, {})[0]
+
+
+@pytest.mark.parametrize("name", ["butterfly", "ring", "fat-tree", "wan"])
+def test_every_case_of_these_files_runs_with_second_interfaces(name: str) -> None:
+    loaded = scenario.load(name)
+    network = topologies.load(loaded.network, variant=loaded.variant)
+    for case_name, case in loaded.cases.items():
+        plan = plan_of("mptcp-dualhomed", loaded).model_copy(
+            update={"network": network, "case_name": case_name}
+        )
+        extended, homes = with_second_interfaces(plan)
+        assert set(homes.values()) == {host for flow in case.flows.values() for host in (flow.src, flow.dst)}
+        links = {link.ends for link in extended.network.links}
+        for second, host in homes.items():
+            (first,) = (b for a, b in (arc_ends(link) for link in network.links) if a == host)
+            assert all(set(ends) != {second, first} for ends in links), "its own switch has the same paths"
+
+
+def arc_ends(link: topologies.Link) -> tuple[str, str]:
+    """Return the ends of a link, a host first."""
+    a, b = link.ends
+    return (b, a) if b.startswith(("T", "h")) else (a, b)
 
 
 def butterfly_with(**changes: object) -> Scenario:

@@ -106,6 +106,7 @@ class LiveEngine:
         agent.prepare()
         traffic = stack.enter_context(Traffic(plan, emulation, out, controller.grpc_for_hosts))
         traffic.connect(agent)
+        agent.look(counting=False)
         measured = _measure(plan, traffic, LinkSampler(emulation.link_counters), agent, report)
         report({"event": "phase", "text": "draining"})
         transfers = traffic.finish()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from experiments.engines.live.socket_state import SocketState
 from experiments.scenario import Tcp
@@ -32,3 +32,32 @@ def mismatches(tcp: Tcp, flow: str, states: Sequence[SocketState]) -> list[str]:
             found = "without" if asked else "with"
             reasons.append(f"flow {flow} sent {found} tcp_{name}, which was set to {int(asked)}")
     return reasons
+
+
+def unverified(ends: Mapping[str, tuple[str, str]], seen: Mapping[str, Sequence[SocketState]]) -> list[str]:
+    """Return the flows of which no connection was there when the kernel was asked.
+
+    Args:
+        ends: source and destination of each flow.
+        seen: connections by flow.
+    """
+    return [name for name in ends if not seen.get(name)]
+
+
+def not_vouched_for(
+    ends: Mapping[str, tuple[str, str]], seen: Mapping[str, Sequence[SocketState]]
+) -> list[str]:
+    """Return a sentence for each pair of hosts of which not one connection was seen.
+
+    A connection that was missed is taken to be like those of the same protocol between the same hosts.
+    """
+    missed: dict[tuple[str, str], list[str]] = {}
+    for name in unverified(ends, seen):
+        missed.setdefault(ends[name], []).append(name)
+    vouched = {ends[name] for name, states in seen.items() if states}
+    return [
+        f"no connection from {src} to {dst} was there when the kernel was asked, so nothing shows what flow "
+        f"{', '.join(names)} sent with"
+        for (src, dst), names in missed.items()
+        if (src, dst) not in vouched
+    ]

@@ -45,6 +45,13 @@ def test_where_no_run_is_valid_the_invalid_ones_are_shown_and_marked() -> None:
     assert "no run was valid" in (flow_notes(flow).row or "")
 
 
+def test_a_protocol_in_another_network_is_marked_beside_the_others() -> None:
+    scenario = summarise(make_results(("mptcp", "mptcp-dualhomed")))[0]
+    single, dual = scenario.flows["1"]
+    assert flow_notes(single).row is None
+    assert "another network: not counted where protocols are ranked" in (flow_notes(dual).row or "")
+
+
 def test_missing_values_stay_missing_and_have_a_reason() -> None:
     results = make_results(("ospf",), ("1",), seeds=2)
     for run in results.runs:

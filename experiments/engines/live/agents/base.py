@@ -7,7 +7,7 @@ switches, sets kernels up, and afterwards says what really happened.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from experiments.engines.base import RunPlan
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.socket_state import SocketState, read_counters, read_sockets
-from experiments.engines.live.verification import mismatches
+from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
 from experiments.protocols.base import FlowPlan
 from switch.ovs import PrivateInstance
 from topologies.interface_names import InterfaceNames
@@ -96,15 +96,23 @@ class Agent:
     def sample(self, now_ns: int) -> None:
         """Read counters, at each interval of the measurement."""
 
-    def look(self) -> None:
-        """Read the state of the connections, shortly before the measurement ends: then they close."""
+    def look(self, counting: bool = True) -> None:
+        """Read the state of the connections.
+
+        This is done twice: when all are open, and shortly before the measurement ends, when some are over.
+
+        Args:
+            counting: whether what the connections have counted is of interest yet.
+        """
         flows = self.lab.plan.case.flows
         ports = range(PORT, PORT + len(flows))
         found = {
             host: read_sockets(self.lab.emulation, host, ports) for host in {f.src for f in flows.values()}
         }
         for port, (name, flow) in zip(ports, flows.items(), strict=True):
-            self.sockets[name] = [state for state in found[flow.src] if state.destination_port == port]
+            states = [state for state in found[flow.src] if state.destination_port == port]
+            if states:
+                self.sockets[name] = states if counting else [replace(state, counts={}) for state in states]
 
     def finish(self) -> None:
         """Read what outlives the connections: all is sent and read."""
@@ -120,12 +128,22 @@ class Agent:
     def evidence(self) -> dict[str, Any]:
         """Return what shows that the protocol did what its name says."""
         sockets = {name: [state.as_json() for state in states] for name, states in self.sockets.items()}
-        return {"sockets": sockets, "kernel_counters": self._kernel_counters}
+        return {
+            "sockets": sockets,
+            "kernel_counters": self._kernel_counters,
+            "unverified": unverified(self._ends(), self.sockets),
+        }
 
     def problems(self) -> list[str]:
         """Return a sentence for each thing that makes the run invalid."""
         tcp = self.lab.plan.scenario.tcp
-        return [reason for name, states in self.sockets.items() for reason in mismatches(tcp, name, states)]
+        reasons = [
+            reason for name, states in self.sockets.items() for reason in mismatches(tcp, name, states)
+        ]
+        return reasons + not_vouched_for(self._ends(), self.sockets)
+
+    def _ends(self) -> dict[str, tuple[str, str]]:
+        return {name: (flow.src, flow.dst) for name, flow in self.lab.plan.case.flows.items()}
 
     def close(self) -> None:
         """Take back what would outlive the run."""

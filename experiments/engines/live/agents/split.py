@@ -55,6 +55,11 @@ class SplitAgent(Agent):
             counted = self._counters(view)
             self._samples[name].append([size - packets * overhead for packets, size in counted])
 
+    def finish(self) -> None:
+        """Bring the counters of all rules up to date: they lag behind."""
+        super().finish()
+        self.lab.ovs.appctl("revalidator/wait")
+
     def carried(self, flow: str) -> list[CarriedPath] | None:
         """Return the allocated paths, with the payload that went along each as far as it was counted."""
         times = np.array(self._times_ns, dtype=np.int64)
@@ -129,8 +134,7 @@ class SplitAgent(Agent):
         return {**found, "realised": shares_of(packets)}
 
     def _forwarded(self, view: dict[str, Any]) -> list[int]:
-        """Return the packets of each path that the rules for its stamp have counted."""
-        self.lab.ovs.appctl("revalidator/wait")  # until then the rules' counters lag behind
+        """Return the packets of each path that the rules for its stamp have counted by the end."""
         return [
             self._with_stamp(stream["path"], stamp)
             for stream, stamp in zip(view["streams"], view["split"]["stamps"], strict=True)
