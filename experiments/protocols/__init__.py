@@ -27,8 +27,9 @@ _ALL: tuple[ProtocolSpec, ...] = (
 PROTOCOLS: Mapping[str, ProtocolSpec] = {protocol.name: protocol for protocol in _ALL}
 
 OTHER_NETWORKS: Mapping[str, str] = {
-    MptcpDualhomed.name: "its hosts have second interfaces, which is another network: not counted where protocols "
-    "are ranked"
+    MptcpDualhomed.name: (
+        "its hosts have second interfaces, which is another network: not counted where protocols are ranked"
+    )
 }
 """Protocols whose results stand beside the others' and are not compared with them, and why."""
 

@@ -131,7 +131,7 @@ class Agent:
         return {
             "sockets": sockets,
             "kernel_counters": self._kernel_counters,
-            "unverified": unverified(self._ends(), self.sockets),
+            "unverified": unverified(self._hosts_by_flow(), self.sockets),
         }
 
     def problems(self) -> list[str]:
@@ -140,9 +140,9 @@ class Agent:
         reasons = [
             reason for name, states in self.sockets.items() for reason in mismatches(tcp, name, states)
         ]
-        return reasons + not_vouched_for(self._ends(), self.sockets)
+        return reasons + not_vouched_for(self._hosts_by_flow(), self.sockets)
 
-    def _ends(self) -> dict[str, tuple[str, str]]:
+    def _hosts_by_flow(self) -> dict[str, tuple[str, str]]:
         return {name: (flow.src, flow.dst) for name, flow in self.lab.plan.case.flows.items()}
 
     def close(self) -> None:
