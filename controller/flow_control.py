@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from controller.ack_paths import SHORTEST
@@ -31,6 +32,9 @@ __all__ = ["FlowControl"]
 _NEGLIGIBLE_SHARE = 1e-6
 """Less than this share of a flow's rate is the solver's rounding."""
 
+_REBALANCE_INTERVAL_S = 0.5
+"""Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
+
 
 class FlowControl:
     """Handles what clients ask of flows, and what happens to flows."""
@@ -40,6 +44,8 @@ class FlowControl:
         self._outbox = outbox
         self._installations = Installations(state, outbox)
         self._last_number = 0
+        self._rebalanced = -math.inf
+        self._rebalance_due: float | None = None
 
     # What clients ask
 
@@ -147,12 +153,15 @@ class FlowControl:
         expired = [flow for flow in self._state.flows if flow.state == "active" and flow.expires_at <= now]
         for flow in expired:
             self._end(flow, "its lease ran out", now)
+        if self._rebalance_due is not None and self._rebalance_due <= now:
+            self._rebalance_due, self._rebalanced = None, now
+            self._rebalance(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
-        deadlines = [flow.expires_at for flow in self._state.flows if flow.state == "active"]
-        overdue = self._installations.next_deadline()
-        return min(deadlines if overdue is None else [*deadlines, overdue], default=None)
+        leases = (flow.expires_at for flow in self._state.flows if flow.state == "active")
+        others = (self._installations.next_deadline(), self._rebalance_due)
+        return min((*leases, *(time for time in others if time is not None)), default=None)
 
     # Planning
 
@@ -276,7 +285,7 @@ class FlowControl:
             group = flow.split.group.number
             self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
         self._outbox.report("info", f"flow {flow.id} ended: {reason}", flow=flow.id)
-        self._rebalance(now)
+        self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
 
     def _take_back(self, installation: Installation, reason: str, now: float) -> None:
         flow = self._state.flows.get(installation.flow_id)

@@ -241,6 +241,21 @@ def test_a_failed_request_gives_running_flows_their_rates_back(net: ControlledNe
     assert [stream.rate_bps for stream in net.snapshot().flows[0].streams] == pytest.approx(before)
 
 
+def test_flows_that_end_together_share_one_optimum(net: ControlledNetwork) -> None:
+    first, *others = [
+        net.request(owner=str(port), **ONE | {"destination_port": port, "rate_bps": 8e6})
+        for port in (1, 2, 3, 4)
+    ]
+    for flow in others:
+        net.release(flow.flow_id)
+    before = len(net.news)
+    assert net.snapshot().flows[0].rate_bps < 8e6
+    net.pass_time(0.5)
+    assert net.snapshot().flows[0].rate_bps == pytest.approx(8e6)
+    assert [notify.owner for notify in net.news[before:]] == ["1"]
+    assert net.snapshot().flows[0].flow_id == first.flow_id
+
+
 # Leases
 
 

@@ -278,6 +278,7 @@ def test_the_owner_hears_of_new_shares(net: ControlledNetwork, splitting: str) -
     two = net.request(owner="two", **{**ONE, "rate_bps": 4e6, "splitting": splitting}, streams=2)
     assert split_of(two).shares[1] > 0.5
     net.release(by_hand_flow.flow_id)
+    net.pass_time(0.5)
     news = net.news[-1].news
     assert net.news[-1].owner == "two"
     assert isinstance(news, AllocationChanged)
