@@ -3,9 +3,11 @@
     reader, writer = await mstcp.open_connection(host, port, rate=8.5e6, controller="10.255.0.1:50051")
     server = await mstcp.start_server(client_connected_cb, host, port)
 
-Reader and writer are asyncio's own. See docs/mstcp.md.
+Reader and writer are asyncio's own; `mstcp.blocking` has sockets for programs without an event loop.
+See docs/mstcp.md.
 """
 
+from mstcp import blocking
 from mstcp.allocation import Allocation, RequestedPath
 from mstcp.client import create_connection, open_connection
 from mstcp.errors import (
@@ -19,7 +21,7 @@ from mstcp.errors import (
     ProtocolError,
     RemoteProtocolError,
 )
-from mstcp.server import Server, start_server
+from mstcp.server import Server, create_server, start_server
 from mstcp.streams import ConnectionStatistics, StreamInfo, StreamSpec, StreamStatistics
 from mstcp.transport import ConnectionTransport
 
@@ -43,7 +45,9 @@ __all__ = [
     "StreamInfo",
     "StreamSpec",
     "StreamStatistics",
+    "blocking",
     "create_connection",
+    "create_server",
     "open_connection",
     "start_server",
 ]

@@ -40,6 +40,7 @@ from mstcp.transport import (
 LOGGER = logging.getLogger("mstcp")
 
 ClientConnected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
+ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 OnRejected = Callable[[MstcpError, Any], None]
 
 MAX_JOINS = 1 << 16
@@ -53,7 +54,6 @@ MAX_HANDSHAKES = 1024
 
 @dataclass(frozen=True)
 class _Options:
-    limit: int
     seed: int | None
     send_buffer_bytes: int | None
     reorder_buffer_bytes: int
@@ -143,11 +143,79 @@ async def start_server(
             plain TCP.
         OSError: The address is not this host's, or the port is taken.
     """
+    loop = asyncio.get_running_loop()
+
+    def streams() -> asyncio.StreamReaderProtocol:
+        reader = asyncio.StreamReader(limit=limit, loop=loop)
+        return asyncio.StreamReaderProtocol(reader, client_connected_cb, loop=loop)
+
+    return await _serve(
+        streams,
+        host,
+        port,
+        seed=seed,
+        send_buffer_bytes=send_buffer_bytes,
+        receive_buffer_bytes=receive_buffer_bytes,
+        reorder_buffer_bytes=reorder_buffer_bytes,
+        packet_bytes=packet_bytes,
+        congestion_control=congestion_control,
+        backlog=backlog,
+        plain=plain,
+        plain_after=plain_after,
+        hello_timeout=hello_timeout,
+        secret=secret,
+        scheduler=scheduler,
+        reconnect_timeout=reconnect_timeout,
+        on_rejected=on_rejected,
+        start_serving=start_serving,
+    )
+
+
+async def create_server(
+    protocol_factory: ProtocolFactory, host: str | None = None, port: int = 0, **options: Any
+) -> Server:
+    """Listen for connections and make a protocol for each, as the event loop's method of this name does.
+
+    Args:
+        protocol_factory: Makes the asyncio.Protocol or asyncio.BufferedProtocol of each connection.
+        host: Name or address to listen on; None: 127.0.0.1.
+        port: TCP port; 0: the system chooses.
+        options: Those of `start_server`, without `limit`.
+
+    Raises:
+        LocalProtocolError: The kernel does not allow `congestion_control`, or a secret is to be checked on
+            plain TCP.
+        OSError: The address is not this host's, or the port is taken.
+    """
+    return await _serve(protocol_factory, host, port, **options)
+
+
+async def _serve(
+    protocol_factory: ProtocolFactory,
+    host: str | None = None,
+    port: int = 0,
+    *,
+    seed: int | None = None,
+    send_buffer_bytes: int | None = None,
+    receive_buffer_bytes: int | None = None,
+    reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
+    packet_bytes: int = 1514,
+    congestion_control: str | None = None,
+    backlog: int = 128,
+    plain: PlainRule = "auto",
+    plain_after: float = 2.0,
+    hello_timeout: float = 10.0,
+    secret: bytes | None = None,
+    scheduler: str = SCHEDULER,
+    reconnect_timeout: float = RECONNECT_S,
+    on_rejected: OnRejected | None = None,
+    start_serving: bool = True,
+) -> Server:
+    """Listen; see `start_server`."""
     if secret is not None and plain is not False:
         raise LocalProtocolError("plain TCP cannot prove that it knows a secret: use plain=False with it")
     loop = asyncio.get_running_loop()
     options = _Options(
-        limit,
         seed,
         send_buffer_bytes,
         reorder_buffer_bytes,
@@ -170,7 +238,7 @@ async def start_server(
         for sock in listeners:
             sock.close()
         raise
-    server = Server(loop, listeners, client_connected_cb, options, backlog, on_rejected or _log_rejected)
+    server = Server(loop, listeners, protocol_factory, options, backlog, on_rejected or _log_rejected)
     if start_serving:
         await server.start_serving()
     return server
@@ -198,20 +266,23 @@ def _log_rejected(error: MstcpError, peer: Any) -> None:
 
 
 class Server(asyncio.AbstractServer):
-    """A listening server; an asynchronous context manager that closes it. Made by `start_server`."""
+    """A listening server; an asynchronous context manager that closes it.
+
+    Made by `start_server` and `create_server`.
+    """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         listeners: list[socket.socket],
-        client_connected_cb: ClientConnected,
+        protocol_factory: ProtocolFactory,
         options: _Options,
         backlog: int,
         on_rejected: OnRejected,
     ) -> None:
         self._loop = loop
         self._listeners = listeners
-        self._client_connected_cb = client_connected_cb
+        self._protocol_factory = protocol_factory
         self._options = options
         self._backlog = backlog
         self._on_rejected = on_rejected
@@ -425,13 +496,11 @@ class Server(asyncio.AbstractServer):
         extra: dict[str, Any],
         on_closed: Callable[[], Awaitable[None]] | None = None,
     ) -> ConnectionTransport:
-        reader = asyncio.StreamReader(limit=self._options.limit, loop=self._loop)
-        protocol = asyncio.StreamReaderProtocol(reader, self._client_connected_cb, loop=self._loop)
         extra |= socket_extra(socks)
         streams = [OpenStream(sock, StreamSpec(source_port=_peer_port(sock))) for sock in socks]
         transport = ConnectionTransport(
             self._loop,
-            protocol,
+            self._protocol_factory(),
             core,
             streams,
             frame_payload_bytes=payload,

@@ -29,7 +29,9 @@ def test_public_names() -> None:
         "StreamInfo",
         "StreamSpec",
         "StreamStatistics",
+        "blocking",
         "create_connection",
+        "create_server",
         "open_connection",
         "start_server",
     ]
