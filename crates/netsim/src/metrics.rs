@@ -5,10 +5,15 @@ use crate::time::Nanos;
 const SUB_BITS: u32 = 7;
 const SUB_BUCKETS: u64 = 1 << SUB_BITS;
 
+/// The buckets of one octave of durations.
+type Octave = [u64; SUB_BUCKETS as usize];
+
 /// A log-linear histogram of durations weighted by bytes: 128 buckets to the octave, so a quantile is within 0.4 %.
+///
+/// Only octaves in which something was counted take memory, 1 KiB each: a flow's delays lie in a few.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    buckets: Vec<u64>,
+    octaves: Vec<Option<Box<Octave>>>,
     weight: u64,
     sum: u128,
     max: Nanos,
@@ -17,11 +22,13 @@ pub struct Histogram {
 impl Histogram {
     /// Count a duration `weight` times.
     pub fn record(&mut self, duration: Nanos, weight: u64) {
-        let bucket = bucket_of(duration);
-        if bucket >= self.buckets.len() {
-            self.buckets.resize(bucket + 1, 0);
+        let (octave, sub) = place_of(duration);
+        if octave >= self.octaves.len() {
+            self.octaves.resize(octave + 1, None);
         }
-        self.buckets[bucket] += weight;
+        let buckets =
+            self.octaves[octave].get_or_insert_with(|| Box::new([0; SUB_BUCKETS as usize]));
+        buckets[sub] += weight;
         self.weight += weight;
         self.sum += u128::from(duration) * u128::from(weight);
         self.max = self.max.max(duration);
@@ -39,28 +46,46 @@ impl Histogram {
 
     /// The `q`-quantile (0 to 1): the middle of its bucket, never above the maximum.
     pub fn quantile_ns(&self, q: f64) -> Option<Nanos> {
-        if self.weight == 0 {
-            return None;
-        }
-        let rank = ((q * self.weight as f64).ceil() as u64).clamp(1, self.weight);
+        self.quantiles_ns(&[q]).first().copied()
+    }
+
+    /// Several quantiles in one pass over the buckets; `qs` rise. None of nothing.
+    pub fn quantiles_ns(&self, qs: &[f64]) -> Vec<Nanos> {
+        let mut found = Vec::with_capacity(qs.len());
         let mut seen = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
+        for (bucket, count) in self.counted() {
             seen += count;
-            if seen >= rank {
-                return Some(middle_of(bucket as u64).min(self.max));
+            while let Some(&q) = qs.get(found.len()) {
+                let rank = ((q * self.weight as f64).ceil() as u64).clamp(1, self.weight);
+                if seen < rank {
+                    break;
+                }
+                found.push(middle_of(bucket).min(self.max));
             }
         }
-        Some(self.max)
+        found
+    }
+
+    /// The buckets in which something was counted, with how much, in order.
+    fn counted(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let octaves = self.octaves.iter().enumerate();
+        octaves
+            .filter_map(|(octave, buckets)| Some((octave as u64, buckets.as_ref()?)))
+            .flat_map(|(octave, buckets)| {
+                let numbered = (octave * SUB_BUCKETS..).zip(buckets.iter().copied());
+                numbered.filter(|&(_, count)| count > 0)
+            })
     }
 }
 
-fn bucket_of(value: Nanos) -> usize {
+/// The octave of a duration and its bucket in that. Octave 0 holds all that are shorter than 128 ns.
+fn place_of(value: Nanos) -> (usize, usize) {
     if value < SUB_BUCKETS {
-        return value as usize;
+        return (0, value as usize);
     }
     let octave = 63 - value.leading_zeros();
     let sub = value >> (octave - SUB_BITS) & (SUB_BUCKETS - 1);
-    (u64::from(octave - SUB_BITS + 1) * SUB_BUCKETS + sub) as usize
+    ((octave - SUB_BITS + 1) as usize, sub as usize)
 }
 
 fn middle_of(bucket: u64) -> Nanos {
@@ -134,6 +159,16 @@ mod tests {
             (empty.mean_ns(), empty.max_ns(), empty.quantile_ns(0.5)),
             (None, None, None)
         );
+        assert!(empty.quantiles_ns(&[0.0, 1.0]).is_empty());
+    }
+
+    #[test]
+    fn only_octaves_in_use_take_memory() {
+        let mut histogram = Histogram::default();
+        for duration in [1 << 20, (1 << 21) - 1, 1 << 40] {
+            histogram.record(duration, 1);
+        }
+        assert_eq!(histogram.octaves.iter().flatten().count(), 2);
     }
 
     #[test]
@@ -152,6 +187,12 @@ mod tests {
                     "{told} for {exact}"
                 );
             }
+            let qs = [0.0, 0.25, 0.25, 0.9, 1.0];
+            let one_by_one: Vec<Nanos> = qs
+                .iter()
+                .filter_map(|&q| histogram.quantile_ns(q))
+                .collect();
+            assert_eq!(histogram.quantiles_ns(&qs), one_by_one);
             let mean = values.iter().map(|&value| value as f64).sum::<f64>() / 5_000.0;
             assert!((histogram.mean_ns().unwrap() / mean - 1.0).abs() < 1e-12);
             assert_eq!(histogram.max_ns(), values.last().copied());

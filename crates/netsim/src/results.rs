@@ -169,6 +169,9 @@ impl Simulation {
     fn flow_results(&self, index: usize) -> FlowResults {
         let flow = &self.flows[index];
         let delay = &flow.meter.delay;
+        let percents: Vec<f64> = (0..=100)
+            .map(|percent| f64::from(percent) / 100.0)
+            .collect();
         let report = match &flow.carrier {
             Carrier::Connections(bundle) => bundle.report(),
             Carrier::Datagrams { .. } => BundleReport::default(),
@@ -190,10 +193,11 @@ impl Simulation {
             reorder_buffer_max_bytes: report.reorder_buffer_max_bytes,
             streams: self.stream_results(flow, &report),
             split_packets: self.split_results(flow),
-            delay_cdf_s: delay.max_ns().map_or_else(Vec::new, |_| {
-                let quantile = |percent| delay.quantile_ns(f64::from(percent) / 100.0);
-                (0..=100).filter_map(quantile).map(to_s).collect()
-            }),
+            delay_cdf_s: delay
+                .quantiles_ns(&percents)
+                .into_iter()
+                .map(to_s)
+                .collect(),
             series: (self.schedule.series_interval > 0).then(|| self.flow_series(index)),
         }
     }
@@ -322,12 +326,15 @@ impl Simulation {
 }
 
 fn delay_results(delay: &Histogram) -> Option<DelayResults> {
-    let quantile = |q| delay.quantile_ns(q).map(to_s);
+    let quantiles = delay.quantiles_ns(&[0.5, 0.95, 0.99]);
+    let &[p50, p95, p99] = &quantiles[..] else {
+        return None;
+    };
     Some(DelayResults {
         mean: delay.mean_ns()? / SECOND as f64,
-        p50: quantile(0.5)?,
-        p95: quantile(0.95)?,
-        p99: quantile(0.99)?,
+        p50: to_s(p50),
+        p95: to_s(p95),
+        p99: to_s(p99),
         max: to_s(delay.max_ns()?),
     })
 }
