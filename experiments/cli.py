@@ -1,4 +1,4 @@
-"""`mstcp-lab`: list what there is, check the machine, run scenarios, make reports, solve networks."""
+"""`mstcp-lab`: list what there is, check the machine, run scenarios, report, solve networks, sweep loads."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from experiments.engines.base import Engine
 from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
 from experiments.progress import Display
 from experiments.results import Results
+from experiments.sweep import command as sweep
 from experiments.workloads.shorthand import parse_workload
 from topologies import TopologyError, builtin_names
 from topologies import load as load_network
@@ -94,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     comparing.set_defaults(command=compare.main)
     solve.add_arguments(
         commands.add_parser("solve", help="route demands over a network by GOMR, with the certificate")
+    )
+    sweep.add_arguments(
+        commands.add_parser("sweep", help="simulate a network under rising load, each protocol in turn")
     )
     return parser
 

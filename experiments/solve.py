@@ -16,21 +16,10 @@ from experiments.errors import UnknownName
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `solve` to a parser."""
-    parser.add_argument(
-        "network",
-        metavar="NETWORK",
-        help="a .graphml, .toml or .json file, a built-in network, or a generator as waxman:50:seed=1",
-    )
-    parser.add_argument(
-        "--demands",
-        default="gravity",
-        metavar="D",
-        help="gravity, uniform, bimodal or a CSV file with source,destination,rate_bps (default gravity)",
-    )
-    parser.add_argument("--flows", type=_whole, metavar="N", help="how many flows to generate (default 100)")
+    add_network_arguments(parser)
     parser.add_argument(
         "--load",
-        type=_positive,
+        type=positive,
         metavar="X",
         help="asked for over what the network can carry: at 1 all just fits, at 1.1 a share of 1/1.1 is "
         "admitted (default 1; a file's rates stay as they are)",
@@ -42,20 +31,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="max_throughput_min_delay",
         help="max_throughput_min_delay (default), fair, max_min, min_max_utilisation or even_split",
     )
-    parser.add_argument("--max-paths", type=_whole, metavar="K", help="at most so many paths for each flow")
+    parser.add_argument("--max-paths", type=whole, metavar="K", help="at most so many paths for each flow")
     parser.add_argument(
-        "--capacity",
-        type=_positive,
-        metavar="BPS",
-        help="bit/s of the links for which a GraphML file gives no rate (default 1e9)",
+        "--events", type=whole, metavar="N", help="measure N flow events and N/4 link failures as well"
     )
-    parser.add_argument(
-        "--events", type=_whole, metavar="N", help="measure N flow events and N/4 link failures as well"
-    )
-    parser.add_argument("--time-limit", type=_positive, metavar="S", help="seconds that a solve may take")
+    parser.add_argument("--time-limit", type=positive, metavar="S", help="seconds that a solve may take")
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the allocation and a drawing there")
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     parser.set_defaults(command=main)
+
+
+def add_network_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which demands are routed over which network."""
+    parser.add_argument(
+        "network",
+        metavar="NETWORK",
+        help="a .graphml, .toml or .json file, a built-in network, or a generator as waxman:50:seed=1",
+    )
+    parser.add_argument(
+        "--demands",
+        default="gravity",
+        metavar="D",
+        help="gravity, uniform, bimodal or a CSV file with source,destination,rate_bps (default gravity)",
+    )
+    parser.add_argument("--flows", type=whole, metavar="N", help="how many flows to generate (default 100)")
+    parser.add_argument(
+        "--capacity",
+        type=positive,
+        metavar="BPS",
+        help="bit/s of the links for which a GraphML file gives no rate (default 1e9)",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -109,7 +114,8 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """Read an argument that is a whole number of at least 1."""
     try:
         number = int(text)
     except ValueError:
@@ -119,7 +125,8 @@ def _whole(text: str) -> int:
     return number
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
+    """Read an argument that is a number above 0."""
     try:
         number = float(text)
     except ValueError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -77,6 +77,7 @@ def make_case(
     load: float | None,
     seed: int,
     max_paths: int | None = None,
+    ack_ratio: float = 0.0,
 ) -> Case:
     """Return the case of some demands on a network.
 
@@ -87,6 +88,7 @@ def make_case(
         load: As `controller.gomr.load` defines it; None leaves a file's rates as they are.
         seed: Of what is generated.
         max_paths: Limit for every flow that has none of its own.
+        ack_ratio: As `Demand` has it, of every flow that has none of its own.
 
     Raises:
         ScenarioError: The file or an argument cannot be used.
@@ -103,17 +105,23 @@ def make_case(
             raise ScenarioError("--flows", "", f"does not go with a file: {demands} says how many there are")
         made = read_demands(Path(demands), ends_of(network))
         source = _resampling(made, random.Random(seed))
+
+    def limited(demand: Demand) -> Demand:
+        return replace(
+            demand,
+            max_paths=max_paths if demand.max_paths is None else demand.max_paths,
+            ack_ratio=demand.ack_ratio or ack_ratio,
+        )
+
+    made = tuple(map(limited, made))
     factor = 1.0 if load is None else load_factor(from_network(network, made), load)
 
-    def finished(drawn: Iterable[Demand]) -> tuple[Demand, ...]:
-        return tuple(
-            replace(demand, max_paths=max_paths) if demand.max_paths is None else demand
-            for demand in scaled(drawn, factor)
-        )
+    def arriving(name: str) -> Demand:
+        return scaled([limited(source(name))], factor)[0]
 
     described = f"{len(made)} flows ({Path(demands).name}" + ("" if load is None else f", load {load:g}")
     described += f", seed {seed})" if demands in MODELS else ")"
-    return Case(network, finished(made), lambda name: finished([source(name)])[0], described)
+    return Case(network, scaled(made, factor), arriving, described)
 
 
 def _resampling(demands: tuple[Demand, ...], rng: random.Random) -> Callable[[str], Demand]:

@@ -1,0 +1,125 @@
+"""What the flows of a point ask for, and what the optimum admits of it.
+
+Loads and allocations count whole Ethernet frames and the acknowledgements on the way back; requests and
+results are goodput. All protocols are asked for the same goodput.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from controller.gomr import Demand, solve
+from controller.wire import Framing
+from experiments.routing.case import load_network, make_case
+from experiments.sweep.plan import Conditions
+from topologies.model import Network
+
+MSS_BYTES = 1448
+HEADER_BYTES = 66
+"""Ethernet 14, IPv4 20, TCP with timestamps 32; an acknowledgement has no more."""
+PACKETS_PER_ACK = 2
+FRAMING = Framing(packet_bytes=MSS_BYTES + HEADER_BYTES, segment_overhead_bytes=HEADER_BYTES)
+NEGLIGIBLE_SHARE = 1e-6
+"""A path with less than this share of a flow's request is the solver's rounding, not a path."""
+LEAST_RATE_BPS = 1.0
+"""The slowest application that the simulator has."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path and the goodput allocated to it."""
+
+    nodes: tuple[str, ...]
+    rate_bps: float
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A flow: the goodput it asks for, and the paths that the optimum gives it."""
+
+    name: str
+    src: str
+    dst: str
+    requested_bps: float
+    paths: tuple[Path, ...]
+
+    @property
+    def allocated_bps(self) -> float:
+        """The goodput of all its paths."""
+        return math.fsum(path.rate_bps for path in self.paths)
+
+
+class Offers:
+    """The flows of each load and seed, from any number of threads: the last few are kept."""
+
+    def __init__(self, conditions: Conditions, kept: int) -> None:
+        """Load the network; the errors are those of `load_network`."""
+        self.conditions = conditions
+        self.network = scaled(load_network(conditions.network, conditions.capacity_bps), conditions)
+        self._kept = kept
+        self._found: dict[tuple[float, int], Future[tuple[Offered, ...]]] = {}
+        self._lock = threading.Lock()
+
+    def flows(self, load: float, seed: int) -> tuple[Offered, ...]:
+        """Return the flows between two nodes, computed by the first thread that asks for them.
+
+        Raises:
+            ScenarioError, InvalidProblem: The demands cannot be made or scaled.
+            SolverError: There is no allocation.
+        """
+        key = (load, seed)
+        with self._lock:
+            future = self._found.get(key)
+            ours = future is None
+            if future is None:
+                future = self._found[key] = Future()
+                for old in list(self._found)[: -self._kept]:
+                    del self._found[old]
+        if ours:
+            try:
+                future.set_result(self._compute(load, seed))
+            except Exception as error:
+                future.set_exception(error)
+        return future.result()
+
+    def _compute(self, load: float, seed: int) -> tuple[Offered, ...]:
+        given = self.conditions
+        ratio = FRAMING.ack_ratio(HEADER_BYTES, PACKETS_PER_ACK)
+        case = make_case(
+            self.network, given.demands, flows=given.flows, load=load, seed=seed, ack_ratio=ratio
+        )
+        paths = solve(case.problem(), given.objective).paths
+        return tuple(
+            _offered(demand, [(path.nodes, path.rate_bps) for path in paths[demand.id]])
+            for demand in case.demands
+            if not demand.is_local
+        )
+
+
+def scaled(network: Network, conditions: Conditions) -> Network:
+    """Return the network with the rates of a sweep, and queues where it gives none."""
+    links = tuple(
+        link.model_copy(
+            update={
+                "rate_bps": link.rate_bps * conditions.scale,
+                "queue_packets": link.queue_packets or conditions.queue_packets,
+            }
+        )
+        for link in network.links
+    )
+    return network.model_copy(update={"links": links})
+
+
+def _offered(demand: Demand, found: list[tuple[tuple[str, ...], float]]) -> Offered:
+    """Return a demand (wire rates) as a flow (goodput)."""
+    # A request must be met over several paths too, so it leaves room for their identifiers.
+    requested_bps = FRAMING.goodput_bps(demand.rate_bps, streams=2)
+    kept = [(nodes, bps) for nodes, bps in found if bps > NEGLIGIBLE_SHARE * demand.rate_bps]
+    goodput = [(nodes, FRAMING.goodput_bps(bps, len(kept))) for nodes, bps in kept]
+    # What a single path saves by having no identifiers is not asked for.
+    most = requested_bps / max(requested_bps, math.fsum(bps for _, bps in goodput))
+    paths = tuple(Path(nodes, bps * most) for nodes, bps in goodput)
+    return Offered(demand.id, demand.source, demand.destination, requested_bps, paths)

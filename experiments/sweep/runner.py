@@ -1,0 +1,109 @@
+"""Runs the points of a sweep, as many at once as there are workers, and keeps each as it finishes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+
+from controller.errors import SolverError
+from experiments.engines.sim.process import Processes, Simulated, SimulationFailed
+from experiments.errors import Interrupted, RunFailed
+from experiments.sweep.description import admitted_bps, describe
+from experiments.sweep.offer import Offered, Offers
+from experiments.sweep.plan import Point, Sweep
+from experiments.sweep.routes import Routes
+from experiments.sweep.store import PointResult, Store
+
+Report = Callable[[PointResult | RunFailed], None]
+
+
+def run(sweep: Sweep, offers: Offers, store: Store, report: Report, workers: int) -> None:
+    """Run the points that are not finished.
+
+    Args:
+        sweep: What is run.
+        offers: The flows of its conditions.
+        store: Has what is finished, and keeps what finishes.
+        report: Told of each point as it ends.
+        workers: How many run at once; the results do not depend on it.
+
+    Raises:
+        OutputError: The folder cannot be written.
+        Interrupted: The user stopped; what was finished is kept.
+    """
+    points = sweep.points()
+    runner = _Runner(offers)
+    waiting = [point for point in points if point not in store.finished]
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            futures = {pool.submit(runner.point, point): point for point in waiting}
+            for future in as_completed(futures):
+                _settle(future, futures[future], store, report)
+        except KeyboardInterrupt:
+            finished = sum(point in store.finished for point in points)
+            raise Interrupted(finished, len(points)) from None
+        finally:
+            # First: what is cancelled by then is never begun.
+            pool.shutdown(wait=False, cancel_futures=True)
+            runner.stop()
+
+
+def _settle(future: Future[PointResult], point: Point, store: Store, report: Report) -> None:
+    try:
+        result = future.result()
+    except (SimulationFailed, SolverError) as error:
+        report(RunFailed(point.label[0].upper() + point.label[1:], str(error)))
+        return
+    store.add(result)
+    report(result)
+
+
+class _Runner:
+    """Runs single points; they share networks, demands, allocations and routes."""
+
+    def __init__(self, offers: Offers) -> None:
+        self._offers = offers
+        self._routes = Routes(offers.network, offers.conditions.metric)
+        self._processes = Processes()
+
+    def point(self, point: Point) -> PointResult:
+        """Run a point; SimulationFailed or SolverError if it cannot be."""
+        flows = self._offers.flows(point.load, point.seed)
+        conditions, network = self._offers.conditions, self._offers.network
+        simulated = self._processes.run(describe(conditions, point, network, self._routes, flows))
+        return summarise(point, flows, simulated)
+
+    def stop(self) -> None:
+        """End the simulations at once."""
+        self._processes.stop()
+
+
+def summarise(point: Point, flows: tuple[Offered, ...], simulated: Simulated) -> PointResult:
+    """Return what a point found, summed over its flows."""
+    found, counters = simulated.found["flows"], simulated.found["counters"]
+    received_bps = math.fsum(flow["goodput_bps"] for flow in found)
+    delay_bps_s = math.fsum(
+        flow["goodput_bps"] * flow["delay_s"]["mean"] for flow in found if flow["delay_s"] is not None
+    )
+    return PointResult(
+        point=point,
+        flows=len(flows),
+        flows_admitted=len(found),
+        paths=sum(max(1, len(flow["streams"])) for flow in found),
+        requested_bps=math.fsum(flow.requested_bps for flow in flows),
+        admitted_bps=math.fsum(admitted_bps(flow, point.protocol) for flow in flows),
+        received_bps=received_bps,
+        delay_mean_s=delay_bps_s / received_bps if received_bps else None,
+        bytes_written=sum(flow["bytes_written"] for flow in found),
+        bytes_read=sum(flow["bytes_read"] for flow in found),
+        bytes_wrong=sum(flow["bytes_wrong"] for flow in found),
+        packets_sent=counters["packets_sent"],
+        packets_delivered=counters["packets_delivered"],
+        packets_dropped=counters["packets_dropped"],
+        packets_in_flight=counters["packets_in_flight"],
+        retransmits=sum(stream["retransmits"] for flow in found for stream in flow["streams"]),
+        events=counters["events"],
+        wall_s=simulated.wall_s,
+        peak_rss_bytes=simulated.peak_rss_bytes,
+    )

@@ -1,0 +1,132 @@
+"""The folder of a sweep: `conditions.json` says how it is run, `points.jsonl` has a line a finished point."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from experiments.errors import OutputError, ScenarioError
+from experiments.sweep.plan import Conditions, Point, Sweep
+
+CONDITIONS = "conditions.json"
+POINTS = "points.jsonl"
+
+
+class PointResult(BaseModel):
+    """What a point found. Rates are goodput in bit/s over all flows, times seconds, missing values None.
+
+    Attributes:
+        point: Which one.
+        flows: Flows between two nodes.
+        flows_admitted: Those of them that the simulation held.
+        paths: Paths of all flows together.
+        requested_bps: What the applications asked for.
+        admitted_bps: What they were let write.
+        received_bps: What was read in order during the measurement.
+        delay_mean_s: From write to in-order read, weighted by bytes.
+        bytes_written: From the start of the run on.
+        bytes_read: Likewise.
+        bytes_wrong: Of those read, the ones that differ from what was written.
+        packets_sent: From the start on; all were delivered, dropped or in flight at the end.
+        packets_delivered: Likewise.
+        packets_dropped: Likewise.
+        packets_in_flight: At the end.
+        retransmits: Segments sent again.
+        events: Taken from the simulator's queue.
+        wall_s: Time that the simulation took.
+        peak_rss_bytes: Memory of its process.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    point: Point
+    flows: int
+    flows_admitted: int
+    paths: int
+    requested_bps: float
+    admitted_bps: float
+    received_bps: float
+    delay_mean_s: float | None
+    bytes_written: int
+    bytes_read: int
+    bytes_wrong: int
+    packets_sent: int
+    packets_delivered: int
+    packets_dropped: int
+    packets_in_flight: int
+    retransmits: int
+    events: int
+    wall_s: float
+    peak_rss_bytes: int
+
+
+class Store:
+    """Keeps the finished points; each is on the disk before the next is counted."""
+
+    def __init__(self, folder: Path, conditions: Conditions, *, resume: bool) -> None:
+        """Open a folder, which must be new unless a sweep is resumed.
+
+        Raises:
+            OutputError: It cannot be written, or holds a sweep already.
+            ScenarioError: What is there is of other conditions, or no sweep.
+        """
+        self._points = folder / POINTS
+        self.finished: dict[Point, PointResult] = {}
+        written = folder / CONDITIONS
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if written.exists():
+                if not resume:
+                    reason = "it holds a sweep already; --resume goes on with it"
+                    raise OutputError(str(folder), reason)
+                _check_same(written, conditions)
+                self._read()
+            else:
+                written.write_text(conditions.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise OutputError(str(folder), error.strerror or str(error)) from None
+
+    def add(self, result: PointResult) -> None:
+        """Keep a finished point; OutputError if that fails."""
+        try:
+            with self._points.open("a", encoding="utf-8") as file:
+                file.write(result.model_dump_json() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OutputError(str(self._points), error.strerror or str(error)) from None
+        self.finished[result.point] = result
+
+    def results(self, sweep: Sweep) -> list[PointResult]:
+        """Return the finished points of a sweep, in its order."""
+        return [self.finished[point] for point in sweep.points() if point in self.finished]
+
+    def _read(self) -> None:
+        if not self._points.exists():
+            return
+        text = self._points.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                result = PointResult.model_validate_json(line)
+            except ValidationError:
+                reason = "is not a point of a sweep; remove the line or choose another folder with --out"
+                raise ScenarioError(str(self._points), f"line {number}", reason) from None
+            self.finished[result.point] = result
+        if len(whole) < len(text):  # a line that was being written when the machine stopped
+            self._points.write_bytes(whole)
+
+
+def _check_same(written: Path, conditions: Conditions) -> None:
+    try:
+        before = Conditions.model_validate_json(written.read_bytes())
+    except ValidationError:
+        raise ScenarioError(str(written), "", "does not hold the conditions of a sweep") from None
+    old, new = before.model_dump(), conditions.model_dump()
+    for key in new:
+        if old[key] != new[key]:
+            reason = f"the sweep there was begun with {json.dumps(old[key])}, not {json.dumps(new[key])}"
+            raise ScenarioError(str(written), key, reason)

@@ -1,0 +1,97 @@
+"""A sweep as a table on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from experiments.report import units
+from experiments.report.statistics import Estimate
+from experiments.report.terminal import printing, visible
+from experiments.sweep.plan import Sweep
+from experiments.sweep.store import PointResult
+from experiments.sweep.summary import Row, rows
+
+COLUMNS = (
+    "asked\nMbit/s",
+    "admitted\nMbit/s",
+    "received\nMbit/s",
+    "received\n% of adm.",
+    "received\n% of asked",
+    "delay\nmean ms",
+)
+
+
+def print_table(sweep: Sweep, results: Sequence[PointResult], console: Console) -> None:
+    """Print a row for each load and protocol; plain ASCII where there is no terminal."""
+    given = sweep.conditions
+    seeds = len({result.point.seed for result in results})
+    with printing(console) as plain:
+        title = f"{Path(given.network).stem}: {max((result.flows for result in results), default=0)} flows, "
+        title += f"{given.duration_s:g} s, {seeds} seed{'' if seeds == 1 else 's'}"
+        table = Table(
+            title=visible(title, plain, style="bold"),
+            title_justify="left",
+            show_edge=False,
+            box=box.ASCII if plain else box.SIMPLE_HEAD,
+        )
+        table.add_column("load", justify="right")
+        table.add_column("protocol")
+        for name in COLUMNS:
+            table.add_column(name, justify="right")
+        load = None
+        for row in rows(sweep, results):
+            if row.load != load:
+                table.add_section()
+            first = "" if row.load == load else f"{row.load:g}"
+            load = row.load
+            table.add_row(*(visible(cell, plain) for cell in (first, row.protocol, *_cells(row))))
+        console.print(table, highlight=False)
+        for note in notes(results):
+            console.print(visible(note, plain), highlight=False)
+
+
+def _cells(row: Row) -> list[str]:
+    return [
+        _shown(row.requested_bps, units.mbps, 1e-6),
+        _shown(row.admitted_bps, units.mbps, 1e-6),
+        _shown(row.received_bps, units.mbps, 1e-6),
+        _percent(row.received_of_admitted),
+        _percent(row.received_of_requested),
+        _shown(row.delay_mean_s, units.ms, 1e3),
+    ]
+
+
+def _shown(value: Estimate | None, form: Callable[[float], str], scale: float) -> str:
+    if value is None:
+        return units.MISSING
+    mean = form(value.mean)
+    if value.half_width is None:
+        return mean
+    return f"{mean} ±{units.interval(mean, value.half_width * scale)}"
+
+
+def _percent(value: Estimate | None) -> str:
+    return units.MISSING if value is None else units.percent(value.mean, 1)
+
+
+def notes(results: Sequence[PointResult]) -> list[str]:
+    """Return what a reader of the numbers should know."""
+    told = []
+    found = {(r.point.load, r.point.seed, r.point.protocol): r.received_bps for r in results}
+    hashed = [key for key in found if key[2] == "ecmp" and (*key[:2], "ospf") in found]
+    if hashed and all(found[key] == found[(*key[:2], "ospf")] for key in hashed):
+        told.append("No two paths are equally long, so ecmp is ospf; --metric hops makes ties.")
+    if results:
+        events = sum(result.events for result in results)
+        seconds = sum(result.wall_s for result in results)
+        most = max(result.peak_rss_bytes for result in results)
+        told.append(
+            f"{len(results)} points, {events / 1e6:.1f} million events, {events / seconds / 1e6:.2f} million "
+            f"a second on a core; at most {units.size(most)} of memory for a point."
+        )
+    return told

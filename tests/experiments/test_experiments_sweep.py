@@ -1,0 +1,232 @@
+"""`mstcp-lab sweep`: a small network under rising load, through the real solver and simulator."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from experiments import cli
+from experiments.errors import Interrupted, OutputError, RunFailed, ScenarioError
+from experiments.sweep.description import admitted_bps, describe
+from experiments.sweep.offer import FRAMING, Offers
+from experiments.sweep.plan import Conditions, Point, Sweep
+from experiments.sweep.routes import Routes
+from experiments.sweep.runner import run
+from experiments.sweep.store import POINTS, PointResult, Store
+from experiments.sweep.summary import rows
+from experiments.sweep.table import print_table
+
+CONDITIONS = Conditions(network="ring:6", flows=12, scale=0.04, warm_up_s=1.0, duration_s=2.0, metric="hops")
+SWEEP = Sweep(conditions=CONDITIONS, loads=(0.6, 1.6), protocols=("mstcp", "ospf", "ecmp"), seeds=2)
+COSTS = {"wall_s", "peak_rss_bytes"}
+
+
+def swept(
+    folder: Path, sweep: Sweep = SWEEP, workers: int = 2, resume: bool = False
+) -> tuple[list[PointResult], list[PointResult]]:
+    """Return the sweep's results, and the points that were run for them."""
+    ran: list[PointResult] = []
+
+    def report(ended: PointResult | RunFailed) -> None:
+        assert isinstance(ended, PointResult), ended
+        ran.append(ended)
+
+    store = Store(folder, sweep.conditions, resume=resume)
+    run(sweep, Offers(sweep.conditions, kept=workers + 1), store, report, workers)
+    return store.results(sweep), ran
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[PointResult]:
+    return swept(tmp_path_factory.mktemp("sweep") / "out")[0]
+
+
+def findings(results: list[PointResult]) -> list[dict[str, Any]]:
+    return [result.model_dump(exclude=COSTS) for result in results]
+
+
+def test_the_results_do_not_depend_on_the_workers(results: list[PointResult], tmp_path: Path) -> None:
+    again, _ = swept(tmp_path / "one", workers=1)
+    assert findings(again) == findings(results)
+    assert [result.point for result in again] == SWEEP.points()
+
+
+def test_every_packet_is_accounted_for(results: list[PointResult]) -> None:
+    for result in results:
+        gone = result.packets_delivered + result.packets_dropped + result.packets_in_flight
+        assert result.packets_sent == gone
+        assert result.bytes_wrong == 0
+
+
+def test_no_more_is_read_than_written_and_no_more_written_than_admitted(results: list[PointResult]) -> None:
+    span_s = CONDITIONS.warm_up_s + CONDITIONS.duration_s
+    for result in results:
+        # A flow's first write comes at its start, so it is up to one ahead of its rate.
+        ahead_bytes = result.flows * FRAMING.packet_bytes
+        assert result.bytes_read <= result.bytes_written
+        assert result.bytes_written <= result.admitted_bps * span_s / 8 + ahead_bytes
+        assert result.admitted_bps <= result.requested_bps * (1 + 1e-9)
+
+
+def test_the_optimum_delivers_what_it_admits_and_the_others_do_not(results: list[PointResult]) -> None:
+    for result in results:
+        one_write_each_bps = result.flows * FRAMING.packet_bytes * 8 / CONDITIONS.duration_s
+        assert result.received_bps <= result.admitted_bps + one_write_each_bps
+        if result.point.protocol == "mstcp":
+            assert result.received_bps >= 0.97 * result.admitted_bps - one_write_each_bps
+            # 1 / load, but for the identifiers that flows over one path do without.
+            share = result.admitted_bps / result.requested_bps
+            assert min(1.0, 1 / result.point.load) <= share * (1 + 1e-9)
+            assert share <= min(1.0, 1.01 / result.point.load)
+        else:
+            assert result.admitted_bps == result.requested_bps
+    overloaded = {r.point.protocol: r for r in results if r.point.load > 1 and r.point.seed == 1}
+    assert overloaded["ospf"].received_bps < 0.9 * overloaded["ospf"].admitted_bps
+    assert overloaded["mstcp"].received_bps > overloaded["ospf"].received_bps
+
+
+def test_all_protocols_are_asked_for_the_same(results: list[PointResult]) -> None:
+    for load in SWEEP.loads:
+        for seed in (1, 2):
+            same = {r.requested_bps for r in results if (r.point.load, r.point.seed) == (load, seed)}
+            assert len(same) == 1
+
+
+def test_an_allocation_in_goodput_fits_the_links_with_headers_and_acknowledgements() -> None:
+    offers = Offers(CONDITIONS, kept=1)
+    flows = offers.flows(1.6, 1)
+    wire_bps: dict[tuple[str, str], float] = {}
+    ratio = FRAMING.ack_ratio(66)
+    for flow in flows:
+        assert flow.allocated_bps <= flow.requested_bps * (1 + 1e-9)
+        for path in flow.paths:
+            assert (path.nodes[0], path.nodes[-1]) == (flow.src, flow.dst)
+            bps = FRAMING.wire_bps(path.rate_bps, len(flow.paths))
+            for tail, head in zip(path.nodes, path.nodes[1:], strict=False):
+                wire_bps[tail, head] = wire_bps.get((tail, head), 0.0) + bps
+                wire_bps[head, tail] = wire_bps.get((head, tail), 0.0) + bps * ratio
+    capacity_bps = {(arc.tail, arc.head): arc.rate_bps for arc in offers.network.arcs()}
+    assert all(bps <= capacity_bps[arc] * (1 + 1e-6) for arc, bps in wire_bps.items())
+    assert any(bps > capacity_bps[arc] * 0.999 for arc, bps in wire_bps.items())
+
+
+def test_flows_that_get_nothing_are_not_simulated() -> None:
+    offers = Offers(CONDITIONS, kept=1)
+    flows = offers.flows(4.0, 1)
+    nothing = {flow.name for flow in flows if not flow.paths}
+    assert nothing, "a load at which flows get nothing"
+    routes = Routes(offers.network, "hops")
+    described = {
+        protocol: describe(
+            CONDITIONS, Point(seed=1, load=4.0, protocol=protocol), offers.network, routes, flows
+        )
+        for protocol in ("mstcp", "ospf")
+    }
+    assert {flow["name"] for flow in described["mstcp"]["flows"]} == {f.name for f in flows} - nothing
+    assert len(described["ospf"]["flows"]) == len(flows)
+    asked_bps = {flow.name: admitted_bps(flow, "ospf") for flow in flows}
+    assert {f["name"]: f["traffic"]["rate_bps"] for f in described["ospf"]["flows"]} == asked_bps
+
+
+def test_resuming_runs_only_what_is_missing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    small = SWEEP.model_copy(update={"seeds": 1, "loads": (0.6,)})
+    before, _ = swept(out, small)
+    with (out / POINTS).open("a", encoding="utf-8") as file:
+        file.write('{"point": {"seed"')  # what a power cut leaves
+    larger = SWEEP.model_copy(update={"seeds": 1})
+    results, ran = swept(out, larger, resume=True)
+    assert results[: len(before)] == before
+    assert {result.point for result in ran} == set(larger.points()) - set(small.points())
+    assert len((out / POINTS).read_text().splitlines()) == len(results)
+
+
+def test_a_folder_is_not_used_for_something_else(tmp_path: Path) -> None:
+    Store(tmp_path, CONDITIONS, resume=False)
+    with pytest.raises(OutputError, match="--resume"):
+        Store(tmp_path, CONDITIONS, resume=False)
+    with pytest.raises(ScenarioError, match="flows: the sweep there was begun with 12, not 13"):
+        Store(tmp_path, CONDITIONS.model_copy(update={"flows": 13}), resume=True)
+
+
+def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
+    store = Store(tmp_path, CONDITIONS, resume=False)
+
+    def report(ended: PointResult | RunFailed) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as stopped:
+        run(SWEEP, Offers(CONDITIONS, kept=2), store, report, 1)
+    assert (stopped.value.finished, stopped.value.planned) == (1, 12)
+    assert len(Store(tmp_path, CONDITIONS, resume=True).results(SWEEP)) == 1
+
+
+def test_means_are_over_the_seeds(results: list[PointResult]) -> None:
+    made = rows(SWEEP, results)
+    assert [(row.load, row.protocol) for row in made] == [
+        (load, protocol) for load in SWEEP.loads for protocol in SWEEP.protocols
+    ]
+    received = [r.received_bps for r in results if (r.point.load, r.point.protocol) == (0.6, "mstcp")]
+    assert made[0].received_bps.mean == pytest.approx(sum(received) / 2)
+    assert made[0].received_bps.half_width is not None
+
+
+def test_the_table_fits_in_its_width(results: list[PointResult], capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(SWEEP, results, Console())
+    page = capsys.readouterr().out
+    assert page.isascii() and max(map(len, page.splitlines())) <= 100
+    assert "12 flows, 2 s, 2 seeds" in page
+
+
+ARGUMENTS = ("sweep", "ring:6", "--flows", "8", "--scale", "0.02", "--duration", "1", "--warm-up", "0.5")
+
+
+def test_the_command_writes_table_plot_and_documents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    arguments = (*ARGUMENTS, "--loads", "0.5,1.5", "--protocol", "mstcp,ospf", "--out", str(out), "--json")
+    assert cli.main(arguments) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == json.loads((out / "sweep.json").read_text())
+    assert set(document) == {"format", "sweep", "summary", "points"}
+    assert len(document["points"]) == 4
+    with (out / "sweep.csv").open(encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["protocol"] for line in lines] == ["mstcp", "ospf", "mstcp", "ospf"]
+    svg = (out / "sweep.svg").read_text()
+    assert all(word in svg for word in ("admitted", "received", "mstcp", "ospf", "load"))
+    assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    # Ended already: nothing is run again, and the same is written.
+    assert cli.main((*arguments, "--resume")) == 0
+    assert json.loads(capsys.readouterr().out) == document
+
+
+@pytest.mark.parametrize(
+    ("argument", "sentence"),
+    [
+        (("--protocol", "mstcp,osfp"), "There is no protocol for sweeps called 'osfp'. Did you mean ospf?"),
+        (("--engine", "live"), "There is no engine for sweeps called 'live'"),
+        (("--objective", "most"), "There is no objective called 'most'"),
+        (("--loads", "0.5,0.5"), "names one twice"),
+        (("--loads", "0"), "'0' is not a number above 0"),
+        (("--demands", "nothing.csv"), "nothing.csv"),
+        (("--warm-up", "-1"), "'-1' is not a number of seconds"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    argument: tuple[str, str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (*ARGUMENTS, "--out", str(tmp_path / "out"), *argument)
+    try:
+        status = cli.main(arguments)
+    except SystemExit as stopped:
+        status = int(stopped.code or 0)
+    assert status == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
