@@ -9,6 +9,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import _core, sockets
@@ -17,6 +18,7 @@ from mstcp.errors import ControllerError, LocalProtocolError, MstcpError
 from mstcp.opening import Opener, named
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec, check_specs, weights_of
+from mstcp.tls import TlsSettings, client_settings
 from mstcp.transport import (
     HARD_QUEUE_BYTES,
     RECONNECT_S,
@@ -49,6 +51,7 @@ class _Options:
     secret: bytes | None
     scheduler: str
     reconnect_timeout_s: float
+    tls: TlsSettings | None
 
 
 async def open_connection(
@@ -72,6 +75,8 @@ async def open_connection(
     secret: bytes | None = None,
     scheduler: str = SCHEDULER,
     reconnect_timeout: float = RECONNECT_S,
+    ssl: SSLContext | bool | None = None,
+    server_hostname: str | None = None,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a connection of one or more streams; use it as one of asyncio's.
 
@@ -103,6 +108,9 @@ async def open_connection(
             first), `redundant` (small frames on every stream).
         reconnect_timeout: Seconds that the connection lives on without any stream, while those that were lost
             are opened again.
+        ssl: TLS on every stream: a context, or True for the system's certificate authorities. The server
+            proves itself on each stream.
+        server_hostname: Whom the server's certificate must name; by default `host`.
 
     Returns:
         The reader and the writer. `writer.transport` is a `ConnectionTransport` (`try_write`, `statistics`).
@@ -110,7 +118,7 @@ async def open_connection(
     Raises:
         LocalProtocolError: The arguments contradict each other or are out of range.
         ControllerError: The controller refused the request, or could not be reached.
-        OSError: A stream could not be bound or connected.
+        OSError: A stream could not be bound or connected; ssl.SSLError if TLS failed on it.
     """
     transport = await _open_transport(
         host,
@@ -131,6 +139,8 @@ async def open_connection(
         secret=secret,
         scheduler=scheduler,
         reconnect_timeout=reconnect_timeout,
+        ssl=ssl,
+        server_hostname=server_hostname,
     )
     return start_streams(asyncio.get_running_loop(), transport, limit)
 
@@ -178,6 +188,8 @@ async def _open_transport(
     secret: bytes | None = None,
     scheduler: str = SCHEDULER,
     reconnect_timeout: float = RECONNECT_S,
+    ssl: SSLContext | bool | None = None,
+    server_hostname: str | None = None,
 ) -> ConnectionTransport:
     """Open a connection that has no protocol yet and was not started; see `open_connection`."""
     options = _Options(
@@ -190,6 +202,7 @@ async def _open_transport(
         secret,
         scheduler,
         reconnect_timeout,
+        client_settings(ssl, server_hostname, host),
     )
     _check_arguments(rate, controller, streams, objective, paths, scheduler)
     loop = asyncio.get_running_loop()
@@ -280,12 +293,14 @@ async def _connect(
         _bind(bound, family, address, [port], options)
         return bound[0]
 
-    opener = Opener(loop, destination, bind, len(socks), options.secret)
+    opener = Opener(loop, destination, bind, len(socks), options.secret, options.tls)
     lost: list[StreamSpec] = []
     streams = await _connect_all(opener, socks, specs, lost)
     overhead = sockets.segment_overhead_bytes(family)
     segments = [sockets.maximum_segment_bytes(stream.sock) for stream in streams]
     segment = min(options.packet_bytes - overhead, *segments)
+    if streams[0].tls is not None:
+        segment -= streams[0].tls.overhead_bytes
     extra: dict[str, Any] = {}
     core: Core
     if len(specs) == 1:
@@ -344,9 +359,9 @@ async def _connect_all(
     results = await asyncio.gather(*map(opener.connect, socks), return_exceptions=True)
     streams = []
     for sock, port, spec, result in zip(socks, ports, specs, results, strict=True):
-        if result is None:
-            streams.append(named(sock, spec))
-        elif isinstance(result, (OSError, asyncio.TimeoutError)):
+        if not isinstance(result, BaseException):
+            streams.append(named(sock, spec, result))
+        elif isinstance(result, (MstcpError, OSError, asyncio.TimeoutError)):
             sock.close()
             lost.append(replace(spec, source_port=port))
         else:
@@ -360,9 +375,8 @@ async def _connect_all(
 
 async def _greet_all(opener: Opener, streams: list[OpenStream], lost: list[StreamSpec]) -> list[int]:
     """Say hello, on one stream first; the streams that fail go to `lost`, unless that is the first."""
-    ids: list[int | BaseException] = [await opener.greet(streams[0].sock)]
-    others = [stream.sock for stream in streams[1:]]
-    ids += await asyncio.gather(*map(opener.greet, others), return_exceptions=True)
+    ids: list[int | BaseException] = [await opener.greet(streams[0])]
+    ids += await asyncio.gather(*map(opener.greet, streams[1:]), return_exceptions=True)
     greeted = []
     for stream, result in zip(list(streams), ids, strict=True):
         if isinstance(result, int):

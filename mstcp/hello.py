@@ -11,6 +11,7 @@ from typing import Literal
 
 from mstcp import _core
 from mstcp.errors import ConnectionLost, RemoteProtocolError
+from mstcp.tls import TlsStream
 
 PlainRule = bool | Literal["auto"]
 
@@ -74,14 +75,16 @@ class Hello:
         return hmac.digest(prover, (b"answer" if answer else b"hello") + body, hashlib.sha256)
 
 
-async def read_answer(loop: asyncio.AbstractEventLoop, sock: socket.socket, timeout_s: float) -> Hello:
+async def read_answer(
+    loop: asyncio.AbstractEventLoop, sock: socket.socket, timeout_s: float, tls: TlsStream | None = None
+) -> Hello:
     """Read the answer to a hello, and not a byte more.
 
     Raises:
         RemoteProtocolError: It is none, did not come in time, or refuses the stream.
         ConnectionLost: The stream ended or broke before.
     """
-    answer = await _read_hello(_Opening(loop, sock), loop.time() + timeout_s)
+    answer = await _read_hello(_Opening(loop, sock, tls), loop.time() + timeout_s)
     if answer.refusal:
         why = _REFUSALS.get(answer.refusal - 1, f"code {answer.refusal - 1}")
         raise RemoteProtocolError(f"the peer refuses the stream: {why}")
@@ -117,6 +120,7 @@ async def read_opening(
     *,
     silence_s: float,
     timeout_s: float,
+    tls: TlsStream | None = None,
 ) -> Hello | PlainOpening:
     """Find out what a freshly accepted stream is.
 
@@ -127,6 +131,7 @@ async def read_opening(
             the magic, or when nothing came for `silence_s` (the server may be the one who speaks first).
         silence_s: See `plain`.
         timeout_s: How long a hello may take once it is awaited.
+        tls: TLS of the stream, if it has any; the handshake is done.
 
     Raises:
         RemoteProtocolError: The hello is wrong, or did not come in time.
@@ -135,7 +140,7 @@ async def read_opening(
     if plain is True:
         return PlainOpening(b"", decided=True)
     deadline = loop.time() + timeout_s
-    reader = _Opening(loop, sock)
+    reader = _Opening(loop, sock, tls)
     while len(reader.data) < len(_core.MAGIC):
         wait = silence_s if plain == "auto" and not reader.data else deadline - loop.time()
         came = await reader.more(len(_core.MAGIC), wait)
@@ -169,9 +174,10 @@ def _check_came(came: bool, reader: _Opening) -> None:
 class _Opening:
     """Reads the first bytes of a stream, and never one too many."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, tls: TlsStream | None) -> None:
         self.loop = loop
         self.sock = sock
+        self._tls = tls
         self.data = b""
         self.ended = False
 
@@ -180,6 +186,8 @@ class _Opening:
 
         Waits for readiness and reads then, so that a wait that is cut short loses no byte.
         """
+        if self._tls is not None and self._take(self._tls.read(wanted - len(self.data))):
+            return True
         ready: asyncio.Future[None] = self.loop.create_future()
         self.loop.add_reader(self.sock, self._set_ready, ready)
         try:
@@ -190,11 +198,20 @@ class _Opening:
             ready.cancel()
             return False
         try:
-            data = self.sock.recv(wanted - len(self.data))
+            if self._tls is None:
+                self._take(self.sock.recv(wanted - len(self.data)))
+            else:
+                self._tls.feed(self.sock)
+                self._take(self._tls.read(wanted - len(self.data)))
         except (BlockingIOError, InterruptedError):
-            return True
+            pass
         except OSError as error:
             raise ConnectionLost(error.strerror or str(error)) from error
+        return True
+
+    def _take(self, data: bytes | None) -> bool:
+        if data is None:
+            return False
         self.data += data
         self.ended = not data
         return True

@@ -15,6 +15,7 @@ from mstcp import sockets
 from mstcp.errors import MstcpError
 from mstcp.hello import KEY_BYTES, Hello, proof_key, read_answer
 from mstcp.streams import StreamSpec
+from mstcp.tls import TlsSettings, TlsStream
 from mstcp.transport import ConnectionTransport, OpenStream
 
 LOGGER = logging.getLogger("mstcp")
@@ -33,6 +34,7 @@ class Opener:
         bind: Makes a socket bound to a source port.
         stream_count: How many streams the connection is meant to have.
         secret: What both sides know beforehand, if anything.
+        tls: What TLS on each stream needs, if it is wanted.
     """
 
     def __init__(
@@ -42,7 +44,9 @@ class Opener:
         bind: Callable[[int], socket.socket],
         stream_count: int,
         secret: bytes | None,
+        tls: TlsSettings | None = None,
     ) -> None:
+        self._tls = tls
         self.connection_id = secrets.token_bytes(16)
         self.frame_payload_bytes = 0
         self._loop = loop
@@ -55,11 +59,16 @@ class Opener:
         self._transport: ConnectionTransport | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
-    async def connect(self, sock: socket.socket) -> None:
-        """Connect a bound socket."""
+    async def connect(self, sock: socket.socket) -> TlsStream | None:
+        """Connect a bound socket; return the stream's TLS, if it is to have any."""
         await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), CONNECT_S)
+        if self._tls is None:
+            return None
+        tls = self._tls.stream()
+        await tls.handshake(self._loop, sock, CONNECT_S)
+        return tls
 
-    async def greet(self, sock: socket.socket) -> int:
+    async def greet(self, stream: OpenStream) -> int:
         """Say hello on a connected stream and wait for the answer; return the stream's id.
 
         Raises:
@@ -69,8 +78,11 @@ class Opener:
         stream_id = next(self._ids)
         key = b"" if stream_id else self._key
         hello = Hello(self.connection_id, stream_id, self._stream_count, self.frame_payload_bytes, key)
-        await self._loop.sock_sendall(sock, hello.sealed(self._prover).encode())
-        answer = await read_answer(self._loop, sock, CONNECT_S)
+        opening = hello.sealed(self._prover).encode()
+        if stream.tls is not None:
+            opening = stream.tls.encrypt(opening)
+        await self._loop.sock_sendall(stream.sock, opening)
+        answer = await read_answer(self._loop, stream.sock, CONNECT_S, stream.tls)
         answer.check_proof(self._prover, answer=True)
         return stream_id
 
@@ -91,9 +103,9 @@ class Opener:
             sock: socket.socket | None = None
             try:
                 sock = self._bind(spec.source_port)
-                await self.connect(sock)
-                stream_id = await self.greet(sock)
-                transport.add_stream(OpenStream(sock, spec), stream_id)
+                stream = OpenStream(sock, spec, await self.connect(sock))
+                stream_id = await self.greet(stream)
+                transport.add_stream(stream, stream_id)
                 return
             except (MstcpError, OSError, asyncio.TimeoutError) as error:
                 LOGGER.debug("stream from port %d is not back yet: %s", spec.source_port, error)
@@ -113,6 +125,6 @@ class Opener:
             task.cancel()
 
 
-def named(sock: socket.socket, spec: StreamSpec) -> OpenStream:
+def named(sock: socket.socket, spec: StreamSpec, tls: TlsStream | None) -> OpenStream:
     """Return a connected socket as a stream that knows its source port."""
-    return OpenStream(sock, replace(spec, source_port=sock.getsockname()[1]))
+    return OpenStream(sock, replace(spec, source_port=sock.getsockname()[1]), tls)

@@ -31,6 +31,7 @@ class Core(Protocol):
     def send(self, stream: int, descriptor: int, /) -> int: ...  # noqa: D102
     def sent(self, stream: int, count: int, /) -> bool: ...  # noqa: D102
     def writable(self, stream: int, /) -> None: ...  # noqa: D102
+    def offered(self, stream: int, /) -> bytes: ...  # noqa: D102
     def receive(self, stream: int, data: bytes, /) -> None: ...  # noqa: D102
     def receive_from(self, stream: int, descriptor: int, /) -> int: ...  # noqa: D102
     def take(self) -> bytes: ...  # noqa: D102
@@ -113,6 +114,11 @@ class PlainConnection:
                 return os.write(descriptor, queue[: self.chunk_bytes])
         except OSError as error:
             return -(error.errno or errno.EIO)
+
+    def offered(self, _stream: int, /) -> bytes:
+        """Return a copy of what was offered."""
+        with memoryview(self._queue) as queue:
+            return bytes(queue[: self.chunk_bytes])
 
     def sent(self, _stream: int, count: int, /) -> bool:
         """Report how much of the offer was taken; True if that was the end."""

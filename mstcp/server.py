@@ -10,6 +10,7 @@ import socket
 import weakref
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from ssl import SSLContext, SSLError
 from typing import Any
 
 from mstcp import _core, sockets
@@ -28,6 +29,7 @@ from mstcp.hello import (
 )
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import UNLIMITED_BPS, StreamSpec
+from mstcp.tls import TlsSettings, TlsStream, server_settings
 from mstcp.transport import (
     HARD_QUEUE_BYTES,
     RECONNECT_S,
@@ -64,6 +66,7 @@ class _Options:
     secret: bytes | None
     scheduler: str
     reconnect_timeout_s: float
+    tls: TlsSettings | None
 
 
 @dataclass
@@ -104,6 +107,7 @@ async def start_server(
     secret: bytes | None = None,
     scheduler: str = SCHEDULER,
     reconnect_timeout: float = RECONNECT_S,
+    ssl: SSLContext | None = None,
     on_rejected: OnRejected | None = None,
     start_serving: bool = True,
 ) -> Server:
@@ -134,6 +138,8 @@ async def start_server(
             with it.
         scheduler: See `open_connection`; for what the server sends.
         reconnect_timeout: Seconds that a connection lives on without any stream.
+        ssl: TLS on every stream, with this context's certificate; streams without TLS are rejected. Plain TCP
+            means TLS as any client speaks it.
         on_rejected: Called with (error, peer address) for each stream that was rejected; by default it is
             logged as a warning of logger `mstcp`.
         start_serving: Whether to accept at once; else from `start_serving()` or `serve_forever()` on.
@@ -166,6 +172,7 @@ async def start_server(
         secret=secret,
         scheduler=scheduler,
         reconnect_timeout=reconnect_timeout,
+        ssl=ssl,
         on_rejected=on_rejected,
         start_serving=start_serving,
     )
@@ -208,6 +215,7 @@ async def _serve(
     secret: bytes | None = None,
     scheduler: str = SCHEDULER,
     reconnect_timeout: float = RECONNECT_S,
+    ssl: SSLContext | None = None,
     on_rejected: OnRejected | None = None,
     start_serving: bool = True,
 ) -> Server:
@@ -226,6 +234,7 @@ async def _serve(
         secret,
         scheduler,
         reconnect_timeout,
+        server_settings(ssl),
     )
     listeners: list[socket.socket] = []
     try:
@@ -392,17 +401,21 @@ class Server(asyncio.AbstractServer):
         options = self._options
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            stream = OpenStream(sock, StreamSpec(source_port=_peer_port(sock)))
+            if options.tls is not None:
+                stream.tls = await self._shake_hands(sock, options.tls)
             opening = await read_opening(
                 self._loop,
                 sock,
                 options.plain,
                 silence_s=options.plain_after_s,
                 timeout_s=options.hello_timeout_s,
+                tls=stream.tls,
             )
             if isinstance(opening, PlainOpening):
-                self._connect_plain(sock, opening)
+                self._connect_plain(stream, opening)
             else:
-                await self._take_hello(opening, sock)
+                await self._take_hello(opening, stream)
         except MstcpError as error:
             sockets.reset(sock)
             self._on_rejected(error, peer)
@@ -410,7 +423,19 @@ class Server(asyncio.AbstractServer):
             sock.close()
             raise
 
-    async def _take_hello(self, hello: Hello, sock: socket.socket) -> None:
+    async def _shake_hands(self, sock: socket.socket, settings: TlsSettings) -> TlsStream:
+        tls = settings.stream()
+        try:
+            await tls.handshake(self._loop, sock, self._options.hello_timeout_s)
+        except SSLError as error:
+            raise RemoteProtocolError(f"the TLS handshake failed: {error.reason or error}") from error
+        except asyncio.TimeoutError:
+            raise RemoteProtocolError("the TLS handshake was not done in time") from None
+        except OSError as error:
+            raise ConnectionLost(error.strerror or str(error)) from error
+        return tls
+
+    async def _take_hello(self, hello: Hello, stream: OpenStream) -> None:
         """Open a connection, or let a stream join one; what is refused is told why."""
         try:
             connection = self._by_id.get(hello.connection_id)
@@ -418,19 +443,18 @@ class Server(asyncio.AbstractServer):
         except _Refused as refused:
             answer = replace(hello, key=b"", proof=b"", refusal=refused.code + 1)
             with contextlib.suppress(OSError):
-                sock.send(answer.encode())
+                stream.sock.send(_on_wire(answer, stream))
                 # A reset would overtake the answer.
-                sock.shutdown(socket.SHUT_WR)
+                stream.sock.shutdown(socket.SHUT_WR)
                 await asyncio.sleep(_REFUSAL_S)
             raise RemoteProtocolError(refused.reason) from None
         answer = replace(hello, key=b"", proof=b"").sealed(prover, answer=True)
         try:
-            await self._loop.sock_sendall(sock, answer.encode())
+            await self._loop.sock_sendall(stream.sock, _on_wire(answer, stream))
             if connection is None:
-                self._connect_first(hello, prover, sock)
+                self._connect_first(hello, prover, stream)
             else:
                 connection.used_ids.add(hello.stream_id)
-                stream = OpenStream(sock, StreamSpec(source_port=_peer_port(sock)))
                 connection.transport.add_stream(stream, hello.stream_id)
         except OSError as error:
             raise ConnectionLost(error.strerror or str(error)) from error
@@ -461,7 +485,7 @@ class Server(asyncio.AbstractServer):
         return prover
 
     # --- connections ----------------------------------------------------------------------------------------
-    def _connect_first(self, hello: Hello, prover: bytes, sock: socket.socket) -> None:
+    def _connect_first(self, hello: Hello, prover: bytes, stream: OpenStream) -> None:
         core = _core.Connection(
             [UNLIMITED_BPS],
             hello.frame_payload_bytes,
@@ -475,34 +499,34 @@ class Server(asyncio.AbstractServer):
         async def forget() -> None:
             self._by_id.pop(hello.connection_id, None)
 
-        transport = self._transport(core, [sock], hello.frame_payload_bytes, extra, forget)
+        transport = self._transport(core, stream, hello.frame_payload_bytes, extra, forget)
         self._by_id[hello.connection_id] = _Connection(transport, prover, hello, {0})
         self._recent_ids[hello.connection_id] = None
         if len(self._recent_ids) > MAX_RECENT_IDS:
             del self._recent_ids[next(iter(self._recent_ids))]
         transport.start()
 
-    def _connect_plain(self, sock: socket.socket, opening: PlainOpening) -> None:
+    def _connect_plain(self, stream: OpenStream, opening: PlainOpening) -> None:
+        sock = stream.sock
         core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES, refuse_hello=not opening.decided)
         overhead = sockets.segment_overhead_bytes(sock.family)
         payload = min(self._options.packet_bytes - overhead, sockets.maximum_segment_bytes(sock))
-        self._transport(core, [sock], payload, {}).start(opening.data)
+        self._transport(core, stream, payload, {}).start(opening.data)
 
     def _transport(
         self,
         core: Core,
-        socks: list[socket.socket],
+        stream: OpenStream,
         payload: int,
         extra: dict[str, Any],
         on_closed: Callable[[], Awaitable[None]] | None = None,
     ) -> ConnectionTransport:
-        extra |= socket_extra(socks)
-        streams = [OpenStream(sock, StreamSpec(source_port=_peer_port(sock))) for sock in socks]
+        extra |= socket_extra([stream.sock])
         transport = ConnectionTransport(
             self._loop,
             self._protocol_factory(),
             core,
-            streams,
+            [stream],
             frame_payload_bytes=payload,
             send_buffer_bytes=self._options.send_buffer_bytes,
             extra=extra,
@@ -511,6 +535,11 @@ class Server(asyncio.AbstractServer):
         )
         self._connections.add(transport)
         return transport
+
+
+def _on_wire(answer: Hello, stream: OpenStream) -> bytes:
+    encoded = answer.encode()
+    return encoded if stream.tls is None else stream.tls.encrypt(encoded)
 
 
 def _peer_port(sock: socket.socket) -> int:

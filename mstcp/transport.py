@@ -12,6 +12,7 @@ import errno
 import math
 import os
 import socket
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from mstcp import _core, sockets
 from mstcp.errors import ConnectionClosed, ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
 from mstcp.plain import CHUNK_BYTES, Core, PlainConnection, convert_statistics
 from mstcp.streams import UNLIMITED_BPS, ConnectionStatistics, StreamInfo, StreamSpec, weights_of
+from mstcp.tls import TlsStream
 
 SEND_QUEUE_BYTES = 1 << 18
 """What `try_write` fills where no send buffer was named."""
@@ -42,10 +44,11 @@ _LINGER_LIMIT_S = 5.0
 
 @dataclass
 class OpenStream:
-    """A connected, non-blocking socket and what is known of its path."""
+    """A connected, non-blocking socket, what is known of its path, and its TLS, if it has any."""
 
     sock: socket.socket
     spec: StreamSpec
+    tls: TlsStream | None = None
 
 
 class ConnectionTransport(asyncio.Transport):
@@ -90,6 +93,9 @@ class ConnectionTransport(asyncio.Transport):
         self._congestion_controls = [sockets.congestion_control(stream.sock) for stream in streams]
         self._frame_payload_bytes = frame_payload_bytes
         self._header_bytes = 0 if isinstance(core, PlainConnection) else _core.FRAME_HEADER_BYTES
+        if (tls := self._streams[0].tls) is not None:
+            self._header_bytes += tls.overhead_bytes
+            self._information |= tls.information()
         self._send_buffer_bytes = send_buffer_bytes
         self._on_closed = on_closed
         self._descriptors = [sock.fileno() for sock in self._socks]
@@ -132,7 +138,14 @@ class ConnectionTransport(asyncio.Transport):
             self._core.receive(0, opening)
             self._deliver()
         self._watch_reading()
+        for index, stream in enumerate(self._streams):
+            self._expect_decrypted(index, stream)
         self._pump()
+
+    def _expect_decrypted(self, index: int, stream: OpenStream) -> None:
+        """Read what came with the hello and was decrypted: no socket tells of it."""
+        if stream.tls is not None:
+            self._loop.call_soon(self._on_readable, index)
 
     # --- asyncio.BaseTransport ------------------------------------------------------------------------------
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -242,8 +255,8 @@ class ConnectionTransport(asyncio.Transport):
         elif core.queued_bytes + self._kernel_bytes + size > limit:
             # What we handed over is an upper bound of what the kernel still has: ask only when it matters.
             self._kernel_bytes = sum(
-                sockets.unacknowledged_bytes(sock)
-                for stream, sock in enumerate(self._socks)
+                self._unacknowledged_bytes(stream)
+                for stream in range(len(self._socks))
                 if core.alive >> stream & 1
             )
             if core.queued_bytes + self._kernel_bytes + size > limit:
@@ -359,15 +372,15 @@ class ConnectionTransport(asyncio.Transport):
         """Send until nothing is queued or no stream has room."""
         if self._closed:
             return
-        core, socks, clock = self._core, self._socks, time.monotonic_ns
+        core, clock = self._core, time.monotonic_ns
         while (offer := core.poll(clock())) is not None:
             stream, size = offer
             count = 0
             if self._unsent_room[stream] >= size or self._has_room(stream, size):
-                count = core.send(stream, self._descriptors[stream])
+                count = self._send(stream)
                 if count < 0:
                     if -count not in _NOT_NOW:
-                        self._lose(stream, OSError(-count, os.strerror(-count)))
+                        self._lose(stream, OSError(-count, _strerror(-count)))
                         if self._closed:
                             return
                         continue
@@ -375,16 +388,54 @@ class ConnectionTransport(asyncio.Transport):
                 self._kernel_bytes += count
                 self._unsent_room[stream] -= count
             last = core.sent(stream, count)
-            if count < size and not self._write_watched >> stream & 1:
-                self._write_watched |= 1 << stream
-                self._loop.add_writer(self._descriptors[stream], self._on_writable, stream)
             if last:
                 self._shut_streams |= 1 << stream
-                with contextlib.suppress(OSError):  # the peer may be gone already; reading tells
-                    socks[stream].shutdown(socket.SHUT_WR)
+                self._shut(stream)
+            if count < size or ((tls := self._streams[stream].tls) is not None and tls.unsent_bytes):
+                self._watch_writing(stream)
         if self._write_paused or core.queued_bytes > self._high_water:
             self._control_flow()
         self._arm_timer()
+
+    def _watch_writing(self, stream: int) -> None:
+        if not self._write_watched >> stream & 1:
+            self._write_watched |= 1 << stream
+            self._loop.add_writer(self._descriptors[stream], self._on_writable, stream)
+
+    def _send(self, stream: int) -> int:
+        """Send what the core offers; return how much was taken, or an errno below 0."""
+        tls = self._streams[stream].tls
+        if tls is None:
+            return self._core.send(stream, self._descriptors[stream])
+        try:
+            return tls.send(self._socks[stream], self._core.offered(stream))
+        except OSError as error:
+            return -_errno_of(error)
+
+    def _shut(self, stream: int) -> None:
+        """End TCP's direction after TLS's, as soon as all is in the socket."""
+        sock, tls = self._socks[stream], self._streams[stream].tls
+        with contextlib.suppress(OSError):  # the peer may be gone already; reading tells
+            if tls is not None:
+                tls.end(sock)
+            if tls is None or not tls.unsent_bytes:
+                sock.shutdown(socket.SHUT_WR)
+
+    def _flush(self, stream: int, tls: TlsStream) -> bool:
+        """Send what TLS has encrypted; return whether the socket took all."""
+        try:
+            if not tls.flush(self._socks[stream]):
+                return False
+            if self._shut_streams >> stream & 1:
+                self._socks[stream].shutdown(socket.SHUT_WR)
+        except OSError as error:
+            self._lose(stream, error)
+            return False
+        return True
+
+    def _unacknowledged_bytes(self, stream: int) -> int:
+        tls = self._streams[stream].tls
+        return sockets.unacknowledged_bytes(self._socks[stream]) + (tls.unsent_bytes if tls else 0)
 
     def _arm_timer(self) -> None:
         """See that the core is polled when it wants to be."""
@@ -407,6 +458,8 @@ class ConnectionTransport(asyncio.Transport):
         hold tens of kilobytes: a tenth of a second on a slow path.
         """
         unsent = sockets.unsent_bytes(self._socks[stream])
+        if (tls := self._streams[stream].tls) is not None:
+            unsent += tls.unsent_bytes
         self._core.unsent(time.monotonic_ns(), stream, unsent)
         room = self._unsent_room[stream] = self._unsent_limits[stream] - unsent
         return room >= size
@@ -414,8 +467,13 @@ class ConnectionTransport(asyncio.Transport):
     def _on_writable(self, stream: int) -> None:
         if not self._write_watched >> stream & 1:
             return
+        tls = self._streams[stream].tls
+        if tls is not None and not self._flush(stream, tls):
+            return
         self._core.writable(stream)
         self._pump()
+        if tls is not None and tls.unsent_bytes:
+            return
         if not self._closed and self._write_watched >> stream & 1 and not self._core.blocked(stream):
             self._write_watched &= ~(1 << stream)
             self._loop.remove_writer(self._descriptors[stream])
@@ -452,10 +510,10 @@ class ConnectionTransport(asyncio.Transport):
             return
         core = self._core
         try:
-            count = core.receive_from(stream, self._descriptors[stream])
+            count = self._receive(stream)
             if count < 0:
                 if -count not in _NOT_NOW:
-                    self._lose(stream, OSError(-count, os.strerror(-count)))
+                    self._lose(stream, OSError(-count, _strerror(-count)))
                 return
             if count == 0 and self._is_plain:
                 core.stream_end(stream)
@@ -475,6 +533,23 @@ class ConnectionTransport(asyncio.Transport):
             self._drop(stream, None)
         else:
             self._pump()
+
+    def _receive(self, stream: int) -> int:
+        """Read once into the core; return how much came, 0 at the end, or an errno below 0."""
+        tls = self._streams[stream].tls
+        if tls is None:
+            return self._core.receive_from(stream, self._descriptors[stream])
+        try:
+            data, ended = tls.receive(self._socks[stream])
+        except OSError as error:
+            return -_errno_of(error)
+        if tls.unsent_bytes:
+            self._watch_writing(stream)
+        if data:
+            self._core.receive(stream, data)
+            if ended:
+                self._loop.call_soon(self._on_readable, stream)
+        return len(data) if data or ended else -errno.EAGAIN
 
     def _resume(self) -> None:
         if not self._read_paused and not self._closed:
@@ -542,6 +617,7 @@ class ConnectionTransport(asyncio.Transport):
         self._information["sockets"] = tuple(self._socks)
         self._pace(slot)
         self._watch_reading()
+        self._expect_decrypted(slot, stream)
         self._pump()
 
     def _drop(self, stream: int, error: OSError | None) -> None:
@@ -589,7 +665,7 @@ class ConnectionTransport(asyncio.Transport):
         self._core.close(code, reason)
         with contextlib.suppress(OSError):
             while (offer := self._core.poll(time.monotonic_ns())) is not None:
-                count = self._core.send(offer[0], self._descriptors[offer[0]])
+                count = self._send(offer[0])
                 self._core.sent(offer[0], max(count, 0))
                 if count <= 0 or offer[1] > 1 << 10:
                     break
@@ -599,7 +675,7 @@ class ConnectionTransport(asyncio.Transport):
         if not self._is_plain:
             self._drop(stream, error)
             return
-        if self._closing and self._core.finished and not any(map(sockets.unacknowledged_bytes, self._socks)):
+        if self._closing and self._core.finished and not self._unacknowledged_bytes(stream):
             self._finish(None, reset=False)  # the peer closed first, but has everything
             return
         self._finish(ConnectionLost(error.strerror or str(error), stream), reset=True)
@@ -618,9 +694,9 @@ class ConnectionTransport(asyncio.Transport):
                 self._linger_until = now + _LINGER_LIMIT_S
                 core.close_streams()
                 self._pump()
-            alive = [sock for stream, sock in enumerate(self._socks) if core.alive >> stream & 1]
+            alive = [stream for stream in range(len(self._socks)) if core.alive >> stream & 1]
             waiting = not self._is_plain and core.alive & ~self._shut_streams
-            if now >= self._linger_until or not (waiting or any(map(sockets.unacknowledged_bytes, alive))):
+            if now >= self._linger_until or not (waiting or any(map(self._unacknowledged_bytes, alive))):
                 self._finish(None, reset=False)
                 return
         self._loop.call_later(_LINGER_POLL_S, self._linger)
@@ -664,3 +740,14 @@ class ConnectionTransport(asyncio.Transport):
     def _tell_lost(self, error: MstcpError | None) -> None:
         self._gone.set()
         self._protocol.connection_lost(error)
+
+
+def _errno_of(error: OSError) -> int:
+    """Return the system's number of an error; those of TLS are numbered otherwise."""
+    return errno.EPROTO if isinstance(error, ssl.SSLError) else error.errno or errno.EIO
+
+
+def _strerror(number: int) -> str:
+    if number == errno.EPROTO:
+        return "TLS failed: the bytes were altered or cut short, or the peer gave TLS up"
+    return os.strerror(number)

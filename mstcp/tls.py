@@ -1,0 +1,227 @@
+"""TLS on one stream: the hello and the frames inside it.
+
+Each stream of a connection is a TLS connection of its own, whose peer's certificate is checked. What is wrong
+with one of them (a path that alters bytes) costs that stream and not the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+from mstcp.errors import ConnectionLost, LocalProtocolError
+
+READ_BYTES = 1 << 18
+
+# Record header, content type and tag of TLS 1.3; TLS 1.2 sends a nonce and no content type.
+_OVERHEAD_BYTES = {"TLSv1.3": 5 + 1 + 16}
+_OLD_OVERHEAD_BYTES = 5 + 8 + 16
+
+
+@dataclass(frozen=True)
+class TlsSettings:
+    """What every stream of a connection or server uses.
+
+    Attributes:
+        context: Certificates, verification, ciphers, ALPN.
+        server_hostname: What the server's certificate must be for; None on the server.
+    """
+
+    context: ssl.SSLContext
+    server_hostname: str | None = None
+
+    def stream(self) -> TlsStream:
+        """Return the TLS of a new stream."""
+        return TlsStream(self)
+
+
+def client_settings(
+    context: ssl.SSLContext | bool | None, server_hostname: str | None, host: str
+) -> TlsSettings | None:
+    """Return what a client's `ssl` and `server_hostname` ask for; None: no TLS.
+
+    Raises:
+        LocalProtocolError: A server's name is given without TLS, or `ssl` is no context.
+    """
+    if context is None or context is False:
+        if server_hostname is not None:
+            raise LocalProtocolError("server_hostname is for TLS, and ssl is not given")
+        return None
+    if context is True:
+        context = ssl.create_default_context()
+    if not isinstance(context, ssl.SSLContext):
+        raise LocalProtocolError(f"ssl must be an ssl.SSLContext or True, not {context!r}")
+    return TlsSettings(context, host if server_hostname is None else server_hostname)
+
+
+def server_settings(context: ssl.SSLContext | None) -> TlsSettings | None:
+    """Return what a server's `ssl` asks for; LocalProtocolError if it is no context."""
+    if context is None:
+        return None
+    if not isinstance(context, ssl.SSLContext):
+        raise LocalProtocolError(
+            f"a server's ssl must be an ssl.SSLContext with a certificate, not {context!r}"
+        )
+    return TlsSettings(context)
+
+
+class TlsStream:
+    """TLS between one stream's plain bytes and its non-blocking socket."""
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = settings.context.wrap_bio(
+            self._incoming,
+            self._outgoing,
+            server_side=settings.server_hostname is None,
+            server_hostname=settings.server_hostname or None,
+        )
+        # Encrypted, and taken by no socket yet.
+        self._unsent = memoryview(b"")
+        self._ahead = b""
+        self._ended = False
+
+    # --- opening --------------------------------------------------------------------------------------------
+    async def handshake(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, timeout_s: float) -> None:
+        """Shake hands on a connected socket.
+
+        Raises:
+            ssl.SSLError: The peer's certificate is not trusted, or TLS failed otherwise.
+            ConnectionLost: The stream ended before.
+            asyncio.TimeoutError: It took too long.
+        """
+        try:
+            await asyncio.wait_for(self._handshake(loop, sock), timeout_s)
+        except ssl.SSLError:
+            # The alert, so that the peer knows why.
+            with contextlib.suppress(OSError):
+                sock.send(self._outgoing.read())
+            raise
+
+    async def _handshake(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+        done = False
+        while not done:
+            try:
+                self._tls.do_handshake()
+                done = True
+            except ssl.SSLWantReadError:
+                pass
+            if self._outgoing.pending:
+                await loop.sock_sendall(sock, self._outgoing.read())
+            if not done:
+                data = await loop.sock_recv(sock, READ_BYTES)
+                if not data:
+                    raise ConnectionLost("the stream ended within the TLS handshake")
+                self._incoming.write(data)
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return what stands for `data` on the wire; for the hello, which is sent by other means."""
+        self._tls.write(data)
+        return self._outgoing.read()
+
+    # --- sending --------------------------------------------------------------------------------------------
+    @property
+    def unsent_bytes(self) -> int:
+        """Encrypted bytes that the socket has not taken."""
+        return len(self._unsent)
+
+    def send(self, sock: socket.socket, data: bytes) -> int:
+        """Send all of `data`, or nothing (0) while earlier bytes wait; OSError if TCP or TLS broke."""
+        if not self.flush(sock):
+            return 0
+        with memoryview(data) as rest:
+            at = 0
+            while at < len(rest):
+                at += self._tls.write(rest[at:])
+        self._collect()
+        self.flush(sock)
+        return len(data)
+
+    def flush(self, sock: socket.socket) -> bool:
+        """Send what waits; return whether nothing waits any more. OSError if TCP broke."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[sock.send(self._unsent) :]
+        except (BlockingIOError, InterruptedError):
+            return False
+        return True
+
+    def end(self, sock: socket.socket) -> None:
+        """Send the end of this direction (close_notify)."""
+        # OpenSSL would take bytes that wait here for an error.
+        self._ahead += self._decrypt()
+        with contextlib.suppress(ssl.SSLError):
+            self._tls.unwrap()
+        self._collect()
+        self.flush(sock)
+
+    def _collect(self) -> None:
+        if self._outgoing.pending:
+            self._unsent = memoryview(bytes(self._unsent) + self._outgoing.read())
+
+    # --- receiving ------------------------------------------------------------------------------------------
+    def receive(self, sock: socket.socket) -> tuple[bytes, bool]:
+        """Read the socket once; return what came and whether the peer has ended its direction.
+
+        Raises:
+            OSError: TCP broke, the bytes were altered, or TCP ended without TLS's end: who is on the path may
+                have cut the stream short.
+        """
+        try:
+            data = sock.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            pass
+        else:
+            if data:
+                self._incoming.write(data)
+            else:
+                self._incoming.write_eof()
+        plain, self._ahead = self._ahead + self._decrypt(), b""
+        self._collect()  # TLS may have something to say of its own
+        self.flush(sock)
+        return plain, self._ended
+
+    def read(self, size: int) -> bytes | None:
+        """Return up to `size` bytes that were fed; None: there are none yet, b"": the end."""
+        try:
+            data = self._tls.read(size)
+        except ssl.SSLWantReadError:
+            return None
+        except ssl.SSLZeroReturnError:
+            data = b""
+        self._ended = not data
+        return data
+
+    def feed(self, sock: socket.socket) -> None:
+        """Read the socket for `read`."""
+        data = sock.recv(READ_BYTES)
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
+
+    def _decrypt(self) -> bytes:
+        pieces = []
+        while not self._ended and (piece := self.read(READ_BYTES)):
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    # --- what it is -----------------------------------------------------------------------------------------
+    @property
+    def overhead_bytes(self) -> int:
+        """What TLS adds to each frame."""
+        return _OVERHEAD_BYTES.get(self._tls.version() or "", _OLD_OVERHEAD_BYTES)
+
+    def information(self) -> dict[str, Any]:
+        """Return what asyncio's transports tell of TLS."""
+        return {
+            "ssl_object": self._tls,
+            "peercert": self._tls.getpeercert(),
+            "cipher": self._tls.cipher(),
+            "compression": self._tls.compression(),
+        }

@@ -1,0 +1,245 @@
+"""TLS on every stream: certificates are checked, the hello is inside, and one plain stream is plain TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trustme
+
+import mstcp
+from mstcp import StreamSpec, blocking
+
+AUTHORITY = trustme.CA()
+OTHER_AUTHORITY = trustme.CA()
+
+
+def server_context(name: str = "localhost", authority: trustme.CA = AUTHORITY) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(name, "127.0.0.1", "::1").configure_cert(context)
+    return context
+
+
+def client_context(authority: trustme.CA = AUTHORITY) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(mstcp.MstcpError):
+        while chunk := await reader.read(1 << 16):
+            writer.write(chunk)
+            await writer.drain()
+        writer.write_eof()
+    writer.close()
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    context: ssl.SSLContext | None = None, host: str = "127.0.0.1", **options: Any
+) -> AsyncIterator[tuple[int, list[str]]]:
+    """Yield the port of an echo server and what it rejects."""
+    rejected: list[str] = []
+    server = await mstcp.start_server(
+        echo,
+        host,
+        ssl=context or server_context(),
+        on_rejected=lambda error, _: rejected.append(str(error)),
+        **options,
+    )
+    async with server:
+        yield server.sockets[0].getsockname()[1], rejected
+
+
+async def ask(port: int, data: bytes, count: int, host: str = "127.0.0.1", **options: Any) -> bytes:
+    """Send data, end, and return what comes back until the peer's end."""
+    reader, writer = await mstcp.open_connection(
+        host, port, streams=options.pop("streams", [StreamSpec()] * count), **options
+    )
+
+    async def send() -> None:
+        writer.write(data)
+        await writer.drain()
+        writer.write_eof()
+
+    sending = asyncio.create_task(send())
+    try:
+        return await asyncio.wait_for(reader.read(), 60)
+    finally:
+        await sending
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("count", [1, 3])
+async def test_bytes_arrive_and_each_direction_ends_apart(
+    count: int, host: str, version: ssl.TLSVersion
+) -> None:
+    data = random.Random(count).randbytes(3_000_000)
+    context = client_context()
+    context.minimum_version = context.maximum_version = version
+    async with serving(host=host) as (port, _):
+        assert await ask(port, data, count, host, ssl=context) == data
+
+
+async def test_paced_streams_carry_tls() -> None:
+    data = random.Random(1).randbytes(300_000)
+    streams = [StreamSpec(rate_bps=2e7), StreamSpec(rate_bps=1e7)]
+    async with serving() as (port, _):
+        assert await ask(port, data, 2, ssl=client_context(), streams=streams) == data
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_certificates_are_checked(count: int) -> None:
+    async with serving() as (port, rejected):
+        for options in (
+            {"ssl": client_context(OTHER_AUTHORITY)},
+            {"ssl": client_context(), "server_hostname": "another.example"},
+            {"ssl": True},
+        ):
+            with pytest.raises(ssl.SSLCertVerificationError):
+                await ask(port, b"x", count, **options)
+        assert await ask(port, b"x", count, ssl=client_context(), server_hostname="localhost") == b"x"
+    assert len(rejected) == 3 * count
+
+
+async def test_a_server_may_ask_clients_for_certificates() -> None:
+    context = server_context()
+    context.verify_mode = ssl.CERT_REQUIRED
+    AUTHORITY.configure_trust(context)
+    known = client_context()
+    AUTHORITY.issue_cert("client.example").configure_cert(known)
+    async with serving(context) as (port, _):
+        assert await ask(port, b"x", 2, ssl=known) == b"x"
+        with pytest.raises((mstcp.MstcpError, OSError)):
+            await ask(port, b"x", 2, ssl=client_context())
+
+
+async def test_a_stream_without_tls_is_rejected_and_harms_no_other() -> None:
+    async with serving() as (port, rejected):
+        with pytest.raises((mstcp.MstcpError, OSError)):
+            await ask(port, b"x", 2)
+        assert await ask(port, b"x", 2, ssl=client_context()) == b"x"
+    assert any("TLS" in reason for reason in rejected)
+
+
+async def test_plain_clients_speak_tls_as_any() -> None:
+    async with serving() as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_context())
+        writer.write(b"hello")
+        assert await reader.readexactly(5) == b"hello"
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_single_stream_speaks_tls_to_any_server() -> None:
+    server = await asyncio.start_server(echo_of_asyncio, "127.0.0.1", 0, ssl=server_context())
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await mstcp.open_connection("127.0.0.1", port, ssl=client_context())
+        writer.write(b"hello")
+        assert await reader.readexactly(5) == b"hello"
+        assert writer.get_extra_info("cipher") is not None
+        assert writer.get_extra_info("peercert")["subjectAltName"]
+        writer.close()
+        await writer.wait_closed()
+
+
+async def echo_of_asyncio(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(await reader.read(100))
+    await reader.read()
+    writer.close()
+
+
+async def test_tcps_end_without_tlss_is_no_end() -> None:
+    """An attacker on the path could end a stream early."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    context = server_context()
+
+    def serve() -> None:
+        sock, _ = listener.accept()
+        tls = context.wrap_socket(sock, server_side=True)
+        tls.sendall(b"cut")
+        socket.socket(fileno=tls.detach()).close()
+
+    with listener:
+        serving_thread = threading.Thread(target=serve)
+        serving_thread.start()
+        port = listener.getsockname()[1]
+        reader, writer = await mstcp.open_connection("127.0.0.1", port, ssl=client_context())
+        with pytest.raises(mstcp.ConnectionLost):
+            await asyncio.wait_for(reader.read(), 20)
+        serving_thread.join()
+        writer.close()
+
+
+async def test_application_protocols_are_agreed() -> None:
+    server, client = server_context(), client_context()
+    server.set_alpn_protocols(["demo/2", "demo/1"])
+    client.set_alpn_protocols(["demo/1"])
+    async with serving(server) as (port, _):
+        _, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2, ssl=client)
+        assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "demo/1"
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_lost_stream_comes_back_with_tls() -> None:
+    async with serving() as (port, _):
+        reader, writer = await mstcp.open_connection(
+            "127.0.0.1", port, streams=[StreamSpec()] * 2, ssl=client_context()
+        )
+        transport = writer.transport
+        assert isinstance(transport, mstcp.ConnectionTransport)
+        first = writer.get_extra_info("sockets")
+        first[0].shutdown(socket.SHUT_RDWR)
+        for number in range(100):
+            writer.write(bytes([number]) * 1000)
+            assert await asyncio.wait_for(reader.readexactly(1000), 20) == bytes([number]) * 1000
+            if number > 5 and not set(writer.get_extra_info("sockets")) <= set(first):
+                break
+            await asyncio.sleep(0.05)
+        else:
+            pytest.fail("the stream did not come back")
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_blocking_sockets_carry_tls(count: int) -> None:
+    data = random.Random(count).randbytes(2_000_000)
+    with blocking.create_server(("127.0.0.1", 0), ssl=server_context(), timeout=20) as listener:
+        address = listener.getsockname()
+        streams = [StreamSpec()] * count
+        with blocking.create_connection(address, streams=streams, ssl=client_context(), timeout=20) as ours:
+            ours.sendall(b"first")
+            theirs, _ = listener.accept()
+            with theirs:
+                theirs.settimeout(20)
+                assert theirs.recv(100) == b"first"
+                sender = threading.Thread(target=theirs.sendall, args=(data,))
+                sender.start()
+                with ours.makefile("rb") as file:
+                    assert file.read(len(data)) == data
+                sender.join()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            blocking.create_connection(address, streams=streams, ssl=client_context(OTHER_AUTHORITY))
+
+
+async def test_wrong_use_is_named() -> None:
+    with pytest.raises(mstcp.LocalProtocolError, match="server_hostname"):
+        await mstcp.open_connection("127.0.0.1", 1, server_hostname="x")
+    with pytest.raises(mstcp.LocalProtocolError, match="SSLContext"):
+        await mstcp.open_connection("127.0.0.1", 1, ssl="yes")  # type: ignore[arg-type]
+    with pytest.raises(mstcp.LocalProtocolError, match="SSLContext"):
+        await mstcp.start_server(echo, ssl=True)  # type: ignore[arg-type]
