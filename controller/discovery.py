@@ -56,9 +56,9 @@ class Discovery:
         self._busy = False
 
     def add(self, port: Port) -> None:
-        """Begin to probe a port that came up, at once."""
-        self.remove(port)
-        self._ports.append(port)
+        """Begin to probe a port that came up, at once; one that was up keeps its links."""
+        if port not in self._ports:
+            self._ports.append(port)
         self._at_once.append(port)
 
     def remove(self, port: Port) -> None:

@@ -126,6 +126,12 @@ def test_a_silent_loss_is_found_soon_and_a_link_that_answers_again_is_up_at_once
     assert net.snapshot().health.ready
 
 
+def test_a_port_that_is_said_to_be_up_again_can_still_be_lost_in_silence(net: ControlledNetwork) -> None:
+    net.switches.silent_arcs = frozenset({"S0->S4"})
+    net.handle(PortCameUp(S0, 2))
+    assert seconds_until_down(net, ("S0-S4",)) == pytest.approx(10.5, abs=0.6)
+
+
 def test_a_pause_of_the_controller_loses_no_link(net: ControlledNetwork) -> None:
     for pause_s in (2.0, 12.0, 60.0):
         net.pass_time(pause_s)
