@@ -138,16 +138,20 @@ class SolverError(ControllerError):
     Attributes:
         engine: Name of the engine, as `pulp`.
         reason: What it reported, as a sentence.
-        state: How far it had come, by name, as {"solves": 3}: pivots, programmes solved, columns known
-            and the objective of the last programme, as far as the engine counts them. No answer is among it.
+        state: How far it had come, by name, as {"stage": "levels", "solves": 3}: what it was solving for,
+            programmes solved or pivots made, columns known, the last programme's objective, and value, bound
+            and gap of the last proof, as far as the engine knows them. No answer is among it.
     """
 
-    def __init__(self, engine: str, reason: str, state: Mapping[str, float] | None = None) -> None:
+    def __init__(self, engine: str, reason: str, state: Mapping[str, float | str] | None = None) -> None:
         super().__init__(engine, reason)
         self.engine = engine
         self.reason = reason
         self.state = dict(state or {})
 
     def __str__(self) -> str:
-        known = ", ".join(f"{name} {value:g}" for name, value in self.state.items())
+        known = ", ".join(
+            f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
+            for name, value in self.state.items()
+        )
         return f"{self.engine}: {self.reason}" + (f" (state: {known})" if known else "")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from controller.gomr.allocation import Rates, edge_loads, fit, loads_of
 from controller.gomr.graph import Path
 from controller.gomr.problem import Demand, Problem
+from controller.gomr.time_budget import TimeBudget
 
 if TYPE_CHECKING:
     from controller.gomr.highs_program import Program
@@ -56,7 +57,9 @@ def _as_evenly_as_fits(
     from controller.gomr.highs_program import Program  # HiGHS is loaded when it is first needed
 
     unit_bps = max(rate_bps for demand in split for _, rate_bps in rates[demand.id])
-    program = Program(engine, time_limit_s)
+    budget = TimeBudget(engine, time_limit_s)
+    budget.stage = "even split"
+    program = Program(budget)
     variables = {demand.id: program.variables(len(rates[demand.id]), upper=math.inf) for demand in split}
     _add_limits(program, problem, rates, split, variables, unit_bps)
     costs: dict[int, float] = {}

@@ -11,15 +11,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from controller.errors import SolverError
+from controller.gomr.allocation import Rates
 from controller.gomr.answer import Cut
-from controller.gomr.problem import Demand
+from controller.gomr.problem import Demand, Problem
+from controller.gomr.time_budget import TimeBudget
 
 _MOST_STEPS = 200
-_FITS = 1e-11
+_FITS = 1e-13
 """What falls short by less than this share is rounding."""
+_SPREAD = 1e3
+"""Requests per weight that differ by less than this factor rise in one search."""
+_FAIR = 1e-9
+"""A rate is fair to this share of it ..."""
+_VISIBLE = 1e-12
+"""... or to this share of the unit of rates."""
 _NO_SHARE = 1e-9
 """A demand whose path costs less than this is not in a cut."""
 
@@ -46,7 +53,7 @@ Measure = Callable[[Mapping[str, float]], Throughput]
 
 
 def fill(
-    demands: Sequence[Demand], measure: Measure, engine: str
+    demands: Sequence[Demand], measure: Measure, budget: TimeBudget
 ) -> tuple[dict[str, float], tuple[Cut, ...]]:
     """Return the max-min fair rate of each demand, and what stops those that get less than they ask for.
 
@@ -56,7 +63,8 @@ def fill(
     rates = {demand.id: 0.0 for demand in demands if demand.rate_bps == 0}
     cuts = []
     while len(rates) < len(demands):
-        level, found = _highest_level(demands, rates, measure, engine)
+        budget.learn(settled_demands=len(rates))
+        level, found = _highest_level(demands, rates, measure, budget)
         stopped = []
         for demand in demands:
             if demand.id in rates:
@@ -67,17 +75,41 @@ def fill(
                 rates[demand.id] = min(demand.rate_bps, demand.weight * level)
                 stopped.append(demand.id)
         if not stopped:
-            raise SolverError(engine, "max_min found no bottleneck")
+            raise budget.failure("max_min found no bottleneck")
         if found is not None:
             cuts.append(Cut(found.prices, tuple(stopped)))
     return rates, tuple(cuts)
 
 
+def asking(problem: Problem, rates_bps: Mapping[str, float]) -> Problem:
+    """Return the problem with other requests."""
+    demands = tuple(replace(demand, rate_bps=rates_bps[demand.id]) for demand in problem.demands)
+    return replace(problem, demands=demands)
+
+
+def check_fair(problem: Problem, fair_bps: Mapping[str, float], rates: Rates, budget: TimeBudget) -> None:
+    """Check that the rates on paths are the fair ones.
+
+    Raises:
+        SolverError: One is not; the engine must not pass it off as such.
+    """
+    lost_bps = _VISIBLE * problem.unit_bps
+    for demand in problem.demands:
+        fair, found = fair_bps[demand.id], math.fsum(rate_bps for _, rate_bps in rates[demand.id])
+        if abs(fair - found) > max(_FAIR * fair, lost_bps):
+            raise budget.failure(
+                f"max_min gives demands[{demand.id}] {fair:.9g} bit/s, but its paths carry {found:.9g}; "
+                "use the engine native and report the problem"
+            )
+
+
 def _highest_level(
-    demands: Sequence[Demand], rates: Mapping[str, float], measure: Measure, engine: str
+    demands: Sequence[Demand], rates: Mapping[str, float], measure: Measure, budget: TimeBudget
 ) -> tuple[float, Throughput | None]:
     """Return the largest level that all demands without a rate can reach, and what stops it."""
-    level = max(demand.rate_bps / demand.weight for demand in demands if demand.id not in rates)
+    levels = [demand.rate_bps / demand.weight for demand in demands if demand.id not in rates]
+    # What the smallest falls short of must not be lost in the sum of far larger ones.
+    level = max(level for level in levels if level <= _SPREAD * min(levels))
     cut = None
     for _ in range(_MOST_STEPS):
         asked = {
@@ -92,7 +124,7 @@ def _highest_level(
         if lower >= level * (1 - 1e-13):
             return min(lower, level), cut
         level = lower
-    raise SolverError(engine, "max_min does not settle")
+    raise budget.failure("max_min does not settle")
 
 
 def _root(demands: Sequence[Demand], rates: Mapping[str, float], cut: Throughput, level: float) -> float:

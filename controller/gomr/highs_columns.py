@@ -7,12 +7,10 @@ row that says that its paths carry what is admitted.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from controller.errors import SolverError
 from controller.gomr.allocation import Rates
 from controller.gomr.delay_limit import cheapest_within
 from controller.gomr.filling import Throughput
@@ -30,6 +28,12 @@ _PROVED = 5e-10
 _WELL_SCALED = 0.25
 """A utilisation above this, in its unit, is exact to the solver's tolerance."""
 _MOST_RAISES = 12
+_NO_PRICE = 1e-11
+"""A price up to this is the rounding of 0."""
+_ASKED = 1e-10
+"""What is asked for is served to this share of it ..."""
+_LOST = 1e-12
+"""... or to this share of the unit of rates."""
 _DUST = 1e-13
 """Rates up to this, in units, are rounding."""
 
@@ -43,7 +47,6 @@ class ColumnMaster:
         objective: str,
         unit_bps: float,
         program: Program,
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """State the problem.
 
@@ -52,11 +55,9 @@ class ColumnMaster:
             objective: What a demand's rate is worth.
             unit_bps: The unit of rates.
             program: An empty programme.
-            clock: Seconds.
         """
         self._problem = problem
         self._objective = objective
-        self._clock = clock
         self._unit_bps = unit_bps
         self._program = program
         self._pricing = _Pricing(problem)
@@ -85,32 +86,49 @@ class ColumnMaster:
         for name, rate_bps in rates_bps.items():
             self._program.bound_variable(self._admitted[name], 0.0, rate_bps / self._unit_bps)
 
-    def lexicographic(self) -> tuple[Rates, Throughput]:
+    def lexicographic(self, *, refine: bool = False) -> tuple[Rates, Throughput]:
         """Maximise the first objective and then minimise the delay; return the rates and the proof.
+
+        Args:
+            refine: Correct the rates beyond the solver's tolerance. Then all that is asked for must fit, and
+                an answer that does not serve it is none.
 
         Raises:
             SolverError: HiGHS failed, the time is up or the first objective cannot be proved.
         """
         for _ in range(_MOST_RAISES):
             first = {variable: -self._big_m * worth for variable, worth in self._worths()}
-            self._generate({**first, **self._delays()}, self._pricing.delay)
+            self._generate({**first, **self._delays()}, self._pricing.delay, refine=refine)
             rates = self._rates()
             value = self._value()
             self._program.minimise({variable: -worth for variable, worth in self._worths()})
             proof = self._proof()
-            if proof.bound_bps - value <= _PROVED * proof.bound_bps:
+            gap = 1 - value / proof.bound_bps if proof.bound_bps > 0 else 0.0
+            self._program.budget.learn(value_bps=value, bound_bps=proof.bound_bps, gap=gap)
+            served = refine and self._serves_what_is_asked(rates)
+            if served or (not refine and proof.bound_bps - value <= _PROVED * proof.bound_bps):
                 return rates, proof
             self._big_m *= 4
-        raise SolverError(self._program.engine, "the first objective is not proved optimal")
+        raise self._program.budget.failure("the first objective is not proved optimal")
 
-    def throughput(self) -> Throughput:
+    def _serves_what_is_asked(self, rates: Rates) -> bool:
+        lost_bps = _LOST * self._unit_bps
+        return all(
+            math.fsum(rate_bps for _, rate_bps in rates[name]) >= asked_bps * (1 - _ASKED) - lost_bps
+            for name, asked_bps in self._asked.items()
+        )
+
+    def throughput(self, *, refine: bool = False) -> Throughput:
         """Maximise the first objective alone; return what proves it.
+
+        Args:
+            refine: Correct the proof beyond the solver's tolerance.
 
         Raises:
             SolverError: HiGHS failed or the time is up.
         """
         nothing = np.zeros(len(self._problem.edges))
-        self._generate({variable: -worth for variable, worth in self._worths()}, nothing)
+        self._generate({variable: -worth for variable, worth in self._worths()}, nothing, refine=refine)
         return self._proof()
 
     def spread_over_edges(self) -> Rates:
@@ -203,28 +221,38 @@ class ColumnMaster:
             self._known.update((demand.id, path) for demand, path in new)
         return len(new)
 
-    def _generate(self, costs: Mapping[int, float], lengths: Numbers) -> None:
+    def _generate(self, costs: Mapping[int, float], lengths: Numbers, *, refine: bool = False) -> None:
         """Minimise over all paths; a path not known yet costs the sum of its edges' `lengths`."""
         costs = dict(costs)
-        largest = max((abs(cost) for cost in costs.values()), default=1.0)
-        free = [demand for demand in self._problem.demands if demand.fixed_paths is None]
         while True:
             self._program.minimise(costs)
-            started = self._clock()
-            duals = self._program.duals()
-            prices = np.maximum(0.0, -duals[: len(self._problem.edges)])
-            gaining = [
-                (demand, path)
-                for demand, length, path in self._pricing.cheapest(free, lengths, prices)
-                if length < duals[self._row[demand.id]] - _GAIN * largest
-            ]
-            before = len(self._columns)
-            added = self._add(gaining)
-            for _, path, number in self._columns[before:]:
-                costs[number] = math.fsum(lengths[self._pricing.number[edge.id]] for edge in path)
-            self._program.spend(self._clock() - started)
+            added = self._add_gaining(costs, lengths)
+            if not added and refine:
+                # Beyond the tolerance another basis may be the optimal one, with other prices.
+                self._program.refine()
+                added = self._add_gaining(costs, lengths)
             if not added:
                 return
+
+    def _add_gaining(self, costs: dict[int, float], lengths: Numbers) -> int:
+        """Add the paths that gain under the last solution's prices, to `costs` too; return how many."""
+        clock = self._program.budget.clock
+        started = clock()
+        largest = max((abs(cost) for cost in costs.values()), default=1.0)
+        free = [demand for demand in self._problem.demands if demand.fixed_paths is None]
+        duals = self._program.duals()
+        prices = np.maximum(0.0, -duals[: len(self._problem.edges)])
+        gaining = [
+            (demand, path)
+            for demand, length, path in self._pricing.cheapest(free, lengths, prices)
+            if length < duals[self._row[demand.id]] - _GAIN * largest
+        ]
+        before = len(self._columns)
+        added = self._add(gaining)
+        for _, path, number in self._columns[before:]:
+            costs[number] = math.fsum(lengths[self._pricing.number[edge.id]] for edge in path)
+        self._program.budget.spend(clock() - started)
+        return added
 
     def _worths(self) -> list[tuple[int, float]]:
         return [(variable, worth) for parts in self._parts.values() for worth, variable in parts]
@@ -254,6 +282,8 @@ class ColumnMaster:
         problem = self._problem
         duals = self._program.duals()
         prices = np.maximum(0.0, -duals[: len(problem.edges)])
+        # Any prices prove a bound: rounding must not be magnified by the capacity of a far larger edge.
+        prices[prices < _NO_PRICE] = 0.0
         nothing = np.zeros(len(problem.edges))
         free = [demand for demand in problem.demands if demand.fixed_paths is None]
         distance = {demand.id: math.inf for demand in problem.demands}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.errors import SolverError
+from controller.gomr.refinement import refined
+from controller.gomr.time_budget import TimeBudget
 
 Numbers = NDArray[np.float64]
 
@@ -25,24 +25,13 @@ class Program:
     """A linear programme over variables of at least 0, in a solver that keeps its basis.
 
     Attributes:
-        engine: Name of the engine it serves, for errors.
+        budget: The time it may take, and what is known for errors.
     """
 
-    def __init__(
-        self, engine: str, time_limit_s: float | None, clock: Callable[[], float] = time.perf_counter
-    ) -> None:
-        """Start empty.
-
-        Args:
-            engine: Name of the engine it serves, for errors.
-            time_limit_s: Seconds for all solves together; None for no limit.
-            clock: Seconds.
-        """
-        self.engine = engine
-        self._limit_s = time_limit_s
-        self._spent_s = 0.0
-        self._solves = 0
-        self._clock = clock
+    def __init__(self, budget: TimeBudget) -> None:
+        """Start empty."""
+        self.budget = budget
+        self._refined: tuple[Numbers, Numbers] | None = None
         self._highs: Any = highspy.Highs()
         for option, setting in (
             ("output_flag", False),
@@ -107,44 +96,42 @@ class Program:
         Raises:
             SolverError: HiGHS found no optimum or the time is up.
         """
-        if self._limit_s is not None:
-            if self._spent_s >= self._limit_s:
-                raise SolverError(
-                    self.engine,
-                    f"the time limit of {self._limit_s:g} s is used up before the optimum",
-                    self._state(),
-                )
-            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._limit_s - self._spent_s)
-        started = self._clock()
+        clock, left_s = self.budget.clock, self.budget.left_s()
+        if left_s is not None:
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left_s)
+        started = clock()
         self._highs.run()
         if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:
             # The basis at hand defeats it now and then; without one it begins anew.
             self._highs.clearSolver()
             self._highs.run()
-        self._spent_s += self._clock() - started
+        self.budget.spend(clock() - started)
+        self._refined = None
         status = self._highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             state = self._highs.modelStatusToString(status).lower()
-            raise SolverError(self.engine, f"HiGHS found no optimum: {state}", self._state())
-        self._solves += 1
+            raise self.budget.failure(f"HiGHS found no optimum: {state}")
+        self.budget.solved(
+            columns=int(self._highs.getNumCol()),
+            objective=float(self._highs.getInfo().objective_function_value),
+        )
 
-    def _state(self) -> dict[str, float]:
-        known: dict[str, float] = {"solves": self._solves, "columns": int(self._highs.getNumCol())}
-        if self._solves:
-            known["objective"] = float(self._highs.getInfo().objective_function_value)
-        return known
-
-    def spend(self, seconds: float) -> None:
-        """Count time that the caller took towards the limit."""
-        self._spent_s += seconds
+    def refine(self) -> None:
+        """Correct the last solution beyond the solver's tolerance."""
+        self._refined = refined(self._highs)
 
     def values(self) -> Numbers:
         """Return the variables of the last solution, rounding below 0 taken away."""
-        found: Numbers = np.array(self._highs.getSolution().col_value)
+        if self._refined is not None:
+            found, _ = self._refined
+        else:
+            found = np.array(self._highs.getSolution().col_value)
         return np.maximum(found, 0.0)
 
     def duals(self) -> Numbers:
         """Return how much the last optimum would rise per unit of each constraint's bound."""
+        if self._refined is not None:
+            return self._refined[1]
         return np.array(self._highs.getSolution().row_dual)
 
     def keep_optimum(self) -> None:

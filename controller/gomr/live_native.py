@@ -23,6 +23,7 @@ from controller.gomr.native_engine import NAME, failure, refusal, start
 from controller.gomr.native_network import NativeNetwork
 from controller.gomr.objectives import value_bps
 from controller.gomr.problem import Demand
+from controller.gomr.time_budget import TimeBudget
 from mstcp._core.gomr import InvalidInput, NotSolved, Summary
 
 RateList: TypeAlias = list[tuple[Path, float]]
@@ -165,7 +166,7 @@ class NativeSession:
         }
         resized = {self._number[name] for name in self._resized}
         largest_bps = max((rate for rates in self._found.values() for _, rate in rates), default=0.0) or 1.0
-        program = Program(NAME, self._time_limit_s)
+        program = Program(TimeBudget(NAME, self._time_limit_s))
         found = least_churn(self._engine.face(), before, resized, largest_bps, program)
         return {name: self._rate_list(found.get(number, {}).items()) for name, number in self._number.items()}
 

@@ -12,7 +12,7 @@ from controller.gomr.limits import is_limited, within_limits
 from controller.gomr.paths import PathFinder, are_disjoint
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.pulp_model import PathSets, RoutingModel, fixed_path_sets
-from controller.gomr.pulp_program import TimeBudget
+from controller.gomr.time_budget import TimeBudget
 
 _CANDIDATE_PATHS = 8
 """Shortest paths offered to a demand with `max_paths`, besides those of the unlimited optimum."""
@@ -54,7 +54,9 @@ def choose_paths(problem: Problem, rates: Rates, time_limit_s: float | None) -> 
     ]
     if not crowded:
         return candidates
-    model = RoutingModel(problem, problem.unit_bps, {**given, **candidates}, TimeBudget(time_limit_s))
+    budget = TimeBudget("pulp", time_limit_s)
+    budget.stage = "choice of paths"
+    model = RoutingModel(problem, problem.unit_bps, {**given, **candidates}, budget)
     for demand in crowded:
         model.limit_paths(demand, demand.max_paths or 0)
     throughput_weight, delay_weight = _CHOICE_WEIGHTS

@@ -6,14 +6,17 @@ It solves the programmes of README.md one after another. Each keeps the optimum 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from controller.errors import SolverError
 from controller.gomr.allocation import Rates, edge_loads, fit
 from controller.gomr.answer import Answer, Cut, nothing
-from controller.gomr.problem import Problem
+from controller.gomr.filling import asking, check_fair
+from controller.gomr.problem import Demand, Problem
 from controller.gomr.pulp_model import PathSets, RoutingModel, fixed_path_sets
-from controller.gomr.pulp_program import TimeBudget, dual, value
+from controller.gomr.pulp_program import dual, value
+from controller.gomr.time_budget import TimeBudget
 
 _SMALL = 0.25
 """A throughput below this, in the unit of rates, asks for a smaller unit."""
@@ -21,11 +24,20 @@ _DUST = 1e-10
 """A path with less than this share of the largest useful rate is dropped as rounding ..."""
 _DUST_OF_REQUEST = 1e-3
 """... unless it carries this share of its demand, which is then a small one."""
+_SMALL_LEVEL = 1e-3
+"""A level of `max_min` below this share of its limit is looked for anew under a lower limit."""
+_SMALLEST_STEP = 1e-6
+_ROUNDING = 1e-13
 _STOPS = 1e-9
 """A demand whose constraint has a larger dual value than this is one that stops the level of `max_min`."""
 
 
-def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
+def solve(
+    problem: Problem,
+    objective: str,
+    time_limit_s: float | None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Answer:
     """Solve a problem; an engine as `controller.gomr.answer` wants it.
 
     Raises:
@@ -33,13 +45,14 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
     """
     if problem.unit_bps == 0:
         return nothing(problem)
-    budget = TimeBudget(time_limit_s)
+    budget = TimeBudget("pulp", time_limit_s, clock)
     path_sets = fixed_path_sets(problem)
-    scale = _scale(problem, path_sets, budget)
     if objective == "max_min":
-        return _max_min(problem, path_sets, scale, budget)
+        return _max_min(problem, path_sets, budget)
+    scale = _scale(problem, path_sets, budget)
     answer = _route(problem, objective, path_sets, scale, budget)
     if objective == "even_split":
+        budget.stage = "even split"
         return replace(answer, rates=_spread(problem, answer.rates, budget))
     return answer
 
@@ -62,36 +75,70 @@ def _route(problem: Problem, objective: str, path_sets: PathSets, scale: float, 
     prices = model.prices()
     model.program.keep_optimum()
     if objective == "min_max_utilisation":
+        budget.stage = "utilisation"
         model.program.minimise(model.utilisation())
         model.program.keep_optimum()
+    budget.stage = "delay"
     model.program.minimise(model.delay)
     return Answer(_without_dust(problem, model.rates(), scale), prices)
 
 
-def _max_min(problem: Problem, path_sets: PathSets, scale: float, budget: TimeBudget) -> Answer:
+def _max_min(problem: Problem, path_sets: PathSets, budget: TimeBudget) -> Answer:
     """Raise all demands together; what stops stays where it is, and the rest rises on."""
-    model = RoutingModel(problem, scale, path_sets, budget)
-    held = {demand.id: 0.0 for demand in problem.demands if not model.can_get_something(demand)}
+    budget.stage = "levels"
+    model = RoutingModel(problem, problem.unit_bps, path_sets, budget)
+    held = {
+        demand.id: 0.0
+        for demand in problem.demands
+        if demand.rate_bps == 0 or not model.can_get_something(demand)
+    }
     cuts = [Cut({}, tuple(held))]
     while rising := [demand for demand in problem.demands if demand.id not in held]:
-        limit_bps = min(demand.rate_bps / demand.weight for demand in rising)
-        model = RoutingModel(problem, scale, path_sets, budget)
+        budget.learn(settled_demands=len(held))
+        level_bps, cut = _raise(problem, path_sets, rising, held, budget)
+        cuts.append(cut)
+        for demand in rising:
+            reached_bps = level_bps * demand.weight
+            at_request = demand.rate_bps <= reached_bps * (1 + _STOPS)
+            if at_request or demand.id in cut.stopped:
+                exact = demand.rate_bps <= reached_bps * (1 + _ROUNDING)
+                held[demand.id] = demand.rate_bps if exact else min(demand.rate_bps, reached_bps)
+        if all(demand.id not in held for demand in rising):
+            raise budget.failure(f"max_min found nothing that stops a level of {level_bps:.6g} bit/s")
+    budget.stage = "delay"
+    routed = asking(problem, held)
+    if routed.unit_bps == 0:
+        return Answer(nothing(problem).rates, cuts=tuple(cuts))
+    model = RoutingModel(routed, routed.unit_bps, path_sets, budget)
+    model.hold_admitted(held)
+    model.program.minimise(model.delay, refine=True)
+    rates = model.rates()
+    check_fair(problem, held, rates, budget)
+    return Answer(rates, cuts=tuple(cuts))
+
+
+def _raise(
+    problem: Problem, path_sets: PathSets, rising: list[Demand], held: Mapping[str, float], budget: TimeBudget
+) -> tuple[float, Cut]:
+    """Return the highest level of the rising demands (bit/s per weight), and what stops it.
+
+    Each programme is in a unit of the level it looks for, so that no level lies in HiGHS's tolerance.
+    """
+    limit_bps = min(demand.rate_bps / demand.weight for demand in rising)
+    while True:
+        # Twice what the limit grants: what a demand asks for must not be what seems to stop it.
+        grown = {demand.id: min(demand.rate_bps, 2 * demand.weight * limit_bps) for demand in rising}
+        asked = {**held, **grown}
+        scaled = asking(problem, asked)
+        model = RoutingModel(scaled, scaled.unit_bps, path_sets, budget)
         model.hold_at_least(held)
         level, rows = model.raise_together(rising, limit_bps)
-        model.program.minimise([(level, -1.0)])
-        level_bps = value(level) * scale
-        stopped = tuple(name for name, row in rows.items() if -dual(row) > _STOPS)
-        cuts.append(Cut(model.prices(), stopped))
-        for demand in rising:
-            at_request = demand.rate_bps / demand.weight <= level_bps * (1 + _STOPS)
-            if at_request or demand.id in stopped:
-                held[demand.id] = demand.rate_bps if at_request else level_bps * demand.weight
-        if all(demand.id not in held for demand in rising):
-            raise SolverError("pulp", f"max_min found nothing that stops a level of {level_bps:.6g} bit/s")
-    model = RoutingModel(problem, scale, path_sets, budget)
-    model.hold_admitted(held)
-    model.program.minimise(model.delay)
-    return Answer(_without_dust(problem, model.rates(), scale), cuts=tuple(cuts))
+        model.program.minimise([(level, -1.0)], refine=True)
+        level_bps = value(level) * scaled.unit_bps
+        if level_bps >= _SMALL_LEVEL * limit_bps:
+            stopped = tuple(name for name, row in rows.items() if -dual(row) > _STOPS)
+            return level_bps, Cut(model.prices(), stopped)
+        limit_bps *= max(2 * level_bps / limit_bps, _SMALLEST_STEP)
 
 
 def _without_dust(problem: Problem, rates: Rates, scale: float) -> Rates:

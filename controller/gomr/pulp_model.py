@@ -18,7 +18,8 @@ from controller.gomr.delay_limit import paths_within
 from controller.gomr.graph import Graph, Path
 from controller.gomr.objectives import worths
 from controller.gomr.problem import Demand, Edge, Problem
-from controller.gomr.pulp_program import AT_MOST, EQUAL, Program, Row, TimeBudget, Variable, dual, value
+from controller.gomr.pulp_program import AT_MOST, EQUAL, Program, Row, Variable, dual, value
+from controller.gomr.time_budget import TimeBudget
 
 PathSets = Mapping[str, tuple[Path, ...]]
 """The only paths that some demands may take, by demand id."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import pulp
 
-from controller.errors import SolverError
+from controller.gomr.refinement import refined
+from controller.gomr.time_budget import TimeBudget
 
 Variable = Any
 """A `pulp.LpVariable` (PuLP ships no types)."""
@@ -30,33 +31,6 @@ _GAP = 1e-9
 """An integer solution this close to its bound, relative, counts as optimal."""
 _ZERO_DUAL = 1e-9
 """A dual value up to this counts as 0. Objectives have coefficients around 1."""
-
-
-class TimeBudget:
-    """The solver time that the programmes of one problem share.
-
-    Attributes:
-        solves: Programmes solved so far.
-    """
-
-    def __init__(self, limit_s: float | None) -> None:
-        """Start with `limit_s` seconds; None for no limit."""
-        self._limit_s = limit_s
-        self._spent_s = 0.0
-        self.solves = 0
-
-    def left_s(self) -> float | None:
-        """Return the seconds that are left (None: no limit); SolverError if there are none."""
-        if self._limit_s is None:
-            return None
-        if self._spent_s >= self._limit_s:
-            reason = f"the time limit of {self._limit_s:g} s is used up before the optimum"
-            raise SolverError("pulp", reason, {"solves": self.solves})
-        return self._limit_s - self._spent_s
-
-    def spend(self, seconds: float) -> None:
-        """Take away what a solver has used."""
-        self._spent_s += seconds
 
 
 class Program:
@@ -83,8 +57,12 @@ class Program:
         self._rows.append(row)
         return row
 
-    def minimise(self, terms: Terms) -> float:
+    def minimise(self, terms: Terms, *, refine: bool = False) -> float:
         """Solve for an objective.
+
+        Args:
+            terms: The objective.
+            refine: Correct the solution beyond the solver's tolerance.
 
         Returns:
             The optimum.
@@ -101,20 +79,30 @@ class Program:
             primal_feasibility_tolerance=_TOLERANCE,
             dual_feasibility_tolerance=_TOLERANCE,
             mip_feasibility_tolerance=_TOLERANCE,
+            **({"presolve": "off"} if refine else {}),
         )
+        clock = self._budget.clock
+        started = clock()
         try:
             self._lp.solve(solver)
         except pulp.PulpError as error:
-            raise SolverError("pulp", f"PuLP could not run HiGHS: {error}") from error
-        self._budget.spend(self._lp.solutionTime)
+            raise self._budget.failure(f"PuLP could not run HiGHS: {error}") from error
+        finally:
+            self._budget.spend(clock() - started)
         # PuLP reports a time limit as an optimal status with a merely feasible solution: look at both.
         if (self._lp.status, self._lp.sol_status) != (pulp.LpStatusOptimal, pulp.LpSolutionOptimal):
             highs = self._lp.solverModel
             state = highs.modelStatusToString(highs.getModelStatus())
-            reason = f"HiGHS found no optimum: {state.lower()}"
-            raise SolverError("pulp", reason, {"solves": self._budget.solves})
-        self._budget.solves += 1
-        return float(pulp.value(self._lp.objective) or 0.0)
+            raise self._budget.failure(f"HiGHS found no optimum: {state.lower()}")
+        if refine:
+            values, duals = refined(self._lp.solverModel)
+            for variable, found in zip(self._lp.variables(), values, strict=True):
+                variable.varValue = float(found)
+            for row, price in zip(self._rows, duals, strict=True):
+                row.pi = float(price)
+        objective = float(pulp.value(self._lp.objective) or 0.0)
+        self._budget.solved(objective=objective)
+        return objective
 
     def keep_optimum(self) -> None:
         """Admit from now on only solutions that are optimal for the objective just minimised.

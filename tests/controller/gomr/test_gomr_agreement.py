@@ -13,10 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.gomr import ENGINES, OBJECTIVES, Allocation, Problem, solve
+from tests.controller.gomr.gomr_fractions import max_min_rates
 from tests.controller.gomr.gomr_oracles import check_allocation, problems
 
 EXACT = 1e-9
-VISIBLE = 1e-8
+VISIBLE = 1e-12
+"""A rate under `max_min` is exact to EXACT of it, or to this share of the unit of rates."""
 PROBLEMS = int(os.environ.get("GOMR_PROBLEMS", "60"))
 
 
@@ -55,12 +57,16 @@ def assert_agree(problem: Problem, objective: str, one: Allocation, other: Alloc
         assert one.max_utilisation == pytest.approx(other.max_utilisation, rel=1e-7, abs=EXACT), names
 
 
-def engines_for(problem: Problem, objective: str) -> list[str]:
-    """Under `max_min` a small flow decides a level of its own, which must be above HiGHS's tolerance."""
-    numbers = [demand.rate_bps for demand in problem.demands] + [edge.capacity_bps for edge in problem.edges]
-    smallest = min((number for number in numbers if number > 0), default=problem.unit_bps)
-    visible = objective != "max_min" or smallest >= VISIBLE * problem.unit_bps
-    return [engine for engine in ENGINES if visible or engine == "native"]
+@st.composite
+def problems_of_any_magnitude(draw: st.DrawFn) -> Problem:
+    """Random problems in which capacities too are of 1 bit/s to 1 Tbit/s side by side."""
+    problem = draw(any_problems())
+    magnitudes = st.sampled_from([None, None, None, 1.0, 1e3, 1e6, 1e9, 1e12])
+    edges = []
+    for edge in problem.edges:
+        capacity_bps = draw(magnitudes)
+        edges.append(edge if capacity_bps is None else replace(edge, capacity_bps=capacity_bps))
+    return replace(problem, edges=tuple(edges))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -72,9 +78,23 @@ def engines_for(problem: Problem, objective: str) -> list[str]:
 )
 @pytest.mark.timeout(3600)
 def test_engines_agree(objective: str, problem: Problem) -> None:
-    first, *others = (solve(problem, objective, engine) for engine in engines_for(problem, objective))
+    first, *others = (solve(problem, objective, engine) for engine in ENGINES)
     for allocation in (first, *others):
         check_allocation(problem, allocation)
         assert allocation.gap <= 1e-8
     for other in others:
         assert_agree(problem, objective, first, other)
+
+
+@given(problem=any_problems() | problems_of_any_magnitude())
+@settings(deadline=None, max_examples=PROBLEMS, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.timeout(3600)
+def test_max_min_rates_are_those_of_rational_arithmetic(problem: Problem) -> None:
+    exact = max_min_rates(problem)
+    for engine in ENGINES:
+        allocation = solve(problem, "max_min", engine)
+        check_allocation(problem, allocation)
+        assert allocation.gap <= 1e-8
+        for name, rate in exact.items():
+            lost_bps = VISIBLE * problem.unit_bps
+            assert allocation.rate_bps(name) == pytest.approx(float(rate), rel=EXACT, abs=lost_bps), engine

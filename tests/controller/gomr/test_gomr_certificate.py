@@ -21,8 +21,8 @@ def test_no_prices_give_less_than_the_optimum(problem: Problem, data: st.DataObj
 
 
 def test_the_price_of_the_bottleneck_proves_its_capacity() -> None:
-    edges = (Edge("wide", "A", "B", 9e6, 0), Edge("narrow", "B", "C", 4e6, 0))
-    problem = Problem(edges, (Demand("f", "A", "C", 7e6),))
+    edges = (Edge("in", "A", "B", 9e6, 0), Edge("narrow", "B", "C", 4e6, 0), Edge("out", "C", "D", 9e6, 0))
+    problem = Problem(edges, (Demand("f", "A", "D", 7e6),))
     assert upper_bound_bps(problem, {}) == pytest.approx(7e6)
     assert upper_bound_bps(problem, {"narrow": 1.0}) == pytest.approx(4e6)
     assert upper_bound_bps(problem, {"narrow": 0.5}) == pytest.approx(5.5e6)

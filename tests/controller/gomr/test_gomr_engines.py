@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -19,6 +21,8 @@ from controller.gomr import (
     PathRate,
     Problem,
     engines,
+    highs_engine,
+    pulp_engine,
     solve,
 )
 from controller.gomr.answer import Answer
@@ -80,6 +84,23 @@ def test_no_time_is_an_error_not_a_partial_answer(engine: str) -> None:
         assert failure.value.engine == engine
         assert failure.value.state
         assert str(failure.value).endswith(")")
+
+
+@pytest.mark.parametrize("engine", [highs_engine, pulp_engine])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_time_that_runs_out_midway_is_an_error_with_its_state(engine: ModuleType, objective: str) -> None:
+    # Every look at this clock takes a second.
+    seconds = itertools.count()
+    engine.solve(PROBLEM, objective, 1e6, clock=lambda: float(next(seconds)))
+    whole_s = next(seconds)
+    for limit_s in range(1, whole_s // 2):
+        seconds = itertools.count()
+        with pytest.raises(SolverError, match=f"the time limit of {limit_s} s is used up") as failure:
+            engine.solve(PROBLEM, objective, limit_s, clock=lambda seconds=seconds: float(next(seconds)))
+        state = failure.value.state
+        assert state["stage"] in ("throughput", "levels", "delay", "utilisation", "even split")
+        assert float(state["solves"]) >= 1
+        assert math.isfinite(float(state["objective"]))
 
 
 @pytest.mark.parametrize("limit_s", [math.nan, -1.0])

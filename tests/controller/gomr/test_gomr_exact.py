@@ -201,7 +201,7 @@ def test_one_problem_holds_rates_of_any_magnitude(engine: str, rate_bps: float) 
     edges = (Edge("a", "A", "B", 1e12, 1e-3), Edge("b", "A", "B", 1e12, 2e-3))
     demands = (Demand("small", "A", "B", rate_bps), Demand("large", "A", "B", 1e12))
     # An eighth of 1 bit/s beside 1 Tbit/s is below HiGHS's smallest tolerance.
-    served = OBJECTIVES if engine == "native" or rate_bps > 1 else THROUGHPUT_FIRST
+    served = [name for name in OBJECTIVES if engine == "native" or rate_bps > 1 or name != "fair"]
     for objective in served:
         allocation = solve(Problem(edges, demands), objective, engine)
         assert allocation.rate_bps("small") == pytest.approx(rate_bps, rel=1e-3)
