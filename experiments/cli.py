@@ -21,6 +21,7 @@ from experiments import (
     engines,
     overrides,
     protocols,
+    reproduce,
     runner,
     scenario,
     shell,
@@ -38,7 +39,6 @@ from topologies import load as load_network
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
-SEED_LIMIT = 1000
 ALL = "all"
 AROUND_A_RUN_S = 7.5
 """What the live engine takes to build a network, to drain and to tear it down."""
@@ -93,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_arguments(comparing)
     comparing.set_defaults(command=compare.main)
+    reproduce.add_arguments(
+        commands.add_parser("reproduce", help="make a table of the paper again in the simulator")
+    )
     solve.add_arguments(
         commands.add_parser("solve", help="route demands over a network by GOMR, with the certificate")
     )
@@ -213,8 +216,7 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
     wanted = _protocols(args.protocol, engine) or list(engine.protocols or loaded.protocols)
     for name in wanted:
         protocols.get(name)
-    if not 1 <= args.seeds <= SEED_LIMIT:
-        raise _UsageError(f"--seeds: {args.seeds} is not between 1 and {SEED_LIMIT}")
+    seeds = runner.seeds_up_to(args.seeds)
     asked = overrides.parse_assignments(args.assignments)
     options = {"allocation": args.allocation, "duration_s": args.duration, "variant": args.variant}
     changed = {key: value for key, value in options.items() if value is not None}
@@ -234,7 +236,7 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
         overrides=recorded,
         cases=tuple(cases),
         protocols=tuple(wanted),
-        seeds=tuple(range(1, args.seeds + 1)),
+        seeds=seeds,
         duration_s=final.duration_s,
         out=out.absolute(),
     )

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from experiments import engines, sandbox
 from experiments.engines.base import Engine, Event, Report, RunPlan
-from experiments.errors import CheckFailed, Interrupted, OutputError, RunFailed
+from experiments.errors import CheckFailed, Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.results import Environment, Results, RunResult
 from experiments.scenario import Scenario
 from topologies.model import Network
@@ -28,6 +28,7 @@ MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
 
 
+SEED_LIMIT = 1000
 FLOWS_NAMED = 8
 """A run with more is summed up in a line."""
 
@@ -267,6 +268,13 @@ def check_transfers(runs: Sequence[RunResult], *, drained: bool = True) -> list[
                 reason = f"{flow.bytes_written} bytes were sent and {flow.bytes_read} arrived."
                 failures.append(str(CheckFailed(name, reason)))
     return failures
+
+
+def seeds_up_to(count: int) -> tuple[int, ...]:
+    """Return the seeds that `--seeds COUNT` stands for; ScenarioError if there are none or too many."""
+    if not 1 <= count <= SEED_LIMIT:
+        raise ScenarioError("--seeds", "", f"{count} is not between 1 and {SEED_LIMIT}")
+    return tuple(range(1, count + 1))
 
 
 def default_output(scenario: str, now: float) -> Path:

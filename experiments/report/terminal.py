@@ -96,14 +96,19 @@ def _seconds(value: float) -> str:
     return units.decimal(value, 3)
 
 
-def _new_table(title: str, plain: bool) -> Table:
-    """Return a table whose rows begin with flow and protocol."""
-    table = Table(
+def plain_table(title: str, plain: bool) -> Table:
+    """Return a table without columns, in the style of all."""
+    return Table(
         title=visible(title, plain, style="bold"),
         title_justify="left",
         show_edge=False,
         box=box.ASCII if plain else box.SIMPLE_HEAD,
     )
+
+
+def _new_table(title: str, plain: bool) -> Table:
+    """Return a table whose rows begin with flow and protocol."""
+    table = plain_table(title, plain)
     table.add_column("flow", overflow="fold")
     table.add_column("protocol", overflow="fold")
     return table
