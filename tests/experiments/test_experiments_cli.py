@@ -32,7 +32,7 @@ def status_of(*argv: str) -> int:
         (["run", "butterfly", "--variant", "c"], "no variant 'c'"),
         (["run", "butterfly", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
         (["run", "butterfly", "--duration", "-1"], "duration_s: Input should be greater than 0"),
-        (["run", "butterfly", "--allocation", "fair"], "'fair' is not given for flow 1, 2"),
+        (["run", "butterfly", "--allocation", "best"], "'best' is not given for flow 1, 2"),
         (["run", "butterfly", "--set", "tcp.sak=true"], "the nearest are tcp.sack"),
         (["run", "butterfly", "--set", "links.S0-S9.rate_bps=1e6"], "no link 'S0-S9'"),
         (["run", "butterfly", "--set", "links.S0-S4.rate_bps=-1"], "greater than 0"),
