@@ -224,7 +224,7 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
         asked.scenario["workload"] = parse_workload(args.workload)
     final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
     network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
-    check_flows(final, cases, network.hosts)
+    scenario.check_flows(final, cases, network.hosts)
     final = demands.expand(final, scenario.path_of(args.scenario_file).parent, network.hosts, cases)
     recorded = asked.recorded() | ({"allocation": args.allocation} if args.allocation else {})
     out = args.out or runner.default_output(final.name, now)
@@ -240,18 +240,6 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
         duration_s=final.duration_s,
         out=out.absolute(),
     )
-
-
-def check_flows(checked: scenario.Scenario, cases: Sequence[str], hosts: Sequence[str]) -> None:
-    """Check that the flows of some cases begin and end at hosts of the network; ScenarioError if not."""
-    for case in cases:
-        for name, flow in checked.case(case).flows.items():
-            for end in ("src", "dst"):
-                host = getattr(flow, end)
-                if host not in hosts:
-                    place = f"cases.{case}.flows.{name}.{end}"
-                    reason = f"the network has no host {host!r}; its hosts are {', '.join(hosts)}"
-                    raise ScenarioError(checked.name, place, reason)
 
 
 def _protocols(text: str | None, engine: Engine) -> list[str]:

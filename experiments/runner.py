@@ -10,7 +10,7 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from experiments import engines, sandbox
 from experiments.engines.base import Engine, Event, Report, RunPlan
+from experiments.engines.together import run_together
 from experiments.errors import CheckFailed, Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.results import Environment, Results, RunResult
 from experiments.scenario import Scenario
@@ -137,25 +138,16 @@ def _execute_together(job: Job, plans: list[RunPlan], engine: Engine, report: Re
 
     def run_one(number: int, plan: RunPlan) -> RunResult:
         result = engine.run_case(plan, job.out / "logs" / plan.slug, _nothing)
-        _keep(job, number, result)
+        _keep(job, number + 1, result)
         return result
 
-    pool = ThreadPoolExecutor(engine.workers)
-    try:
-        futures = {pool.submit(run_one, number, plan): plan for number, plan in enumerate(plans, start=1)}
-        for future in as_completed(futures):
-            label = futures[future].label
-            try:
-                summary = _summary(future.result())
-            except RunFailed as error:
-                report({"event": "run-failed", "run": label, "reason": str(error)})
+    with closing(run_together(engine, plans, run_one)) as ending:
+        for _, plan, future in ending:
+            error = future.exception()
+            if isinstance(error, RunFailed):
+                report({"event": "run-failed", "run": plan.label, "reason": str(error)})
             else:
-                report({"event": "run-finished", "run": label, "summary": summary})
-    except BaseException:
-        engine.stop()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+                report({"event": "run-finished", "run": plan.label, "summary": _summary(future.result())})
 
 
 def _nothing(event: Event) -> None:

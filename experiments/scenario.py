@@ -8,7 +8,7 @@ differ in their flows. Nothing here knows an engine: live, virtual and simulated
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -331,6 +331,18 @@ def parse(data: object, source: str) -> Scenario:
         return Scenario.model_validate(data)
     except ValidationError as error:
         raise ScenarioError(source, *first_problem(error)) from None
+
+
+def check_flows(checked: Scenario, cases: Sequence[str], hosts: Sequence[str]) -> None:
+    """Check that the flows of some cases begin and end at hosts of the network; ScenarioError if not."""
+    for case in cases:
+        for name, flow in checked.case(case).flows.items():
+            for end in ("src", "dst"):
+                host = getattr(flow, end)
+                if host not in hosts:
+                    place = f"cases.{case}.flows.{name}.{end}"
+                    reason = f"the network has no host {host!r}; its hosts are {', '.join(hosts)}"
+                    raise ScenarioError(checked.name, place, reason)
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:

@@ -8,8 +8,8 @@ import pytest
 
 import topologies
 from experiments import scenario
-from experiments.cli import check_flows
 from experiments.errors import ScenarioError, UnknownName
+from experiments.scenario import check_flows
 
 MINIMAL = """
 format = 1

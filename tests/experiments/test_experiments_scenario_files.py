@@ -9,8 +9,7 @@ import pytest
 
 import topologies
 from experiments import scenario
-from experiments.cli import check_flows
-from experiments.scenario import IP_TCP_BYTES, Scenario
+from experiments.scenario import IP_TCP_BYTES, Scenario, check_flows
 
 CROSSINGS_PER_S = 30_000
 """What a machine of two cores carries, in packets through switches."""

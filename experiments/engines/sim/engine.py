@@ -41,16 +41,24 @@ class SimEngine:
     def environment(self) -> Environment:
         """Describe this machine, and what the runs took."""
         found = environment.describe(link_backend=None, datapath=None, simulated=True)
-        found.simulations = [self._costs[key] for key in sorted(self._costs)]
+        found.simulations = self.costs()
         return found
 
+    def costs(self) -> list[SimulationCost]:
+        """Return what each of its runs took, by scenario, protocol and seed."""
+        return [self._costs[key] for key in sorted(self._costs)]
+
     def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
-        """Route the flows and simulate them.
+        """Run one plan; it needs no folder, and is too short for a report of its progress."""
+        del out, report
+        return self.simulate(plan)
+
+    def simulate(self, plan: RunPlan) -> RunResult:
+        """Route a plan's flows and simulate them.
 
         Raises:
             RunFailed: with the reason.
         """
-        del out, report
         try:
             ways = routes(plan)
             simulated = self._processes.run(describe(plan, ways))

@@ -26,7 +26,7 @@ PAPER = ("mstcp", "ppfs", "ospf")
 
 
 def simulate(plan: RunPlan) -> RunResult:
-    return SimEngine().run_case(plan, Path(), lambda event: None)
+    return SimEngine().simulate(plan)
 
 
 def described(plan: RunPlan) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_the_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_any_number_of_workers_gives_the_same_bytes() -> None:
     plans = [plan_of(protocol, duration_s=2, seed=seed) for protocol in PAPER for seed in (1, 2)]
     engine = SimEngine()
-    alone = [engine.run_case(plan, Path(), lambda event: None).model_dump_json() for plan in plans]
+    alone = [engine.simulate(plan).model_dump_json() for plan in plans]
     together = [_executed(plans, workers) for workers in (1, 5)]
     assert together[0] == together[1] == alone
 
@@ -67,10 +67,7 @@ def _executed(plans: list[RunPlan], workers: int) -> list[str]:
 
     engine = SimEngine()
     with ThreadPoolExecutor(workers) as pool:
-        return [
-            result.model_dump_json()
-            for result in pool.map(lambda plan: engine.run_case(plan, Path(), lambda event: None), plans)
-        ]
+        return [result.model_dump_json() for result in pool.map(lambda plan: engine.simulate(plan), plans)]
 
 
 def test_the_cells_of_table_1_that_are_not_drawn() -> None:
