@@ -9,7 +9,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from ssl import SSLContext
+from ssl import SSLContext, SSLError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import _core, sockets
@@ -206,14 +206,11 @@ async def _open_transport(
     )
     _check_arguments(rate, controller, streams, objective, paths, scheduler)
     loop = asyncio.get_running_loop()
-    family, destination = await resolve(host, port)
     if controller is None:
         specs = [StreamSpec(rate_bps=rate)] if streams is None else list(streams)
         check_specs(specs)
-        with _closing_on_error() as socks:
-            _bind(socks, family, source_address, [spec.source_port for spec in specs], options)
-            transport, _ = await _connect(loop, socks, specs, destination, options, None)
-        return transport
+        return await _open_first(host, port, source_address, specs, options)
+    family, destination = await resolve(host, port)
     request = _FlowOpening(loop, controller, family, destination, options)
     return await request.open(source_address, rate, objective, paths, max_paths)
 
@@ -240,11 +237,34 @@ def _check_arguments(
         raise LocalProtocolError("a controller needs a rate to allocate (or paths with rates)")
 
 
+async def _open_first(
+    host: str, port: int, source_address: str | None, specs: Sequence[StreamSpec], options: _Options
+) -> ConnectionTransport:
+    """Connect to the first of a name's addresses that answers: a name may have some of IPv6 and of IPv4."""
+    loop = asyncio.get_running_loop()
+    first_error: OSError | None = None
+    for family, destination in await _resolve_all(host, port):
+        try:
+            with _closing_on_error() as socks:
+                _bind(socks, family, source_address, [spec.source_port for spec in specs], options)
+                transport, _ = await _connect(loop, socks, specs, destination, options, None)
+            return transport
+        except SSLError:  # noqa: PERF203
+            raise
+        except OSError as error:
+            first_error = first_error or error
+    assert first_error is not None, "getaddrinfo returns an address or raises"
+    raise first_error
+
+
 async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
     """Return the address family and socket address of a destination; OSError if its name is unknown."""
+    return (await _resolve_all(host, port))[0]
+
+
+async def _resolve_all(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    family, _, _, _, address = found[0]
-    return family, address
+    return [(family, address) for family, _, _, _, address in found]
 
 
 @contextlib.contextmanager

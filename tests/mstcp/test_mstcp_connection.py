@@ -53,6 +53,33 @@ async def connected(
                     await writer.wait_closed()
 
 
+@pytest.mark.parametrize("listening", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_name_with_addresses_of_both_kinds_is_reached(
+    count: int, listening: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read())
+        writer.close()
+
+    async def both(_host: object, port: int, **_: object) -> list[Any]:
+        return [
+            (socket.AF_INET6, 1, 6, "", ("::1", port, 0, 0)),
+            (socket.AF_INET, 1, 6, "", ("127.0.0.1", port)),
+        ]
+
+    async with await mstcp.start_server(serve, listening) as server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
+        reader, writer = await mstcp.open_connection("both.example", port, streams=[StreamSpec()] * count)
+        writer.write(b"x" * 100_000)
+        writer.write_eof()
+        assert await asyncio.wait_for(reader.read(), 20) == b"x" * 100_000
+        assert writer.get_extra_info("peername")[0] == listening
+        writer.close()
+        await writer.wait_closed()
+
+
 def transport(writer: asyncio.StreamWriter) -> ConnectionTransport:
     assert isinstance(writer.transport, ConnectionTransport)
     return writer.transport
