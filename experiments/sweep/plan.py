@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-DEFAULT_LOADS = (0.5, 0.8, 1.0, 1.2, 1.5)
-
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ProtocolName = Literal["mstcp", "ospf", "ecmp"]
 Metric = Literal["delay", "hops"]
@@ -65,7 +63,7 @@ class Sweep(_Model):
     """Conditions, and the values that are gone through."""
 
     conditions: Conditions
-    loads: tuple[Positive, ...] = DEFAULT_LOADS
+    loads: tuple[Positive, ...]
     protocols: tuple[ProtocolName, ...] = PROTOCOLS
     seeds: Annotated[int, Field(ge=1)] = 1
 

@@ -90,8 +90,9 @@ def notes(results: Sequence[PointResult]) -> list[str]:
         events = sum(result.events for result in results)
         seconds = sum(result.wall_s for result in results)
         most = max(result.peak_rss_bytes for result in results)
+        points = "1 point" if len(results) == 1 else f"{len(results)} points"
         told.append(
-            f"{len(results)} points, {events / 1e6:.1f} million events, {events / seconds / 1e6:.2f} million "
-            f"a second on a core; at most {units.size(most)} of memory for a point."
+            f"{points}, {events / 1e6:.1f} million events, {events / seconds / 1e6:.2f} million a second on "
+            f"a core; at most {units.size(most)} of memory for a point."
         )
     return told

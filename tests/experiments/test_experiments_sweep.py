@@ -14,15 +14,17 @@ from experiments import cli
 from experiments.errors import Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.sweep.description import admitted_bps, describe
 from experiments.sweep.offer import FRAMING, Offers
-from experiments.sweep.plan import Conditions, Point, Sweep
+from experiments.sweep.plan import Conditions, Metric, Point, Sweep
 from experiments.sweep.routes import Routes
 from experiments.sweep.runner import run
 from experiments.sweep.store import POINTS, PointResult, Store
 from experiments.sweep.summary import rows
 from experiments.sweep.table import print_table
+from topologies.model import Network
 
 CONDITIONS = Conditions(network="ring:6", flows=12, scale=0.04, warm_up_s=1.0, duration_s=2.0, metric="hops")
 SWEEP = Sweep(conditions=CONDITIONS, loads=(0.6, 1.6), protocols=("mstcp", "ospf", "ecmp"), seeds=2)
+METRICS: tuple[Metric, ...] = ("hops", "delay")
 COSTS = {"wall_s", "peak_rss_bytes"}
 
 
@@ -131,6 +133,28 @@ def test_flows_that_get_nothing_are_not_simulated() -> None:
     assert len(described["ospf"]["flows"]) == len(flows)
     asked_bps = {flow.name: admitted_bps(flow, "ospf") for flow in flows}
     assert {f["name"]: f["traffic"]["rate_bps"] for f in described["ospf"]["flows"]} == asked_bps
+
+
+def test_routes_are_short_by_delay_or_by_links_and_hashing_uses_all_of_them() -> None:
+    link = {"rate_bps": 1e6}
+    square = Network.model_validate(
+        {
+            "name": "square",
+            "nodes": [{"name": name, "kind": "switch"} for name in "ABCD"],
+            "links": [
+                {"ends": ("A", "B"), "delay_us": 1, **link},
+                {"ends": ("B", "D"), "delay_us": 1, **link},
+                {"ends": ("A", "C"), "delay_us": 1, **link},
+                {"ends": ("C", "D"), "delay_us": 9, **link},
+                {"ends": ("D", "A"), "delay_us": 20, **link},
+            ],
+        }
+    )
+    assert Routes(square, "delay").shortest("A", "D") == ("A", "B", "D")
+    assert Routes(square, "hops").shortest("A", "D") == ("A", "D")
+    by_hops, by_delay = ({Routes(square, m).hashed("B", "C", str(k)) for k in range(30)} for m in METRICS)
+    assert by_hops == {("B", "A", "C"), ("B", "D", "C")}
+    assert by_delay == {("B", "A", "C")}
 
 
 def test_resuming_runs_only_what_is_missing(tmp_path: Path) -> None:
