@@ -10,7 +10,7 @@ from mstcp import _core
 from mstcp.errors import BufferLimitExceeded, LocalProtocolError, RemoteProtocolError
 from mstcp.streams import ConnectionStatistics, StreamStatistics
 
-CHUNK_BYTES = 1 << 14
+CHUNK_BYTES = 1 << 18
 """What is offered to the socket at a time."""
 READ_BYTES = 1 << 18
 """The most that one read takes."""
