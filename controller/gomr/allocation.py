@@ -7,7 +7,7 @@ edge carries more than its capacity and no demand gets more than it asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.gomr.graph import Path
@@ -75,46 +75,53 @@ def path_rates(rates: Sequence[tuple[Path, float]]) -> tuple[PathRate, ...]:
     """Return a demand's paths as `PathRate`, shortest delay first; paths without a rate are left out."""
     made = [
         PathRate(
-            edges=tuple(edge.id for edge in path),
-            nodes=(path[0].tail, *(edge.head for edge in path)),
+            edges=tuple([edge.id for edge in path]),
+            nodes=(path[0].tail, *[edge.head for edge in path]),
             rate_bps=rate_bps,
-            delay_s=math.fsum(edge.delay_s for edge in path),
+            delay_s=math.fsum([edge.delay_s for edge in path]),
         )
         for path, rate_bps in rates
         if rate_bps > 0
     ]
-    return tuple(sorted(made, key=lambda path: (path.delay_s, len(path.edges), path.edges)))
+    if len(made) > 1:
+        made.sort(key=lambda path: (path.delay_s, len(path.edges), path.edges))
+    return tuple(made)
 
 
-def edges_loaded(problem: Problem, ack_ratio: float, path: Path) -> Iterable[tuple[str, float]]:
-    """Yield the edges that data on a path, with ACKs on its reverse, loads: the load per bit/s of data."""
-    for edge in path:
-        yield edge.id, 1.0
+def edges_loaded(problem: Problem, ack_ratio: float, path: Path) -> list[tuple[str, float]]:
+    """Return the edges that data on a path, with ACKs on its reverse, loads: the load per bit/s of data."""
+    loaded = [(edge.id, 1.0) for edge in path]
     if ack_ratio > 0 and problem.reverse is not None:
-        for edge in path:
-            yield problem.reverse[edge.id], ack_ratio
+        loaded += [(problem.reverse[edge.id], ack_ratio) for edge in path]
+    return loaded
 
 
-def loads_of(problem: Problem, demand: Demand, path: Path) -> Iterable[tuple[str, float]]:
-    """Yield the edges that a demand's data on a path and its ACKs load: the load per bit/s of data."""
-    yield from edges_loaded(problem, demand.reverse_ack_ratio, path)
-    for edge_id in demand.ack_edges or ():
-        yield edge_id, demand.ack_ratio
+def loads_of(problem: Problem, demand: Demand, path: Path) -> list[tuple[str, float]]:
+    """Return the edges that a demand's data on a path and its ACKs load: the load per bit/s of data."""
+    loaded = edges_loaded(problem, demand.reverse_ack_ratio, path)
+    if demand.ack_edges is not None:
+        loaded += [(edge_id, demand.ack_ratio) for edge_id in demand.ack_edges]
+    return loaded
 
 
-def max_utilisation(problem: Problem, rates: Rates) -> float:
-    """Return the largest share of its capacity that an edge carries."""
-    loads = edge_loads(problem, rates)
+def max_utilisation(problem: Problem, loads_bps: Mapping[str, float]) -> float:
+    """Return the largest share of its capacity that an edge carries, given the load of every edge."""
     return max(
-        (loads[edge.id] / edge.capacity_bps for edge in problem.edges if edge.capacity_bps > 0), default=0.0
+        (loads_bps[edge.id] / edge.capacity_bps for edge in problem.edges if edge.capacity_bps > 0),
+        default=0.0,
     )
 
 
-def largest_violation_bps(problem: Problem, rates: Rates) -> float:
-    """Return by how much the worst edge or demand is over its capacity or request; 0 if none is."""
-    loads = edge_loads(problem, rates)
-    over = [loads[edge.id] - edge.capacity_bps for edge in problem.edges]
-    over += [math.fsum(rate for _, rate in rates[demand.id]) - demand.rate_bps for demand in problem.demands]
+def largest_violation_bps(problem: Problem, rates: Rates, loads_bps: Mapping[str, float]) -> float:
+    """Return by how much the worst edge or demand is over its capacity or request; 0 if none is.
+
+    Args:
+        problem: The problem.
+        rates: Rates of its demands.
+        loads_bps: Their load of every edge.
+    """
+    over = [loads_bps[edge.id] - edge.capacity_bps for edge in problem.edges]
+    over += [_total_bps(rates[demand.id]) - demand.rate_bps for demand in problem.demands]
     return max(0.0, *over)
 
 
@@ -122,7 +129,12 @@ def edge_loads(problem: Problem, rates: Rates) -> dict[str, float]:
     """Return the load of every edge in bit/s, acknowledgements included."""
     parts: dict[str, list[float]] = {edge.id: [] for edge in problem.edges}
     for demand in problem.demands:
+        without_acks = demand.ack_ratio == 0
         for path, rate_bps in rates[demand.id]:
+            if without_acks:
+                for edge in path:
+                    parts[edge.id].append(rate_bps)
+                continue
             for edge_id, load in loads_of(problem, demand, path):
                 parts[edge_id].append(load * rate_bps)
     return {edge_id: math.fsum(loads) for edge_id, loads in parts.items()}
@@ -138,22 +150,34 @@ def loads_of_allocation(problem: Problem, allocation: Allocation) -> dict[str, f
     return edge_loads(problem, rates)
 
 
-def fit(problem: Problem, rates: Rates) -> Rates:
+def fit(problem: Problem, rates: Rates, loads_bps: Mapping[str, float] | None = None) -> Rates:
     """Scale a solver's rates down where rounding put them over a limit.
 
     Each path is scaled by the tightest of the edges that it loads, so one pass brings every edge within its
     capacity; nothing is scaled up. What remains is rounding of the last bit.
+
+    Args:
+        problem: The problem.
+        rates: Rates of its demands.
+        loads_bps: Their load of every edge, where it is known.
+
+    Returns:
+        The rates; `rates` itself where nothing was over a limit.
     """
     within_request = {demand.id: _scaled(rates[demand.id], demand.rate_bps) for demand in problem.demands}
-    loads = edge_loads(problem, within_request)
+    scaled = any(within_request[demand.id] is not rates[demand.id] for demand in problem.demands)
+    if scaled or loads_bps is None:
+        loads_bps = edge_loads(problem, within_request)
     factors = {
-        edge.id: edge.capacity_bps / loads[edge.id]
+        edge.id: edge.capacity_bps / loads_bps[edge.id]
         for edge in problem.edges
-        if loads[edge.id] > edge.capacity_bps
+        if loads_bps[edge.id] > edge.capacity_bps
     }
+    if not factors:
+        return within_request if scaled else rates
 
     def tightest(demand: Demand, path: Path) -> float:
-        return min(factors.get(edge_id, 1.0) for edge_id, _ in loads_of(problem, demand, path))
+        return min([factors.get(edge_id, 1.0) for edge_id, _ in loads_of(problem, demand, path)])
 
     return {
         demand.id: [(path, rate * tightest(demand, path)) for path, rate in within_request[demand.id]]
@@ -161,7 +185,13 @@ def fit(problem: Problem, rates: Rates) -> Rates:
     }
 
 
-def _scaled(rates: Sequence[tuple[Path, float]], limit_bps: float) -> list[tuple[Path, float]]:
-    total = math.fsum(rate for _, rate in rates)
-    factor = limit_bps / total if total > limit_bps else 1.0
+def _scaled(rates: Sequence[tuple[Path, float]], limit_bps: float) -> Sequence[tuple[Path, float]]:
+    total_bps = _total_bps(rates)
+    if total_bps <= limit_bps:
+        return rates
+    factor = limit_bps / total_bps
     return [(path, rate * factor) for path, rate in rates]
+
+
+def _total_bps(rates: Sequence[tuple[Path, float]]) -> float:
+    return math.fsum([rate for _, rate in rates])

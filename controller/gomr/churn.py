@@ -44,13 +44,16 @@ def churn_between(before: Allocation, after: Allocation, own: str | None = None)
     """
     rerouted: list[str] = []
     resized: list[str] = []
-    unchanged = 0
     moved: list[float] = []
-    for name, paths in after.paths.items():
-        old = before.paths.get(name)
+    # Most flows keep their paths as they are, and an event must not cost a step for each.
+    known = before.paths.get
+    others = [name for name, paths in after.paths.items() if known(name) is not paths]
+    unchanged = len(after.paths) - len(others) - (own in after.paths and own not in others)
+    for name in others:
+        old, paths = known(name), after.paths[name]
         if old is None or name == own:
             continue
-        if old is paths or is_same(old, paths):
+        if is_same(old, paths):
             unchanged += 1
             continue
         was = {path.edges: path.rate_bps for path in old}

@@ -16,6 +16,7 @@ from controller.gomr.allocation import (
     Allocation,
     PathRate,
     Rates,
+    edge_loads,
     fit,
     largest_violation_bps,
     max_utilisation,
@@ -127,7 +128,7 @@ def assemble(problem: Problem, routed: Problem, objective: str, engine: str, ans
     Raises:
         SolverError: The rates are far over a limit.
     """
-    rates = _within_limits(routed, engine, answer.rates)
+    rates, loads_bps = _within_limits(routed, engine, answer.rates)
     local = {demand.id: demand for demand in problem.demands if demand.is_local}
     paths: dict[str, tuple[PathRate, ...]] = {}
     for demand in problem.demands:
@@ -149,10 +150,10 @@ def assemble(problem: Problem, routed: Problem, objective: str, engine: str, ans
         engine=engine,
         upper_bound_bps=bound,
         gap=max(0.0, 1 - reached_bps / bound) if bound > 0 else 0.0,
-        max_violation_bps=largest_violation_bps(routed, rates),
+        max_violation_bps=largest_violation_bps(routed, rates, loads_bps),
         wall_s=0.0,
         value_bps=reached_bps,
-        max_utilisation=max_utilisation(routed, rates),
+        max_utilisation=max_utilisation(routed, loads_bps),
     )
 
 
@@ -161,11 +162,14 @@ def local_paths(demand: Demand) -> tuple[PathRate, ...]:
     return (PathRate((), (demand.source,), demand.rate_bps, 0.0),) if demand.rate_bps > 0 else ()
 
 
-def _within_limits(problem: Problem, engine: str, rates: Rates) -> Rates:
+def _within_limits(problem: Problem, engine: str, rates: Rates) -> tuple[Rates, Mapping[str, float]]:
+    """Return the rates within all limits, and the load of every edge."""
     trusted_bps = _TRUSTED * max(edge.capacity_bps for edge in problem.edges)
-    over_bps = largest_violation_bps(problem, rates)
+    loads_bps = edge_loads(problem, rates)
+    over_bps = largest_violation_bps(problem, rates, loads_bps)
     if over_bps > trusted_bps:
         raise SolverError(
             engine, f"its rates are over a limit by {over_bps:.6g} bit/s; please report the problem"
         )
-    return fit(problem, rates)
+    fitted = fit(problem, rates, loads_bps)
+    return fitted, loads_bps if fitted is rates else edge_loads(problem, fitted)

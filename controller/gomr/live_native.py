@@ -59,7 +59,10 @@ class NativeSession:
         self._local = {demand.id: demand for demand in problem.demands.values() if demand.is_local}
         self._limited = {demand.id: demand for demand in routed.demands if is_limited(demand)}
         self._rates: dict[str, RateList] = {}
-        self._paths: dict[str, tuple[PathRate, ...]] = {}
+        # In the order of the problem's demands.
+        self._paths: dict[str, tuple[PathRate, ...]] = {
+            demand.id: local_paths(demand) if demand.is_local else () for demand in problem.demands.values()
+        }
         # For `min_churn`: what the engine found, which flows have other rates, and which asked for others.
         self._found: dict[str, RateList] = {}
         self._apart: set[str] = set()
@@ -68,7 +71,7 @@ class NativeSession:
     def add(self, demand: Demand) -> None:
         """Take a checked demand in."""
         if demand.is_local:
-            self._local[demand.id] = demand
+            self._take_local(demand)
             return
         try:
             number = self._engine.add_flow(self._network.flow(demand))
@@ -76,11 +79,13 @@ class NativeSession:
             raise refusal(error) from error
         self._number[demand.id] = number
         self._name[number] = demand.id
+        self._paths[demand.id] = ()
         if is_limited(demand):
             self._limited[demand.id] = demand
 
     def remove(self, demand: Demand) -> None:
         """Let a demand go."""
+        del self._paths[demand.id]
         if self._local.pop(demand.id, None) is not None:
             return
         number = self._number.pop(demand.id)
@@ -91,17 +96,20 @@ class NativeSession:
         self._found.pop(demand.id, None)
         self._apart.discard(demand.id)
         self._resized.discard(demand.id)
-        self._paths.pop(demand.id, None)
 
     def resize(self, demand: Demand) -> None:
         """Take a demand's new rate."""
         if demand.is_local:
-            self._local[demand.id] = demand
+            self._take_local(demand)
             return
         self._resized.add(demand.id)
         self._engine.change_rate(self._number[demand.id], float(demand.rate_bps))
         if demand.id in self._limited:
             self._limited[demand.id] = demand
+
+    def _take_local(self, demand: Demand) -> None:
+        self._local[demand.id] = demand
+        self._paths[demand.id] = local_paths(demand)
 
     def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
         """Take an edge's new capacity, 0 while it is down."""
@@ -193,12 +201,8 @@ class NativeSession:
         local_bps = {name: demand.rate_bps for name, demand in self._local.items()}
         local_value_bps = value_bps(self._local.values(), self._objective, local_bps)
         local_sum_bps = math.fsum(local_bps.values())
-        paths = {
-            name: local_paths(demand) if demand.is_local else self._paths[name]
-            for name, demand in self._problem.demands.items()
-        }
         return Allocation(
-            paths=paths,
+            paths=self._paths.copy(),
             admitted_bps=summary.admitted_bps + local_sum_bps,
             requested_bps=summary.requested_bps + local_sum_bps,
             cost_bps_s=summary.cost_bps_s,
