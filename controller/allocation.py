@@ -100,7 +100,8 @@ def optimise(state: State, objective: str, newcomer: Newcomer | None = None) -> 
         SolverError: the solver failed.
     """
     movable = [flow for flow in state.flows if flow.objective == objective and not state.lost_links(flow)]
-    kept = [flow for flow in state.flows if flow not in movable]
+    movable_ids = {flow.id for flow in movable}
+    kept = [flow for flow in state.flows if flow.id not in movable_ids]
     demands = [_running_demand(flow, state.settings.ack_ratio) for flow in movable]
     if newcomer is None:
         solution = _solve(state, kept, demands, objective) if demands else None

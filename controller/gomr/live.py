@@ -12,7 +12,7 @@ objective values, proved by the same certificate.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from controller.errors import InvalidProblem
@@ -162,6 +162,29 @@ class LiveEngine:
             self._problem.demands[flow_id] = flow
 
         return self._change(f"flow {flow_id} asks for {rate_bps:g} bit/s", apply, own=flow_id)
+
+    def fix_paths(self, flow_id: str, paths: Sequence[tuple[str, ...]] | None) -> Change:
+        """Bind a flow to some paths, over which its rates are free, or let it take any again.
+
+        Args:
+            flow_id: The flow.
+            paths: Edge ids from its source to its destination, as `Demand.fixed_paths`; None frees it.
+
+        Raises:
+            InvalidProblem: There is no flow of this id, or a path that it cannot take.
+            SolverError: The engine failed or ran out of time.
+        """
+        before = self._flow(flow_id)
+        flow = replace(before, fixed_paths=None if paths is None else tuple(paths))
+        self._problem.network.check_demand(flow)
+
+        def apply() -> None:
+            self._session.remove(before)
+            self._session.add(flow)
+            self._problem.demands[flow_id] = flow
+
+        what = "may take any path" if paths is None else "keeps to its paths"
+        return self._change(f"flow {flow_id} {what}", apply, own=flow_id)
 
     def fail_link(self, link: str, *, one_way: bool = False) -> Change:
         """Let a link fail: its edges carry nothing until it is restored.

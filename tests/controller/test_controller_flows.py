@@ -346,6 +346,8 @@ def test_exactly_so_many_streams(net: ControlledNetwork) -> None:
         ({"destination": "10.0.0.1"}, InvalidRequest, "destination", "the source itself"),
         ({"rate_bps": -1.0}, InvalidRequest, "rate_bps", "greater than 0"),
         ({"rate_bps": float("nan")}, InvalidRequest, "rate_bps", "finite"),
+        ({"rate_bps": float("inf")}, InvalidRequest, "rate_bps", "finite"),
+        ({"rate_bps": float("-inf")}, InvalidRequest, "rate_bps", "finite"),
         ({"rate_bps": None}, InvalidRequest, "rate_bps", "is missing"),
         ({"rate_bps": "8"}, InvalidRequest, "rate_bps", "valid number"),
         ({"destination_port": 0}, InvalidRequest, "destination_port", "greater than or equal to 1"),

@@ -121,3 +121,86 @@ impl Solver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::NONE;
+
+    /// A square grid with arcs both ways, and a length from 1 to `spread` for each arc.
+    fn grid(side: usize, spread: u64) -> (Graph, Vec<f64>) {
+        let (mut tail, mut head, mut length) = (Vec::new(), Vec::new(), Vec::new());
+        let mut state = 1u64;
+        for node in 0..side * side {
+            let right = (node % side + 1 < side).then_some(node + 1);
+            let below = (node + side < side * side).then_some(node + side);
+            for other in right.into_iter().chain(below) {
+                for (from, to) in [(node, other), (other, node)] {
+                    tail.push(from as u32);
+                    head.push(to as u32);
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+                    length.push(1.0 + ((state >> 33) % spread) as f64);
+                }
+            }
+        }
+        let arcs = tail.len();
+        let graph = Graph::new(side * side, tail, head, vec![0.0; arcs], vec![NONE; arcs]);
+        (graph, length)
+    }
+
+    /// Every path that visits no node twice and is not longer than `limit`, by trying all arcs.
+    fn every_path(graph: &Graph, length: &[f64], ends: (u32, u32), limit: f64) -> Vec<Vec<u32>> {
+        let mut found = Vec::new();
+        let mut open = vec![(ends.0, vec![ends.0], Vec::new(), 0.0)];
+        while let Some((node, visited, path, so_far)) = open.pop() {
+            if node == ends.1 {
+                found.push(path);
+                continue;
+            }
+            for arc in 0..graph.tail.len() {
+                let (next, whole) = (graph.head[arc], so_far + length[arc]);
+                if graph.tail[arc] == node && !visited.contains(&next) && whole <= limit {
+                    let visited = visited.iter().copied().chain([next]).collect();
+                    let path = path.iter().copied().chain([arc as u32]).collect();
+                    open.push((next, visited, path, whole));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn lists_the_equally_good_paths_of_a_grid_and_no_others() {
+        for (side, spread, slack) in [
+            (2, 1, 0.0),
+            (3, 1, 0.0),
+            (4, 1, 0.0),
+            (3, 2, 0.0),
+            (4, 2, 0.0),
+            (3, 3, 1.0),
+        ] {
+            let (graph, length) = grid(side, spread);
+            let ends = (0, (side * side - 1) as u32);
+            let to = distance_to(&graph, &length, ends.1);
+            let limit = to[0] + slack;
+            let mut listed = paths_within(&graph, &length, &to, ends, limit);
+            let mut expected = every_path(&graph, &length, ends, limit);
+            listed.sort();
+            expected.sort();
+            assert!(!expected.is_empty() && expected.len() <= MOST);
+            assert_eq!(listed, expected, "side {side}, lengths up to {spread}");
+        }
+    }
+
+    #[test]
+    fn lists_no_more_than_the_most() {
+        let (graph, length) = grid(5, 1);
+        let to = distance_to(&graph, &length, 24);
+        let limit = to[0];
+        assert_eq!(every_path(&graph, &length, (0, 24), limit).len(), 70);
+        assert_eq!(
+            paths_within(&graph, &length, &to, (0, 24), limit).len(),
+            MOST
+        );
+    }
+}

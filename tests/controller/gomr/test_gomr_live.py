@@ -98,6 +98,22 @@ class Events(RuleBasedStateMachine):
         flow = data.draw(st.sampled_from(self.live.problem.demands))
         self.settled(self.live.set_rate(flow.id, rate * self.unit_bps))
 
+    @precondition(lambda self: any(self.live.allocation.paths.values()))
+    @rule(data=st.data())
+    def flow_is_bound(self, data: st.DataObject) -> None:
+        paths = {
+            name: found for name, found in self.live.allocation.paths.items() if found and found[0].edges
+        }
+        assume(paths)
+        name = data.draw(st.sampled_from(sorted(paths)))
+        self.settled(self.live.fix_paths(name, [path.edges for path in paths[name]]))
+
+    @precondition(lambda self: self.live.problem.demands)
+    @rule(data=st.data())
+    def flow_is_freed(self, data: st.DataObject) -> None:
+        flow = data.draw(st.sampled_from(self.live.problem.demands))
+        self.settled(self.live.fix_paths(flow.id, None))
+
     @rule(data=st.data(), one_way=st.booleans())
     def link_fails(self, data: st.DataObject, one_way: bool) -> None:
         self.settled(self.live.fail_link(data.draw(st.sampled_from(self.edges)), one_way=one_way))
@@ -212,12 +228,21 @@ def test_refused_events_change_nothing(engine: str) -> None:
         (lambda: live.add_flow(Demand("n", "A", "B", math.nan)), "demands[n].rate_bps"),
         (lambda: live.remove_flow("n"), "demands[n]"),
         (lambda: live.set_rate("n", 1e6), "demands[n]"),
+        (lambda: live.set_rate("f", math.nan), "demands[f].rate_bps"),
+        (lambda: live.add_flow(Demand("n", "Z", "B", 1e6)), "demands[n].source"),
+        (lambda: live.add_flow(Demand("n", "A", "B", -1.0)), "demands[n].rate_bps"),
+        (lambda: live.add_flow(Demand("n", "A", "B", math.inf)), "demands[n].rate_bps"),
+        (lambda: live.fix_paths("n", None), "demands[n]"),
+        (lambda: live.fix_paths("f", [("A->Z",)]), "demands[f].fixed_paths[0]"),
+        (lambda: live.fix_paths("f", []), "demands[f].fixed_paths"),
         (lambda: live.set_rate("f", -1.0), "demands[f].rate_bps"),
         (lambda: live.set_rate("f", math.inf), "demands[f].rate_bps"),
         (lambda: live.fail_link("A-B"), "edges[A-B]"),
         (lambda: live.restore_link("A-B"), "edges[A-B]"),
         (lambda: live.set_link_rate("A-B", 1e6), "edges[A-B]"),
         (lambda: live.set_link_rate("A->B", math.nan), "edges[A->B].capacity_bps"),
+        (lambda: live.set_link_rate("A->B", -1.0), "edges[A->B].capacity_bps"),
+        (lambda: live.set_link_rate("A->B", math.inf), "edges[A->B].capacity_bps"),
     ]
     for event, field in refused:
         with pytest.raises(InvalidProblem) as refusal:
