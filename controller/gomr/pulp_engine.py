@@ -27,6 +27,8 @@ _DUST_OF_REQUEST = 1e-3
 _SMALL_LEVEL = 1e-3
 """A level of `max_min` below this share of its limit is looked for anew under a lower limit."""
 _SMALLEST_STEP = 1e-6
+_NOTHING = 1e-16
+"""A limit below this share of the unit of rates is 0: acknowledgements without a way back stop all."""
 _ROUNDING = 1e-13
 _STOPS = 1e-9
 """A demand whose constraint has a larger dual value than this is one that stops the level of `max_min`."""
@@ -135,7 +137,7 @@ def _raise(
         level, rows = model.raise_together(rising, limit_bps)
         model.program.minimise([(level, -1.0)], refine=True)
         level_bps = value(level) * scaled.unit_bps
-        if level_bps >= _SMALL_LEVEL * limit_bps:
+        if level_bps >= _SMALL_LEVEL * limit_bps or limit_bps < _NOTHING * problem.unit_bps:
             stopped = tuple(name for name, row in rows.items() if -dual(row) > _STOPS)
             return level_bps, Cut(model.prices(), stopped)
         limit_bps *= max(2 * level_bps / limit_bps, _SMALLEST_STEP)

@@ -157,8 +157,8 @@ mod tests {
                 found.push(path);
                 continue;
             }
-            for arc in 0..graph.tail.len() {
-                let (next, whole) = (graph.head[arc], so_far + length[arc]);
+            for (arc, extra) in length.iter().enumerate() {
+                let (next, whole) = (graph.head[arc], so_far + extra);
                 if graph.tail[arc] == node && !visited.contains(&next) && whole <= limit {
                     let visited = visited.iter().copied().chain([next]).collect();
                     let path = path.iter().copied().chain([arc as u32]).collect();

@@ -163,6 +163,14 @@ def test_acknowledgements_need_capacity_on_the_way_back(engine: str) -> None:
 
 
 @every_engine
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_acknowledgements_without_a_way_back_stop_all(engine: str, objective: str) -> None:
+    edges = (Edge("on", "A", "B", 1.0, 0.0), Edge("back", "B", "A", 0.0, 0.0))
+    problem = Problem(edges, (Demand("f", "A", "B", 1.0, ack_ratio=0.0458),), {"on": "back", "back": "on"})
+    assert solve(problem, objective, engine).paths["f"] == ()
+
+
+@every_engine
 def test_acknowledgements_share_the_edge_with_data(engine: str) -> None:
     edges, reverse = two_way(("A", "B", 10.5e6, 1e-3))
     demands = (Demand("f", "A", "B", 20e6, ack_ratio=0.05), Demand("g", "B", "A", 20e6, ack_ratio=0.05))
