@@ -320,6 +320,11 @@ impl Connection {
         self.sender.is_blocked(stream)
     }
 
+    /// The streams that are alive and whose sockets were full when last tried.
+    pub fn blocked(&self) -> StreamSet {
+        self.sender.blocked()
+    }
+
     /// Application bytes in the send queue.
     pub fn queued_bytes(&self) -> usize {
         self.sender.queued_bytes()

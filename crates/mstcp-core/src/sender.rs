@@ -418,7 +418,7 @@ impl Sender {
         }
         self.acknowledged = self.acknowledged.max(received);
         self.limit = self.limit.max(limit);
-        self.buffer.release(self.acknowledged.min(self.next_offset));
+        self.release_acknowledged();
         for &(id, frames) in streams {
             let found = self
                 .streams
@@ -440,6 +440,28 @@ impl Sender {
             }
         }
         Ok(())
+    }
+
+    /// Forget what the peer has. A frame that another stream has overtaken still must leave whole: its rest is copied.
+    fn release_acknowledged(&mut self) {
+        let mut end = self.acknowledged.min(self.next_offset);
+        let drafted = self.draft.map(|(slot, _)| slot);
+        if let Some(span) = drafted.and_then(|slot| self.streams[slot].out.span) {
+            end = end.min(span.offset);
+        }
+        for slot in (0..self.streams.len()).filter(|slot| Some(*slot) != drafted) {
+            let out = &self.streams[slot].out;
+            let taken = out.taken.saturating_sub(out.header.len()) as u64;
+            if out.span.is_some_and(|span| span.offset + taken < end) {
+                let mut header = Vec::with_capacity(out.rest());
+                self.rest(slot, |piece| header.extend_from_slice(piece));
+                self.streams[slot].out = Outgoing {
+                    header,
+                    ..Outgoing::default()
+                };
+            }
+        }
+        self.buffer.release(end);
     }
 
     /// Take new weights, one for each stream: rates in bit/s, or any unit where rates are not known.
@@ -490,6 +512,11 @@ impl Sender {
     /// Whether the stream's socket was full when last tried.
     pub fn is_blocked(&self, stream: usize) -> bool {
         !self.with_room.contains(stream)
+    }
+
+    /// The streams that are alive and whose sockets were full when last tried.
+    pub fn blocked(&self) -> StreamSet {
+        self.alive.without(self.with_room)
     }
 
     /// The streams that are alive.

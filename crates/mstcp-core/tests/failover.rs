@@ -259,3 +259,27 @@ fn a_stream_ends_properly_after_last_alone() {
     assert!(pair.pipes[1][0].ended);
     assert!(pair.ends[1].on_stream_end(1).unwrap());
 }
+
+#[test]
+fn the_rest_of_a_frame_leaves_whole_though_others_have_overtaken_it() {
+    // The black hole takes part of a frame; it comes back after all of the frame was acknowledged.
+    let mut pair = Pair::new("weighted", 2, 100, 1050, 7);
+    let data = random_bytes(50_000, 3);
+    pair.ends[0].write(&data).unwrap();
+    pair.blackholed[1] = true;
+    let mut steps = 0;
+    while pair.got[1].len() < data.len() {
+        pair.step(false);
+        steps += 1;
+        assert!(steps < 3000);
+    }
+    let more = random_bytes(50_000, 4);
+    pair.blackholed[1] = false;
+    pair.ends[0].write(&more).unwrap();
+    while pair.got[1].len() < data.len() + more.len() {
+        pair.step(false);
+        steps += 1;
+        assert!(steps < 6000);
+    }
+    assert_eq!(pair.got[1], [data, more].concat());
+}
