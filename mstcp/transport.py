@@ -90,6 +90,9 @@ class ConnectionTransport(asyncio.Transport):
         self._core = core
         self._streams = list(streams)
         self._socks = [stream.sock for stream in streams]
+        # A core that reads and writes the sockets itself, in one call a wake-up.
+        has_tls = any(stream.tls is not None for stream in streams)
+        self._direct = core if isinstance(core, _core.Connection) and not has_tls else None
         self._congestion_controls = [sockets.congestion_control(stream.sock) for stream in streams]
         self._frame_payload_bytes = frame_payload_bytes
         self._header_bytes = 0 if isinstance(core, PlainConnection) else _core.FRAME_HEADER_BYTES
@@ -358,6 +361,8 @@ class ConnectionTransport(asyncio.Transport):
         )
         self._unsent_limits[index] = math.inf if limit is None else limit
         self._unsent_room[index] = math.inf if limit is None else 0
+        if self._direct is not None:
+            self._direct.attach(index, self._descriptors[index], limit)
         if isinstance(self._core, PlainConnection):
             # What is offered at once must fit when the kernel calls the socket writable.
             self._core.chunk_bytes = CHUNK_BYTES if limit is None else min(CHUNK_BYTES, limit // 4)
@@ -372,6 +377,12 @@ class ConnectionTransport(asyncio.Transport):
         """Send until nothing is queued or no stream has room."""
         if self._closed:
             return
+        if self._direct is not None:
+            self._note(self._direct.transmit(time.monotonic_ns()))
+        else:
+            self._pump_by_frame()
+
+    def _pump_by_frame(self) -> None:
         core, clock = self._core, time.monotonic_ns
         while (offer := core.poll(clock())) is not None:
             stream, size = offer
@@ -396,6 +407,28 @@ class ConnectionTransport(asyncio.Transport):
         if self._write_paused or core.queued_bytes > self._high_water:
             self._control_flow()
         self._arm_timer()
+
+    def _note(self, outcome: tuple[int, int, int, int, tuple[int, int] | None, int | None]) -> None:
+        """Do what follows from what the core has sent; the stub of `transmit` says what is what."""
+        sent, queued, blocked, ended, failed, due_ns = outcome
+        self._kernel_bytes += sent
+        if blocked & ~self._write_watched or ended:
+            self._shut_streams |= ended
+            for stream in range(len(self._streams)):
+                if ended >> stream & 1:
+                    self._shut(stream)
+                if blocked >> stream & 1:
+                    self._watch_writing(stream)
+        if failed is not None:
+            stream, number = failed
+            self._lose(stream, OSError(number, _strerror(number)))
+            if not self._closed:
+                self._pump()
+            return
+        if self._write_paused or queued > self._high_water:
+            self._control_flow()
+        if due_ns is not None and (self._timer_ns is None or due_ns < self._timer_ns):
+            self._arm_timer()
 
     def _watch_writing(self, stream: int) -> None:
         if not self._write_watched >> stream & 1:
@@ -508,6 +541,9 @@ class ConnectionTransport(asyncio.Transport):
     def _on_readable(self, stream: int) -> None:
         if not self._read_watched >> stream & 1:
             return
+        if self._direct is not None:
+            self._exchange(self._direct, stream)
+            return
         core = self._core
         try:
             count = self._receive(stream)
@@ -521,15 +557,40 @@ class ConnectionTransport(asyncio.Transport):
             self._say_closed(_PROTOCOL_ERROR, error.reason)
             self._finish(error, reset=True)
             return
-        if count == 0:
+        self._deliver()
+        self._after_reading(stream, count == 0)
+
+    def _exchange(self, core: _core.Connection, stream: int) -> None:
+        """Read, deliver and send by one call of the core."""
+        deliver = self._closing or not self._read_paused
+        try:
+            count, data, is_end, outcome = core.exchange(time.monotonic_ns(), stream, deliver)
+        except RemoteProtocolError as error:
+            self._say_closed(_PROTOCOL_ERROR, error.reason)
+            self._finish(error, reset=True)
+            return
+        if count < 0:
+            if -count not in _NOT_NOW:
+                self._lose(stream, OSError(-count, _strerror(-count)))
+            return
+        if outcome is not None:
+            self._note(outcome)
+        if data is not None and not self._closing:
+            self._give(data)
+        if is_end:
+            self._deliver_end()
+            self._after_reading(stream, count == 0)
+
+    def _after_reading(self, stream: int, stream_ended: bool) -> None:
+        """Look after the end of the stream or of the connection, and send."""
+        if stream_ended:
             self._ended_streams |= 1 << stream
             self._watch_reading()
-        self._deliver()
         if self._closed:
             return
-        if (told := core.closed_by_peer) is not None:
+        if (told := self._core.closed_by_peer) is not None:
             self._finish(ConnectionLost(told[1] or f"the peer gave up (code {told[0]})"), reset=True)
-        elif count == 0 and not self._is_plain:
+        elif stream_ended and not self._is_plain:
             self._drop(stream, None)
         else:
             self._pump()
@@ -564,11 +625,18 @@ class ConnectionTransport(asyncio.Transport):
             data = core.take()
             if self._closing:
                 return
-            if isinstance(self._protocol, asyncio.BufferedProtocol):
-                self._fill_buffers(data)
-            else:
-                self._protocol.data_received(data)
-        if core.ended and not self._eof_delivered and not self._closing:
+            self._give(data)
+        self._deliver_end()
+
+    def _give(self, data: bytes) -> None:
+        if isinstance(self._protocol, asyncio.BufferedProtocol):
+            self._fill_buffers(data)
+        else:
+            self._protocol.data_received(data)
+
+    def _deliver_end(self) -> None:
+        """Tell the application that the peer's bytes have ended, once."""
+        if self._core.ended and not self._eof_delivered and not self._closing:
             self._eof_delivered = True
             if not self._protocol.eof_received():
                 self.close()

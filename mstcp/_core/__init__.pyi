@@ -91,6 +91,33 @@ class Connection:
     def offered(self, stream: int, /) -> bytes:
         """Return a copy of the polled bytes, for sockets that are not the kernel's."""
 
+    def attach(self, stream: int, descriptor: int, unsent_limit: int | None, /) -> None:
+        """Name a stream's socket, and the most bytes that may wait in it unsent (None: no limit)."""
+
+    def transmit(self, now_ns: int, /) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
+        """Poll and send until nothing is left to be sent or no attached socket has room.
+
+        Returns:
+            Bytes that the sockets took, headers included; bytes still queued; streams whose sockets are full
+            and streams that have sent their last byte (one bit each); the stream that broke and its errno,
+            which ends the call; when to call again though nothing happened.
+        """
+
+    def exchange(
+        self, now_ns: int, stream: int, deliver: bool, /
+    ) -> tuple[
+        int,
+        bytes | None,
+        bool,
+        tuple[int, int, int, int, tuple[int, int] | None, int | None] | None,
+    ]:
+        """Read an attached socket once, take what is in order if `deliver`, and transmit.
+
+        Returns:
+            As `receive_from`; the bytes taken; whether something ended (stream, bytes or connection),
+            upon which nothing is sent; as `transmit`.
+        """
+
     def send(self, stream: int, descriptor: int, /) -> int:
         """Send the polled bytes on a socket; return how many it took, or an errno below 0."""
 

@@ -85,9 +85,96 @@ struct Connection {
     /// Chunks that slices still refer to.
     lent: Vec<Arc<Vec<u8>>>,
     found: Vec<Slice>,
+    /// By stream; those of lost streams are not used any more.
+    sockets: Vec<Socket>,
 }
 
+/// A stream's socket, and what may wait in it.
+#[derive(Clone, Copy)]
+struct Socket {
+    descriptor: i32,
+    /// The most unsent bytes, and how many more would have been allowed when the kernel was last asked.
+    unsent_limit: Option<usize>,
+    unsent_room: usize,
+}
+
+impl Socket {
+    const NONE: Self = Self {
+        descriptor: -1,
+        unsent_limit: None,
+        unsent_room: 0,
+    };
+}
+
+/// Bytes sent and queued, streams blocked and ended (bits), a broken stream and its errno, when to call again.
+type Outcome = (usize, usize, u64, u64, Option<(usize, i32)>, Option<u64>);
+
+/// What was read (an errno if below 0), the bytes taken, whether something ended, and what was sent.
+type Exchange<'py> = (isize, Option<Bound<'py, PyBytes>>, bool, Option<Outcome>);
+
 impl Connection {
+    /// Read a socket once; 0 is the end of the stream, the error an errno.
+    fn read_chunk(
+        &mut self,
+        py: Python<'_>,
+        stream: usize,
+        descriptor: i32,
+    ) -> PyResult<Result<usize, i32>> {
+        let mut chunk = take_chunk();
+        let result = match Arc::get_mut(&mut chunk) {
+            Some(buffer) => py.detach(|| sockets::receive(descriptor, buffer)),
+            None => Err(libc::EAGAIN),
+        };
+        let Ok(count) = result else {
+            give_back(chunk);
+            return Ok(result);
+        };
+        let outcome = self.inner.on_chunk(stream, &chunk, count, &mut self.found);
+        if Arc::strong_count(&chunk) == 1 {
+            give_back(chunk);
+        } else {
+            self.lent.push(chunk);
+        }
+        outcome.map_err(either)?;
+        self.note_ready();
+        Ok(Ok(count))
+    }
+
+    /// Send what was polled; the error is an errno.
+    fn send_polled(&self, py: Python<'_>, stream: usize, descriptor: i32) -> Result<usize, i32> {
+        let mut pieces = Vec::with_capacity(4);
+        self.inner.rest(stream, |piece| {
+            if pieces.len() < sockets::MAX_PIECES {
+                pieces.push(IoSlice::new(piece));
+            }
+        });
+        let large = pieces.iter().map(|piece| piece.len()).sum::<usize>() >= DETACHED_BYTES;
+        if large {
+            py.detach(|| sockets::send(descriptor, &pieces))
+        } else {
+            sockets::send(descriptor, &pieces)
+        }
+    }
+
+    /// Whether `size` bytes more in the socket are not too many unsent ones.
+    ///
+    /// TCP_NOTSENT_LOWAT alone is not enough: the kernel looks at it for each buffer it begins, and those hold tens of
+    /// kilobytes: a tenth of a second on a slow path.
+    fn has_room(&mut self, now_ns: u64, stream: usize, size: usize) -> PyResult<bool> {
+        let socket = &mut self.sockets[stream];
+        let Some(limit) = socket.unsent_limit else {
+            return Ok(true);
+        };
+        if socket.unsent_room < size {
+            let unsent = sockets::unsent_bytes(socket.descriptor);
+            socket.unsent_room = limit.saturating_sub(unsent);
+            self.inner
+                .on_unsent(now_ns, stream, unsent)
+                .map_err(local)?;
+        }
+        Ok(self.sockets[stream].unsent_room >= size)
+    }
+
     fn note_ready(&mut self) {
         for slice in self.found.drain(..) {
             self.ready_bytes += slice.len();
@@ -136,6 +223,7 @@ impl Connection {
             ready_bytes: 0,
             lent: Vec::new(),
             found: Vec::new(),
+            sockets: Vec::new(),
         })
     }
 
@@ -179,21 +267,88 @@ impl Connection {
         PyBytes::new(py, &bytes)
     }
 
+    #[pyo3(signature = (stream, descriptor, unsent_limit, /))]
+    fn attach(&mut self, stream: usize, descriptor: i32, unsent_limit: Option<usize>) {
+        if stream >= self.sockets.len() {
+            self.sockets.resize(stream + 1, Socket::NONE);
+        }
+        self.sockets[stream] = Socket {
+            descriptor,
+            unsent_limit,
+            unsent_room: 0,
+        };
+    }
+
+    #[pyo3(signature = (now_ns, /))]
+    fn transmit(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Outcome> {
+        let (mut sent, mut ended, mut failed) = (0, 0, None);
+        while let Some((stream, size)) = self.inner.poll_frame(now_ns) {
+            if stream >= self.sockets.len() {
+                self.sockets.resize(stream + 1, Socket::NONE);
+            }
+            let mut count = 0;
+            if self.has_room(now_ns, stream, size)? {
+                match self.send_polled(py, stream, self.sockets[stream].descriptor) {
+                    Ok(taken) => count = taken,
+                    Err(libc::EAGAIN | libc::EINTR) => {}
+                    Err(errno) => {
+                        failed = Some((stream, errno));
+                        break;
+                    }
+                }
+            }
+            let room = &mut self.sockets[stream].unsent_room;
+            *room = room.saturating_sub(count);
+            sent += count;
+            if self.inner.on_sent(stream, count).map_err(local)? {
+                ended |= 1 << stream;
+            }
+        }
+        Ok((
+            sent,
+            self.inner.queued_bytes(),
+            self.inner.blocked().bits(),
+            ended,
+            failed,
+            self.inner.timeout_ns(),
+        ))
+    }
+
+    /// Read once, take what is in order if `deliver`, and send what then is to be sent.
+    #[pyo3(signature = (now_ns, stream, deliver, /))]
+    fn exchange<'py>(
+        &mut self,
+        py: Python<'py>,
+        now_ns: u64,
+        stream: usize,
+        deliver: bool,
+    ) -> PyResult<Exchange<'py>> {
+        let descriptor = self
+            .sockets
+            .get(stream)
+            .map_or(-1, |found| found.descriptor);
+        let count = match self.read_chunk(py, stream, descriptor)? {
+            Ok(count) => count,
+            Err(errno) => return Ok((-(errno as isize), None, false, None)),
+        };
+        let data = if deliver && self.ready_bytes > 0 {
+            Some(self.take(py)?)
+        } else {
+            None
+        };
+        let special = count == 0 || self.ended() || self.inner.closed_by_peer().is_some();
+        let outcome = if special {
+            None
+        } else {
+            Some(self.transmit(py, now_ns)?)
+        };
+        Ok((count as isize, data, special, outcome))
+    }
+
     #[pyo3(signature = (stream, descriptor, /))]
     fn send(&self, py: Python<'_>, stream: usize, descriptor: i32) -> isize {
-        let mut pieces = Vec::with_capacity(4);
-        self.inner.rest(stream, |piece| {
-            if pieces.len() < sockets::MAX_PIECES {
-                pieces.push(IoSlice::new(piece));
-            }
-        });
-        let large = pieces.iter().map(|piece| piece.len()).sum::<usize>() >= DETACHED_BYTES;
-        let result = if large {
-            py.detach(|| sockets::send(descriptor, &pieces))
-        } else {
-            sockets::send(descriptor, &pieces)
-        };
-        result.map_or_else(|errno| -(errno as isize), |count| count as isize)
+        self.send_polled(py, stream, descriptor)
+            .map_or_else(|errno| -(errno as isize), |count| count as isize)
     }
 
     #[pyo3(signature = (stream, count, /))]
@@ -218,27 +373,8 @@ impl Connection {
 
     #[pyo3(signature = (stream, descriptor, /))]
     fn receive_from(&mut self, py: Python<'_>, stream: usize, descriptor: i32) -> PyResult<isize> {
-        let mut chunk = take_chunk();
-        let result = match Arc::get_mut(&mut chunk) {
-            Some(buffer) => py.detach(|| sockets::receive(descriptor, buffer)),
-            None => Err(libc::EAGAIN),
-        };
-        let count = match result {
-            Ok(count) => count,
-            Err(errno) => {
-                give_back(chunk);
-                return Ok(-(errno as isize));
-            }
-        };
-        let outcome = self.inner.on_chunk(stream, &chunk, count, &mut self.found);
-        if Arc::strong_count(&chunk) == 1 {
-            give_back(chunk);
-        } else {
-            self.lent.push(chunk);
-        }
-        outcome.map_err(either)?;
-        self.note_ready();
-        Ok(count as isize)
+        let result = self.read_chunk(py, stream, descriptor)?;
+        Ok(result.map_or_else(|errno| -(errno as isize), |count| count as isize))
     }
 
     fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -1,4 +1,4 @@
-//! The two system calls whose buffers are the core's.
+//! The system calls that are made for each frame.
 
 use std::io::{Error, IoSlice};
 use std::os::fd::RawFd;
@@ -36,4 +36,21 @@ pub fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
             libc::MSG_DONTWAIT,
         ))
     }
+}
+
+/// How many bytes of a socket TCP has not sent yet; 0 where the system does not say.
+pub fn unsent_bytes(socket: RawFd) -> usize {
+    #[cfg(target_os = "linux")]
+    {
+        // linux/sockios.h; the libc crate does not name it.
+        const SIOCOUTQNSD: libc::c_ulong = 0x894B;
+        let mut count: libc::c_int = 0;
+        // SAFETY: the request writes one int.
+        let result = unsafe { libc::ioctl(socket, SIOCOUTQNSD as _, &mut count) };
+        if result == 0 {
+            return usize::try_from(count).unwrap_or(0);
+        }
+    }
+    let _ = socket;
+    0
 }
