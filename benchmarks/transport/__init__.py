@@ -1,0 +1,1 @@
+"""MSTCP beside TCP, kernel MPTCP and asyncio over two unlimited paths: `python -m benchmarks.transport`."""

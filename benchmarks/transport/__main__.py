@@ -1,0 +1,194 @@
+"""Measures throughput, cost and delay over two unlimited veth pairs between two network namespaces.
+
+python -m benchmarks.transport [--quick] [--json]      (as root)
+
+Plain TCP, two TCPs at once (iperf3), the kernel's MPTCP, asyncio's streams over one TCP, and MSTCP, in turn,
+several rounds; the medians of the rounds are given. Namespaces and interfaces end with the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.transport.network import Network, path_address
+
+INSIDE = "MSTCP_BENCHMARK_INSIDE"
+KINDS = ("tcp", "tcp2", "mptcp", "asyncio_streams", "mstcp_protocol", "mstcp_streams")
+LATENCIES = ("asyncio_latency", "mstcp_latency")
+PROGRAMS = ("iperf3", "ip", "unshare", "nsenter", "sysctl")
+LIMIT_S = 30.0
+Result = dict[str, float]
+
+
+def measure_peers(network: Network, kind: str, round_number: int, seconds: float) -> Result:
+    """Run one transfer between two processes of ours."""
+    module = [sys.executable, "-m", "benchmarks.transport.peer"]
+    arguments = [kind, str(round_number), str(seconds)]
+    before = network.carried_bytes()
+    with subprocess.Popen(
+        network.command(1, [*module, "sink", *arguments]), stdout=subprocess.PIPE, text=True
+    ) as sink:
+        try:
+            assert sink.stdout is not None
+            if not sink.stdout.readline():
+                raise RuntimeError(f"{kind}: the receiving process ended before it listened")
+            source = subprocess.run(
+                [*module, "source", *arguments],
+                stdout=subprocess.PIPE,
+                text=True,
+                timeout=seconds + LIMIT_S,
+                check=True,
+            )
+            told, _ = sink.communicate(timeout=LIMIT_S)
+        except BaseException:
+            sink.kill()
+            raise
+    ends = [_merged(told), _merged(source.stdout)]
+    result = ends[0] | ends[1]
+    result["cpu_s"] = ends[0]["cpu_s"] + ends[1]["cpu_s"]
+    result["peak_kib"] = max(end["peak_kib"] for end in ends)
+    carried = [after - earlier for after, earlier in zip(network.carried_bytes(), before, strict=True)]
+    result["second_path_share"] = carried[1] / max(1, sum(carried))
+    if "bytes" in result:
+        result["gbps"] = result["bytes"] * 8e-9 / result["seconds"]
+        result["cpu_s_per_gb"] = result["cpu_s"] / (result["bytes"] * 1e-9)
+    return result
+
+
+def _merged(lines: str) -> Result:
+    merged: Result = {}
+    for line in lines.splitlines():
+        merged |= json.loads(line)
+    return merged
+
+
+def measure_iperf(network: Network, paths: int, seconds: float) -> Result:
+    """Run one iperf3 transfer on each of the paths, all at once."""
+    addresses = [path_address(path, 1) for path in range(paths)]
+    servers, clients = [], []
+    try:
+        for address in addresses:
+            command = network.command(1, ["iperf3", "-s", "-1", "-B", address, "--forceflush"])
+            servers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        for server in servers:
+            assert server.stdout is not None
+            while (line := server.stdout.readline()) and "listening" not in line:
+                pass
+        for address in addresses:
+            command = ["iperf3", "-c", address, "-t", str(max(1, round(seconds))), "-J"]
+            clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        reports = [json.loads(client.communicate(timeout=seconds + LIMIT_S)[0]) for client in clients]
+        for server in servers:
+            server.communicate(timeout=LIMIT_S)
+    finally:
+        for process in (*servers, *clients):
+            process.kill()
+    for report in reports:
+        if "error" in report:
+            raise RuntimeError(f"iperf3: {report['error']}")
+    return {"gbps": sum(report["end"]["sum_received"]["bits_per_second"] for report in reports) * 1e-9}
+
+
+def measure(network: Network, rounds: int, seconds: float) -> dict[str, list[Result]]:
+    """Measure all kinds in turn, round by round."""
+    results: dict[str, list[Result]] = {kind: [] for kind in (*KINDS, *LATENCIES)}
+    for round_number in range(rounds):
+        for kind in KINDS:
+            if kind.startswith("tcp"):
+                results[kind].append(measure_iperf(network, 2 if kind == "tcp2" else 1, seconds))
+            else:
+                results[kind].append(measure_peers(network, kind, 10 * round_number + len(kind) % 2, seconds))
+        for kind in LATENCIES:
+            results[kind].append(measure_peers(network, kind, 10 * round_number + 5, seconds / 2))
+    return results
+
+
+def median(results: Sequence[Result], key: str) -> float:
+    """Return the median of a value over the rounds, to four digits."""
+    return float(f"{statistics.median(result[key] for result in results):.4g}")
+
+
+def document(results: dict[str, list[Result]]) -> dict[str, Any]:
+    """Return the medians under the names of the contract."""
+    protocol = results["mstcp_protocol"]
+    return {
+        **{f"{kind}_gbps": median(results[kind], "gbps") for kind in KINDS[:4]},
+        "mstcp": {
+            "protocol_gbps": median(protocol, "gbps"),
+            "streams_gbps": median(results["mstcp_streams"], "gbps"),
+            "blocking_gbps": None,
+            "cpu_s_per_gb": median(protocol, "cpu_s_per_gb"),
+        },
+        "message_latency_us": {
+            kind.removesuffix("_latency"): {key: median(results[kind], key) for key in ("p50", "p99")}
+            for kind in LATENCIES
+        },
+        "second_path_share": {
+            kind: median(results[kind], "second_path_share") for kind in ("mptcp", "mstcp_protocol")
+        },
+        "peak_memory_mib": {kind: round(median(results[kind], "peak_kib") / 1024, 1) for kind in KINDS[2:]},
+        "rounds": len(protocol),
+        "load_average": os.getloadavg()[0],
+        "notes": ["blocking_gbps: this version of mstcp has no blocking API"],
+    }
+
+
+def markdown(results: dict[str, list[Result]]) -> str:
+    """Return the medians as a table."""
+    lines = ["| transport | Gbit/s | CPU s/GB | peak MiB |", "|---|---|---|---|"]
+    for kind in KINDS:
+        cells = [f"{median(results[kind], 'gbps'):.1f}", "", ""]
+        if "cpu_s_per_gb" in results[kind][0]:
+            cells[1] = f"{median(results[kind], 'cpu_s_per_gb'):.2f}"
+            cells[2] = f"{median(results[kind], 'peak_kib') / 1024:.0f}"
+        lines.append(f"| {kind.replace('_', ' ')} | " + " | ".join(cells) + " |")
+    lines += ["", "| 1 KiB there and back | p50 us | p99 us |", "|---|---|---|"]
+    for kind in LATENCIES:
+        row = f"{median(results[kind], 'p50'):.0f} | {median(results[kind], 'p99'):.0f}"
+        lines.append(f"| {kind.removesuffix('_latency')} | {row} |")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.transport",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="3 rounds of 1 s instead of 5 of 4 s")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    args = parser.parse_args(argv)
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        parser.error(f"{', '.join(missing)} not found: run `make setup`")
+    if os.geteuid() != 0:
+        parser.error("network namespaces need root: run it with sudo")
+    if INSIDE not in os.environ:
+        words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m"]
+        words += ["benchmarks.transport", *(sys.argv[1:] if argv is None else argv)]
+        os.execvpe(words[0], words, {**os.environ, INSIDE: "1"})
+    network = Network()
+    try:
+        results = measure(network, 3 if args.quick else 5, 1.0 if args.quick else 4.0)
+    except KeyboardInterrupt:
+        return 130
+    except (RuntimeError, subprocess.SubprocessError) as error:
+        print(f"benchmarks.transport: {error}", file=sys.stderr)
+        return 1
+    finally:
+        network.close()
+    print(json.dumps(document(results), indent=1) if args.json else markdown(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

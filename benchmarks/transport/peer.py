@@ -1,0 +1,201 @@
+"""One end of one transfer, as a process: `python -m benchmarks.transport.peer ROLE KIND PORT SECONDS`.
+
+The sink says when it listens, and at the end what came in which time; both say what they cost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import socket
+import sys
+import time
+from typing import Any
+
+import mstcp
+from benchmarks.transport import network
+
+WRITE_BYTES = 1 << 20
+READ_BYTES = 1 << 20
+MESSAGE_BYTES = 1024
+IPPROTO_MPTCP = 262
+LISTEN_PORT = 5001
+
+
+class Counter(asyncio.Protocol):
+    """Counts what comes, from the first byte to the end."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.began_s = 0.0
+        self.ended: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        """Count."""
+        self.began_s = self.began_s or time.monotonic()
+        self.bytes += len(data)
+
+    def eof_received(self) -> bool:
+        """Note the end."""
+        self.ended.set_result(time.monotonic())
+        return True
+
+
+class Writer(asyncio.Protocol):
+    """Writes while the transport wants more, for some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until_s = time.monotonic() + seconds
+        self._chunk = bytes(WRITE_BYTES)
+        self._room = asyncio.Event()
+        self._room.set()
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self, transport: Any) -> None:
+        """Write, then end."""
+        while time.monotonic() < self._until_s:
+            await self._room.wait()
+            transport.write(self._chunk)
+            await asyncio.sleep(0)
+        transport.write_eof()
+
+    def pause_writing(self) -> None:
+        """Wait."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._room.set()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """Note the end."""
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+
+def say(**values: Any) -> None:
+    """Tell the process that measures."""
+    print(json.dumps(values), flush=True)
+
+
+async def sink(kind: str) -> None:
+    """Receive one transfer, or send messages back."""
+    ended = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if kind.endswith("latency"):
+            while len(data := await reader.read(READ_BYTES)):
+                writer.write(data)
+            result = {}
+        elif kind.endswith("protocol"):
+            counter = Counter()
+            writer.transport.set_protocol(counter)
+            end_s = await counter.ended
+            result = {"bytes": counter.bytes, "seconds": end_s - counter.began_s}
+        else:
+            count, began_s = 0, 0.0
+            while data := await reader.read(READ_BYTES):
+                began_s = began_s or time.monotonic()
+                count += len(data)
+            result = {"bytes": count, "seconds": time.monotonic() - began_s}
+        writer.transport.close()
+        ended.set_result(result)
+
+    start: Any = mstcp.start_server if kind.startswith("mstcp") else asyncio.start_server
+    # asyncio's default limit makes its reader pause at every read.
+    options = {} if kind.startswith("mstcp") else {"limit": READ_BYTES}
+    server = await start(serve, network.FAR, LISTEN_PORT, **options)
+    say(listening=True)
+    result = await ended
+    await asyncio.sleep(0.05)
+    server.close()
+    say(**result)
+
+
+async def source(kind: str, offset: int, seconds: float) -> None:
+    """Send for some seconds, or measure how long messages take there and back."""
+    if kind.startswith("mstcp"):
+        ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
+        specs = [mstcp.StreamSpec(source_port=port) for port in ports]
+        options: dict[str, Any] = {"streams": specs, "source_address": network.NEAR}
+        if kind.endswith("protocol"):
+            transport, writing = await mstcp.create_connection(
+                lambda: Writer(seconds), network.FAR, LISTEN_PORT, **options
+            )
+            await writing.run(transport)
+            await writing.lost
+            return
+        reader, writer = await mstcp.open_connection(network.FAR, LISTEN_PORT, limit=READ_BYTES, **options)
+    else:
+        reader, writer = await asyncio.open_connection(network.FAR, LISTEN_PORT, limit=READ_BYTES)
+    if kind.endswith("latency"):
+        await _converse(reader, writer, seconds)
+        return
+    chunk, until_s = bytes(WRITE_BYTES), time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        writer.write(chunk)
+        await writer.drain()
+    writer.write_eof()
+    await reader.read()
+
+
+async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
+    message, until_s, times = bytes(MESSAGE_BYTES), time.monotonic() + seconds, []
+    while (began_s := time.monotonic()) < until_s:
+        writer.write(message)
+        await reader.readexactly(MESSAGE_BYTES)
+        times.append(time.monotonic() - began_s)
+    writer.write_eof()
+    await reader.read()
+    times.sort()
+    say(p50=times[len(times) // 2] * 1e6, p99=times[len(times) * 99 // 100] * 1e6, count=len(times))
+
+
+def mptcp_sink() -> None:
+    """Receive one transfer over the kernel's MPTCP."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((network.path_address(0, 1), LISTEN_PORT))
+        listener.listen()
+        say(listening=True)
+        sock, _ = listener.accept()
+        with sock:
+            # Before it has heard from its peer, a client may open no subflow (RFC 8684, section 3.1).
+            sock.sendall(b"\0")
+            buffer, count, began_s = bytearray(READ_BYTES), 0, 0.0
+            while size := sock.recv_into(buffer):
+                began_s = began_s or time.monotonic()
+                count += size
+            say(bytes=count, seconds=time.monotonic() - began_s)
+
+
+def mptcp_source(seconds: float) -> None:
+    """Send for some seconds over the kernel's MPTCP; its path manager opens the second subflow."""
+    chunk = bytes(WRITE_BYTES)
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP) as sock:
+        sock.connect((network.path_address(0, 1), LISTEN_PORT))
+        sock.recv(1)
+        until_s = time.monotonic() + seconds
+        while time.monotonic() < until_s:
+            sock.sendall(chunk)
+        sock.shutdown(socket.SHUT_WR)
+        sock.recv(1)
+
+
+def main() -> None:
+    """Run the end that the arguments name."""
+    role, kind, offset, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+    if kind == "mptcp":
+        if role == "sink":
+            mptcp_sink()
+        else:
+            mptcp_source(seconds)
+    else:
+        asyncio.run(sink(kind) if role == "sink" else source(kind, offset, seconds))
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    say(cpu_s=usage.ru_utime + usage.ru_stime, peak_kib=usage.ru_maxrss)
+
+
+if __name__ == "__main__":
+    main()
