@@ -74,6 +74,10 @@ lint: setup
 		"$$cargo" clippy --quiet --release --locked --workspace --all-targets -- -D warnings; \
 		else echo "lint: this Rust toolchain has no clippy: Rust is compiled, not linted"; fi
 
+.PHONY: soak
+soak: setup ## MSTCP transfers of 1 GiB over streams that break, 50 seeds (about half an hour)
+	@$(VENV)/python -m benchmarks.soak
+
 .PHONY: test-rust
 test-rust: setup
 	@cargo=$(CARGO_COMMAND); "$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py

@@ -56,7 +56,7 @@ def lab() -> Iterator[Lab]:
 
 
 def traces(out: Path) -> list[str]:
-    """Return what is there of a call: processes that name its folder, interfaces."""
+    """Return what is there of a call: processes that name its folder, interfaces, named namespaces."""
     found = [
         line
         for entry in Path("/proc").glob("[0-9]*/cmdline")
@@ -64,7 +64,8 @@ def traces(out: Path) -> list[str]:
     ]
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
     found += [line for line in links.splitlines() if "mgmt" in line or "S0" in line]
-    return found
+    mounts = Path("/proc/self/mounts").read_text()
+    return found + [line for line in mounts.splitlines() if "/run/netns" in line]
 
 
 def _read(path: Path) -> str:
