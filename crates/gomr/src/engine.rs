@@ -183,11 +183,13 @@ impl Engine {
             } else {
                 0.0
             },
+            // Acknowledgements without load may take a way that carries nothing.
             acks: flow
                 .ack_path
                 .iter()
                 .flatten()
-                .map(|&a| (a as u32, flow.ack_ratio))
+                .filter(|_| flow.ack_ratio > 0.0)
+                .map(|&arc| (arc as u32, flow.ack_ratio))
                 .collect(),
             max_delay_s: flow.max_delay_s,
             fixed: flow.fixed_paths.is_some(),

@@ -74,6 +74,13 @@ def test_one_demand_gets_the_maximum_flow(engine: str, problem: Problem) -> None
 
 
 @every_engine
+def test_acknowledgements_without_load_need_no_capacity(engine: str) -> None:
+    edges = (Edge("on", "A", "B", 1.0, 0), Edge("back", "B", "A", 0.0, 0))
+    demand = Demand("f", "A", "B", 1.0, ack_edges=("back",))
+    assert solve(Problem(edges, (demand,)), engine=engine).admitted_bps == 1.0
+
+
+@every_engine
 @given(problems_with_fixed_paths())
 @unhurried
 def test_fixed_paths_are_kept_and_their_rates_optimal(engine: str, problem: Problem) -> None:
