@@ -145,6 +145,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="what all flows send: cbr, bulk:size=20MB, onoff:on=1,off=0.5, requests:per_s=20,sizes=30kB",
     )
     parser.add_argument(
+        "--trace",
+        metavar="F,…",
+        help="simulator: files of every packet in DIR/logs/RUN: csv, pcap (of each host), parquet",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the results go (default results/NAME-TIME)"
     )
     parser.add_argument("--json", action="store_true", help="print the results document on standard output")
@@ -222,6 +227,8 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
     changed = {key: value for key, value in options.items() if value is not None}
     if args.workload is not None:
         asked.scenario["workload"] = parse_workload(args.workload)
+    if args.trace is not None:
+        asked.scenario["sim.trace"] = _names(args.trace, "--trace")
     final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
     network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
     scenario.check_flows(final, cases, network.hosts)

@@ -195,7 +195,8 @@ class Sim(_Model):
     `profile` is whose TCP it is where neither `[tcp]` nor a key here says otherwise: `linux`, `ns3` (3.37) or
     `rfc`. With `binding = "late"` a frame of MSTCP gets its stream when one has room (the library), with
     `"early"` when it is written (the paper). `arrivals` are the times at which constant-bit-rate sources
-    write. Series have intervals of `sample_s`; 0 leaves them out.
+    write. Series have intervals of `sample_s`; 0 leaves them out. `trace` has the
+    files that are made of every packet.
     """
 
     profile: Literal["linux", "ns3", "rfc"] = "linux"
@@ -216,6 +217,7 @@ class Sim(_Model):
     identify_single: bool = False
     arrivals: Literal["constant", "poisson"] = "constant"
     sample_s: float = Field(default=0.25, ge=0, le=3600)
+    trace: tuple[Literal["csv", "pcap", "parquet"], ...] = ()
 
     @model_validator(mode="after")
     def _samples_are_few(self) -> Sim:
@@ -225,7 +227,7 @@ class Sim(_Model):
 
     def tcp(self) -> dict[str, object]:
         """Return the settings of TCP, those that leave the profile's out."""
-        others = {"binding", "reorder_buffer_bytes", "identify_single", "arrivals", "sample_s"}
+        others = {"binding", "reorder_buffer_bytes", "identify_single", "arrivals", "sample_s", "trace"}
         return self.model_dump(exclude=others, exclude_none=True)
 
 

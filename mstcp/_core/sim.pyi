@@ -3,6 +3,8 @@
 A run takes no root, opens no file and no socket, and lets other threads run meanwhile; Ctrl-C ends it.
 """
 
+from collections.abc import Callable
+
 __all__ = ["InvalidDescription", "check", "run"]
 
 class InvalidDescription(ValueError):
@@ -14,11 +16,13 @@ class InvalidDescription(ValueError):
 def check(description: str, /) -> None:
     """Check a description without making the run."""
 
-def run(description: str, /) -> str:
+def run(description: str, /, trace: Callable[[str, bytes], object] | None = None) -> str:
     """Make a run; the same description gives the same bytes on any machine.
 
     Args:
         description: of the run, as JSON.
+        trace: takes what `trace` of the description asks for, piece by piece: the name of a file, and the
+            bytes that follow in it.
 
     Returns:
         The results, as JSON.

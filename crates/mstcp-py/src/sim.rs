@@ -4,11 +4,14 @@ use netsim::{Description, Simulation};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 create_exception!(mstcp._core.sim, InvalidDescription, PyValueError);
 
 /// Events between two looks for Ctrl-C: some tens of milliseconds.
 const EVENTS_PER_SLICE: u64 = 250_000;
+/// With a trace, which is handed over after each slice: some megabytes.
+const EVENTS_PER_TRACED_SLICE: u64 = 50_000;
 
 fn failure(error: netsim::Error) -> PyErr {
     match error {
@@ -20,14 +23,26 @@ fn failure(error: netsim::Error) -> PyErr {
 }
 
 #[pyfunction]
-#[pyo3(signature = (description, /))]
-fn run(py: Python<'_>, description: &str) -> PyResult<String> {
+#[pyo3(signature = (description, /, trace=None))]
+fn run(py: Python<'_>, description: &str, trace: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
     let description = Description::from_json(description).map_err(failure)?;
     let mut simulation = Simulation::new(&description).map_err(failure)?;
-    while !py
-        .detach(|| simulation.run(EVENTS_PER_SLICE))
-        .map_err(failure)?
-    {
+    let events = if trace.is_some() {
+        EVENTS_PER_TRACED_SLICE
+    } else {
+        EVENTS_PER_SLICE
+    };
+    loop {
+        let ended = py.detach(|| simulation.run(events)).map_err(failure)?;
+        let pieces = simulation.take_trace();
+        if let Some(trace) = trace {
+            for (name, bytes) in pieces {
+                trace.call1((name, PyBytes::new(py, &bytes)))?;
+            }
+        }
+        if ended {
+            break;
+        }
         py.check_signals()?;
     }
     Ok(py.detach(move || simulation.results().to_json()))

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::tcp_description::TcpDescription;
+use crate::trace::TraceDescription;
 
 /// A run: network, TCP and flows. Rates are bit/s, sizes bytes; times are seconds, those of links microseconds.
 #[derive(Debug, Clone, Deserialize, PartialEq)]
@@ -30,6 +31,9 @@ pub struct Description {
     /// TCP of all hosts.
     #[serde(default)]
     pub tcp: TcpDescription,
+    /// What is traced; nothing unless given.
+    #[serde(default)]
+    pub trace: Option<TraceDescription>,
     /// The flows.
     pub flows: Vec<FlowDescription>,
 }

@@ -71,6 +71,11 @@ impl Hosts {
         [first, first + 1]
     }
 
+    /// All endpoints.
+    pub fn all(&self) -> &[Host] {
+        &self.hosts
+    }
+
     /// An endpoint.
     pub fn get(&self, endpoint: u32) -> &Host {
         &self.hosts[endpoint as usize]

@@ -18,6 +18,7 @@
 //! | [`metrics`], [`results`] | histograms and series; the JSON that goes out |
 //! | [`packet`] | packets in an arena |
 //! | [`random`] | one seeded generator per purpose |
+//! | [`trace`] | packets as CSV and pcap |
 //! | [`time`] | simulated time |
 //! | [`error`] | what can go wrong |
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ pub mod switch;
 pub mod tcp;
 pub mod tcp_description;
 pub mod time;
+pub mod trace;
 pub mod traffic;
 
 pub use description::Description;

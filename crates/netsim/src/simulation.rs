@@ -10,6 +10,7 @@ use crate::queue::{Event, EventQueue, Target};
 use crate::switch::{Step, Switches};
 use crate::tcp::Segment;
 use crate::time::Nanos;
+use crate::trace::Trace;
 use crate::traffic::Source;
 
 /// What happens at a fixed time of a run.
@@ -67,6 +68,7 @@ pub struct Simulation {
     /// Of each link the bytes and busy time when the measurement began.
     pub(crate) at_start: Sample,
     pub(crate) network: Network,
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 /// What links and streams had carried at some time.
@@ -94,6 +96,13 @@ impl Simulation {
             }
         }
         Ok(false)
+    }
+
+    /// Take what the traces have grown by since the last time: names of files and their next bytes.
+    pub fn take_trace(&mut self) -> Vec<(String, Vec<u8>)> {
+        self.trace
+            .as_mut()
+            .map_or_else(Vec::new, |trace| trace.take())
     }
 
     /// What has been counted.
@@ -171,7 +180,12 @@ impl Simulation {
 
     fn transmit(&mut self, index: u32, packet: u32, cursor: u32, bytes: u32) {
         let link = &mut self.links[index as usize];
-        match link.transmit(self.now, bytes) {
+        let verdict = link.transmit(self.now, bytes);
+        if let Some(trace) = &mut self.trace {
+            let content = self.packets.get(packet);
+            trace.on_link(self.now, index, packet, content, bytes, verdict);
+        }
+        match verdict {
             Verdict::Arrives(time) => {
                 let arrival = self.queue.reserve(time, Target::Link(index));
                 if link.launch(InFlight {
@@ -193,6 +207,9 @@ impl Simulation {
     fn deliver(&mut self, packet: u32) -> Result<(), Error> {
         self.counters.delivered += 1;
         self.packets.remove(packet);
+        if let Some(trace) = &mut self.trace {
+            trace.on_delivered(self.now, self.packets.get(packet));
+        }
         match self.packets.get(packet) {
             Content::Tcp { endpoint, segment } => {
                 let endpoint = *endpoint;
@@ -216,6 +233,9 @@ impl Simulation {
     fn send(&mut self, content: Content, route: u32, bytes: u32) -> Result<(), Error> {
         self.counters.sent += 1;
         let packet = self.packets.insert(content);
+        if let Some(trace) = &mut self.trace {
+            trace.on_sent(self.now, packet, &content);
+        }
         self.forward(packet, route, bytes)
     }
 

@@ -30,9 +30,20 @@ def describe(plan: RunPlan, routes: Mapping[str, Route]) -> dict[str, Any]:
             if routes[name].allocated
         ],
     }
+    if scenario.sim.trace:
+        description["trace"] = {
+            "rows": bool({"csv", "parquet"} & set(scenario.sim.trace)),
+            "captures": _captures(plan) if "pcap" in scenario.sim.trace else {},
+        }
     if scenario.sim.sample_s:
         description["series_interval_s"] = scenario.sim.sample_s
     return description
+
+
+def _captures(plan: RunPlan) -> dict[str, str]:
+    """Return the hosts at which flows begin or end, with their addresses."""
+    ends = dict.fromkeys(host for flow in plan.case.flows.values() for host in (flow.src, flow.dst))
+    return {host: plan.network.host_ip(host) for host in ends}
 
 
 def _tcp(scenario: Scenario) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 from controller.errors import ControllerError
@@ -49,19 +50,25 @@ class SimEngine:
         return [self._costs[key] for key in sorted(self._costs)]
 
     def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
-        """Run one plan; it needs no folder, and is too short for a report of its progress."""
-        del out, report
-        return self.simulate(plan)
+        """Run one plan; it is too short to report progress, and needs the folder for traces alone."""
+        del report
+        return self.simulate(plan, out)
 
-    def simulate(self, plan: RunPlan) -> RunResult:
+    def simulate(self, plan: RunPlan, traces: Path | None = None) -> RunResult:
         """Route a plan's flows and simulate them.
+
+        Args:
+            plan: what is run.
+            traces: folder for the traces that the scenario asks for; None writes none.
 
         Raises:
             RunFailed: with the reason.
         """
         try:
             ways = routes(plan)
-            simulated = self._processes.run(describe(plan, ways))
+            formats = plan.scenario.sim.trace if traces else ()
+            tracing = [str(traces), ",".join(formats)] if formats else []
+            simulated = self._processes.run(describe(plan, ways), *tracing)
         except (ControllerError, SimulationFailed) as error:
             raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error)) from error
         self._costs[plan.case_name, plan.protocol, plan.seed] = SimulationCost(
@@ -89,6 +96,13 @@ def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, s
         if not isinstance(flow.workload, Cbr | Bulk):
             what = f"The simulator does not have the workload {flow.workload.kind} of flow {name}."
             return [(what, "It has cbr and bulk; the live engine has all workloads (--engine live).")]
+    if "parquet" in plan.scenario.sim.trace and find_spec("pyarrow") is None:
+        return [
+            (
+                "Parquet needs pyarrow, which is not installed.",
+                "Install it (pip install pyarrow), or take csv.",
+            )
+        ]
     congestion_control = plan.scenario.tcp.congestion_control
     if congestion_control not in CONGESTION_CONTROLS:
         what = f"The simulator does not have congestion control {congestion_control}."

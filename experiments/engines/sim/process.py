@@ -35,8 +35,12 @@ class Processes:
         self._lock = threading.Lock()
         self._stopped = False
 
-    def run(self, description: dict[str, Any]) -> Simulated:
+    def run(self, description: dict[str, Any], *traces: str) -> Simulated:
         """Simulate a description in a process of its own.
+
+        Args:
+            description: of the run.
+            traces: none, or the folder for its traces and their formats.
 
         Raises:
             SimulationFailed: with the reason.
@@ -45,7 +49,7 @@ class Processes:
             if self._stopped:
                 raise SimulationFailed("it was stopped")
             process = subprocess.Popen(
-                [sys.executable, "-m", "experiments.engines.sim.worker"],
+                [sys.executable, "-m", "experiments.engines.sim.worker", *traces],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -14,16 +14,22 @@ from pathlib import Path
 from mstcp._core import sim
 
 REFUSED = 2
-"""Exit status for a description that is not one; the reason is on standard error."""
+"""Exit status for a run that was not made or not kept; the reason is on standard error."""
 
 
 def main() -> int:
-    """Run the description; returns the exit status."""
+    """Run the description; returns the exit status.
+
+    Arguments: none, or a folder for traces and their formats (`csv,pcap,parquet`).
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     description = sys.stdin.read()
     started = time.perf_counter()
     try:
-        results = sim.run(description)
+        results = _traced(description, *sys.argv[1:]) if sys.argv[1:] else sim.run(description)
+    except (OSError, ModuleNotFoundError) as error:
+        sys.stderr.write(f"its traces could not be written: {error}")
+        return REFUSED
     except sim.InvalidDescription as error:
         sys.stderr.write(": ".join(filter(None, map(str, error.args))))
         return REFUSED
@@ -31,6 +37,16 @@ def main() -> int:
     cost = {"wall_s": wall_s, "peak_rss_bytes": peak_rss_bytes()}
     sys.stdout.write(json.dumps(cost) + "\n" + results)
     return 0
+
+
+def _traced(description: str, folder: str, formats: str) -> str:
+    from experiments.engines.sim.traces import TraceFiles, to_parquet
+
+    with TraceFiles(Path(folder)) as files:
+        results = sim.run(description, files)
+    if "parquet" in formats.split(","):
+        to_parquet(Path(folder), keep_csv="csv" in formats.split(","))
+    return results
 
 
 def peak_rss_bytes() -> int:

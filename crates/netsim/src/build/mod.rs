@@ -4,7 +4,7 @@ mod connections;
 mod flows;
 mod paths;
 
-use crate::description::{Description, LinkDescription};
+use crate::description::{Description, FlowDescription, LinkDescription};
 use crate::error::Error;
 use crate::hosts::Hosts;
 use crate::link::{Link, LinkSettings};
@@ -15,6 +15,7 @@ use crate::random::{generator, Purpose};
 use crate::simulation::{Action, Counters, Sample, Schedule, Simulation};
 use crate::switch::Switches;
 use crate::time::{seconds, Nanos, MICROSECOND};
+use crate::trace::{Trace, TraceDescription};
 
 /// The longest run: 2^62 ns, 146 years.
 const MAX_TIME_S: f64 = 4e9;
@@ -71,9 +72,25 @@ impl Simulation {
             samples: Vec::new(),
             at_start: Sample::default(),
             network: builder.network,
+            trace: None,
         };
+        simulation.trace = description
+            .trace
+            .as_ref()
+            .map(|trace| Box::new(simulation.traced(trace, &description.flows)));
         simulation.plan(description)?;
         Ok(simulation)
+    }
+
+    fn traced(&self, trace: &TraceDescription, flows: &[FlowDescription]) -> Trace {
+        let flows: Vec<_> = flows
+            .iter()
+            .map(|flow| (flow.name.clone(), flow.src.clone(), flow.dst.clone()))
+            .collect();
+        let name = |node| self.network.name(node);
+        let arcs = self.network.arcs().iter();
+        let links = arcs.map(|arc| format!("{}->{}", name(arc.tail), name(arc.head)));
+        Trace::new(trace, &self.hosts, &flows, links.collect())
     }
 
     /// Schedule what happens at fixed times.
