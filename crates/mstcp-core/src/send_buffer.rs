@@ -89,13 +89,23 @@ impl SendBuffer {
         }
     }
 
-    /// Drop the segments that lie wholly before `offset`.
+    /// Drop the segments that lie wholly before `offset`. The memory of the last is kept for the next write.
     pub fn release(&mut self, offset: u64) {
-        while let Some(first) = self.segments.front() {
+        let last = self.segments.len() == 1;
+        while let Some(first) = self.segments.front_mut() {
             if first.start + first.data.bytes().len() as u64 > offset {
                 break;
             }
-            self.segments.pop_front();
+            match &mut first.data {
+                Data::Copied(bytes) if last => {
+                    bytes.clear();
+                    first.start = self.end;
+                    break;
+                }
+                _ => {
+                    self.segments.pop_front();
+                }
+            }
         }
     }
 

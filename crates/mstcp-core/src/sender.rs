@@ -68,6 +68,14 @@ impl Outgoing {
     fn rest(&self) -> usize {
         self.header.len() + self.span.map_or(0, |span| span.length) - self.taken
     }
+
+    /// Be ready for the next frame; the header's memory is kept.
+    fn clear(&mut self) {
+        self.header.clear();
+        self.span = None;
+        self.taken = 0;
+        self.ends_stream = false;
+    }
 }
 
 #[derive(Debug)]
@@ -387,7 +395,7 @@ impl Sender {
             return Ok(false);
         }
         let ends_stream = out.ends_stream;
-        *out = Outgoing::default();
+        out.clear();
         if self.trusting {
             self.release_taken();
         }

@@ -3,7 +3,9 @@
 //! TCP here counts bytes and carries none, so beside each direction of each stream goes a queue of the real bytes that the
 //! core made; what TCP delivers is popped from it. What the application reads is compared with what it wrote.
 
-use mstcp_core::{Config, Connection, Scheduler};
+use std::sync::Arc;
+
+use mstcp_core::{Config, Connection, Scheduler, Slice};
 
 use super::{Bundle, BundleReport};
 use crate::description::Binding;
@@ -51,8 +53,9 @@ pub struct Mstcp {
     written: u64,
     read: u64,
     bytes_wrong: u64,
-    /// Kept for its memory.
-    in_order: Vec<u8>,
+    /// Both kept for their memory: what a stream has just brought, and the parts of it that are in order.
+    chunk: Arc<Vec<u8>>,
+    in_order: Vec<Slice>,
 }
 
 #[derive(Debug)]
@@ -100,6 +103,7 @@ impl Mstcp {
             written: 0,
             read: 0,
             bytes_wrong: 0,
+            chunk: Arc::default(),
             in_order: Vec::new(),
             settings,
         })
@@ -110,17 +114,13 @@ impl Mstcp {
         if self.client.queued_bytes() == 0 {
             self.queue(bytes)?;
         }
-        while let Some(transmit) = self.client.poll(now) {
-            let (index, count) = (transmit.stream, transmit.data.len());
-            let stream = &mut self.streams[index];
-            if hosts.send_buffer_free(stream.ends[0]) < count as u32 {
+        while let Some((index, count)) = self.client.poll_frame(now) {
+            if hosts.send_buffer_free(self.streams[index].ends[0]) < count as u32 {
                 self.client.on_sent(index, 0)?;
                 self.client.on_writable(index)?;
                 return Ok(false);
             }
-            stream.pipes[0].push(transmit.data);
-            hosts.write(now, stream.ends[0], count as u32);
-            self.client.on_sent(index, count)?;
+            self.send(now, index, count, hosts)?;
         }
         Ok(true)
     }
@@ -151,20 +151,32 @@ impl Mstcp {
 
     /// Give frames to streams while the scheduler finds one with room.
     fn give(&mut self, now: Nanos, hosts: &mut Hosts) -> Result<(), Error> {
-        while let Some(transmit) = self.client.poll(now) {
-            let (index, count) = (transmit.stream, transmit.data.len());
-            let stream = &mut self.streams[index];
-            let tcp = &hosts.get(stream.ends[0]).tcp;
+        while let Some((index, count)) = self.client.poll_frame(now) {
+            let tcp = &hosts.get(self.streams[index].ends[0]).tcp;
             let full = tcp.unsent_bytes() >= self.settings.unsent_limit_bytes[index]
                 || tcp.send_buffer_free() < count as u32;
             if full {
                 self.client.on_sent(index, 0)?;
                 continue;
             }
-            stream.pipes[0].push(transmit.data);
-            hosts.write(now, stream.ends[0], count as u32);
-            self.client.on_sent(index, count)?;
+            self.send(now, index, count, hosts)?;
         }
+        Ok(())
+    }
+
+    /// Give a stream the frame of `count` bytes that the core offers for it.
+    fn send(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        count: usize,
+        hosts: &mut Hosts,
+    ) -> Result<(), Error> {
+        let stream = &mut self.streams[index];
+        let pipe = &mut stream.pipes[0];
+        self.client.rest(index, |piece| pipe.push(piece));
+        hosts.write(now, stream.ends[0], count as u32);
+        self.client.on_sent(index, count)?;
         Ok(())
     }
 
@@ -177,10 +189,11 @@ impl Mstcp {
             let endpoint = stream.ends[1];
             if hosts.readable(endpoint) > 0 && self.server.readable().contains(index) {
                 let count = hosts.read(now, endpoint, u32::MAX) as usize;
-                self.in_order.clear();
+                let pipe = &mut stream.pipes[0];
+                fill(&mut self.chunk, pipe.front(count));
+                pipe.consume(count);
                 self.server
-                    .on_received(index, stream.pipes[0].front(count), &mut self.in_order)?;
-                stream.pipes[0].consume(count);
+                    .on_chunk(index, &self.chunk, count, &mut self.in_order)?;
                 self.check();
             }
             let readable = self.server.readable();
@@ -197,18 +210,21 @@ impl Mstcp {
 
     /// Compare what came in order with what was written.
     fn check(&mut self) {
-        let mut rest = &self.in_order[..];
-        while !rest.is_empty() {
-            let from = (self.read % PATTERN_PERIOD as u64) as usize;
-            let count = rest.len().min(self.pattern.len() - from);
-            let (now, later) = rest.split_at(count);
-            let expected = &self.pattern[from..from + count];
-            if now != expected {
-                let wrong = now.iter().zip(expected).filter(|(is, should)| is != should);
-                self.bytes_wrong += wrong.count() as u64;
+        for slice in self.in_order.drain(..) {
+            let mut rest = &slice[..];
+            while !rest.is_empty() {
+                let from = (self.read % PATTERN_PERIOD as u64) as usize;
+                let count = rest.len().min(self.pattern.len() - from);
+                let (now, later) = rest.split_at(count);
+                let expected = &self.pattern[from..from + count];
+                if now != expected {
+                    let wrong = now.iter().zip(expected).filter(|(is, should)| is != should);
+                    self.bytes_wrong += wrong.count() as u64;
+                }
+                self.read += count as u64;
+                rest = later;
             }
-            self.read += count as u64;
-            rest = later;
+            self.server.on_consumed(slice.len());
         }
     }
 }
@@ -273,6 +289,20 @@ fn pattern(length: usize) -> Box<[u8]> {
     (0..length).map(byte).collect()
 }
 
+/// Put `bytes` into the chunk in place of what it held, in new memory only if slices still refer to the old.
+fn fill(chunk: &mut Arc<Vec<u8>>, bytes: &[u8]) {
+    match Arc::get_mut(chunk) {
+        Some(memory) => {
+            memory.clear();
+            memory.extend_from_slice(bytes);
+        }
+        None => *chunk = Arc::new(bytes.to_vec()),
+    }
+}
+
+/// Read bytes that a pipe keeps until moving the others to its beginning is worth it.
+const PIPE_SLACK_BYTES: usize = 1 << 13;
+
 /// A queue of bytes whose front is one slice.
 #[derive(Debug, Default)]
 struct Pipe {
@@ -283,7 +313,7 @@ struct Pipe {
 impl Pipe {
     fn push(&mut self, data: &[u8]) {
         // Moving the rest only when it is the smaller half keeps the cost per byte constant.
-        if self.head > self.bytes.len() / 2 {
+        if self.head > (self.bytes.len() / 2).max(PIPE_SLACK_BYTES) {
             self.bytes.drain(..self.head);
             self.head = 0;
         }
