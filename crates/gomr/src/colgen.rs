@@ -20,13 +20,13 @@ use crate::problem::Error;
 /// Relative gain below which a path is not worth entering.
 const GAIN: f64 = 1e-11;
 /// Candidates looked at for each pivot.
-const WINDOW: usize = 24;
+const WINDOW: usize = 64;
 /// Open commodities of an origin that are worth a tree.
 const TREE: usize = 2;
 /// Tableau entries per known path that a hot restart may cost.
 const WORK: usize = 300;
 /// Fewest candidates that end a pricing pass early.
-const BATCH: usize = 64;
+const BATCH: usize = 16;
 /// Pivots without progress before the bounds are perturbed.
 const STALL: usize = 200;
 

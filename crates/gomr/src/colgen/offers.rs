@@ -125,10 +125,9 @@ impl Solver {
         let (cost, price) = (Some(&self.cost[..]), &self.master.price);
         self.forest.update(&self.graph, cost, price, &self.usable);
         let count = self.origins.len();
-        let enough = BATCH.max(self.commodities.len() / 16);
         let mut gains: Vec<(f64, u32)> = Vec::new();
         let mut seen = 0;
-        while seen < count && gains.len() < enough {
+        while seen < count && gains.len() < BATCH {
             self.cursor = if self.cursor + 1 < count {
                 self.cursor + 1
             } else {
