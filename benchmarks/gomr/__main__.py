@@ -23,12 +23,15 @@ from benchmarks.gomr.tables import markdown, plot
 
 FULL = Effort(budget_s=20, repeats=5, events=100, failures=30)
 QUICK = Effort(budget_s=3, repeats=3, events=20, failures=5)
-BUILT_IN = (
-    Size("butterfly", 2),
-    Size("geometric:20", 100),
-    Size("geometric:50", 500),
-    Size("geometric:100", 1000),
-)
+BUILT_IN = {
+    size.spec: size
+    for size in (
+        Size("butterfly", 2),
+        Size("geometric:20", 100),
+        Size("geometric:50", 500),
+        Size("geometric:100", 1000),
+    )
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,9 +47,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only-files", action="store_true", help="leave the built-in networks out")
     parser.add_argument(
+        "--only",
+        default=",".join(BUILT_IN),
+        metavar="NAMES",
+        help=f"the built-in networks to run, by commas (default {','.join(BUILT_IN)})",
+    )
+    parser.add_argument(
         "--engines", default=",".join(ENGINE_NAMES), help=f"by commas (default {','.join(ENGINE_NAMES)})"
     )
-    parser.add_argument("--budget", type=float, metavar="S", help="seconds for each series of solves")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="S",
+        help="seconds for each series of solves (CPU time), and for each solve (wall time)",
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repeats and a budget of 3 s, not 20 s")
     parser.add_argument("--json", action="store_true", help="print the document instead of the table")
     parser.add_argument("--out", type=Path, default=Path("results/gomr"), help="default results/gomr")
@@ -58,6 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for engine in engines:
         if engine not in ENGINE_NAMES:
             parser.error(f"there is no engine {engine!r}; engines are {', '.join(ENGINE_NAMES)}")
+    built_in = [] if args.only_files else args.only.split(",")
+    for spec in built_in:
+        if spec not in BUILT_IN:
+            parser.error(f"there is no built-in network {spec!r}; there are {', '.join(BUILT_IN)}")
     files = [
         file
         for path in args.networks
@@ -66,12 +84,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     missing = [str(file) for file in files if not file.is_file()]
     if missing:
         parser.error(f"there is no file {', '.join(missing)}")
-    sizes = [*(() if args.only_files else BUILT_IN), *(Size(str(file), args.flows) for file in files)]
+    sizes = [*(BUILT_IN[spec] for spec in built_in), *(Size(str(file), args.flows) for file in files)]
     cells = []
-    for size in sizes:
-        for engine in engines:
-            print(f"{size.name}, {size.flows} flows, {engine}", file=sys.stderr)
-            cells.append(measure(size, engine, effort))
+    try:
+        for size in sizes:
+            for engine in engines:
+                print(f"{size.name}, {size.flows} flows, {engine}", file=sys.stderr)
+                cells.append(measure(size, engine, effort))
+    except KeyboardInterrupt:
+        print("Interrupted; nothing is written", file=sys.stderr)
+        return 130
     _write(cells, effort, args.out, as_json=args.json)
     return 0
 
