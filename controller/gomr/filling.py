@@ -69,10 +69,12 @@ def fill(
         for demand in demands:
             if demand.id in rates:
                 continue
-            at_request = demand.weight * level >= demand.rate_bps
+            # As the level was made of it: weight times level may be a hair below the request.
+            at_request = demand.rate_bps / demand.weight <= level
             in_cut = found is not None and found.share[demand.id] > _NO_SHARE
             if at_request or in_cut:
-                rates[demand.id] = min(demand.rate_bps, demand.weight * level)
+                reached = demand.rate_bps if at_request else demand.weight * level
+                rates[demand.id] = min(demand.rate_bps, reached)
                 stopped.append(demand.id)
         if not stopped:
             raise budget.failure("max_min found no bottleneck")

@@ -166,6 +166,8 @@ class LiveEngine:
     def fix_paths(self, flow_id: str, paths: Sequence[tuple[str, ...]] | None) -> Change:
         """Bind a flow to some paths, over which its rates are free, or let it take any again.
 
+        It counts as the last to arrive from now on.
+
         Args:
             flow_id: The flow.
             paths: Edge ids from its source to its destination, as `Demand.fixed_paths`; None frees it.
@@ -179,7 +181,9 @@ class LiveEngine:
         self._problem.network.check_demand(flow)
 
         def apply() -> None:
+            # Both the session and the problem have it last from now on.
             self._session.remove(before)
+            del self._problem.demands[flow_id]
             self._session.add(flow)
             self._problem.demands[flow_id] = flow
 

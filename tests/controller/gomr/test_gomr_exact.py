@@ -170,6 +170,14 @@ def test_acknowledgements_need_capacity_on_the_way_back(engine: str) -> None:
 
 
 @every_engine
+def test_max_min_reaches_a_request_that_its_weight_does_not_divide(engine: str) -> None:
+    rate_bps = 8627985411564.4795
+    demand = Demand("f", "n0", "n1", rate_bps, weight=3.0)
+    assert 3.0 * (rate_bps / 3.0) < rate_bps
+    assert solve(Problem(line(9e12), (demand,)), "max_min", engine).rate_bps("f") == rate_bps
+
+
+@every_engine
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_acknowledgements_without_a_way_back_stop_all(engine: str, objective: str) -> None:
     edges = (Edge("on", "A", "B", 1.0, 0.0), Edge("back", "B", "A", 0.0, 0.0))

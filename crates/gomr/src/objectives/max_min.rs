@@ -51,9 +51,14 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
             .zip(&mut frozen)
             .filter(|(_, rate)| rate.is_none())
         {
-            let at_request = flow.weight * found.level >= flow.request;
+            // As the level was made of it: weight times level may be a hair below the request.
+            let at_request = flow.request / flow.weight <= found.level;
             if at_request || share(flow) > 1e-9 {
-                let fair = flow.request.min(flow.weight * found.level);
+                let fair = if at_request {
+                    flow.request
+                } else {
+                    flow.request.min(flow.weight * found.level)
+                };
                 *rate = Some(fair);
                 proof.bound += fair;
                 stopped.push((flow, if at_request { 0.0 } else { 1.0 / share(flow) }));
