@@ -98,15 +98,15 @@ class Events(RuleBasedStateMachine):
         flow = data.draw(st.sampled_from(self.live.problem.demands))
         self.settled(self.live.set_rate(flow.id, rate * self.unit_bps))
 
-    @precondition(lambda self: any(self.live.allocation.paths.values()))
+    @precondition(lambda self: any(not demand.is_local for demand in self.live.problem.demands))
     @rule(data=st.data())
     def flow_is_bound(self, data: st.DataObject) -> None:
-        paths = {
-            name: found for name, found in self.live.allocation.paths.items() if found and found[0].edges
-        }
-        assume(paths)
-        name = data.draw(st.sampled_from(sorted(paths)))
-        self.settled(self.live.fix_paths(name, [path.edges for path in paths[name]]))
+        problem = self.live.problem
+        flow = data.draw(st.sampled_from([demand for demand in problem.demands if not demand.is_local]))
+        every = simple_paths(problem, replace(flow, fixed_paths=None))
+        if every:
+            kept = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3, unique=True))
+            self.settled(self.live.fix_paths(flow.id, kept))
 
     @precondition(lambda self: self.live.problem.demands)
     @rule(data=st.data())
