@@ -3,13 +3,41 @@
 //! By complementary slackness the optimal rates are exactly those in which paths that
 //! lose against their commodity's price carry nothing, arcs with a price are full, and commodities with a
 //! price get all they ask for. Among these a caller may choose, for example the rates closest to the last.
+//!
+//! The prices are of two objectives: `M` times the first less the second, and the first alone. Either alone is not
+//! enough: where a loss of the first is worth just `M` times its gain in the second, only the first's prices tell.
 
 use crate::allocation::FlowId;
 use crate::engine::Engine;
+use crate::master::Master;
 use crate::problem::Error;
 
 /// Prices and losses below this, relative to the weight of the first objective, count as zero.
 const ZERO: f64 = 1e-10;
+
+/// The prices of the first objective alone, and when they rule out that an optimum differs.
+struct First<'a> {
+    master: &'a Master,
+    price: Vec<f64>,
+}
+
+impl First<'_> {
+    fn is_priced(&self, arc: usize) -> bool {
+        self.price[arc] > ZERO
+    }
+
+    /// What one more bit/s asked for would add.
+    fn sigma(&self, group: usize) -> f64 {
+        let key = self.master.groups[group].key;
+        self.master.columns[key as usize].value - self.master.dot(&self.price, key)
+    }
+
+    /// Whether a rate on the column would cost the first objective something.
+    fn loses(&self, column: u32) -> bool {
+        let c = &self.master.columns[column as usize];
+        c.value - self.master.dot(&self.price, column) - self.sigma(c.group as usize) < -ZERO
+    }
+}
 
 /// A path that an optimum may use.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,9 +79,14 @@ impl Engine {
         let zero = ZERO * self.answer().master.big_m.max(1.0);
         self.answer_mut().add_tight_paths(zero);
         let master = &self.answer().master;
-        let capacities = master.capacity.iter().zip(&master.price);
+        let first = First {
+            master,
+            price: self.answer().first_prices(),
+        };
+        let full = |arc: usize| master.price[arc] > zero || first.is_priced(arc);
+        let capacities = master.capacity.iter().enumerate();
         let mut face = Face {
-            arcs: capacities.map(|(&c, &price)| (c, price > zero)).collect(),
+            arcs: capacities.map(|(arc, &c)| (c, full(arc))).collect(),
             commodities: Vec::new(),
         };
         for (id, group) in master.groups.iter().enumerate() {
@@ -62,7 +95,8 @@ impl Engine {
             }
             let free = |c: &&u32| {
                 let lost = -master.reduced_profit(**c);
-                !master.columns[**c as usize].banned && (master.is_basic(**c) || lost <= zero)
+                let optimal = master.is_basic(**c) || (lost <= zero && !first.loses(**c));
+                optimal && !master.columns[**c as usize].banned
             };
             let paths: Vec<FacePath> = group
                 .columns
@@ -81,7 +115,7 @@ impl Engine {
             }
             face.commodities.push(FaceCommodity {
                 members: self.asked(id),
-                full: master.sigma(id as u32) > zero,
+                full: master.sigma(id as u32) > zero || first.sigma(id) > ZERO,
                 paths,
             });
         }

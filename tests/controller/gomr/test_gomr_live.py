@@ -352,3 +352,18 @@ def test_equal_ways_do_not_move_a_flow() -> None:
         if edge.id not in first.edges:
             live.fail_link(edge.id)
             assert live.allocation.paths["f"] == (first,)
+
+
+def test_least_churn_loses_nothing_where_a_delay_outweighs_a_rate_just_so() -> None:
+    edges = (
+        Edge("slow", "A", "B", 1.0, 0.0625),
+        Edge("on", "A", "B", 1.0, 0.002),
+        Edge("new", "A", "B", 0.0, 0.0),
+    )
+    live = LiveEngine(
+        Problem(edges, (Demand("d0", "A", "B", 0.0), Demand("d3", "A", "B", 1.0))), "fair", min_churn=True
+    )
+    live.set_link_rate("new", 4.0, one_way=True)
+    live.set_rate("d0", 7.0)
+    live.set_link_rate("on", 3.0, one_way=True)
+    assert live.allocation.admitted_bps == pytest.approx(8.0)
