@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mstcp import _core, sockets
 from mstcp.allocation import Allocation, RequestedPath
 from mstcp.errors import ControllerError, LocalProtocolError, MstcpError
+from mstcp.open_stream import OpenStream
 from mstcp.opening import Opener, named
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec, check_specs, weights_of
@@ -25,7 +26,6 @@ from mstcp.transport import (
     REORDER_BUFFER_BYTES,
     SCHEDULER,
     ConnectionTransport,
-    OpenStream,
 )
 
 if TYPE_CHECKING:

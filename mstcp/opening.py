@@ -14,9 +14,10 @@ from typing import Any
 from mstcp import sockets
 from mstcp.errors import MstcpError
 from mstcp.hello import KEY_BYTES, Hello, proof_key, read_answer
+from mstcp.open_stream import OpenStream
 from mstcp.streams import StreamSpec
 from mstcp.tls import TlsSettings, TlsStream
-from mstcp.transport import ConnectionTransport, OpenStream
+from mstcp.transport import ConnectionTransport
 
 LOGGER = logging.getLogger("mstcp")
 

@@ -27,6 +27,7 @@ from mstcp.hello import (
     proof_key,
     read_opening,
 )
+from mstcp.open_stream import OpenStream
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import UNLIMITED_BPS, StreamSpec
 from mstcp.tls import TlsSettings, TlsStream, server_settings
@@ -36,7 +37,6 @@ from mstcp.transport import (
     REORDER_BUFFER_BYTES,
     SCHEDULER,
     ConnectionTransport,
-    OpenStream,
 )
 
 LOGGER = logging.getLogger("mstcp")

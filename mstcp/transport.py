@@ -9,17 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import math
-import os
 import socket
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mstcp import _core, sockets
 from mstcp.errors import ConnectionClosed, ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
+from mstcp.open_stream import OpenStream, errno_of, strerror
 from mstcp.plain import CHUNK_BYTES, Core, PlainConnection, convert_statistics
 from mstcp.streams import UNLIMITED_BPS, ConnectionStatistics, StreamInfo, StreamSpec, weights_of
 from mstcp.tls import TlsStream
@@ -40,15 +38,6 @@ _ABORTED = 0
 _PROTOCOL_ERROR = 1
 _LINGER_POLL_S = 0.01
 _LINGER_LIMIT_S = 5.0
-
-
-@dataclass
-class OpenStream:
-    """A connected, non-blocking socket, what is known of its path, and its TLS, if it has any."""
-
-    sock: socket.socket
-    spec: StreamSpec
-    tls: TlsStream | None = None
 
 
 class ConnectionTransport(asyncio.Transport):
@@ -89,11 +78,9 @@ class ConnectionTransport(asyncio.Transport):
         self._loop = loop
         self._core = core
         self._streams = list(streams)
-        self._socks = [stream.sock for stream in streams]
         # A core that reads and writes the sockets itself, in one call a wake-up.
         has_tls = any(stream.tls is not None for stream in streams)
         self._direct = core if isinstance(core, _core.Connection) and not has_tls else None
-        self._congestion_controls = [sockets.congestion_control(stream.sock) for stream in streams]
         self._frame_payload_bytes = frame_payload_bytes
         self._header_bytes = 0 if isinstance(core, PlainConnection) else _core.FRAME_HEADER_BYTES
         if (tls := self._streams[0].tls) is not None:
@@ -101,7 +88,6 @@ class ConnectionTransport(asyncio.Transport):
             self._information |= tls.information()
         self._send_buffer_bytes = send_buffer_bytes
         self._on_closed = on_closed
-        self._descriptors = [sock.fileno() for sock in self._socks]
         self._is_plain = isinstance(core, PlainConnection)
         self._reconnect_s = reconnect_s
         self._on_stream_lost = on_stream_lost
@@ -114,9 +100,6 @@ class ConnectionTransport(asyncio.Transport):
         self._ended_streams = 0
         self._shut_streams = 0
         self._kernel_bytes = 0
-        # The most that may wait unsent in each stream's socket, and what of it was left when last asked.
-        self._unsent_limits: list[float] = [math.inf] * len(streams)
-        self._unsent_room: list[float] = [math.inf] * len(streams)
         self._read_paused = False
         self._write_paused = False
         self._eof_sent = False
@@ -258,9 +241,9 @@ class ConnectionTransport(asyncio.Transport):
         elif core.queued_bytes + self._kernel_bytes + size > limit:
             # What we handed over is an upper bound of what the kernel still has: ask only when it matters.
             self._kernel_bytes = sum(
-                self._unacknowledged_bytes(stream)
-                for stream in range(len(self._socks))
-                if core.alive >> stream & 1
+                stream.unacknowledged_bytes()
+                for index, stream in enumerate(self._streams)
+                if core.alive >> index & 1
             )
             if core.queued_bytes + self._kernel_bytes + size > limit:
                 self._check_fits(size, limit)
@@ -310,10 +293,16 @@ class ConnectionTransport(asyncio.Transport):
 
     def streams(self) -> list[StreamInfo]:
         """Return the streams as they are now; after the end, as they were."""
-        specs = [stream.spec for stream in self._streams]
         return [
-            StreamInfo(index, spec.source_port, spec.rate_bps, spec.delay_s, spec.path, control)
-            for index, (spec, control) in enumerate(zip(specs, self._congestion_controls, strict=True))
+            StreamInfo(
+                index,
+                stream.spec.source_port,
+                stream.spec.rate_bps,
+                stream.spec.delay_s,
+                stream.spec.path,
+                stream.congestion_control,
+            )
+            for index, stream in enumerate(self._streams)
         ]
 
     def set_rates(self, rates: Mapping[int, float]) -> None:
@@ -359,10 +348,9 @@ class ConnectionTransport(asyncio.Transport):
         limit = sockets.set_pacing(
             stream.sock, stream.spec.rate_bps or None, self._frame_payload_bytes, self._header_bytes
         )
-        self._unsent_limits[index] = math.inf if limit is None else limit
-        self._unsent_room[index] = math.inf if limit is None else 0
+        stream.limit_unsent(limit)
         if self._direct is not None:
-            self._direct.attach(index, self._descriptors[index], limit)
+            self._direct.attach(index, stream.descriptor, limit)
         if isinstance(self._core, PlainConnection):
             # What is offered at once must fit when the kernel calls the socket writable.
             self._core.chunk_bytes = CHUNK_BYTES if limit is None else min(CHUNK_BYTES, limit // 4)
@@ -387,21 +375,21 @@ class ConnectionTransport(asyncio.Transport):
         while (offer := core.poll(clock())) is not None:
             stream, size = offer
             count = 0
-            if self._unsent_room[stream] >= size or self._has_room(stream, size):
+            if self._streams[stream].unsent_room >= size or self._has_room(stream, size):
                 count = self._send(stream)
                 if count < 0:
                     if -count not in _NOT_NOW:
-                        self._lose(stream, OSError(-count, _strerror(-count)))
+                        self._lose(stream, OSError(-count, strerror(-count)))
                         if self._closed:
                             return
                         continue
                     count = 0
                 self._kernel_bytes += count
-                self._unsent_room[stream] -= count
+                self._streams[stream].unsent_room -= count
             last = core.sent(stream, count)
             if last:
                 self._shut_streams |= 1 << stream
-                self._shut(stream)
+                self._streams[stream].shut()
             if count < size or ((tls := self._streams[stream].tls) is not None and tls.unsent_bytes):
                 self._watch_writing(stream)
         if self._write_paused or core.queued_bytes > self._high_water:
@@ -416,12 +404,12 @@ class ConnectionTransport(asyncio.Transport):
             self._shut_streams |= ended
             for stream in range(len(self._streams)):
                 if ended >> stream & 1:
-                    self._shut(stream)
+                    self._streams[stream].shut()
                 if blocked >> stream & 1:
                     self._watch_writing(stream)
         if failed is not None:
             stream, number = failed
-            self._lose(stream, OSError(number, _strerror(number)))
+            self._lose(stream, OSError(number, strerror(number)))
             if not self._closed:
                 self._pump()
             return
@@ -433,42 +421,29 @@ class ConnectionTransport(asyncio.Transport):
     def _watch_writing(self, stream: int) -> None:
         if not self._write_watched >> stream & 1:
             self._write_watched |= 1 << stream
-            self._loop.add_writer(self._descriptors[stream], self._on_writable, stream)
+            self._loop.add_writer(self._streams[stream].descriptor, self._on_writable, stream)
 
     def _send(self, stream: int) -> int:
         """Send what the core offers; return how much was taken, or an errno below 0."""
         tls = self._streams[stream].tls
         if tls is None:
-            return self._core.send(stream, self._descriptors[stream])
+            return self._core.send(stream, self._streams[stream].descriptor)
         try:
-            return tls.send(self._socks[stream], self._core.offered(stream))
+            return tls.send(self._streams[stream].sock, self._core.offered(stream))
         except OSError as error:
-            return -_errno_of(error)
-
-    def _shut(self, stream: int) -> None:
-        """End TCP's direction after TLS's, as soon as all is in the socket."""
-        sock, tls = self._socks[stream], self._streams[stream].tls
-        with contextlib.suppress(OSError):  # the peer may be gone already; reading tells
-            if tls is not None:
-                tls.end(sock)
-            if tls is None or not tls.unsent_bytes:
-                sock.shutdown(socket.SHUT_WR)
+            return -errno_of(error)
 
     def _flush(self, stream: int, tls: TlsStream) -> bool:
         """Send what TLS has encrypted; return whether the socket took all."""
         try:
-            if not tls.flush(self._socks[stream]):
+            if not tls.flush(self._streams[stream].sock):
                 return False
             if self._shut_streams >> stream & 1:
-                self._socks[stream].shutdown(socket.SHUT_WR)
+                self._streams[stream].sock.shutdown(socket.SHUT_WR)
         except OSError as error:
             self._lose(stream, error)
             return False
         return True
-
-    def _unacknowledged_bytes(self, stream: int) -> int:
-        tls = self._streams[stream].tls
-        return sockets.unacknowledged_bytes(self._socks[stream]) + (tls.unsent_bytes if tls else 0)
 
     def _arm_timer(self) -> None:
         """See that the core is polled when it wants to be."""
@@ -485,17 +460,9 @@ class ConnectionTransport(asyncio.Transport):
         self._pump()
 
     def _has_room(self, stream: int, size: int) -> bool:
-        """Ask the kernel whether `size` bytes more would be too many unsent ones.
-
-        TCP_NOTSENT_LOWAT alone is not enough: the kernel looks at it for each buffer it begins, and those
-        hold tens of kilobytes: a tenth of a second on a slow path.
-        """
-        unsent = sockets.unsent_bytes(self._socks[stream])
-        if (tls := self._streams[stream].tls) is not None:
-            unsent += tls.unsent_bytes
-        self._core.unsent(time.monotonic_ns(), stream, unsent)
-        room = self._unsent_room[stream] = self._unsent_limits[stream] - unsent
-        return room >= size
+        """Ask the kernel whether `size` bytes more would be too many unsent ones."""
+        self._core.unsent(time.monotonic_ns(), stream, self._streams[stream].unsent_bytes())
+        return self._streams[stream].unsent_room >= size
 
     def _on_writable(self, stream: int) -> None:
         if not self._write_watched >> stream & 1:
@@ -509,7 +476,7 @@ class ConnectionTransport(asyncio.Transport):
             return
         if not self._closed and self._write_watched >> stream & 1 and not self._core.blocked(stream):
             self._write_watched &= ~(1 << stream)
-            self._loop.remove_writer(self._descriptors[stream])
+            self._loop.remove_writer(self._streams[stream].descriptor)
 
     def _control_flow(self) -> None:
         queued = self._core.queued_bytes
@@ -531,12 +498,12 @@ class ConnectionTransport(asyncio.Transport):
         if not changed:
             return
         self._read_watched = wanted
-        for stream, descriptor in enumerate(self._descriptors):
-            if changed >> stream & 1:
-                if wanted >> stream & 1:
-                    self._loop.add_reader(descriptor, self._on_readable, stream)
+        for index, stream in enumerate(self._streams):
+            if changed >> index & 1:
+                if wanted >> index & 1:
+                    self._loop.add_reader(stream.descriptor, self._on_readable, index)
                 else:
-                    self._loop.remove_reader(descriptor)
+                    self._loop.remove_reader(stream.descriptor)
 
     def _on_readable(self, stream: int) -> None:
         if not self._read_watched >> stream & 1:
@@ -549,7 +516,7 @@ class ConnectionTransport(asyncio.Transport):
             count = self._receive(stream)
             if count < 0:
                 if -count not in _NOT_NOW:
-                    self._lose(stream, OSError(-count, _strerror(-count)))
+                    self._lose(stream, OSError(-count, strerror(-count)))
                 return
             if count == 0 and self._is_plain:
                 core.stream_end(stream)
@@ -571,7 +538,7 @@ class ConnectionTransport(asyncio.Transport):
             return
         if count < 0:
             if -count not in _NOT_NOW:
-                self._lose(stream, OSError(-count, _strerror(-count)))
+                self._lose(stream, OSError(-count, strerror(-count)))
             return
         if outcome is not None:
             self._note(outcome)
@@ -599,11 +566,11 @@ class ConnectionTransport(asyncio.Transport):
         """Read once into the core; return how much came, 0 at the end, or an errno below 0."""
         tls = self._streams[stream].tls
         if tls is None:
-            return self._core.receive_from(stream, self._descriptors[stream])
+            return self._core.receive_from(stream, self._streams[stream].descriptor)
         try:
-            data, ended = tls.receive(self._socks[stream])
+            data, ended = tls.receive(self._streams[stream].sock)
         except OSError as error:
-            return -_errno_of(error)
+            return -errno_of(error)
         if tls.unsent_bytes:
             self._watch_writing(stream)
         if data:
@@ -663,26 +630,15 @@ class ConnectionTransport(asyncio.Transport):
         """
         weight = UNLIMITED_BPS if stream.spec.rate_bps is None else stream.spec.rate_bps
         slot = self._core.add_stream(stream_id, weight)
-        control = sockets.congestion_control(stream.sock)
-        if slot == len(self._streams):
-            self._streams.append(stream)
-            self._socks.append(stream.sock)
-            self._descriptors.append(stream.sock.fileno())
-            self._congestion_controls.append(control)
-            self._unsent_limits.append(math.inf)
-            self._unsent_room.append(math.inf)
-        else:
-            self._streams[slot] = stream
-            self._socks[slot] = stream.sock
-            self._descriptors[slot] = stream.sock.fileno()
-            self._congestion_controls[slot] = control
+        # A new slot, or that of a stream that is gone.
+        self._streams[slot : slot + 1] = [stream]
         gone = ~(1 << slot)
         self._ended_streams &= gone
         self._shut_streams &= gone
         if self._lost_timer is not None:
             self._lost_timer.cancel()
             self._lost_timer = None
-        self._information["sockets"] = tuple(self._socks)
+        self._information["sockets"] = tuple(each.sock for each in self._streams)
         self._pace(slot)
         self._watch_reading()
         self._expect_decrypted(slot, stream)
@@ -690,11 +646,11 @@ class ConnectionTransport(asyncio.Transport):
 
     def _drop(self, stream: int, error: OSError | None) -> None:
         """Go on without a stream; its frames go over the others."""
-        sock = self._socks[stream]
+        sock = self._streams[stream].sock
         if self._read_watched >> stream & 1:
-            self._loop.remove_reader(self._descriptors[stream])
+            self._loop.remove_reader(self._streams[stream].descriptor)
         if self._write_watched >> stream & 1:
-            self._loop.remove_writer(self._descriptors[stream])
+            self._loop.remove_writer(self._streams[stream].descriptor)
         self._read_watched &= ~(1 << stream)
         self._write_watched &= ~(1 << stream)
         proper = self._core.stream_end(stream)
@@ -743,7 +699,7 @@ class ConnectionTransport(asyncio.Transport):
         if not self._is_plain:
             self._drop(stream, error)
             return
-        if self._closing and self._core.finished and not self._unacknowledged_bytes(stream):
+        if self._closing and self._core.finished and not self._streams[stream].unacknowledged_bytes():
             self._finish(None, reset=False)  # the peer closed first, but has everything
             return
         self._finish(ConnectionLost(error.strerror or str(error), stream), reset=True)
@@ -762,9 +718,11 @@ class ConnectionTransport(asyncio.Transport):
                 self._linger_until = now + _LINGER_LIMIT_S
                 core.close_streams()
                 self._pump()
-            alive = [stream for stream in range(len(self._socks)) if core.alive >> stream & 1]
+            alive = [stream for index, stream in enumerate(self._streams) if core.alive >> index & 1]
             waiting = not self._is_plain and core.alive & ~self._shut_streams
-            if now >= self._linger_until or not (waiting or any(map(self._unacknowledged_bytes, alive))):
+            if now >= self._linger_until or not (
+                waiting or any(stream.unacknowledged_bytes() for stream in alive)
+            ):
                 self._finish(None, reset=False)
                 return
         self._loop.call_later(_LINGER_POLL_S, self._linger)
@@ -779,11 +737,11 @@ class ConnectionTransport(asyncio.Transport):
         for timer in (self._timer, self._lost_timer):
             if timer is not None:
                 timer.cancel()
-        for sock in self._socks:
+        for stream in self._streams:
             if reset:
-                sockets.reset(sock)
+                sockets.reset(stream.sock)
             else:
-                sock.close()
+                stream.sock.close()
         if self._on_closed is None:
             self._loop.call_soon(self._tell_lost, error)
             return
@@ -792,11 +750,11 @@ class ConnectionTransport(asyncio.Transport):
         task.add_done_callback(self._tasks.discard)
 
     def _watch_nothing(self) -> None:
-        for stream, descriptor in enumerate(self._descriptors):
-            if self._read_watched >> stream & 1:
-                self._loop.remove_reader(descriptor)
-            if self._write_watched >> stream & 1:
-                self._loop.remove_writer(descriptor)
+        for index, stream in enumerate(self._streams):
+            if self._read_watched >> index & 1:
+                self._loop.remove_reader(stream.descriptor)
+            if self._write_watched >> index & 1:
+                self._loop.remove_writer(stream.descriptor)
         self._read_watched = self._write_watched = 0
 
     async def _tell_closed(self, on_closed: Callable[[], Awaitable[None]], error: MstcpError | None) -> None:
@@ -808,14 +766,3 @@ class ConnectionTransport(asyncio.Transport):
     def _tell_lost(self, error: MstcpError | None) -> None:
         self._gone.set()
         self._protocol.connection_lost(error)
-
-
-def _errno_of(error: OSError) -> int:
-    """Return the system's number of an error; those of TLS are numbered otherwise."""
-    return errno.EPROTO if isinstance(error, ssl.SSLError) else error.errno or errno.EIO
-
-
-def _strerror(number: int) -> str:
-    if number == errno.EPROTO:
-        return "TLS failed: the bytes were altered or cut short, or the peer gave TLS up"
-    return os.strerror(number)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from experiments.apps.config import SocketSettings
 from experiments.apps.path_manager import create_subflow, token_of
 from mstcp import StreamSpec, sockets
+from mstcp.open_stream import OpenStream
 from mstcp.plain import PlainConnection
-from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, OpenStream
+from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport
 
 IPPROTO_MPTCP = 262
 _SO_RCVBUFFORCE = 33
