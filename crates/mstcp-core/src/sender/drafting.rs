@@ -1,0 +1,250 @@
+//! Which frame comes next, and on which stream: cut when a stream has room, final when its socket took some of it.
+
+use super::stream::Span;
+use super::Sender;
+use crate::control::Control;
+use crate::frame::{self, MAX_LONG_BYTES};
+use crate::scheduler::{Scheduler, StreamSet, View};
+
+/// A frame lasts about so long at its stream's rate, in seconds.
+const FRAME_SECONDS: f64 = 0.002;
+/// Below this rate frames are of full size, one segment each, for the sake of delay; in bit/s.
+const LARGE_FRAMES_BPS: f64 = 50e6;
+/// The greatest frame that is sent.
+const LARGEST_FRAME_BYTES: usize = 1 << 17;
+
+/// What kind of frame was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Draft {
+    New,
+    Again,
+    Fin,
+    Last,
+    Control,
+    Ack,
+}
+
+impl Sender {
+    /// The streams that may be given frames: those that stall only if all do.
+    pub(super) fn eligible(&self) -> StreamSet {
+        let moving = self.alive.without(self.stalled);
+        let usable = if moving.is_empty() {
+            self.alive
+        } else {
+            moving
+        };
+        let mut open = StreamSet::default();
+        for slot in usable.iter().filter(|&slot| !self.streams[slot].last_begun) {
+            open.insert(slot);
+        }
+        open
+    }
+
+    /// A stream with room that has part of a frame left to send.
+    pub(super) fn begun_frame(&self) -> Option<usize> {
+        self.with_room
+            .iter()
+            .find(|&index| self.streams[index].out.rest() > 0)
+    }
+
+    pub(super) fn withdraw_draft(&mut self, stream: usize) {
+        if let Some((_, draft)) = self.draft.take() {
+            let out = std::mem::take(&mut self.streams[stream].out);
+            // All else is still where it was taken from.
+            if let (Draft::Again, Some(span)) = (draft, out.span) {
+                self.again.push_front(span);
+            }
+        }
+    }
+
+    /// Make the drafted frame final on its stream, and copy it to the others if the scheduler wants it so.
+    pub(super) fn begin(&mut self, stream: usize, draft: Draft) {
+        match draft {
+            Draft::Fin => {
+                self.streams[stream].fin_begun = true;
+                self.fin_sent = true;
+            }
+            Draft::Last => self.streams[stream].last_begun = true,
+            Draft::Ack => self.ack = None,
+            Draft::Control => {
+                self.controls.pop_front();
+            }
+            Draft::New | Draft::Again => self.begin_data(stream, draft == Draft::Again),
+        }
+    }
+
+    fn begin_data(&mut self, stream: usize, again: bool) {
+        let Some(span) = self.streams[stream].out.span else {
+            return;
+        };
+        let view = self.view(self.views_ns, span.length);
+        let (alive, with_room) = (view.alive, view.with_room);
+        let mut scheduler = std::mem::replace(&mut self.scheduler, Box::new(NoScheduler));
+        scheduler.on_begun(&self.view(self.views_ns, span.length), stream);
+        let copied = scheduler.is_copied(span.length);
+        self.scheduler = scheduler;
+        let mut carriers = StreamSet::default();
+        carriers.insert(stream);
+        if copied {
+            for index in with_room.iter().filter(|&index| alive.contains(index)) {
+                let idle = self.streams[index].out.rest() == 0;
+                if idle && self.views[index].weight > 0.0 {
+                    self.streams[index].out = self.streams[stream].out.clone();
+                    carriers.insert(index);
+                }
+            }
+        }
+        for index in carriers.iter() {
+            let now_ns = self.views_ns;
+            let out = &mut self.streams[index];
+            out.sent.frames += 1;
+            out.sent.bytes += span.length as u64;
+            if again {
+                out.sent.resent_bytes += span.length as u64;
+            }
+            if out.in_flight.is_empty() {
+                out.progress_ns = now_ns;
+            }
+            out.in_flight.push_back(span);
+            self.views[index].backlog_bytes += out.out.rest() as f64;
+        }
+        if !again {
+            self.next_offset = span.end();
+        }
+    }
+
+    pub(super) fn view(&self, now_ns: u64, frame_bytes: usize) -> View<'_> {
+        let eligible = self.eligible();
+        View {
+            now_ns,
+            frame_bytes,
+            alive: eligible,
+            with_room: self.with_room.and(eligible),
+            streams: &self.views,
+        }
+    }
+
+    /// How large a frame may be on a stream: full size at low rates, more where that lasts no longer than 2 ms.
+    pub(super) fn frame_bytes(&self, stream: usize) -> usize {
+        let weight = self.views[stream].weight;
+        if weight < LARGE_FRAMES_BPS {
+            return self.frame_payload_bytes;
+        }
+        let bytes = (weight / 8.0 * FRAME_SECONDS) as usize;
+        bytes.clamp(
+            self.frame_payload_bytes,
+            LARGEST_FRAME_BYTES.min(MAX_LONG_BYTES),
+        )
+    }
+
+    /// Cut the next frame and give it to a stream.
+    pub(super) fn draw(&mut self, now_ns: u64) -> Option<usize> {
+        self.drain_backlogs(now_ns);
+        let room = self.with_room.and(self.eligible());
+        if let Some((preferred, ack)) = &self.ack {
+            let preferred = Some(*preferred).filter(|&stream| room.contains(stream));
+            let stream = preferred.or_else(|| room.iter().next())?;
+            frame::encode_control(&mut self.streams[stream].out.header, ack);
+            self.draft = Some((stream, Draft::Ack));
+            return Some(stream);
+        }
+        if let Some(control) = self.controls.front() {
+            let stream = room.iter().next()?;
+            frame::encode_control(&mut self.streams[stream].out.header, control);
+            self.draft = Some((stream, Draft::Control));
+            return Some(stream);
+        }
+        self.trim_again();
+        if let Some(span) = self.again.front().copied() {
+            let stream = self.choose(now_ns, span.length)?;
+            let length = span.length.min(self.frame_bytes(stream));
+            self.again.pop_front();
+            if length < span.length {
+                self.again.push_front(Span {
+                    offset: span.offset + length as u64,
+                    length: span.length - length,
+                });
+            }
+            return Some(self.draft_data(stream, Draft::Again, span.offset, length));
+        }
+        let open = self.limit.saturating_sub(self.next_offset);
+        let unsent = (self.queued_bytes() as u64).min(open) as usize;
+        if unsent > 0 {
+            let stream = self.choose(now_ns, unsent.min(self.frame_payload_bytes))?;
+            let length = unsent.min(self.frame_bytes(stream));
+            return Some(self.draft_data(stream, Draft::New, self.next_offset, length));
+        }
+        if self.queued_bytes() > 0 || !(self.ended || self.closing) {
+            return None;
+        }
+        self.draft_end()
+    }
+
+    fn draft_end(&mut self) -> Option<usize> {
+        for stream in self.with_room.and(self.alive).iter() {
+            let total_bytes = self.buffer.end();
+            let out = &mut self.streams[stream];
+            if self.ended && !out.fin_begun && !out.last_begun {
+                frame::encode_control(&mut out.out.header, &Control::Fin { total_bytes });
+                self.draft = Some((stream, Draft::Fin));
+                return Some(stream);
+            }
+            if self.closing && !out.last_begun {
+                frame::encode_control(&mut out.out.header, &Control::Last);
+                out.out.ends_stream = true;
+                self.draft = Some((stream, Draft::Last));
+                return Some(stream);
+            }
+        }
+        None
+    }
+
+    pub(super) fn choose(&mut self, now_ns: u64, frame_bytes: usize) -> Option<usize> {
+        let mut scheduler = std::mem::replace(&mut self.scheduler, Box::new(NoScheduler));
+        let view = self.view(now_ns, frame_bytes);
+        let mut chosen = scheduler.choose(&view);
+        if chosen.is_none()
+            && view
+                .alive
+                .iter()
+                .all(|index| view.streams[index].weight <= 0.0)
+        {
+            // Only streams without a rate are left: better those than none.
+            chosen = view.with_room.iter().next();
+        }
+        self.scheduler = scheduler;
+        chosen
+    }
+
+    fn draft_data(&mut self, stream: usize, draft: Draft, offset: u64, length: usize) -> usize {
+        let out = &mut self.streams[stream].out;
+        frame::encode_data_header(&mut out.header, offset, length, self.frame_payload_bytes);
+        out.span = Some(Span { offset, length });
+        self.draft = Some((stream, draft));
+        stream
+    }
+
+    /// Drop what need not be sent again, and what stands there twice.
+    pub(super) fn trim_again(&mut self) {
+        while let Some(first) = self.again.front_mut() {
+            let from = self.acknowledged.max(first.offset);
+            if from >= first.end() {
+                self.again.pop_front();
+                continue;
+            }
+            first.length = (first.end() - from) as usize;
+            first.offset = from;
+            break;
+        }
+    }
+}
+
+/// Stands in while the scheduler looks at the sender.
+#[derive(Debug)]
+struct NoScheduler;
+
+impl Scheduler for NoScheduler {
+    fn choose(&mut self, _view: &View<'_>) -> Option<usize> {
+        None
+    }
+}

@@ -1,0 +1,72 @@
+//! What the sender knows of one stream.
+
+use std::collections::VecDeque;
+
+use super::Sent;
+
+/// Some bytes of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) offset: u64,
+    pub(super) length: usize,
+}
+
+impl Span {
+    pub(super) fn end(self) -> u64 {
+        self.offset + self.length as u64
+    }
+}
+
+/// A frame that is being sent.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Outgoing {
+    pub(super) header: Vec<u8>,
+    pub(super) span: Option<Span>,
+    pub(super) taken: usize,
+    pub(super) ends_stream: bool,
+}
+
+impl Outgoing {
+    pub(super) fn rest(&self) -> usize {
+        self.header.len() + self.span.map_or(0, |span| span.length) - self.taken
+    }
+
+    /// Be ready for the next frame; the header's memory is kept.
+    pub(super) fn clear(&mut self) {
+        self.header.clear();
+        self.span = None;
+        self.taken = 0;
+        self.ends_stream = false;
+    }
+}
+
+/// A stream and what is on its way over it.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) id: u32,
+    pub(super) alive: bool,
+    pub(super) out: Outgoing,
+    /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
+    pub(super) in_flight: VecDeque<Span>,
+    pub(super) reported: u64,
+    pub(super) progress_ns: u64,
+    pub(super) fin_begun: bool,
+    pub(super) last_begun: bool,
+    pub(super) sent: Sent,
+}
+
+impl Stream {
+    pub(super) fn new(id: u32) -> Self {
+        Self {
+            id,
+            alive: true,
+            out: Outgoing::default(),
+            in_flight: VecDeque::new(),
+            reported: 0,
+            progress_ns: 0,
+            fin_begun: false,
+            last_begun: false,
+            sent: Sent::default(),
+        }
+    }
+}
