@@ -6,6 +6,11 @@ use crate::slice::Slice;
 
 /// What a waiting piece costs beside its bytes.
 pub const PIECE_OVERHEAD_BYTES: usize = 64;
+/// Pieces smaller than this are copied when they must wait, so that they do not hold a large chunk, and those that
+/// touch each other become one up to this size.
+pub const SHARED_PIECE_BYTES: usize = 1 << 14;
+/// A piece is joined to the one that follows it only if that one is this small: joining copies it.
+const JOINED_PIECE_BYTES: usize = 512;
 
 /// The reorder buffer of a connection: holds the pieces that are ahead of the next byte.
 #[derive(Debug, Default)]
@@ -60,7 +65,7 @@ impl Reassembly {
             if gap_end > at {
                 let part = piece.part((at - offset) as usize..(gap_end - offset) as usize);
                 added += part.len();
-                self.waiting.insert(at, part);
+                self.hold(at, part);
             }
             at = resume;
         }
@@ -70,6 +75,27 @@ impl Reassembly {
         if offset > self.next_offset {
             self.max_waiting_bytes = self.max_waiting_bytes.max(self.waiting_bytes);
         }
+    }
+
+    /// Keep a piece that fills a gap, or part of one. Small neighbours become one: frames of a few bytes shall not cost
+    /// many times their size.
+    fn hold(&mut self, start: u64, piece: Slice) {
+        let end = start + piece.len() as u64;
+        let mut joined = piece;
+        if let Some(after) = self.waiting.get(&end) {
+            if after.len() <= JOINED_PIECE_BYTES && joined.len() <= JOINED_PIECE_BYTES {
+                joined.append(after);
+                self.waiting.remove(&end);
+            }
+        }
+        if let Some((before_start, before)) = self.waiting.range_mut(..start).next_back() {
+            let touches = before_start + before.len() as u64 == start;
+            if touches && before.len() + joined.len() <= SHARED_PIECE_BYTES {
+                before.append(&joined);
+                return;
+            }
+        }
+        self.waiting.insert(start, joined);
     }
 
     /// Offset of the byte that comes next: how many have been delivered.

@@ -30,6 +30,23 @@ impl Slice {
             start + range.start..start + range.end,
         )
     }
+
+    /// Append bytes: in place if the chunk is this slice's alone.
+    pub fn append(&mut self, bytes: &[u8]) {
+        match Arc::get_mut(&mut self.chunk) {
+            Some(own) => {
+                own.truncate(self.range.end);
+                own.extend_from_slice(bytes);
+                self.range.end += bytes.len();
+            }
+            None => {
+                *self = Self::new(
+                    Arc::new([self, bytes].concat()),
+                    0..self.len() + bytes.len(),
+                )
+            }
+        }
+    }
 }
 
 impl Deref for Slice {

@@ -214,6 +214,28 @@ fn a_stalled_stream_does_not_hold_the_others() {
 }
 
 #[test]
+fn frames_of_one_byte_never_cost_the_peer_more_pieces_than_it_allows() {
+    // Both streams take half of the window each; the one that holds every other byte stands still.
+    for name in ["weighted", "redundant"] {
+        let mut pair = Pair::new(name, 3, 1, 1 << 20, 7);
+        let data = random_bytes(WINDOW / 2, 3);
+        pair.ends[0].write(&data).unwrap();
+        pair.ends[0].end();
+        pair.blackholed[1] = true;
+        for step in 0..100_000 {
+            pair.step(false);
+            if step == 1500 {
+                pair.kill(1);
+            }
+            if pair.got[1].len() == data.len() {
+                break;
+            }
+        }
+        assert_eq!(pair.got[1], data);
+    }
+}
+
+#[test]
 fn no_more_than_the_window_waits_for_an_application_that_takes_nothing() {
     let mut pair = Pair::new("earliest", 2, 1000, 100_000, 7);
     pair.ends[0].write(&random_bytes(3 * WINDOW, 1)).unwrap();

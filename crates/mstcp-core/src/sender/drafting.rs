@@ -1,9 +1,12 @@
 //! Which frame comes next, and on which stream: cut when a stream has room, final when its socket took some of it.
 
+use std::collections::VecDeque;
+
 use super::stream::Span;
 use super::Sender;
 use crate::control::Control;
 use crate::frame::{self, MAX_LONG_BYTES};
+use crate::receiver::{INITIAL_WINDOW_BYTES, LEAST_PIECES};
 use crate::scheduler::{Scheduler, StreamSet, View};
 
 /// A frame lasts about so long at its stream's rate, in seconds.
@@ -12,6 +15,8 @@ const FRAME_SECONDS: f64 = 0.002;
 const LARGE_FRAMES_BPS: f64 = 50e6;
 /// The greatest frame that is sent.
 const LARGEST_FRAME_BYTES: usize = 1 << 17;
+/// A peer counts what waits in its memory; so many bytes of the window go with one frame that it may not have.
+const WINDOW_BYTES_A_FRAME: u64 = 128;
 
 /// What kind of frame was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +162,10 @@ impl Sender {
         self.trim_again();
         if let Some(span) = self.again.front().copied() {
             let stream = self.choose(now_ns, span.length)?;
-            let length = span.length.min(self.frame_bytes(stream));
+            let length = match self.is_crowded() {
+                true => span.length,
+                false => span.length.min(self.frame_bytes(stream)),
+            };
             self.again.pop_front();
             if length < span.length {
                 self.again.push_front(Span {
@@ -170,6 +178,9 @@ impl Sender {
         let open = self.limit.saturating_sub(self.next_offset);
         let unsent = (self.queued_bytes() as u64).min(open) as usize;
         if unsent > 0 {
+            if self.is_crowded() {
+                return None;
+            }
             let stream = self.choose(now_ns, unsent.min(self.frame_payload_bytes))?;
             let length = unsent.min(self.frame_bytes(stream));
             return Some(self.draft_data(stream, Draft::New, self.next_offset, length));
@@ -178,6 +189,23 @@ impl Sender {
             return None;
         }
         self.draft_end()
+    }
+
+    /// Whether as many frames are on their way as the peer can be asked to order: what it lacks cuts what it has into
+    /// pieces, each of which costs it memory. Only frames of few bytes come so far before the window is full.
+    fn is_crowded(&self) -> bool {
+        let window = self.limit.saturating_sub(self.acknowledged);
+        let window = window.max(INITIAL_WINDOW_BYTES as u64);
+        let most = LEAST_PIECES as u64 + window / WINDOW_BYTES_A_FRAME;
+        let alive = || self.alive.iter().map(|slot| &self.streams[slot].in_flight);
+        let all = self.again.len() + alive().map(VecDeque::len).sum::<usize>();
+        // The count of those that the peer may really lack takes longer.
+        let lacking = |span: &&Span| span.end() > self.acknowledged;
+        all as u64 >= most
+            && (self.again.iter().chain(alive().flatten()))
+                .filter(lacking)
+                .count() as u64
+                >= most
     }
 
     fn draft_end(&mut self) -> Option<usize> {
