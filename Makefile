@@ -14,6 +14,8 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
 
 DURATION ?= 20
+# Examples of the Rust random tests; those of the Python ones are fixed in tests/conftest.py.
+PROPTEST_RNG_SEED ?= 1
 
 .PHONY: help
 help: ## list the targets
@@ -80,11 +82,18 @@ soak: setup ## MSTCP transfers of 1 GiB over streams that break, 50 seeds (about
 
 .PHONY: test-rust
 test-rust: setup
-	@cargo=$(CARGO_COMMAND); "$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py
+	@cargo=$(CARGO_COMMAND); PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
+		"$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py
 
 .PHONY: test-python
 test-python: setup
 	@$(VENV)/python -m pytest --quiet
+
+.PHONY: explore
+explore: setup ## run the random tests with new examples, more of them (half an hour)
+	@cargo=$(CARGO_COMMAND); for round in 1 2 3 4 5 6 7 8 9 10; do \
+		"$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py || exit 1; done
+	@HYPOTHESIS_PROFILE=explore $(VENV)/python -m pytest --quiet $$(grep -rlE '^(from|import) hypothesis' tests)
 
 .PHONY: agreement
 agreement: setup ## compare GOMR's engines on all objectives over 3000 random problems (some minutes)

@@ -40,6 +40,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 ALL = "all"
+JSON_HELP = "print the results document on standard output"
 AROUND_A_RUN_S = 7.5
 """What the live engine takes to build a network, to drain and to tear it down."""
 
@@ -82,6 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_arguments(checking)
     checking.set_defaults(command=doctor.main)
     _add_run(commands.add_parser("run", help="run a scenario and write results.json and report.html"))
+    resuming = commands.add_parser(
+        "resume", help="make those runs of a results folder that are missing or were not valid"
+    )
+    resuming.add_argument("folder", type=Path, help="a folder that `run --out` wrote to")
+    _add_retries(resuming)
+    resuming.add_argument("--json", action="store_true", help=JSON_HELP)
+    resuming.set_defaults(command=_resume)
     shell.add_arguments(
         commands.add_parser("shell", help="bring a network up and open Mininet's prompt in it (needs root)")
     )
@@ -121,6 +129,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=int, default=1, metavar="N", help="run each with seeds 1 to N (default 1)"
     )
+    _add_retries(parser)
     parser.add_argument(
         "--duration", type=float, metavar="S", help="seconds to measure (default: the scenario's)"
     )
@@ -152,8 +161,25 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the results go (default results/NAME-TIME)"
     )
-    parser.add_argument("--json", action="store_true", help="print the results document on standard output")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
     parser.set_defaults(command=_run)
+
+
+def _add_retries(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--retries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="make a run that is not valid (the machine was too busy) anew, up to N times (default 0)",
+    )
+
+
+def _retries(args: argparse.Namespace) -> int:
+    retries: int = args.retries
+    if not 0 <= retries <= runner.RETRY_LIMIT:
+        raise ScenarioError("--retries", "", f"{retries} is not between 0 and {runner.RETRY_LIMIT}")
+    return retries
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -177,17 +203,28 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    job = job_from(args, time.time())
+    return _make_runs(job_from(args, time.time()), json=args.json)
+
+
+def _resume(args: argparse.Namespace) -> int:
+    job = runner.begun(args.folder).model_copy(update={"retries": _retries(args)})
+    if not job.pending():
+        print(f"Every run in {args.folder} is there and valid.", file=sys.stderr)
+        return 0
+    return _make_runs(job, json=args.json, resume=True)
+
+
+def _make_runs(job: runner.Job, *, json: bool, resume: bool = False) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     errors = Console(stderr=True)
     if engines.get(job.engine).sandboxed:
         errors.print(how_long(job), highlight=False, soft_wrap=True)
     with Display(errors, job.duration_s) as display:
-        outcome = runner.run(job, display)
-    if args.json:
+        outcome = runner.run(job, display, resume=resume)
+    if json:
         sys.stdout.write(outcome.results.to_json())
     if outcome.results.runs:
-        _make_report(outcome.results, job.out, table=not args.json)
+        _make_report(outcome.results, job.out, table=not json)
     for failure in outcome.failures:
         _complain(failure, EXIT_FAILED)
     return EXIT_FAILED if outcome.failures else 0
@@ -195,7 +232,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def how_long(job: runner.Job) -> str:
     """Return a sentence that says how long a job in real time will take."""
-    count = len(job.plans())
+    count = len(job.pending())
     minutes = count * (job.scenario.warm_up_s + job.duration_s + AROUND_A_RUN_S) / 60
     about = f"about {minutes:.0f} minutes" if round(minutes) > 1 else "about a minute"
     runs = "1 run" if count == 1 else f"{count} runs"
@@ -246,6 +283,7 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
         seeds=seeds,
         duration_s=final.duration_s,
         out=out.absolute(),
+        retries=_retries(args),
     )
 
 

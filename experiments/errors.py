@@ -109,10 +109,13 @@ class CheckFailed(RunFailed):
 class Interrupted(ExperimentError):
     """The user stopped the runs; `finished` of `planned` were complete by then."""
 
-    def __init__(self, finished: int, planned: int) -> None:
-        super().__init__(finished, planned)
+    def __init__(self, finished: int, planned: int, resume: str | None = None) -> None:
+        super().__init__(finished, planned, resume)
         self.finished = finished
         self.planned = planned
+        self.resume = resume
+        """The command that makes the others, where there is one."""
 
     def __str__(self) -> str:
-        return f"Stopped; {self.finished} of {self.planned} runs are complete and kept."
+        stopped = f"Stopped; {self.finished} of {self.planned} runs are complete and kept."
+        return f"{stopped} `{self.resume}` makes the others." if self.resume else stopped

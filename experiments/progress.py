@@ -70,6 +70,10 @@ class Display:
         self._end_task()
         self._line(f"    {event['summary']}")
 
+    def _on_run_repeated(self, event: dict[str, Any]) -> None:
+        self._update(completed=0.0)
+        self._line(f"    not valid, so made anew: {event['reason']}")
+
     def _on_run_failed(self, event: dict[str, Any]) -> None:
         if self._together is not None:
             self._count()

@@ -141,6 +141,8 @@ class RunResult(_Model):
     """UTC, ISO 8601; None where time is simulated: the same seed gives the same bytes."""
     valid: bool
     why_invalid: list[str]
+    earlier_attempts: list[list[str]] = Field(default_factory=list)
+    """Of each attempt that was made before this one and was not valid: why."""
     host_cpu_busy: float | None
     """Mean share of the machine's cores that was busy during the measurement."""
     sysctls: dict[str, str]

@@ -1,6 +1,7 @@
 """Runs plans with an engine and makes one results document of them.
 
 Each finished run is written at once to OUT/runs/, so that stopping in the middle keeps what was done.
+The job itself is in OUT/job.json, so that what is missing or was not valid can be made later.
 `execute` is the loop itself, wherever it runs; `run` starts it, in a sandbox where the engine wants one.
 """
 
@@ -15,21 +16,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments import engines, sandbox
 from experiments.engines.base import Engine, Event, Report, RunPlan
 from experiments.engines.together import run_together
 from experiments.errors import CheckFailed, Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.results import Environment, Results, RunResult
-from experiments.scenario import Scenario
+from experiments.scenario import Scenario, first_problem
 from topologies.model import Network
 
 MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
 
 
+JOB_FILE = "job.json"
 SEED_LIMIT = 1000
+RETRY_LIMIT = 10
 FLOWS_NAMED = 8
 """A run with more is summed up in a line."""
 
@@ -49,6 +52,8 @@ class Job(BaseModel):
     seeds: tuple[int, ...]
     duration_s: float
     out: Path
+    retries: int = Field(default=0, ge=0, le=RETRY_LIMIT)
+    """How often a run that is not valid is made anew."""
 
     def plans(self) -> list[RunPlan]:
         """Return the runs: cases, then protocols, then seeds."""
@@ -64,6 +69,24 @@ class Job(BaseModel):
             for case, protocol, seed in itertools.product(self.cases, self.protocols, self.seeds)
         ]
 
+    def pending(self) -> list[tuple[int, RunPlan]]:
+        """Return the runs that OUT has no valid result of, with their numbers from 1."""
+        numbered = enumerate(self.plans(), start=1)
+        return [(number, plan) for number, plan in numbered if not self._is_valid(number)]
+
+    def finished(self, number: int) -> RunResult | None:
+        """Return what OUT has of a run, valid or not."""
+        path = self.result_path(number)
+        return RunResult.model_validate_json(path.read_text()) if path.exists() else None
+
+    def result_path(self, number: int) -> Path:
+        """Return where the result of a run lies."""
+        return self.out / "runs" / f"{number:03}.json"
+
+    def _is_valid(self, number: int) -> bool:
+        result = self.finished(number)
+        return result is not None and result.valid
+
 
 @dataclass
 class Outcome:
@@ -73,8 +96,12 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
 
-def prepare_output(out: Path) -> None:
+def prepare_output(out: Path, *, resume: bool = False) -> None:
     """Make the output folder and check that it takes files.
+
+    Args:
+        out: the folder.
+        resume: whether it may hold results.
 
     Raises:
         OutputError: it cannot be written, holds results already, or the disk is all but full.
@@ -87,7 +114,7 @@ def prepare_output(out: Path) -> None:
         status = os.statvfs(out)
     except OSError as error:
         raise OutputError(str(out), error.strerror or str(error)) from None
-    if any((out / "runs").glob("*.json")) or (out / "results.json").exists():
+    if not resume and (any((out / "runs").glob("*.json")) or (out / "results.json").exists()):
         raise OutputError(str(out), "it holds the results of other runs already")
     free = status.f_bavail * status.f_frsize
     if free < MINIMUM_FREE_BYTES:
@@ -107,41 +134,57 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def execute(job: Job, engine: Engine, report: Report) -> None:
-    """Run all plans of a job; a run that fails is reported, and the others are made all the same."""
-    plans = job.plans()
-    if engine.workers > 1 and len(plans) > 1:
-        _execute_together(job, plans, engine, report)
+    """Make the pending runs of a job; one that fails is reported, and the others are made all the same."""
+    pending = job.pending()
+    if engine.workers > 1 and len(pending) > 1:
+        _execute_together(job, pending, engine, report)
     else:
-        _execute_in_turn(job, plans, engine, report)
+        _execute_in_turn(job, pending, engine, report)
 
 
-def _execute_in_turn(job: Job, plans: list[RunPlan], engine: Engine, report: Report) -> None:
-    for number, plan in enumerate(plans, start=1):
-        report({"event": "run-started", "run": plan.label, "number": number, "planned": len(plans)})
-        logs = job.out / "logs" / plan.slug
+def _execute_in_turn(job: Job, pending: list[tuple[int, RunPlan]], engine: Engine, report: Report) -> None:
+    planned = len(job.plans())
+    for number, plan in pending:
+        report({"event": "run-started", "run": plan.label, "number": number, "planned": planned})
         try:
-            logs.mkdir(parents=True, exist_ok=True)
-            result = engine.run_case(plan, logs, report)
+            result = _attempt(job, number, plan, engine, report)
         except RunFailed as error:
             report({"event": "run-failed", "run": plan.label, "reason": str(error)})
             continue
-        except OSError as error:
-            raise OutputError(str(logs), str(error)) from error
         _keep(job, number, result)
         write_atomically(job.out / "environment.json", engine.environment().model_dump_json(indent=1))
         report({"event": "run-finished", "run": plan.label, "summary": _summary(result)})
 
 
-def _execute_together(job: Job, plans: list[RunPlan], engine: Engine, report: Report) -> None:
-    """Run plans in as many threads as the engine takes; results keep the plans' order."""
-    report({"event": "runs-together", "planned": len(plans)})
+def _attempt(job: Job, number: int, plan: RunPlan, engine: Engine, report: Report) -> RunResult:
+    """Run a plan until it is valid or the job's attempts are used up; every attempt keeps its logs."""
+    before = job.finished(number)
+    earlier = [*before.earlier_attempts, before.why_invalid] if before else []
+    most = len(earlier) + job.retries
+    while True:
+        slug = f"{plan.slug}-attempt{len(earlier) + 1}" if earlier else plan.slug
+        logs = job.out / "logs" / slug
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+            result = engine.run_case(plan, logs, report)
+        except OSError as error:
+            raise OutputError(str(logs), str(error)) from error
+        if result.valid or len(earlier) == most:
+            return result.model_copy(update={"earlier_attempts": earlier})
+        earlier.append(result.why_invalid)
+        report({"event": "run-repeated", "run": plan.label, "reason": "; ".join(result.why_invalid)})
 
-    def run_one(number: int, plan: RunPlan) -> RunResult:
+
+def _execute_together(job: Job, pending: list[tuple[int, RunPlan]], engine: Engine, report: Report) -> None:
+    """Run plans in as many threads as the engine takes; results keep the plans' order."""
+    report({"event": "runs-together", "planned": len(pending)})
+
+    def run_one(index: int, plan: RunPlan) -> RunResult:
         result = engine.run_case(plan, job.out / "logs" / plan.slug, _nothing)
-        _keep(job, number + 1, result)
+        _keep(job, pending[index][0], result)
         return result
 
-    with closing(run_together(engine, plans, run_one)) as ending:
+    with closing(run_together(engine, [plan for _, plan in pending], run_one)) as ending:
         for _, plan, future in ending:
             error = future.exception()
             if isinstance(error, RunFailed):
@@ -155,7 +198,7 @@ def _nothing(event: Event) -> None:
 
 
 def _keep(job: Job, number: int, result: RunResult) -> None:
-    write_atomically(job.out / "runs" / f"{number:03}.json", result.model_dump_json(indent=1))
+    write_atomically(job.result_path(number), result.model_dump_json(indent=1))
 
 
 def _summary(result: RunResult) -> str:
@@ -167,8 +210,26 @@ def _summary(result: RunResult) -> str:
     return flows if result.valid else f"{flows} (not valid: {'; '.join(result.why_invalid)})"
 
 
-def run(job: Job, report: Report) -> Outcome:
+def begun(out: Path) -> Job:
+    """Return the job whose results are in a folder; ScenarioError if there is none."""
+    path = out / JOB_FILE
+    try:
+        job = Job.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ScenarioError(str(path), "", f"cannot be read ({error.strerror}): no run began here") from None
+    except ValidationError as error:
+        place, reason = first_problem(error)
+        raise ScenarioError(str(path), place, f"is not a job of this version: {reason}") from None
+    return job.model_copy(update={"out": out.absolute()})
+
+
+def run(job: Job, report: Report, *, resume: bool = False) -> Outcome:
     """Run a job and collect its document, which is written to OUT/results.json.
+
+    Args:
+        job: what to run.
+        report: is given the events.
+        resume: whether OUT may hold results of this job, whose valid ones stay.
 
     Raises:
         MissingRequirement: the machine lacks something.
@@ -177,7 +238,8 @@ def run(job: Job, report: Report) -> Outcome:
     """
     engine = engines.get(job.engine)
     engine.check(job.plans())
-    prepare_output(job.out)
+    prepare_output(job.out, resume=resume)
+    write_atomically(job.out / JOB_FILE, job.model_dump_json(indent=1))
     failures: list[str] = []
 
     def note(event: Event) -> None:
@@ -198,7 +260,7 @@ def run(job: Job, report: Report) -> Outcome:
     results = collect(job, engine)
     write_atomically(job.out / "results.json", results.to_json())
     if interrupted:
-        raise Interrupted(len(results.runs), len(job.plans()))
+        raise Interrupted(len(results.runs), len(job.plans()), f"mstcp-lab resume {job.out}")
     failures += check_transfers(results.runs, drained=results.engine != "sim")
     missing = len(job.plans()) - len(results.runs)
     if missing and not failures:

@@ -62,11 +62,11 @@ def flow_notes(flow: FlowSummary) -> FlowNotes:
 
 
 def general_notes(results: Results) -> list[str]:
-    """Return what a reader of the comparison with the paper must know."""
+    """Return what a reader of the tables must know: runs made anew, how to compare with the paper."""
+    notes = _repetition_notes(results)
     reference = reference_for(results.scenario)
     if reference is None:
-        return []
-    notes = []
+        return notes
     if results.engine == "live":
         notes.append(
             "The paper simulated NewReno in ns-3 for 120 s; here a Linux kernel recovers from losses in its "
@@ -78,6 +78,16 @@ def general_notes(results: Results) -> list[str]:
         changed = ", ".join(f"{key} = {value}" for key, value in results.overrides.items())
         notes.append(f"Settings were changed ({changed}), so the paper's figures are of another experiment.")
     return notes
+
+
+def _repetition_notes(results: Results) -> list[str]:
+    repeated = [run for run in results.runs if run.earlier_attempts]
+    if not repeated:
+        return []
+    attempts = sum(len(run.earlier_attempts) for run in repeated)
+    runs = "1 run was" if len(repeated) == 1 else f"{len(repeated)} runs were"
+    tried = "1 attempt was" if attempts == 1 else f"{attempts} attempts were"
+    return [f"{runs} made anew (`--retries`) after {tried} not valid; the results file says why."]
 
 
 def validity_sentences(results: Results) -> list[str]:

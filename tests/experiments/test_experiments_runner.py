@@ -24,8 +24,11 @@ class InventedEngine:
     protocols: tuple[str, ...] | None = None
     workers = 1
 
-    def __init__(self, failing: tuple[str, ...] = (), wrong_bytes: int = 0) -> None:
+    def __init__(
+        self, failing: tuple[str, ...] = (), wrong_bytes: int = 0, invalid_attempts: int = 0
+    ) -> None:
         self.failing = failing
+        self.invalid_attempts = invalid_attempts
         self.wrong_bytes = wrong_bytes
         self.plans: list[RunPlan] = []
 
@@ -56,6 +59,10 @@ class InventedEngine:
         if plan.protocol in self.failing:
             raise RunFailed(plan.label, "it was told to.", str(out))
         report({"event": "phase", "text": "inventing"})
+        attempt = self.plans.count(plan)
+        if attempt <= self.invalid_attempts:
+            busy = {"valid": False, "why_invalid": [f"attempt {attempt} was too slow"]}
+            return invented(plan).model_copy(update=busy)
         return invented(plan, self.wrong_bytes)
 
 
@@ -155,6 +162,25 @@ def test_invalid_runs_make_the_document_invalid(tmp_path: Path) -> None:
     assert results.environment.why == ["scenario 1 with ospf, seed 2: it was invented"]
 
 
+def test_a_run_that_is_not_valid_is_made_anew_as_often_as_asked(tmp_path: Path) -> None:
+    few = {"cases": ("1",), "protocols": ("ospf",), "seeds": (1,)}
+    engine = InventedEngine(invalid_attempts=2)
+    results, events = run_invented(make_job(tmp_path / "enough", retries=2, **few), engine)
+    assert results.environment.valid
+    assert results.runs[0].earlier_attempts == [["attempt 1 was too slow"], ["attempt 2 was too slow"]]
+    assert [event["reason"] for event in events if event["event"] == "run-repeated"] == [
+        "attempt 1 was too slow",
+        "attempt 2 was too slow",
+    ]
+    logs = sorted(path.name for path in (tmp_path / "enough" / "logs").iterdir())
+    assert logs == ["1-ospf-s1", "1-ospf-s1-attempt2", "1-ospf-s1-attempt3"]
+    results, _ = run_invented(
+        make_job(tmp_path / "few", retries=1, **few), InventedEngine(invalid_attempts=2)
+    )
+    assert results.runs[0].why_invalid == ["attempt 2 was too slow"]
+    assert len(results.runs[0].earlier_attempts) == 1
+
+
 def test_finished_runs_are_there_before_the_last_one(tmp_path: Path) -> None:
     class Stopped(InventedEngine):
         def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
@@ -166,6 +192,16 @@ def test_finished_runs_are_there_before_the_last_one(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_invented(job, engine)
     assert len(runner.collect(job, engine).runs) == 3
+    kept = (job.out / "runs" / "001.json").read_bytes()
+    # Seed 2 was not valid: it is made anew beside those that are missing.
+    another = InventedEngine()
+    runner.execute(job, another, lambda _: None)
+    assert [plan.slug for plan in another.plans][:3] == ["1-ospf-s2", "1-mstcp-s2", "2-ospf-s1"]
+    assert len(another.plans) == 6
+    results = runner.collect(job, another)
+    assert len(results.runs) == 8
+    assert results.runs[1].earlier_attempts == [["it was invented"]]
+    assert (job.out / "runs" / "001.json").read_bytes() == kept
 
 
 def test_wrong_and_missing_bytes_are_failures() -> None:

@@ -1,0 +1,12 @@
+"""Random tests draw the same examples every time: one that passed fails only when the code changes.
+
+`make explore` draws new ones: what it finds becomes a test of its own.
+"""
+
+import os
+
+import hypothesis
+
+hypothesis.settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
+hypothesis.settings.register_profile("explore", max_examples=1000, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
