@@ -71,12 +71,13 @@ def admit(state: State, request: FlowRequest) -> Admission:
     return Admission(source, destination, framing, objective)
 
 
-def newcomer(request: FlowRequest, admission: Admission, rate_bps: float) -> Newcomer:
+def newcomer(id_: str, request: FlowRequest, admission: Admission, rate_bps: float) -> Newcomer:
     """Return the request as a flow to be routed."""
     split = request.splitting != "streams"
     most = MAX_SPLIT_PATHS if split else request.source_ports and len(request.source_ports)
     limits = [limit for limit in (request.max_paths, most) if limit]
     return Newcomer(
+        id=id_,
         source=admission.source.name,
         destination=admission.destination.name,
         rate_bps=rate_bps,

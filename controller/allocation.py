@@ -7,7 +7,7 @@ what they have; it is taken off the links' capacity.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -16,8 +16,8 @@ import networkx as nx
 from controller.ack_paths import SHORTEST, ack_path
 from controller.errors import InfeasibleRequest
 from controller.flows import Flow, arc_loads, edges_of
-from controller.gomr import Allocation, Demand, Edge, PathRate, Problem, solve
-from controller.live_network import arc_name
+from controller.gomr import Allocation, Demand, PathRate
+from controller.live_optima import LiveOptima
 from controller.state import State
 from controller.wire import Framing
 
@@ -34,14 +34,13 @@ __all__ = [
 _NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
 
-_NEWCOMER = "newcomer"
-
 
 @dataclass(frozen=True)
 class Newcomer:
     """A flow that is asked for.
 
     Attributes:
+        id: What it will be called if it is granted.
         source: Name of the host that sends.
         destination: Name of the host that receives.
         rate_bps: Goodput asked for.
@@ -52,6 +51,7 @@ class Newcomer:
             each path, and acknowledgements on its reverse.
     """
 
+    id: str
     source: str
     destination: str
     rate_bps: float
@@ -86,11 +86,12 @@ class Optimum:
     ack_path: tuple[str, ...] | None = None
 
 
-def optimise(state: State, objective: str, newcomer: Newcomer | None = None) -> Optimum:
+def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcomer | None = None) -> Optimum:
     """Find the global optimum of the flows with this objective, and of a new one.
 
     Args:
         state: Network and flows.
+        optima: The last optima of this network.
         objective: One of `controller.gomr.OBJECTIVES`.
         newcomer: A flow that is asked for.
 
@@ -104,58 +105,55 @@ def optimise(state: State, objective: str, newcomer: Newcomer | None = None) -> 
     kept = [flow for flow in state.flows if flow.id not in movable_ids]
     demands = [_running_demand(flow, state.settings.ack_ratio) for flow in movable]
     if newcomer is None:
-        solution = _solve(state, kept, demands, objective) if demands else None
+        solution = _solve(state, optima, kept, demands, objective) if demands else None
         return Optimum({} if solution is None else _running_rates(movable, solution), ())
     acks = _acks_in_advance(state, newcomer)
     demand = _new_demand(newcomer, state.settings.ack_ratio, acks)
-    solution = _solve(state, kept, [*demands, demand], objective)
-    fixed = _settled(state, newcomer, solution.paths[_NEWCOMER])
+    solution = _solve(state, optima, kept, [*demands, demand], objective)
+    fixed = _settled(state, newcomer, solution.paths[newcomer.id])
     if fixed:
         acks = _ack_path(state, newcomer, fixed)
         demand = _new_demand(newcomer, state.settings.ack_ratio, acks, fixed)
-        solution = _solve(state, kept, [*demands, demand], objective)
-        paths = _planned_exactly(state, newcomer, fixed, solution.paths[_NEWCOMER])
+        solution = _solve(state, optima, kept, [*demands, demand], objective)
+        paths = _planned_exactly(state, newcomer, fixed, solution.paths[newcomer.id])
     else:
-        paths = _planned(newcomer, solution.paths[_NEWCOMER])
+        paths = _planned(newcomer, solution.paths[newcomer.id])
     return Optimum(_running_rates(movable, solution), paths, acks)
 
 
 def optimise_together(
-    state: State, objective: str, newcomers: Mapping[str, Newcomer]
+    state: State, objective: str, newcomers: Sequence[Newcomer]
 ) -> dict[str, tuple[PlannedPath, ...]]:
     """Find the global optimum of flows that are asked for at the same time, by one solve for all.
 
     Args:
         state: Network, and flows that keep what they have.
         objective: One of `controller.gomr.OBJECTIVES`.
-        newcomers: The flows that are asked for, by id.
+        newcomers: The flows that are asked for.
 
     Returns:
-        The paths of each flow; none where the network has nothing left for it.
+        The paths of each flow by its id; none where the network has nothing left for it.
 
     Raises:
         InfeasibleRequest: there are fewer paths than the streams asked for.
         InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
         SolverError: the solver failed.
     """
-    ratio, kept = state.settings.ack_ratio, list(state.flows)
-    demands = {
-        id_: _new_demand(newcomer, ratio, _acks_in_advance(state, newcomer), id_=id_)
-        for id_, newcomer in newcomers.items()
-    }
-    solution = _solve(state, kept, list(demands.values()), objective)
-    fixed = {id_: _settled(state, newcomer, solution.paths[id_]) for id_, newcomer in newcomers.items()}
-    if any(fixed.values()):
-        for id_, paths in fixed.items():
-            if paths:
-                acks = _ack_path(state, newcomers[id_], paths)
-                demands[id_] = _new_demand(newcomers[id_], ratio, acks, paths, id_)
-        solution = _solve(state, kept, list(demands.values()), objective)
+    ratio, kept, optima = state.settings.ack_ratio, list(state.flows), LiveOptima(state.live)
+    demands = [_new_demand(newcomer, ratio, _acks_in_advance(state, newcomer)) for newcomer in newcomers]
+    solution = _solve(state, optima, kept, demands, objective)
+    settled = [_settled(state, newcomer, solution.paths[newcomer.id]) for newcomer in newcomers]
+    if any(settled):
+        demands = [
+            _new_demand(newcomer, ratio, _ack_path(state, newcomer, fixed), fixed) if fixed else demand
+            for newcomer, fixed, demand in zip(newcomers, settled, demands, strict=True)
+        ]
+        solution = _solve(state, optima, kept, demands, objective)
     return {
-        id_: _planned_exactly(state, newcomer, fixed[id_], solution.paths[id_])
-        if fixed[id_]
-        else _planned(newcomer, solution.paths[id_])
-        for id_, newcomer in newcomers.items()
+        newcomer.id: _planned_exactly(state, newcomer, fixed, solution.paths[newcomer.id])
+        if fixed
+        else _planned(newcomer, solution.paths[newcomer.id])
+        for newcomer, fixed in zip(newcomers, settled, strict=True)
     }
 
 
@@ -182,20 +180,16 @@ def _graph(state: State, hosts: Collection[str]) -> nx.DiGraph:
     return graph
 
 
-def _solve(state: State, kept: list[Flow], demands: list[Demand], objective: str) -> Allocation:
+def _solve(
+    state: State, optima: LiveOptima, kept: list[Flow], demands: list[Demand], objective: str
+) -> Allocation:
     loads = arc_loads(kept, state.settings.ack_ratio)
     free_bps = {
-        name: max(0.0, state.allocatable_bps(name) - loads.get(name, 0.0)) for name in state.live.arcs
-    }
-    edges = tuple(
-        Edge(name, arc.tail, arc.head, free_bps[name], arc.delay_s)
-        for name, arc in state.live.arcs.items()
+        name: max(0.0, state.allocatable_bps(name) - loads.get(name, 0.0))
+        for name in state.live.arcs
         if state.live.arc_is_up(name)
-    )
-    reverse = {edge.id: arc_name(edge.head, edge.tail) for edge in edges}
-    nodes = {node for edge in edges for node in (edge.tail, edge.head)}
-    hosts = frozenset(node for node in nodes if state.live.is_host(node))
-    return solve(Problem(edges, tuple(demands), reverse, hosts), objective)
+    }
+    return optima.solve(objective, demands, free_bps)
 
 
 def _acks_in_advance(state: State, newcomer: Newcomer) -> tuple[str, ...] | None:
@@ -238,11 +232,10 @@ def _new_demand(
     ack_ratio: float,
     acks: tuple[str, ...] | None,
     fixed: tuple[tuple[str, ...], ...] = (),
-    id_: str = _NEWCOMER,
 ) -> Demand:
     most = newcomer.streams or newcomer.max_paths
     return Demand(
-        id=id_,
+        id=newcomer.id,
         source=newcomer.source,
         destination=newcomer.destination,
         # Unless it is sure to be plain TCP, it must be able to afford the identifiers.

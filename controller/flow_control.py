@@ -19,6 +19,7 @@ from controller.errors import (
 from controller.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
 from controller.flows import Flow, Stream
 from controller.installation import Installation, Installations
+from controller.live_optima import LiveOptima
 from controller.manual_paths import check_paths
 from controller.messages import AllocationChanged, FlowEnded, LeaseResult, Notify, RemoveGroup, RemoveRules
 from controller.outbox import Outbox
@@ -42,6 +43,7 @@ class FlowControl:
     def __init__(self, state: State, outbox: Outbox) -> None:
         self._state = state
         self._outbox = outbox
+        self._optima = LiveOptima(state.live)
         self._installations = Installations(state, outbox)
         self._last_number = 0
         self._rebalanced = -math.inf
@@ -169,14 +171,16 @@ class FlowControl:
         """Return the new flow and the rates that running flows get beside it."""
         request, state = event.request, self._state
         admission = admit(state, request)
+        number = self._last_number + 1
+        flow_id = f"{state.settings.boot_id}-{number}"
         if admission.objective is None:
             optimum = check_paths(state, request, admission)
             requested_bps = sum(path.rate_bps for path in optimum.paths)
         else:
             requested_bps = request.rate_bps or 0.0
-            optimum = optimise(state, admission.objective, newcomer(request, admission, requested_bps))
+            wanted = newcomer(flow_id, request, admission, requested_bps)
+            optimum = optimise(state, self._optima, admission.objective, wanted)
             _check_granted(optimum.paths, requested_bps, admission)
-        number = self._last_number + 1
         split = self._split(request, optimum, number)
         connections = 1 if split is not None else len(optimum.paths)
         ports = choose_source_ports(state, request, admission.source, connections)
@@ -185,7 +189,7 @@ class FlowControl:
         lease_s = request.lease_s or state.settings.lease_s
         flow = Flow(
             number=number,
-            id=f"{state.settings.boot_id}-{number}",
+            id=flow_id,
             source=admission.source,
             destination=admission.destination,
             destination_port=request.destination_port,
@@ -224,7 +228,7 @@ class FlowControl:
             raise InfeasibleRequest("flow_id", f"{flow.id} runs over link {lost[0]}, which is down")
         before_bps, flow.requested_bps = flow.requested_bps, rate_bps
         try:
-            rates = dict(optimise(self._state, flow.objective).rates)
+            rates = dict(optimise(self._state, self._optima, flow.objective).rates)
             if sum(rates[flow.id]) <= _NEGLIGIBLE_SHARE * rate_bps:
                 raise InfeasibleRequest("rate_bps", f"no capacity is free on the paths of {flow.id}")
         except ControllerError:
@@ -299,7 +303,7 @@ class FlowControl:
 
     def _optimum_or_nothing(self, objective: str) -> Mapping[str, tuple[float, ...]]:
         try:
-            return optimise(self._state, objective).rates
+            return optimise(self._state, self._optima, objective).rates
         except ControllerError as error:
             self._outbox.report("error", f"the flows keep their rates: {error}", objective=objective)
             return {}

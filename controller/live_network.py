@@ -44,6 +44,7 @@ class LiveNetwork:
         self._seen: set[str] = set()
         self._strange_switches: set[int] = set()
         self._strange_links: set[tuple[_Port, _Port]] = set()
+        self._up: frozenset[str] | None = None  # made when it is next asked for
 
     def switch_name(self, datapath_id: int) -> str | None:
         """Return the name of a switch; None if the file does not have it."""
@@ -74,6 +75,20 @@ class LiveNetwork:
 
     def arc_is_up(self, name: str) -> bool:
         """Return whether packets pass this way (see the class)."""
+        return name in self._up_names()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether packets pass every link of the file both ways."""
+        return len(self._up_names()) == len(self.arcs)
+
+    def _up_names(self) -> frozenset[str]:
+        # Asked for each step of each path of each flow, while ports change seldom.
+        if self._up is None:
+            self._up = frozenset(name for name in self.arcs if self._is_up(name))
+        return self._up
+
+    def _is_up(self, name: str) -> bool:
         arc = self.arcs[name]
         ends = [(arc.tail, arc.tail_port), (arc.head, arc.head_port)]
         if not all(
@@ -88,7 +103,8 @@ class LiveNetwork:
 
     def up_arcs(self) -> Iterator[Arc]:
         """Yield the arcs that are up, in file order."""
-        return (arc for name, arc in self.arcs.items() if self.arc_is_up(name))
+        up = self._up_names()
+        return (arc for name, arc in self.arcs.items() if name in up)
 
     def is_host(self, node: str) -> bool:
         """Return whether the file has a host of this name."""
@@ -96,6 +112,8 @@ class LiveNetwork:
 
     def lost_links(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """Return the links of a path that are down, by their names in the file."""
+        if self.is_whole:
+            return ()
         steps = pairwise(path)
         return tuple(self.arcs[arc_name(a, b)].link for a, b in steps if not self.arc_is_up(arc_name(a, b)))
 
@@ -105,6 +123,7 @@ class LiveNetwork:
             self._strange_switches.add(datapath_id)
             return
         self.disconnect(datapath_id)
+        self._up = None
         self._connected.add(datapath_id)
         self._live_ports |= {(datapath_id, port) for port in live_ports}
 
@@ -118,10 +137,12 @@ class LiveNetwork:
     def port_up(self, datapath_id: int, port: int) -> None:
         """Note that a port is up; its link to a switch waits for discovery."""
         if datapath_id in self._connected:
+            self._up = None
             self._live_ports.add((datapath_id, port))
 
     def port_down(self, datapath_id: int, port: int) -> None:
         """Note that a port is down, and forget what discovery saw through it."""
+        self._up = None
         self._live_ports.discard((datapath_id, port))
         arc = self._arc_by_port.get((datapath_id, port))
         if arc is not None:
@@ -141,6 +162,7 @@ class LiveNetwork:
         if arc is None or not self._leads_to(arc, head):
             self._strange_links.add((tail, head))
         elif tail in self._live_ports and head in self._live_ports:
+            self._up = None
             self._seen.add(arc_name(arc.tail, arc.head))
 
     def _leads_to(self, arc: Arc, head: _Port) -> bool:
@@ -151,6 +173,7 @@ class LiveNetwork:
         self._strange_links.discard((tail, head))
         arc = self._arc_by_port.get(tail)
         if arc is not None and self._leads_to(arc, head):
+            self._up = None
             self._seen.discard(arc_name(arc.tail, arc.head))
 
     def links_down(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.results import LinkResult
@@ -11,6 +11,8 @@ from experiments.scenario import Live
 _BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
 """user, nice, system, irq, softirq, steal of /proc/stat (proc(5)); the others are idle and iowait, and guest
 time, which user has already."""
+
+_PLACES_SHOWN = 5
 
 
 class CpuMeter:
@@ -33,7 +35,7 @@ class CpuMeter:
 
 
 def why_invalid(
-    settings: Live, cpu_busy: float | None, links: Sequence[LinkResult], receive_drops: int
+    settings: Live, cpu_busy: float | None, links: Sequence[LinkResult], lost: Mapping[str, int]
 ) -> list[str]:
     """Return a sentence for each sign that the machine was too slow for the run.
 
@@ -41,7 +43,8 @@ def why_invalid(
         settings: the bounds.
         cpu_busy: mean share of the cores that was busy during the measurement.
         links: with the lateness of the link emulator where it is used.
-        receive_drops: packets that the kernel dropped because the emulator or the switch read them too late.
+        lost: packets that the kernel dropped because the emulator or a switch read them too late, by place,
+            as `at port 2 of S3`.
     """
     reasons = []
     if cpu_busy is not None and cpu_busy > settings.cpu_busy_max:
@@ -57,6 +60,16 @@ def why_invalid(
                 f"link {name} released {quantity} its packets up to {value / 1e3:.1f} ms late, "
                 f"above {bound / 1e3:g} ms"
             )
-    if receive_drops:
-        reasons.append(f"{receive_drops} packets were lost because the machine read them too late")
+    if lost:
+        reasons.append(_lost_text(lost))
     return reasons
+
+
+def _lost_text(lost: Mapping[str, int]) -> str:
+    places = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{count} {place}" for place, count in places[:_PLACES_SHOWN]]
+    if len(places) > _PLACES_SHOWN:
+        shown.append(f"the others at {len(places) - _PLACES_SHOWN} more places")
+    total = sum(lost.values())
+    packets = "packet was" if total == 1 else "packets were"
+    return f"{total} {packets} lost because the machine read too late: {', '.join(shown)}"

@@ -12,7 +12,7 @@ objective values, proved by the same certificate.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.errors import InvalidProblem
@@ -181,14 +181,73 @@ class LiveEngine:
         self._problem.network.check_demand(flow)
 
         def apply() -> None:
-            # Both the session and the problem have it last from now on.
-            self._session.remove(before)
-            del self._problem.demands[flow_id]
-            self._session.add(flow)
-            self._problem.demands[flow_id] = flow
+            self._rebind(before, flow)
 
         what = "may take any path" if paths is None else "keeps to its paths"
         return self._change(f"flow {flow_id} {what}", apply, own=flow_id)
+
+    def become(self, flows: Iterable[Demand], capacity_bps: Mapping[str, float]) -> Change:
+        """Let flows and links become what is given, in one event with one solve.
+
+        Flows that are not given leave, new ones arrive. One that differs in more than its rate counts as the
+        last to arrive.
+
+        Args:
+            flows: All flows from now on.
+            capacity_bps: The capacity of edges by id; the others keep theirs.
+
+        Raises:
+            InvalidProblem: A flow or a capacity makes no sense, or two flows have one id.
+            SolverError: The engine failed or ran out of time.
+        """
+        after: dict[str, Demand] = {}
+        for flow in flows:
+            if flow.id in after:
+                raise InvalidProblem(f"demands[{flow.id}].id", "is given twice; ids must be unique")
+            after[flow.id] = flow
+        before = self._problem.demands
+        changed = [flow for flow in after.values() if before.get(flow.id) != flow]
+        for flow in changed:
+            self._problem.network.check_demand(flow)
+        capacities = self._changed_capacities(capacity_bps)
+
+        def apply() -> None:
+            for flow in [flow for name, flow in before.items() if name not in after]:
+                self._session.remove(flow)
+                del before[flow.id]
+            for flow in changed:
+                self._take_over(flow)
+            self._problem.capacity_bps.update(capacities)
+            self._tell_capacities(capacities)
+
+        return self._change("flows and links change", apply)
+
+    def _changed_capacities(self, capacity_bps: Mapping[str, float]) -> dict[str, float]:
+        """Return the capacities that differ from what edges have, checked."""
+        known = self._problem.capacity_bps
+        changed = {name: value for name, value in capacity_bps.items() if known.get(name) != value}
+        for name, value in changed.items():
+            self._edges(name, one_way=True)
+            check_number(f"edges[{name}].capacity_bps", value)
+        return changed
+
+    def _take_over(self, flow: Demand) -> None:
+        """Take a flow as it is from now on, whether it is new or differs from what it was."""
+        before = self._problem.demands.get(flow.id)
+        if before is None:
+            self._session.add(flow)
+            self._problem.demands[flow.id] = flow
+        elif replace(before, rate_bps=flow.rate_bps) == flow:
+            self._session.resize(flow)
+            self._problem.demands[flow.id] = flow
+        else:
+            self._rebind(before, flow)
+
+    def _rebind(self, before: Demand, flow: Demand) -> None:
+        # Both the session and the problem have it last from now on.
+        self._session.rebind(before, flow)
+        del self._problem.demands[flow.id]
+        self._problem.demands[flow.id] = flow
 
     def fail_link(self, link: str, *, one_way: bool = False) -> Change:
         """Let a link fail: its edges carry nothing until it is restored.

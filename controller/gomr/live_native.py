@@ -97,6 +97,14 @@ class NativeSession:
         self._apart.discard(demand.id)
         self._resized.discard(demand.id)
 
+    def rebind(self, before: Demand, demand: Demand) -> None:
+        """Take a demand in place of the one of its id, last in order; it has had the rates of that one."""
+        rates, paths = self._rates.get(demand.id), self._paths[demand.id]
+        self.remove(before)
+        self.add(demand)
+        if rates is not None:
+            self._rates[demand.id], self._paths[demand.id] = rates, paths
+
     def resize(self, demand: Demand) -> None:
         """Take a demand's new rate."""
         if demand.is_local:
@@ -131,16 +139,25 @@ class NativeSession:
             self._paths[name] = path_rates(rates)
         self._resized.clear()
         if not self._keeps_limits():
-            problem = self._problem.problem()
-            return solve(problem, self._objective, NAME, time_limit_s=self._time_limit_s)
+            return self._solve_anew()
         largest_bps = max(self._problem.capacity_bps.values())
         if (
-            self._min_churn
+            self._apart
             or self._objective == "even_split"
             or summary.max_violation_bps > _ROUNDING * largest_bps
         ):
             return self._from_all_rates(summary)
         return self._allocation(summary)
+
+    def _solve_anew(self) -> Allocation:
+        """Solve from scratch, since an optimum broke limits that the engine does not know."""
+        found = solve(self._problem.problem(), self._objective, NAME, time_limit_s=self._time_limit_s)
+        if self._min_churn:  # else the flows that the engine does not change next have its rates
+            for name in self._number:
+                self._paths[name] = paths = found.paths[name]
+                self._rates[name] = [(self._network.path_of(path.edges), path.rate_bps) for path in paths]
+            self._apart = {name for name in self._number if not self._is_as_found(name)}
+        return found
 
     def _choose(self, flows: list[tuple[int, list[tuple[list[int], float]]]]) -> dict[str, RateList]:
         """Return the rates of the flows that shall have others, given those that the engine changed."""
@@ -150,8 +167,9 @@ class NativeSession:
         self._found.update(changed)
         self._apart = {name for name in self._apart | changed.keys() if not self._is_as_found(name)}
         if self._apart.issubset(self._resized | (self._found.keys() - self._rates.keys())):
+            chosen = changed | {name: self._found[name] for name in self._apart}
             self._apart.clear()
-            return changed
+            return chosen
         chosen = self._least_churn()
         self._apart = {
             name for name in chosen if not is_same(path_rates(chosen[name]), path_rates(self._found[name]))

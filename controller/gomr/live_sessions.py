@@ -53,6 +53,9 @@ class Session(Protocol):
     def remove(self, demand: Demand) -> None:
         """Let a demand go."""
 
+    def rebind(self, before: Demand, demand: Demand) -> None:
+        """Take a demand in place of the one of its id, last in order; it has had the rates of that one."""
+
     def resize(self, demand: Demand) -> None:
         """Take a demand's new rate."""
 
@@ -81,6 +84,9 @@ class ColdSession:
         """Do nothing: the problem has it."""
 
     def remove(self, demand: Demand) -> None:
+        """Do nothing: the problem has it."""
+
+    def rebind(self, before: Demand, demand: Demand) -> None:
         """Do nothing: the problem has it."""
 
     def resize(self, demand: Demand) -> None:

@@ -58,6 +58,10 @@ class NativeNetwork:
             None if demand.ack_edges is None else [number[edge_id] for edge_id in demand.ack_edges],
         )
 
+    def path_of(self, edge_ids: Iterable[str]) -> Path:
+        """Return the edges with these ids."""
+        return tuple(self.edges[self.number[edge_id]] for edge_id in edge_ids)
+
     def path(self, numbers: Iterable[int]) -> Path:
         """Return the edges with these numbers."""
         return tuple(self.edges[number] for number in numbers)

@@ -103,6 +103,7 @@ def _wrap(
         [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
         frame_payload_bytes=payload_bytes,
         send_buffer_bytes=settings.send_buffer_bytes,
+        extra={"socket": sock},
     )
     transport.start()
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)

@@ -1,7 +1,7 @@
 """The sources of a host: `python -m experiments.apps.source CONFIG`.
 
-Each flow has a connection of its own. What it writes and when, its workload decides; each write is stamped
-with CLOCK_MONOTONIC and its offset in the stream.
+Each flow has a connection of its own; all share one session with the controller. What a flow writes and when,
+its workload decides; each write is stamped with CLOCK_MONOTONIC and its offset in the stream.
 
 | from the engine | to the engine |
 |---|---|
@@ -16,16 +16,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import mstcp
-from experiments.apps import kernel_mptcp
+from experiments.apps import kernel_mptcp, subflows
 from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, order, run
 from experiments.apps.writing import BacklogSource, Source, TickSource
 from experiments.workloads.schema import Bulk, Requests
+from mstcp.control import ControllerClient
 from mstcp.transport import SCHEDULER
 
 
@@ -34,16 +38,29 @@ async def main(configs: list[SourceConfig]) -> None:
     by_name = {config.flow: config for config in configs}
     pattern = Pattern(configs[0].run_seed)
     sources: dict[str, Source] = {}
-    while (told := await order())["order"] == "connect":
-        config = by_name[told["flow"]]
-        _, writer = await _connect(config, told.get("source_ports", []))
-        kind = BacklogSource if isinstance(config.workload, (Bulk, Requests)) else TickSource
-        source = sources[config.flow] = kind(config, writer, pattern)
-        emit("connected", **source.describe())
-    reports = await asyncio.gather(
-        *(_send(source, told["flows"][name], by_name[name]) for name, source in sources.items())
-    )
+    async with AsyncExitStack() as stack:
+        controllers = {
+            address: await stack.enter_async_context(ControllerClient(address))
+            for address in {config.connection.controller for config in configs}
+            if address is not None
+        }
+        while (told := await order())["order"] == "connect":
+            config = by_name[told["flow"]]
+            _, writer = await _connect(config, told.get("source_ports", []), controllers)
+            kind = BacklogSource if isinstance(config.workload, (Bulk, Requests)) else TickSource
+            source = sources[config.flow] = kind(config, writer, pattern, _subflows(config, writer))
+            emit("connected", **source.describe())
+        reports = await asyncio.gather(
+            *(_send(source, told["flows"][name], by_name[name]) for name, source in sources.items())
+        )
     emit("done", flows=dict(zip(sources, reports, strict=True)))
+
+
+def _subflows(config: SourceConfig, writer: Any) -> Callable[[], Mapping[int, int]] | None:
+    """Return what reads the bytes of a connection's subflows; None where it has none."""
+    if config.connection.kernel != "mptcp":
+        return None
+    return partial(subflows.bytes_by_port, writer.get_extra_info("socket"))
 
 
 async def _send(source: Source, times: dict[str, Any], config: SourceConfig) -> dict[str, Any]:
@@ -59,7 +76,9 @@ async def _send(source: Source, times: dict[str, Any], config: SourceConfig) -> 
     return {**source.report(), "drained": drained}
 
 
-async def _connect(config: SourceConfig, source_ports: list[int]) -> tuple[asyncio.StreamReader, Any]:
+async def _connect(
+    config: SourceConfig, source_ports: list[int], controllers: Mapping[str, ControllerClient]
+) -> tuple[asyncio.StreamReader, Any]:
     if config.connection.kernel == "mptcp":
         payload_bytes = config.packet_bytes - config.overhead_bytes - config.header_bytes
         return await kernel_mptcp.open_connection(
@@ -83,7 +102,7 @@ async def _connect(config: SourceConfig, source_ports: list[int]) -> tuple[async
         config.host,
         config.port,
         rate=config.rate_bps,
-        controller=connection.controller,
+        controller=controllers[connection.controller],
         objective=connection.objective,
         paths=paths or None,
         scheduler=connection.scheduler or SCHEDULER,

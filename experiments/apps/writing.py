@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -36,9 +36,16 @@ class Source(asyncio.Protocol):
         config: of the flow.
         writer: of the connection.
         pattern: the payload of the run.
+        subflows: returns the bytes that each subflow has sent, by its port, where the connection has any.
     """
 
-    def __init__(self, config: SourceConfig, writer: Any, pattern: Pattern) -> None:
+    def __init__(
+        self,
+        config: SourceConfig,
+        writer: Any,
+        pattern: Pattern,
+        subflows: Callable[[], Mapping[int, int]] | None = None,
+    ) -> None:
         self.config = config
         self.transport = transport = writer.transport
         self._writer = writer  # which closes its transport when nobody holds it
@@ -53,6 +60,8 @@ class Source(asyncio.Protocol):
         self._offsets, self._times_ns = array("q"), array("q")
         self._sample_times_ns = array("q")
         self._samples: list[list[int]] = []
+        self._subflows = subflows
+        self._subflow_samples: list[tuple[int, int, int]] = []
         transport.set_protocol(self)
 
     def describe(self) -> dict[str, Any]:
@@ -103,7 +112,7 @@ class Source(asyncio.Protocol):
         return {"bytes_written": self.offset, "ticks_skipped": self.skipped}
 
     def save(self, path: str) -> None:
-        """Write the log: offsets and times of the writes, and samples of each stream's bytes."""
+        """Write the log: offsets and times of the writes, samples of each stream's and subflow's bytes."""
         streams = len(self.transport.get_extra_info("streams"))
         np.savez(
             path,
@@ -111,6 +120,7 @@ class Source(asyncio.Protocol):
             time_ns=np.frombuffer(self._times_ns, dtype=np.int64),
             sample_time_ns=np.frombuffer(self._sample_times_ns, dtype=np.int64),
             stream_bytes=np.array(self._samples, dtype=np.int64).reshape(-1, streams),
+            subflow_samples=np.array(self._subflow_samples, dtype=np.int64).reshape(-1, 3),
         )
 
     # --- asyncio.Protocol -----------------------------------------------------------------------------------
@@ -168,6 +178,9 @@ class Source(asyncio.Protocol):
         statistics = self.transport.get_extra_info("statistics")
         self._sample_times_ns.append(now_ns())
         self._samples.append([stream.bytes_sent for stream in statistics.streams])
+        if self._subflows is not None:
+            now = now_ns()
+            self._subflow_samples += [(now, port, sent) for port, sent in self._subflows().items()]
 
 
 class TickSource(Source):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 _ETH_TYPE_IPV4 = 0x0800
+_SO_RCVBUFFORCE = 33
 _ETH_P_ALL = 3
 _PACKET_OUTGOING = 4
 _TCP = 6
@@ -59,6 +60,8 @@ def watching(interfaces: Iterable[str]) -> Iterator[Watch]:
     selector = selectors.DefaultSelector()
     for name in interfaces:
         opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
+        # A reader that the machine holds up must not miss frames.
+        opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 23)
         opened.bind((name, 0))
         opened.setblocking(False)
         selector.register(opened, selectors.EVENT_READ, name)

@@ -241,9 +241,22 @@ def test_a_failed_request_gives_running_flows_their_rates_back(net: ControlledNe
     assert [stream.rate_bps for stream in net.snapshot().flows[0].streams] == pytest.approx(before)
 
 
+def test_a_newcomer_takes_nothing_from_flows_of_equal_worth(net: ControlledNetwork) -> None:
+    first = net.request(owner="1", **ONE | {"rate_bps": 8e6})
+    second = net.request(owner="2", **ONE | {"destination_port": 2, "rate_bps": 8e6})
+    assert second.rate_bps < 2e6
+    with pytest.raises(InfeasibleRequest, match="no capacity is free"):
+        net.request(**ONE | {"destination_port": 3})
+    net.release(second.flow_id)
+    net.pass_time(0.5)
+    assert net.request(**ONE | {"destination_port": 3, "rate_bps": 8e6}).rate_bps == second.rate_bps
+    assert net.news == []
+    assert net.snapshot().flows[0].rate_bps == first.rate_bps
+
+
 def test_flows_that_end_together_share_one_optimum(net: ControlledNetwork) -> None:
     first, *others = [
-        net.request(owner=str(port), **ONE | {"destination_port": port, "rate_bps": 8e6})
+        net.request(owner=str(port), **ONE | {"destination_port": port, "rate_bps": 8e6}, objective="fair")
         for port in (1, 2, 3, 4)
     ]
     for flow in others:

@@ -175,6 +175,12 @@ def test_the_other_protocols_do_what_their_names_say(tmp_path: Path, lab: Lab) -
     assert sorted(group["realised"]) == [0.0, 1.0]  # a select group chooses by connection
     assert len(runs["mptcp"].protocol_evidence["sockets"]["1"]) == 1
     assert len(runs["mptcp-sdn"].protocol_evidence["sockets"]["1"]) == 2
+    for name in ("mptcp-sdn", "mptcp-dualhomed"):
+        flow = runs[name].flows[0]
+        assert [stream.path for stream in flow.series.streams] == [each.path for each in flow.allocated]
+        each_bps = [sum(stream.rate_bps) for stream in flow.series.streams]
+        assert min(each_bps) > 0
+        assert sum(each_bps) == pytest.approx(sum(flow.series.goodput_bps), rel=0.2)
     counters = runs["mptcp-sdn"].protocol_evidence["kernel_counters"]
     assert counters["T0"]["MPTcpExtMPJoinSynAckRx"] == 1
     check_dualhomed(runs["mptcp-dualhomed"])

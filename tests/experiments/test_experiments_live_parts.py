@@ -95,7 +95,8 @@ def test_samples_become_utilisation_and_lateness() -> None:
     assert result.lateness_mean_us == pytest.approx((10 * 1 + 30 * 3) / 4)
     assert result.lateness_p99_us == pytest.approx((20 * 1 + 60 * 3) / 4)
     assert result.lateness_max_us == pytest.approx(90)
-    assert sampler.machine_drops() == 2 * len(list(network.arcs()))
+    places = {f"on link {arc.tail}->{arc.head}" for arc in network.arcs()}
+    assert sampler.machine_drops() == dict.fromkeys(places, 2)
 
 
 def test_lateness_is_none_where_it_is_not_measured() -> None:
@@ -106,7 +107,8 @@ def test_lateness_is_none_where_it_is_not_measured() -> None:
     sampler.sample(SECOND)
     for link in sampler.results(network, Window(0, 1.0)):
         assert link.lateness_mean_us is link.lateness_p99_us is link.lateness_max_us is None
-    assert why_invalid(LIVE, None, sampler.results(network, Window(0, 1.0)), 0) == []
+    assert why_invalid(LIVE, None, sampler.results(network, Window(0, 1.0)), {}) == []
+    assert sampler.machine_drops() == {}
 
 
 def link_result(p99_us: float | None, max_us: float | None) -> LinkResult:
@@ -122,24 +124,37 @@ def link_result(p99_us: float | None, max_us: float | None) -> LinkResult:
 
 
 @pytest.mark.parametrize(
-    ("busy", "p99_us", "max_us", "drops", "reason"),
+    ("busy", "p99_us", "max_us", "lost", "reason"),
     [
-        (0.99, 10.0, 20.0, 0, "99% of the processor was busy"),
-        (0.50, 3000.0, 4000.0, 0, "link a->b released 99 % of its packets up to 3.0 ms late"),
-        (0.50, 10.0, 2e5, 0, "link a->b released all its packets up to 200.0 ms late"),
-        (0.50, None, None, 3, "3 packets were lost because the machine read them too late"),
+        (0.99, 10.0, 20.0, {}, "99% of the processor was busy"),
+        (0.50, 3000.0, 4000.0, {}, "link a->b released 99 % of its packets up to 3.0 ms late"),
+        (0.50, 10.0, 2e5, {}, "link a->b released all its packets up to 200.0 ms late"),
+        (
+            0.50,
+            None,
+            None,
+            {"at port 1 of s1": 2, "at port 2 of s1": 3},
+            "5 packets were lost because the machine read too late: 3 at port 2 of s1, 2 at port 1 of s1",
+        ),
+        (
+            0.50,
+            None,
+            None,
+            {f"at port {port} of s1": 1 for port in range(7)},
+            "1 at port 4 of s1, the others at 2 more places",
+        ),
     ],
 )
 def test_a_machine_that_was_too_slow_is_named(
-    busy: float, p99_us: float | None, max_us: float | None, drops: int, reason: str
+    busy: float, p99_us: float | None, max_us: float | None, lost: dict[str, int], reason: str
 ) -> None:
-    reasons = why_invalid(LIVE, busy, [link_result(10.0, 20.0), link_result(p99_us, max_us)], drops)
+    reasons = why_invalid(LIVE, busy, [link_result(10.0, 20.0), link_result(p99_us, max_us)], lost)
     assert len(reasons) == 1
     assert reason in reasons[0]
 
 
 def test_a_machine_that_kept_up_is_valid() -> None:
-    assert why_invalid(LIVE, 0.8, [link_result(50.0, 4000.0)], 0) == []
+    assert why_invalid(LIVE, 0.8, [link_result(50.0, 4000.0)], {}) == []
 
 
 def test_cpu_meter_counts_what_is_not_idle(tmp_path: Path) -> None:

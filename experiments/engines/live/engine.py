@@ -16,6 +16,7 @@ from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.engines.live.dual_homing import with_second_interfaces
 from experiments.engines.live.hosts import configure_hosts
+from experiments.engines.live.machine_drops import MachineDrops
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.traffic import Traffic, Transfer
@@ -107,11 +108,13 @@ class LiveEngine:
         traffic = stack.enter_context(Traffic(plan, emulation, out, controller.grpc_for_hosts))
         traffic.connect(agent)
         agent.look(counting=False)
+        drops = MachineDrops(plan.network, lab.names)
         measured = _measure(plan, traffic, LinkSampler(emulation.link_counters), agent, report)
         report({"event": "phase", "text": "draining"})
         transfers = traffic.finish()
         agent.finish()
-        return _result(lab, measured, transfers, sysctls, agent)
+        lost = measured.sampler.machine_drops() | drops.since_start()
+        return _result(lab, measured, transfers, sysctls, agent, lost)
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,12 @@ def _measure(
 
 
 def _result(
-    lab: Lab, measured: _Measured, transfers: list[Transfer], sysctls: dict[str, str], agent: Agent
+    lab: Lab,
+    measured: _Measured,
+    transfers: list[Transfer],
+    sysctls: dict[str, str],
+    agent: Agent,
+    lost: dict[str, int],
 ) -> RunResult:
     plan = lab.plan
     flows = [
@@ -162,8 +170,7 @@ def _result(
         for transfer in transfers
     ]
     links = measured.sampler.results(plan.network, measured.window)
-    drops = measured.sampler.machine_drops()
-    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, links, drops) + agent.problems()
+    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, links, lost) + agent.problems()
     return RunResult(
         protocol=plan.protocol,
         scenario=plan.case_name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from experiments import metrics
@@ -46,6 +47,7 @@ def flow_result(
         ]
         stream_series = _stream_series(transfer, paths, window)
     else:
+        carried = _with_subflow_samples(transfer, carried)
         allocated = [PathAllocation(path=each.path, rate_bps=each.rate_bps) for each in carried]
         stream_series = _carried_series(carried, window) or _shared_series(transfer, carried, window)
     return FlowResult(
@@ -116,6 +118,16 @@ def _shared_series(transfer: Transfer, carried: list[CarriedPath], window: Windo
         )
         for each in carried
     ]
+
+
+def _with_subflow_samples(transfer: Transfer, carried: list[CarriedPath]) -> list[CarriedPath]:
+    """Add what the source has read of its MPTCP subflows to the paths that they took."""
+    samples = transfer.subflow_samples()
+    found = []
+    for each in carried:
+        own = samples.get(each.source_port or 0)
+        found.append(replace(each, times_ns=own[0], counted_bytes=own[1]) if own else each)
+    return found
 
 
 def _carried_series(carried: list[CarriedPath], window: Window) -> list[StreamSeries]:

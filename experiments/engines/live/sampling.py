@@ -30,14 +30,15 @@ class LinkSampler:
         self._samples.append(self.read())
         self._times_ns.append(now_ns)
 
-    def machine_drops(self) -> int:
-        """Return the packets that were lost since the first sample because the machine was too slow."""
+    def machine_drops(self) -> dict[str, int]:
+        """Return the packets that each link lost since the first sample because the machine was too slow."""
         if not self._samples:
-            return 0
-        return sum(
-            last.dropped_by_machine - first.dropped_by_machine
+            return {}
+        lost = {
+            f"on link {first.tail}->{first.head}": last.dropped_by_machine - first.dropped_by_machine
             for first, last in zip(self._samples[0], self._samples[-1], strict=True)
-        )
+        }
+        return {place: count for place, count in lost.items() if count}
 
     def results(self, network: Network, window: Window) -> list[LinkResult]:
         """Return both directions of every link over the window."""

@@ -72,6 +72,13 @@ class Transfer:
         with np.load(self.source.log) as arrays:
             return arrays["sample_time_ns"], arrays["stream_bytes"]
 
+    def subflow_samples(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """Return the samples of each subflow of MPTCP by its source port: times (ns) and bytes sent."""
+        with np.load(self.source.log) as arrays:
+            rows = arrays["subflow_samples"]
+        by_port = {int(port): rows[rows[:, 1] == port] for port in np.unique(rows[:, 1])}
+        return {port: (own[:, 0], own[:, 2]) for port, own in by_port.items()}
+
 
 class Traffic:
     """Sources and sinks of a plan; a context manager that ends their processes.

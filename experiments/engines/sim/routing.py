@@ -154,8 +154,9 @@ def _given(plan: RunPlan) -> dict[str, tuple[PathAllocation, ...]]:
 def _computed(plan: RunPlan, routing: Routing) -> dict[str, tuple[PathAllocation, ...]]:
     scenario = plan.scenario
     framing = Framing(scenario.packet_bytes, scenario.overhead_bytes)
-    newcomers = {
-        name: Newcomer(
+    newcomers = [
+        Newcomer(
+            id=name,
             source=flow.src,
             destination=flow.dst,
             rate_bps=flow.requested_for(plan.protocol),
@@ -165,7 +166,7 @@ def _computed(plan: RunPlan, routing: Routing) -> dict[str, tuple[PathAllocation
             acks=_acks_of(plan),
         )
         for name, flow in plan.case.flows.items()
-    }
+    ]
     found = optimise_together(routing.state, plan.case.allocation, newcomers)
     return {
         name: tuple(PathAllocation(path=list(path.nodes), rate_bps=path.rate_bps) for path in paths)

@@ -127,6 +127,32 @@ class Events(RuleBasedStateMachine):
         link = data.draw(st.sampled_from(self.edges))
         self.settled(self.live.set_link_rate(link, rate * self.unit_bps, one_way=one_way))
 
+    @rule(data=st.data())
+    def much_changes(self, data: st.DataObject) -> None:
+        problem = self.live.problem
+        rates_bps = multiples.map(lambda rate: rate * self.unit_bps)
+        kept = data.draw(st.lists(st.sampled_from(problem.demands), unique=True)) if problem.demands else []
+        changed = data.draw(st.lists(st.sampled_from(kept), unique=True)) if kept else []
+        flows = [
+            data.draw(self.changes(problem, flow, rates_bps)) if flow in changed else flow for flow in kept
+        ]
+        for _ in range(data.draw(st.integers(0, 2))):
+            self.count += 1
+            nodes = st.sampled_from(sorted(problem.nodes))
+            flows.append(Demand(f"new{self.count}", data.draw(nodes), data.draw(nodes), data.draw(rates_bps)))
+        self.settled(
+            self.live.become(flows, data.draw(st.dictionaries(st.sampled_from(self.edges), rates_bps)))
+        )
+        assert {flow.id: flow for flow in self.live.problem.demands} == {flow.id: flow for flow in flows}
+
+    @staticmethod
+    def changes(problem: Problem, flow: Demand, rates_bps: st.SearchStrategy[float]) -> Any:
+        """Draw what a flow may become: another rate, other paths, or both."""
+        every = [] if flow.is_local else simple_paths(problem, replace(flow, fixed_paths=None))
+        bound = st.lists(st.sampled_from(every), min_size=1, max_size=3, unique=True) if every else st.none()
+        paths = st.just(flow.fixed_paths) | st.none() | bound.map(lambda found: found and tuple(found))
+        return st.builds(lambda rate, own: replace(flow, rate_bps=rate, fixed_paths=own), rates_bps, paths)
+
     def settled(self, change: Change) -> None:
         assert change.allocation is self.live.allocation
         assert len(change.moved) + change.churn.unchanged <= len(change.allocation.paths)
@@ -243,6 +269,10 @@ def test_refused_events_change_nothing(engine: str) -> None:
         (lambda: live.set_link_rate("A->B", math.nan), "edges[A->B].capacity_bps"),
         (lambda: live.set_link_rate("A->B", -1.0), "edges[A->B].capacity_bps"),
         (lambda: live.set_link_rate("A->B", math.inf), "edges[A->B].capacity_bps"),
+        (lambda: live.become([Demand("n", "A", "Z", 1e6)], {}), "demands[n].destination"),
+        (lambda: live.become(2 * [Demand("n", "A", "B", 1e6)], {}), "demands[n].id"),
+        (lambda: live.become(NETWORK.demands, {"A-B": 1e6}), "edges[A-B]"),
+        (lambda: live.become((), {"A->B": math.nan}), "edges[A->B].capacity_bps"),
     ]
     for event, field in refused:
         with pytest.raises(InvalidProblem) as refusal:
@@ -352,6 +382,34 @@ def test_equal_ways_do_not_move_a_flow() -> None:
         if edge.id not in first.edges:
             live.fail_link(edge.id)
             assert live.allocation.paths["f"] == (first,)
+
+
+def test_a_flow_that_is_bound_to_its_paths_keeps_its_rates() -> None:
+    # Two ways of the same delay: any split of f is an optimum.
+    edges = tuple(Edge(name, "A", "B", 10e6, 1e-3) for name in ("e1", "e2"))
+    live = LiveEngine(Problem(edges, (Demand("f", "A", "B", 12e6),)), min_churn=True)
+    before = rates(live.allocation, "f")
+    bound = Demand("f", "A", "B", 12e6, fixed_paths=(("e1",), ("e2",)))
+    for flow in (bound, replace(bound, fixed_paths=(("e2",), ("e1",))), replace(bound, fixed_paths=None)):
+        change = live.become([flow, Demand("g", "A", "B", 1e6)], {})
+        assert change.moved == ()
+        assert rates(change.allocation, "f") == before
+
+
+def test_a_flow_asking_for_another_rate_leaves_room_for_those_that_come_after() -> None:
+    # f has been left where it was although the engine found it elsewhere; then it asks for more.
+    edges = tuple(Edge(name, "A", "B", 10e6, 1e-3) for name in ("e1", "e2"))
+    live = LiveEngine(Problem(edges, (Demand("f", "A", "B", 6e6),)), min_churn=True)
+    for number in range(12):
+        live.become(
+            [
+                Demand("f", "A", "B", 6e6 + 1e5 * number),
+                Demand(f"g{number}", "A", "B", 9e6),
+                Demand(f"h{number}", "A", "B", 2e6),
+            ],
+            {"e1": 10e6 + number % 3, "e2": 10e6 + number % 2},
+        )
+        check_allocation(live.problem, live.allocation)
 
 
 def test_least_churn_loses_nothing_where_a_delay_outweighs_a_rate_just_so() -> None:

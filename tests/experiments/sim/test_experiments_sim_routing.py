@@ -69,12 +69,11 @@ def test_a_flow_that_finds_the_network_full_gets_nothing() -> None:
     a, b = network.hosts
     capacity = min(link.rate_bps for link in network.links)
 
-    def newcomer(rate_bps: float) -> Newcomer:
-        return Newcomer(a, b, rate_bps, Framing(), max_paths=1, streams=None)
+    def newcomer(id_: str, rate_bps: float) -> Newcomer:
+        return Newcomer(id_, a, b, rate_bps, Framing(), max_paths=1, streams=None)
 
-    found = optimise_together(
-        state, "max_throughput_min_delay", {"x": newcomer(capacity * 2), "y": newcomer(capacity)}
-    )
+    wanted = [newcomer("x", capacity * 2), newcomer("y", capacity)]
+    found = optimise_together(state, "max_throughput_min_delay", wanted)
     granted = sum(path.rate_bps for paths in found.values() for path in paths)
     assert granted == pytest.approx(Framing().goodput_bps(capacity, 1), rel=1e-6)
 
