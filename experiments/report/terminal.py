@@ -18,14 +18,14 @@ from experiments.report.statistics import Estimate
 from experiments.report.summary import FlowSummary, ScenarioSummary, summarise
 from experiments.results import Results
 
-WIDTH = 100
+WIDTH = 120
 _ASCII = str.maketrans({"±": "+-", units.MISSING: "-", "→": "->"})
 _OURS = ("asked\nMbit/s", "got\nMbit/s", "got\n%", "delay\nmean ms", "delay\np95 ms")
 _PAPER = ("paper\nMbit/s", "paper\nmean ms")
 
 
 def print_table(results: Results, console: Console) -> None:
-    """Print a table for each scenario, at most 100 columns wide; plain ASCII where there is no terminal.
+    """Print a table for each scenario, at most 120 columns wide; plain ASCII where there is no terminal.
 
     Args:
         results: The document.
@@ -110,7 +110,7 @@ def _new_table(title: str, plain: bool) -> Table:
     """Return a table whose rows begin with flow and protocol."""
     table = plain_table(title, plain)
     table.add_column("flow", overflow="fold")
-    table.add_column("protocol", overflow="fold")
+    table.add_column("protocol", overflow="fold", min_width=len("mptcp-dualhomed a"))
     return table
 
 
