@@ -114,8 +114,8 @@ class Interrupted(ExperimentError):
         self.finished = finished
         self.planned = planned
         self.resume = resume
-        """The command that makes the others, where there is one."""
+        """The command that makes what is left, where there is one."""
 
     def __str__(self) -> str:
         stopped = f"Stopped; {self.finished} of {self.planned} runs are complete and kept."
-        return f"{stopped} `{self.resume}` makes the others." if self.resume else stopped
+        return f"{stopped} `{self.resume}` makes what is missing or was not valid." if self.resume else stopped
