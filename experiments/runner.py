@@ -179,13 +179,15 @@ def _execute_together(job: Job, pending: list[tuple[int, RunPlan]], engine: Engi
     """Run plans in as many threads as the engine takes; results keep the plans' order."""
     report({"event": "runs-together", "planned": len(pending)})
 
-    def run_one(index: int, plan: RunPlan) -> RunResult:
+    def run_one(_: int, numbered: tuple[int, RunPlan]) -> RunResult:
+        number, plan = numbered
         result = engine.run_case(plan, job.out / "logs" / plan.slug, _nothing)
-        _keep(job, pending[index][0], result)
+        _keep(job, number, result)
         return result
 
-    with closing(run_together(engine, [plan for _, plan in pending], run_one)) as ending:
-        for _, plan, future in ending:
+    together = run_together(pending, run_one, workers=engine.workers, stop=engine.stop)
+    with closing(together) as ending:
+        for _, (_, plan), future in ending:
             error = future.exception()
             if isinstance(error, RunFailed):
                 report({"event": "run-failed", "run": plan.label, "reason": str(error)})

@@ -195,8 +195,9 @@ class Sim(_Model):
     `profile` is whose TCP it is where neither `[tcp]` nor a key here says otherwise: `linux`, `ns3` (3.37) or
     `rfc`. With `binding = "late"` a frame of MSTCP gets its stream when one has room (the library), with
     `"early"` when it is written (the paper). `arrivals` are the times at which constant-bit-rate sources
-    write. Series have intervals of `sample_s`; 0 leaves them out. `trace` has the
-    files that are made of every packet.
+    write; `when_full` is what becomes of a write that finds the send buffer full: it is left out, as in the
+    paper, or waits. Series have intervals of `sample_s`; 0 leaves them out. `trace` has the files that are
+    made of every packet.
     """
 
     profile: Literal["linux", "ns3", "rfc"] = "linux"
@@ -216,6 +217,7 @@ class Sim(_Model):
     reorder_buffer_bytes: int = Field(default=4 << 20, ge=4096, le=1 << 40)
     identify_single: bool = False
     arrivals: Literal["constant", "poisson"] = "constant"
+    when_full: Literal["skip", "wait"] = "skip"
     sample_s: float = Field(default=0.25, ge=0, le=3600)
     trace: tuple[Literal["csv", "pcap", "parquet"], ...] = ()
 
@@ -227,7 +229,9 @@ class Sim(_Model):
 
     def tcp(self) -> dict[str, object]:
         """Return the settings of TCP, those that leave the profile's out."""
-        others = {"binding", "reorder_buffer_bytes", "identify_single", "arrivals", "sample_s", "trace"}
+        others = {
+            "binding", "reorder_buffer_bytes", "identify_single", "arrivals", "when_full", "sample_s", "trace",
+        }  # fmt: skip
         return self.model_dump(exclude=others, exclude_none=True)
 
 

@@ -179,7 +179,7 @@ class Simulation:
             dst: Host that receives.
             rate_bps: Goodput asked for, and sent at by constant-bit-rate sources.
             name: In the results; None for its number, from 1.
-            workload: As `--workload` has it: `cbr`, `bulk:size=20MB`.
+            workload: As `--workload` has it: `cbr`, `bulk:size=20MB`, `requests:users=3,sizes=20kB`.
             start_s: Delay of its first byte.
 
         Raises:
@@ -238,7 +238,10 @@ class Simulation:
         engine.workers = workers or engine.workers
         engine.check(plans)
         results: dict[int, RunResult] = {}
-        with closing(run_together(engine, plans, lambda _, plan: engine.simulate(plan))) as ending:
+        together = run_together(
+            plans, lambda _, plan: engine.simulate(plan), workers=engine.workers, stop=engine.stop
+        )
+        with closing(together) as ending:
             for number, _, future in ending:
                 results[number] = future.result()
         return Found([results[number] for number in sorted(results)], engine.costs())

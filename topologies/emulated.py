@@ -136,6 +136,7 @@ def shape(link: Link, seed: int, direction: str) -> Shape:
         "rate_bps": link.rate_bps,
         "delay_us": link.delay_us,
         "queue_packets": link.queue_packets,
+        "queue_bytes": link.queue_bytes,
         "loss": link.loss,
         "jitter_us": link.jitter_us,
         "seed": zlib.crc32(f"{seed}/{link.name}/{direction}".encode()),

@@ -346,7 +346,8 @@ class Emulation:
             name: of the link, in either direction.
             up: take the link down or up; None leaves it.
             silent: with `up=False`: the ends keep their carrier, so that only missing packets tell.
-            settings: new values of `rate_bps`, `delay_us`, `queue_packets`, `loss` or `jitter_us`.
+            settings: new values of `rate_bps`, `delay_us`, `queue_packets`, `queue_bytes`, `loss` or
+                `jitter_us`.
 
         Raises:
             InvalidOverride: there is no such link or setting, or the value does not fit.

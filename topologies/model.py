@@ -41,7 +41,7 @@ class Link(BaseModel):
     """A full-duplex link, alike in both directions.
 
     `rate_bps` counts whole Ethernet frames without preamble and checksum (a 536-byte TCP segment without
-    options is 590 bytes). `queue_packets` is the limit of the queue in front of the link; None means
+    options is 590 bytes). `queue_packets` and `queue_bytes` limit the queue in front of the link; None means
     unlimited.
     """
 
@@ -51,6 +51,7 @@ class Link(BaseModel):
     rate_bps: float = Field(gt=0, le=1e13, allow_inf_nan=False)
     delay_us: float = Field(ge=0, le=10e6, allow_inf_nan=False)
     queue_packets: int | None = Field(default=None, ge=1)
+    queue_bytes: int | None = Field(default=None, ge=1)
     loss: float = Field(default=0.0, ge=0, lt=1)
     jitter_us: float = Field(default=0.0, ge=0, le=10e6)
 

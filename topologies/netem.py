@@ -147,7 +147,14 @@ def _veth_end(end: End) -> str:
 
 
 def netem_limit(link: Link, frame_bytes: int) -> int:
-    """Return netem's limit in packets: the queue and what is in propagation at the full rate."""
+    """Return netem's limit in packets: the queue and what is in propagation at the full rate.
+
+    Raises:
+        LinkNotFaithful: the queue is bounded in bytes.
+    """
+    if link.queue_bytes is not None:
+        reason = "netem bounds no queue in bytes: take the link emulator (link_backend=emulator)"
+        raise LinkNotFaithful(link.name, NetemBackend.name, reason)
     if link.queue_packets is None:
         return UNLIMITED_PACKETS
     propagating = math.ceil(link.rate_bps * (link.delay_us + link.jitter_us) * 1e-6 / (8 * frame_bytes))

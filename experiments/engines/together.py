@@ -1,31 +1,39 @@
-"""Runs plans in as many threads as an engine takes, and ends them all when the user stops."""
+"""Does many pieces of work in as many threads as are wanted, and ends them all when the user stops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import TypeVar
 
-from experiments.engines.base import Engine, RunPlan
-from experiments.results import RunResult
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def run_together(
-    engine: Engine, plans: Sequence[RunPlan], work: Callable[[int, RunPlan], RunResult]
-) -> Generator[tuple[int, RunPlan, Future[RunResult]], None, None]:
-    """Yield number (from 0), plan and result of each run as it ends; close it to end all that are left.
+    items: Sequence[_Item],
+    work: Callable[[int, _Item], _Result],
+    *,
+    workers: int,
+    stop: Callable[[], None],
+) -> Generator[tuple[int, _Item, Future[_Result]], None, None]:
+    """Yield number (from 0), item and result of each piece of work as it ends; close it to end all that are left.
 
     Args:
-        engine: its `workers` are how many runs are made at once; it is stopped if anything goes wrong here.
-        plans: the runs.
-        work: makes one run, given its number and plan, in a thread.
+        items: what is to be done, begun in this order.
+        work: does one, given its number and the item, in a thread.
+        workers: how many are done at once.
+        stop: ends what is being done; called if anything goes wrong here.
     """
-    pool = ThreadPoolExecutor(max(1, engine.workers))
+    pool = ThreadPoolExecutor(max(1, workers))
     try:
-        futures = {pool.submit(work, *numbered): numbered for numbered in enumerate(plans)}
+        futures = {pool.submit(work, *numbered): numbered for numbered in enumerate(items)}
         for future in as_completed(futures):
             yield (*futures[future], future)
     except BaseException:
-        engine.stop()
+        # First: what is cancelled by then is never begun.
+        pool.shutdown(wait=False, cancel_futures=True)
+        stop()
         raise
     finally:
         pool.shutdown(cancel_futures=True)

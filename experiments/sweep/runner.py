@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future
+from contextlib import closing
 
 from controller.errors import SolverError
 from experiments.engines.sim.process import Processes, Simulated, SimulationFailed
+from experiments.engines.together import run_together
 from experiments.errors import Interrupted, RunFailed
 from experiments.sweep.description import admitted_bps, describe
 from experiments.sweep.offer import Offered, Offers
@@ -35,18 +37,16 @@ def run(sweep: Sweep, offers: Offers, store: Store, report: Report, workers: int
     points = sweep.points()
     runner = _Runner(offers)
     waiting = [point for point in points if point not in store.finished]
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            futures = {pool.submit(runner.point, point): point for point in waiting}
-            for future in as_completed(futures):
-                _settle(future, futures[future], store, report)
-        except KeyboardInterrupt:
-            finished = sum(point in store.finished for point in points)
-            raise Interrupted(finished, len(points)) from None
-        finally:
-            # First: what is cancelled by then is never begun.
-            pool.shutdown(wait=False, cancel_futures=True)
-            runner.stop()
+    together = run_together(
+        waiting, lambda _, point: runner.point(point), workers=workers, stop=runner.stop
+    )
+    try:
+        with closing(together) as ending:
+            for _, point, future in ending:
+                _settle(future, point, store, report)
+    except KeyboardInterrupt:
+        finished = sum(point in store.finished for point in points)
+        raise Interrupted(finished, len(points)) from None
 
 
 def _settle(future: Future[PointResult], point: Point, store: Store, report: Report) -> None:

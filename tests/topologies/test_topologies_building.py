@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import topologies
 from topologies.check import check_network
 from topologies.emulated import direction_counters, shape
+from topologies.errors import LinkNotFaithful
 from topologies.interface_names import MAX_LENGTH, RESERVED, InterfaceNames
 from topologies.management import management_ip
 from topologies.mininet_path import find_mininet
@@ -120,6 +121,11 @@ QDISC = {
 ASKED = {"queue_packets": 20, "loss": 0.015, "jitter_us": 100}
 
 
+def test_netem_refuses_a_queue_in_bytes() -> None:
+    with pytest.raises(LinkNotFaithful, match="netem bounds no queue in bytes: take the link emulator"):
+        netem_options(link(queue_bytes=10_000), 590)
+
+
 def test_netem_that_is_what_was_asked_for() -> None:
     assert netem_difference(QDISC, link(**ASKED), 590) is None
 
@@ -154,6 +160,7 @@ def test_emulator_shapes_differ_in_their_seeds_alone() -> None:
         "rate_bps": 5e6,
         "delay_us": 1000,
         "queue_packets": None,
+        "queue_bytes": None,
         "loss": 0.1,
         "jitter_us": 0,
         "seed": 0,

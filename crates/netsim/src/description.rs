@@ -110,16 +110,19 @@ pub enum Protocol {
 }
 
 /// What an application writes. `write_bytes` is one packet's payload unless given.
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Traffic {
-    /// A constant bit rate; a write that finds the send buffer full is skipped.
+    /// A constant bit rate.
     Cbr {
         /// Goodput that the application asks for.
         rate_bps: f64,
         /// Bytes of a write.
         #[serde(default)]
         write_bytes: Option<u32>,
+        /// What becomes of a write that finds the send buffer full.
+        #[serde(default)]
+        when_full: WhenFull,
     },
     /// The same at the times of a Poisson process.
     Poisson {
@@ -128,6 +131,28 @@ pub enum Traffic {
         /// Bytes of a write.
         #[serde(default)]
         write_bytes: Option<u32>,
+        /// What becomes of a write that finds the send buffer full.
+        #[serde(default)]
+        when_full: WhenFull,
+    },
+    /// A constant bit rate during on periods and nothing during off periods, beginning with an on period.
+    #[serde(rename = "onoff")]
+    OnOff {
+        /// Goodput during on periods.
+        rate_bps: f64,
+        /// Length of on periods, or its mean.
+        on_s: f64,
+        /// Length of off periods, or its mean.
+        off_s: f64,
+        /// How the lengths are distributed.
+        #[serde(default)]
+        lengths: Lengths,
+        /// Bytes of a write.
+        #[serde(default)]
+        write_bytes: Option<u32>,
+        /// What becomes of a write that finds the send buffer full.
+        #[serde(default)]
+        when_full: WhenFull,
     },
     /// As much as the send buffer takes, `total_bytes` at most.
     Bulk {
@@ -137,6 +162,73 @@ pub enum Traffic {
         /// Bytes of a write.
         #[serde(default)]
         write_bytes: Option<u32>,
+    },
+    /// The destination asks over the flow's connection, the source answers, one after the other. Either `per_s` (open loop: a
+    /// Poisson process) or `users` (closed loop: each waits for the whole answer, thinks and asks again).
+    Requests {
+        /// Bytes of the answers.
+        sizes: Sizes,
+        /// Mean requests a second.
+        #[serde(default)]
+        per_s: Option<f64>,
+        /// Users of a closed loop.
+        #[serde(default)]
+        users: Option<u32>,
+        /// Mean of the exponentially distributed time that a user thinks.
+        #[serde(default)]
+        think_s: f64,
+        /// Bytes of a request.
+        #[serde(default = "default_request_bytes")]
+        request_bytes: u32,
+        /// Bytes of a write.
+        #[serde(default)]
+        write_bytes: Option<u32>,
+    },
+}
+
+/// What becomes of a write of a source with a rate that finds the send buffer full.
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenFull {
+    /// It is left out and counted, as in the paper.
+    #[default]
+    Skip,
+    /// It waits until there is room, and those after it wait behind it.
+    Wait,
+}
+
+/// How the lengths of on and off periods are distributed.
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Lengths {
+    /// Exponentially.
+    #[default]
+    Exponential,
+    /// All alike.
+    Fixed,
+}
+
+/// A distribution of sizes.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Sizes {
+    /// All alike.
+    Fixed {
+        /// Bytes.
+        size_bytes: u64,
+    },
+    /// Exponential, rounded up to whole bytes.
+    Exponential {
+        /// Mean in bytes.
+        mean_bytes: f64,
+    },
+    /// Written down.
+    Empirical {
+        /// Pairs of size in bytes and the share of sizes up to it. Both rise, the last share is 1; linear between two points.
+        cdf: Vec<(f64, f64)>,
+        /// Each size is multiplied with this.
+        #[serde(default = "default_weight")]
+        scale: f64,
     },
 }
 
@@ -252,6 +344,10 @@ pub enum Binding {
 
 fn default_packet_overhead_bytes() -> u32 {
     34
+}
+
+fn default_request_bytes() -> u32 {
+    100
 }
 
 fn default_weight() -> f64 {

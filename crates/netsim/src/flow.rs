@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::bundle::Bundle;
+use crate::description::WhenFull;
 use crate::metrics::Meter;
+use crate::requests::Transfers;
 use crate::time::Nanos;
 use crate::traffic::Source;
 
@@ -41,10 +43,18 @@ pub struct Flow {
     pub source: Source,
     /// Bytes of a write.
     pub write_bytes: u32,
+    /// What becomes of a write that finds the send buffer full.
+    pub when_full: WhenFull,
+    /// Bytes that are written as soon as there is room: files, answers, writes that wait.
+    pub backlog: u64,
+    /// Files and answers.
+    pub transfers: Option<Transfers>,
     /// When the connections are opened.
     pub start: Nanos,
     /// When the application stops writing.
     pub stop: Nanos,
+    /// When the first write was due.
+    pub begun: Option<Nanos>,
     /// Where it is in its life.
     pub phase: Phase,
     /// What the receiving application has read.
@@ -57,22 +67,51 @@ pub struct Flow {
     stamps: VecDeque<(u64, Nanos)>,
 }
 
+/// What a flow's application writes.
+#[derive(Debug)]
+pub struct Application {
+    /// When.
+    pub source: Source,
+    /// Bytes of a write.
+    pub write_bytes: u32,
+    /// What becomes of a write that finds the send buffer full.
+    pub when_full: WhenFull,
+    /// Bytes of a file; none if it has no end or there is none.
+    pub file_bytes: Option<u64>,
+}
+
 impl Flow {
     /// A flow that waits for its start.
-    pub fn new(
-        name: String,
-        carrier: Carrier,
-        source: Source,
-        write_bytes: u32,
-        span: [Nanos; 2],
-    ) -> Self {
+    pub fn new(name: String, carrier: Carrier, application: Application, span: [Nanos; 2]) -> Self {
+        let Application {
+            source,
+            write_bytes,
+            when_full,
+            file_bytes,
+        } = application;
+        let mut transfers = None;
+        if file_bytes.is_some() || matches!(source, Source::Requests(_)) {
+            let mut wanted = Transfers::default();
+            if let Some(bytes) = file_bytes {
+                wanted.want(span[0], bytes, true);
+            }
+            transfers = Some(wanted);
+        }
+        let backlog = match source {
+            Source::Bulk => file_bytes.unwrap_or(u64::MAX),
+            _ => 0,
+        };
         Self {
             name,
             carrier,
             source,
             write_bytes,
+            when_full,
+            backlog,
+            transfers,
             start: span[0],
             stop: span[1],
+            begun: None,
             phase: Phase::Waiting,
             meter: Meter::default(),
             ticks: [0; 2],
@@ -87,12 +126,12 @@ impl Flow {
         self.stamps.push_back((self.totals[0], now));
     }
 
-    /// Note that the next bytes in order were read.
-    pub fn on_read(&mut self, now: Nanos, mut bytes: u64) {
+    /// Note that the next bytes in order were read: how many answers or files that made whole.
+    pub fn on_read(&mut self, now: Nanos, mut bytes: u64) -> u32 {
         while bytes > 0 {
             let Some(&(end, written)) = self.stamps.front() else {
                 debug_assert!(false, "more was read than written");
-                return;
+                break;
             };
             let part = bytes.min(end - self.totals[1]);
             self.meter.record(part, now - written);
@@ -101,6 +140,28 @@ impl Flow {
             if self.totals[1] == end {
                 self.stamps.pop_front();
             }
+        }
+        let read = self.totals[1];
+        match &mut self.transfers {
+            Some(transfers) => transfers.on_read(now, read),
+            None => 0,
+        }
+    }
+
+    /// For how long an on/off source has been on.
+    pub fn on_until(&self, now: Nanos) -> Nanos {
+        match (&self.source, self.begun) {
+            (Source::OnOff(periods), Some(begun)) => periods.on_until(now - begun),
+            _ => 0,
+        }
+    }
+
+    /// Make a request.
+    pub fn ask(&mut self, now: Nanos) {
+        if let (Source::Requests(requests), Some(transfers)) =
+            (&mut self.source, &mut self.transfers)
+        {
+            transfers.want(now, requests.ask(), self.meter.is_measuring());
         }
     }
 

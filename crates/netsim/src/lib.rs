@@ -14,7 +14,8 @@
 //! | [`hosts`] | TCP endpoints and their places |
 //! | [`tcp`] | TCP after the RFCs, sans-IO |
 //! | [`bundle`] | protocols over TCP connections: plain, MSTCP |
-//! | [`flow`], [`traffic`] | applications: what they write, when, and what is read |
+//! | [`applications`] | the engine's part that lets applications write, ask and read |
+//! | [`flow`], [`traffic`], [`requests`] | applications: what they write, when, and what is read |
 //! | [`metrics`], [`results`] | histograms and series; the JSON that goes out |
 //! | [`packet`] | packets in an arena |
 //! | [`random`] | one seeded generator per purpose |
@@ -23,6 +24,7 @@
 //! | [`error`] | what can go wrong |
 #![forbid(unsafe_code)]
 
+pub mod applications;
 pub mod build;
 pub mod bundle;
 pub mod description;
@@ -35,6 +37,7 @@ pub mod network;
 pub mod packet;
 pub mod queue;
 pub mod random;
+pub mod requests;
 pub mod results;
 pub mod simulation;
 pub mod switch;

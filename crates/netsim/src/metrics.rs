@@ -34,6 +34,11 @@ impl Histogram {
         self.max = self.max.max(duration);
     }
 
+    /// How much was counted.
+    pub fn count(&self) -> u64 {
+        self.weight
+    }
+
     /// The arithmetic mean in nanoseconds, exact; none of nothing.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.weight > 0).then(|| self.sum as f64 / self.weight as f64)
@@ -113,16 +118,24 @@ pub struct Meter {
     pub delay: Histogram,
     /// Bytes read during the measurement.
     pub bytes: u64,
+    /// For how long an on/off source had been on when the measurement began.
+    pub on_before: Nanos,
     current: Interval,
     series: Vec<Interval>,
     measuring: bool,
 }
 
 impl Meter {
-    /// Begin to measure.
-    pub fn start(&mut self) {
+    /// Begin to measure; an on/off source has been on for `on_before`.
+    pub fn start(&mut self, on_before: Nanos) {
         self.measuring = true;
+        self.on_before = on_before;
         self.current = Interval::default();
+    }
+
+    /// Whether the measurement has begun.
+    pub fn is_measuring(&self) -> bool {
+        self.measuring
     }
 
     /// Count bytes that were read `delay` after they were written.
@@ -210,7 +223,7 @@ mod tests {
     fn what_is_read_before_the_measurement_does_not_count() {
         let mut meter = Meter::default();
         meter.record(100, 5);
-        meter.start();
+        meter.start(0);
         meter.record(10, 7);
         meter.sample();
         meter.sample();

@@ -18,10 +18,12 @@ pub enum Purpose {
     Split = 3,
     /// The frame scheduler of an MSTCP connection.
     Schedule = 4,
-    /// Times between an application's writes.
+    /// Times at which an application writes or asks.
     Traffic = 5,
     /// The switches' hash of a connection.
     Hash = 6,
+    /// Sizes of answers.
+    Sizes = 7,
 }
 
 /// The seed of `purpose` number `index` in a run of seed `seed`.
@@ -58,11 +60,15 @@ pub fn below(rng: &mut SplitMix64, bound: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(bound)) >> 64) as u64
 }
 
+/// A uniform draw from (0, 1].
+pub fn unit(rng: &mut SplitMix64) -> f64 {
+    const SCALE: f64 = 1.0 / (1u64 << 53) as f64;
+    ((rng.next_u64() >> 11) + 1) as f64 * SCALE
+}
+
 /// A time of an exponential distribution with mean `mean_ns`.
 pub fn exponential(rng: &mut SplitMix64, mean_ns: f64) -> Nanos {
-    const SCALE: f64 = 1.0 / (1u64 << 53) as f64;
-    let unit = ((rng.next_u64() >> 11) + 1) as f64 * SCALE;
-    (-ln(unit) * mean_ns + 0.5) as Nanos
+    (-ln(unit(rng)) * mean_ns + 0.5) as Nanos
 }
 
 /// The natural logarithm of a normal positive number, within some 1e-16 of its magnitude.

@@ -5,9 +5,11 @@ use serde::Serialize;
 use crate::bundle::BundleReport;
 use crate::flow::{Carrier, Flow};
 use crate::metrics::Histogram;
+use crate::requests::Transfers;
 use crate::simulation::{Sample, Simulation};
 use crate::tcp::Statistics;
 use crate::time::{Nanos, SECOND};
+use crate::traffic::Source;
 
 /// A run's results. Rates are bit/s, times seconds, sizes bytes; what was not measured is `null`.
 #[derive(Debug, Clone, Serialize, PartialEq)]
@@ -48,8 +50,16 @@ pub struct FlowResults {
     pub bytes_wrong: u64,
     /// Writes that were tried.
     pub ticks: u64,
-    /// Writes that found the send buffer full.
+    /// Writes that found the send buffer full and were left out.
     pub ticks_skipped: u64,
+    /// Of on/off: goodput over its on periods. Of a file: from its start to its last byte. `null` for others.
+    pub active_goodput_bps: Option<f64>,
+    /// A file, or the requests made during the measurement.
+    pub transfers: Option<TransferResults>,
+    /// Of a file: from the flow's start to the read of the last byte; `null` if that was not read.
+    pub completion_s: Option<f64>,
+    /// Of requests: from the request to the read of its answer's last byte, each counting once.
+    pub fct_s: Option<CompletionResults>,
     /// Share of the frames that came before an earlier one.
     pub out_of_order_ratio: Option<f64>,
     /// The most bytes that ever waited for earlier frames.
@@ -73,6 +83,26 @@ pub struct DelayResults {
     pub p95: f64,
     pub p99: f64,
     pub max: f64,
+}
+
+/// What was to arrive whole.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct TransferResults {
+    pub started: u64,
+    pub completed: u64,
+}
+
+/// Flow completion times; `quantiles` are 0, 0.01, ..., 1.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+#[allow(missing_docs)]
+pub struct CompletionResults {
+    pub mean: f64,
+    pub p50: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub max: f64,
+    pub quantiles: Vec<f64>,
 }
 
 /// A TCP connection from the start of the run; what is sent is the sender's, what is received the receiver's.
@@ -169,9 +199,6 @@ impl Simulation {
     fn flow_results(&self, index: usize) -> FlowResults {
         let flow = &self.flows[index];
         let delay = &flow.meter.delay;
-        let percents: Vec<f64> = (0..=100)
-            .map(|percent| f64::from(percent) / 100.0)
-            .collect();
         let report = match &flow.carrier {
             Carrier::Connections(bundle) => bundle.report(),
             Carrier::Datagrams { .. } => BundleReport::default(),
@@ -186,6 +213,16 @@ impl Simulation {
             bytes_wrong: report.bytes_wrong,
             ticks: flow.ticks[0],
             ticks_skipped: flow.ticks[1],
+            active_goodput_bps: self.active_goodput_bps(flow),
+            transfers: flow.transfers.as_ref().map(|transfers| TransferResults {
+                started: transfers.started,
+                completed: transfers.times.count(),
+            }),
+            completion_s: self.completion(flow).map(to_s),
+            fct_s: match &flow.source {
+                Source::Requests(_) => flow.transfers.as_ref().and_then(completions),
+                _ => None,
+            },
             out_of_order_ratio: report
                 .frames
                 .zip(report.out_of_order_frames)
@@ -193,13 +230,30 @@ impl Simulation {
             reorder_buffer_max_bytes: report.reorder_buffer_max_bytes,
             streams: self.stream_results(flow, &report),
             split_packets: self.split_results(flow),
-            delay_cdf_s: delay
-                .quantiles_ns(&percents)
-                .into_iter()
-                .map(to_s)
-                .collect(),
+            delay_cdf_s: percentiles_s(delay),
             series: (self.schedule.series_interval > 0).then(|| self.flow_series(index)),
         }
+    }
+
+    /// How long a file took; none if it has not arrived.
+    fn completion(&self, flow: &Flow) -> Option<Nanos> {
+        match flow.source {
+            Source::Bulk => flow.transfers.as_ref()?.times.max_ns(),
+            _ => None,
+        }
+    }
+
+    fn active_goodput_bps(&self, flow: &Flow) -> Option<f64> {
+        let active = match flow.source {
+            Source::OnOff(_) => flow.on_until(self.now) - flow.meter.on_before,
+            Source::Bulk => {
+                let end = self.completion(flow).map(|time| flow.start + time);
+                let begin = flow.start.max(self.schedule.measure_from);
+                end.unwrap_or(self.now).saturating_sub(begin)
+            }
+            _ => 0,
+        };
+        (active > 0).then(|| rate_bps(flow.meter.bytes, active))
     }
 
     fn ends(flow: &Flow) -> Vec<[u32; 2]> {
@@ -337,6 +391,33 @@ fn delay_results(delay: &Histogram) -> Option<DelayResults> {
         p99: to_s(p99),
         max: to_s(delay.max_ns()?),
     })
+}
+
+fn completions(transfers: &Transfers) -> Option<CompletionResults> {
+    let DelayResults {
+        mean,
+        p50,
+        p95,
+        p99,
+        max,
+    } = delay_results(&transfers.times)?;
+    Some(CompletionResults {
+        mean,
+        p50,
+        p95,
+        p99,
+        max,
+        quantiles: percentiles_s(&transfers.times),
+    })
+}
+
+/// The quantiles 0, 0.01, ..., 1; empty of nothing.
+fn percentiles_s(histogram: &Histogram) -> Vec<f64> {
+    let percents: Vec<f64> = (0..=100)
+        .map(|percent| f64::from(percent) / 100.0)
+        .collect();
+    let quantiles = histogram.quantiles_ns(&percents);
+    quantiles.into_iter().map(to_s).collect()
 }
 
 fn to_s(time: Nanos) -> f64 {

@@ -1,8 +1,8 @@
 //! The engine: one loop that takes the next event and lets links, switches, endpoints and applications act on it.
 
 use crate::error::Error;
-use crate::flow::{Carrier, Flow, Phase};
-use crate::hosts::{Hosts, Side};
+use crate::flow::{Carrier, Flow};
+use crate::hosts::Hosts;
 use crate::link::{InFlight, Link, Verdict};
 use crate::network::Network;
 use crate::packet::{Arena, Content};
@@ -11,7 +11,6 @@ use crate::switch::{Step, Switches};
 use crate::tcp::Segment;
 use crate::time::Nanos;
 use crate::trace::Trace;
-use crate::traffic::Source;
 
 /// What happens at a fixed time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,7 +229,7 @@ impl Simulation {
         }
     }
 
-    fn send(&mut self, content: Content, route: u32, bytes: u32) -> Result<(), Error> {
+    pub(crate) fn send(&mut self, content: Content, route: u32, bytes: u32) -> Result<(), Error> {
         self.counters.sent += 1;
         let packet = self.packets.insert(content);
         if let Some(trace) = &mut self.trace {
@@ -259,47 +258,8 @@ impl Simulation {
         }
     }
 
-    /// A segment or a timer has changed an endpoint: its application acts, then the endpoint answers. So an ACK tells of the
-    /// window after the read, as in ns-3.
-    fn on_change(&mut self, endpoint: u32) -> Result<(), Error> {
-        self.hosts.touch(endpoint);
-        let host = self.hosts.get(endpoint);
-        let (index, stream, side) = (host.flow as usize, usize::from(host.stream), host.side);
-        let flow = &mut self.flows[index];
-        if let Carrier::Connections(bundle) = &mut flow.carrier {
-            let read = bundle.on_change(self.now, stream, side, &mut self.hosts)?;
-            if read > 0 {
-                flow.on_read(self.now, read);
-            }
-            if side == Side::Client {
-                self.on_client_change(index)?;
-            }
-        }
-        self.settle()
-    }
-
-    /// Begin to write when all connections are open; a bulk source fills what has become free.
-    fn on_client_change(&mut self, index: usize) -> Result<(), Error> {
-        let flow = &mut self.flows[index];
-        let Carrier::Connections(bundle) = &flow.carrier else {
-            return Ok(());
-        };
-        match flow.phase {
-            Phase::Opening => {
-                let open = |ends: &[u32; 2]| self.hosts.get(ends[0]).tcp.is_open();
-                if bundle.streams().iter().all(open) {
-                    flow.phase = Phase::Writing;
-                    self.queue.schedule(self.now, Target::Source(index as u32));
-                }
-                Ok(())
-            }
-            Phase::Writing => self.fill(index),
-            Phase::Waiting => Ok(()),
-        }
-    }
-
     /// Let all touched endpoints send what they have.
-    fn settle(&mut self) -> Result<(), Error> {
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
         while let Some(endpoint) = self.hosts.next_touched() {
             self.flush(endpoint)?;
         }
@@ -338,96 +298,6 @@ impl Simulation {
         }
     }
 
-    // --- applications -------------------------------------------------------------------------------------------------
-
-    fn on_source(&mut self, index: u32) -> Result<(), Error> {
-        let flow = &mut self.flows[index as usize];
-        if flow.phase == Phase::Waiting {
-            if let Carrier::Connections(bundle) = &flow.carrier {
-                self.queue.pop();
-                flow.phase = Phase::Opening;
-                for ends in bundle.streams() {
-                    self.hosts.touch(ends[0]);
-                }
-                return self.settle();
-            }
-            flow.phase = Phase::Writing;
-        }
-        if self.now >= flow.stop {
-            self.queue.pop();
-            return Ok(());
-        }
-        match flow.source.gap() {
-            Some(gap) => {
-                let next = self.queue.reserve(self.now + gap, Target::Source(index));
-                self.queue.replace_first(next);
-                self.tick(index)?;
-            }
-            None => {
-                self.queue.pop();
-                self.fill(index as usize)?;
-            }
-        }
-        self.settle()
-    }
-
-    /// One write of a source that has a rate.
-    fn tick(&mut self, index: u32) -> Result<(), Error> {
-        let flow = &mut self.flows[index as usize];
-        let bytes = flow.write_bytes;
-        flow.ticks[0] += 1;
-        match &mut flow.carrier {
-            Carrier::Connections(bundle) => {
-                if bundle.write(self.now, bytes, &mut self.hosts)? {
-                    flow.on_written(self.now, bytes);
-                } else {
-                    flow.ticks[1] += 1;
-                }
-                Ok(())
-            }
-            &mut Carrier::Datagrams { route } => {
-                flow.totals[0] += u64::from(bytes);
-                let content = Content::Datagram {
-                    flow: index,
-                    payload_bytes: bytes,
-                    written: self.now,
-                };
-                self.send(
-                    content,
-                    route,
-                    self.packet_overhead_bytes + UDP_HEADER_BYTES + bytes,
-                )
-            }
-        }
-    }
-
-    /// Let a bulk source write as much as there is room for.
-    fn fill(&mut self, index: usize) -> Result<(), Error> {
-        let flow = &mut self.flows[index];
-        let (Source::Bulk { left }, Carrier::Connections(bundle)) =
-            (&mut flow.source, &mut flow.carrier)
-        else {
-            return Ok(());
-        };
-        let mut written = Vec::new();
-        while self.now < flow.stop {
-            let bytes = left.map_or(flow.write_bytes, |left| {
-                left.min(u64::from(flow.write_bytes)) as u32
-            });
-            if bytes == 0 || !bundle.write(self.now, bytes, &mut self.hosts)? {
-                break;
-            }
-            if let Some(left) = left {
-                *left -= u64::from(bytes);
-            }
-            written.push(bytes);
-        }
-        for bytes in written {
-            flow.on_written(self.now, bytes);
-        }
-        Ok(())
-    }
-
     // --- the schedule -------------------------------------------------------------------------------------------------
 
     fn act(&mut self, index: u32) {
@@ -448,7 +318,7 @@ impl Simulation {
             Action::Measure => {
                 self.at_start = self.sample();
                 for flow in &mut self.flows {
-                    flow.meter.start();
+                    flow.meter.start(flow.on_until(self.now));
                     flow.ticks = [0; 2];
                 }
                 if self.schedule.series_interval > 0 {
@@ -490,8 +360,6 @@ impl Simulation {
         }
     }
 }
-
-const UDP_HEADER_BYTES: u32 = 8;
 
 /// Bytes of a segment from the TCP header on (RFC 9293, 3.1; options padded to 32 bits: RFC 7323, RFC 2018).
 fn wire_bytes(segment: &Segment) -> u32 {

@@ -2,35 +2,40 @@
 
 use mstcp_core::rng::SplitMix64;
 
+use crate::description::Lengths;
 use crate::random::exponential;
+use crate::requests::Requests;
 use crate::time::{Nanos, SECOND};
 
 /// When an application writes.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// Writes of one size at a constant rate; one that finds the send buffer full is skipped.
+    /// Writes of one size at a constant rate.
     ConstantRate(Ticks),
-    /// Writes of one size at the times of a Poisson process; likewise.
+    /// Writes of one size at the times of a Poisson process.
     Poisson {
         /// Mean time between writes.
         mean_ns: f64,
         /// Draws the times.
         rng: SplitMix64,
     },
-    /// As much as the send buffer takes.
-    Bulk {
-        /// Bytes that are left to write; none without end.
-        left: Option<u64>,
-    },
+    /// Writes of one size at a constant rate during on periods.
+    OnOff(OnOff),
+    /// As much as the send buffer takes, until all is written.
+    Bulk,
+    /// Answers to requests.
+    Requests(Box<Requests>),
 }
 
 impl Source {
-    /// The time from a write to the next; none for sources that write whenever there is room.
+    /// The time from a write (of requests in open loop: from a request) to the next; none for sources without such times.
     pub fn gap(&mut self) -> Option<Nanos> {
         match self {
             Self::ConstantRate(ticks) => Some(ticks.next_gap()),
             Self::Poisson { mean_ns, rng } => Some(exponential(rng, *mean_ns)),
-            Self::Bulk { .. } => None,
+            Self::OnOff(periods) => Some(periods.next_gap()),
+            Self::Bulk => None,
+            Self::Requests(requests) => requests.gap(),
         }
     }
 }
@@ -67,14 +72,102 @@ impl Ticks {
     }
 }
 
+/// Ticks during on periods. Times count from the first tick, which begins the first on period.
+#[derive(Debug, Clone)]
+pub struct OnOff {
+    ticks: Ticks,
+    /// Mean lengths of on and off periods.
+    means: [Nanos; 2],
+    lengths: Lengths,
+    rng: SplitMix64,
+    /// The last tick.
+    at: Nanos,
+    /// The on periods of the last tick and the one before: begin and end.
+    periods: [(Nanos, Nanos); 2],
+    /// Length of all on periods before those.
+    before: Nanos,
+}
+
+impl OnOff {
+    /// Periods with these mean lengths, of ticks as given.
+    pub fn new(ticks: Ticks, means: [Nanos; 2], lengths: Lengths, rng: SplitMix64) -> Self {
+        let mut new = Self {
+            ticks,
+            means,
+            lengths,
+            rng,
+            at: 0,
+            periods: [(0, 0); 2],
+            before: 0,
+        };
+        let end = new.length(0);
+        new.periods[1] = (0, end);
+        new
+    }
+
+    fn length(&mut self, which: usize) -> Nanos {
+        let mean = self.means[which];
+        match self.lengths {
+            Lengths::Fixed => mean,
+            Lengths::Exponential => exponential(&mut self.rng, mean as f64).max(1),
+        }
+    }
+
+    fn next_gap(&mut self) -> Nanos {
+        let gap = self.ticks.next_gap();
+        let end = self.periods[1].1;
+        if self.at + gap < end {
+            self.at += gap;
+            return gap;
+        }
+        let begin = end + self.length(1);
+        let on = self.length(0);
+        self.before += self.periods[0].1 - self.periods[0].0;
+        self.periods = [self.periods[1], (begin, begin + on)];
+        self.ticks.carry = 0;
+        begin - std::mem::replace(&mut self.at, begin)
+    }
+
+    /// For how long it has been on until `time`, which is no earlier than the last tick but one.
+    pub fn on_until(&self, time: Nanos) -> Nanos {
+        let within = |&(begin, end): &(Nanos, Nanos)| end.min(time).saturating_sub(begin);
+        self.before + self.periods.iter().map(within).sum::<Nanos>()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::MILLISECOND;
 
     #[test]
     fn a_constant_rate_is_exact_in_the_long_run() {
         let mut ticks = Ticks::new(536, 8_500_000);
         let total: Nanos = (0..8_500_000 / 8).map(|_| ticks.next_gap()).sum();
         assert_eq!(total, 536 * SECOND);
+    }
+
+    #[test]
+    fn periods_of_fixed_length_begin_with_a_tick() {
+        let ticks = Ticks::new(125, 1_000_000);
+        let means = [5 * MILLISECOND / 2, 10 * MILLISECOND];
+        let mut periods = OnOff::new(ticks, means, Lengths::Fixed, SplitMix64::new(1));
+        let gaps: Vec<Nanos> = (0..5).map(|_| periods.next_gap() / 1000).collect();
+        assert_eq!(gaps, [1000, 1000, 10_500, 1000, 1000]);
+        let on: Vec<Nanos> = [0, 2000, 2500, 9000, 12_500, 13_000, 15_000, 20_000]
+            .iter()
+            .map(|time| periods.on_until(time * 1000) / 1000)
+            .collect();
+        assert_eq!(on, [0, 2000, 2500, 2500, 2500, 3000, 5000, 5000]);
+    }
+
+    #[test]
+    fn periods_have_their_mean_share_of_the_time() {
+        let ticks = Ticks::new(125, 10_000_000);
+        let means = [30 * MILLISECOND, 10 * MILLISECOND];
+        let mut periods = OnOff::new(ticks, means, Lengths::Exponential, SplitMix64::new(3));
+        let time: Nanos = (0..5_000_000).map(|_| periods.next_gap()).sum();
+        let share = periods.on_until(time) as f64 / time as f64;
+        assert!((share - 0.75).abs() < 0.01, "{share}");
     }
 }

@@ -8,7 +8,8 @@ from typing import Any
 from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Route
 from experiments.scenario import ETHERNET_BYTES, Flow, Scenario
-from experiments.workloads.schema import Bulk
+from experiments.workloads.schema import Bulk, EmpiricalSize, NamedSize, OnOff, Requests, Sizes
+from experiments.workloads.sizes import cdf_of
 
 IPV4_BYTES = 20
 
@@ -89,7 +90,22 @@ def _rate(rate_bps: float | None) -> dict[str, float]:
 
 
 def _traffic(plan: RunPlan, flow: Flow) -> dict[str, Any]:
-    if isinstance(flow.workload, Bulk):
-        return {"kind": "bulk", "total_bytes": flow.workload.size_bytes}
-    kind = "cbr" if plan.scenario.sim.arrivals == "constant" else "poisson"
-    return {"kind": kind, "rate_bps": flow.requested_for(plan.protocol)}
+    workload, settings = flow.workload, plan.scenario.sim
+    if isinstance(workload, Bulk):
+        return {"kind": "bulk", "total_bytes": workload.size_bytes}
+    if isinstance(workload, Requests):
+        return {
+            **workload.model_dump(exclude={"sizes"}, exclude_none=True),
+            "sizes": _sizes(workload.sizes),
+        }
+    rate = {"rate_bps": flow.requested_for(plan.protocol), "when_full": settings.when_full}
+    if isinstance(workload, OnOff):
+        return {**workload.model_dump(), **rate}
+    return {"kind": "cbr" if settings.arrivals == "constant" else "poisson", **rate}
+
+
+def _sizes(sizes: Sizes) -> dict[str, Any]:
+    if isinstance(sizes, NamedSize | EmpiricalSize):
+        cdf, scale = cdf_of(sizes)
+        return {"kind": "empirical", "cdf": list(cdf), "scale": scale}
+    return sizes.model_dump()

@@ -15,7 +15,6 @@ from experiments.engines.sim.results import run_result
 from experiments.engines.sim.routing import routes
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.results import Environment, RunResult, SimulationCost
-from experiments.workloads.schema import Bulk, Cbr
 
 CONGESTION_CONTROLS = ("reno", "cubic")
 
@@ -34,7 +33,7 @@ class SimEngine:
         self._costs: dict[tuple[str, str, int], SimulationCost] = {}
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse protocols, workloads and settings that the simulator does not have."""
+        """Refuse protocols and settings that the simulator does not have."""
         for plan in plans:
             for reason in _unsupported(plan, self.protocols or ()):
                 raise MissingRequirement(*reason)
@@ -92,15 +91,11 @@ def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, s
         known = ", ".join(protocols)
         remedy = f"It has {known}; the live engine has all protocols (--engine live)."
         return [(f"The simulator does not have protocol {plan.protocol}.", remedy)]
-    for name, flow in plan.case.flows.items():
-        if not isinstance(flow.workload, Cbr | Bulk):
-            what = f"The simulator does not have the workload {flow.workload.kind} of flow {name}."
-            return [(what, "It has cbr and bulk; the live engine has all workloads (--engine live).")]
     if "parquet" in plan.scenario.sim.trace and find_spec("pyarrow") is None:
         return [
             (
                 "Parquet needs pyarrow, which is not installed.",
-                "Install it (pip install pyarrow), or take csv.",
+                "Install it (make setup does, pip install pyarrow too), or take csv.",
             )
         ]
     congestion_control = plan.scenario.tcp.congestion_control

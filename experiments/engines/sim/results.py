@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from experiments import protocols
 from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Route
 from experiments.results import (
+    CompletionTimes,
     DelayStatistics,
     FlowResult,
     FlowSeries,
@@ -16,9 +17,12 @@ from experiments.results import (
     LinkSeries,
     RunResult,
     StreamSeries,
+    TransferCounts,
 )
 from experiments.scenario import Flow
 from experiments.workloads.schema import Cbr
+
+_Kind = TypeVar("_Kind", DelayStatistics, CompletionTimes, TransferCounts)
 
 
 def run_result(plan: RunPlan, routes: Mapping[str, Route], found: dict[str, Any]) -> RunResult:
@@ -67,11 +71,10 @@ def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, found: dict[str, A
     }
     if found is None:
         return _not_admitted(common)
-    delay = found["delay_s"]
     return FlowResult(
         **common,
         goodput_bps=found["goodput_bps"],
-        delay_s=None if delay is None else DelayStatistics(**delay),
+        delay_s=_or_none(DelayStatistics, found["delay_s"]),
         out_of_order_ratio=found["out_of_order_ratio"],
         reorder_buffer_max_bytes=found["reorder_buffer_max_bytes"],
         bytes_written=found["bytes_written"],
@@ -79,8 +82,16 @@ def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, found: dict[str, A
         bytes_wrong=found["bytes_wrong"],
         ticks_skipped=found["ticks_skipped"],
         congestion_control=plan.scenario.tcp.congestion_control,
+        active_goodput_bps=found["active_goodput_bps"],
+        transfers=_or_none(TransferCounts, found["transfers"]),
+        completion_s=found["completion_s"],
+        fct_s=_or_none(CompletionTimes, found["fct_s"]),
         series=_series(route, found),
     )
+
+
+def _or_none(kind: type[_Kind], found: dict[str, Any] | None) -> _Kind | None:
+    return None if found is None else kind(**found)
 
 
 def _not_admitted(common: dict[str, Any]) -> FlowResult:

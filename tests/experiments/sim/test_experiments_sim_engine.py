@@ -176,10 +176,6 @@ def test_a_segment_fills_its_packet() -> None:
     ("plan", "sentence"),
     [
         (plan_of("mptcp"), "does not have protocol mptcp. It has ospf, ecmp, ppfs, mstcp; the live engine"),
-        (
-            plan_of("ospf", workload={"kind": "onoff", "on_s": 1, "off_s": 1}),
-            "does not have the workload onoff of flow 1. It has cbr and bulk; the live engine",
-        ),
         (plan_of("ospf", tcp__congestion_control="bbr"), "does not have congestion control bbr. It has reno"),
     ],
 )

@@ -1,14 +1,18 @@
 //! Flows: what their applications write, and what carries them.
 
 use super::{Builder, MAX_TIME_S};
-use crate::description::{FlowDescription, Protocol, Traffic};
+use crate::description::{FlowDescription, Protocol, Sizes, Traffic, WhenFull};
 use crate::error::Error;
-use crate::flow::{Carrier, Flow};
+use crate::flow::{Application, Carrier, Flow};
 use crate::random::{generator, Purpose};
+use crate::requests::{Loop, Requests};
 use crate::time::seconds;
-use crate::traffic::{Source, Ticks};
+use crate::traffic::{OnOff, Source, Ticks};
 
 use super::connections::FRAME_HEADER_BYTES;
+
+/// The largest size that is drawn.
+const MAX_SIZE_BYTES: u64 = 1 << 50;
 
 impl Builder<'_> {
     pub(super) fn flow(
@@ -41,7 +45,16 @@ impl Builder<'_> {
             let place = format!("{place}.mstcp.send_buffer_s");
             return Err(Error::description(place, "a time above 0 in seconds"));
         }
-        let (source, write_bytes) = self.source(place, index, flow.traffic, payload)?;
+        let application = self.application(place, index, &flow.traffic, payload)?;
+        let write_bytes = application.write_bytes;
+        if flow.protocol == Protocol::Datagram
+            && matches!(application.source, Source::Bulk | Source::Requests(_))
+        {
+            return Err(Error::description(
+                format!("{place}.traffic"),
+                "datagrams carry cbr, poisson and onoff; the others need a connection",
+            ));
+        }
         let carrier = match flow.protocol {
             Protocol::Datagram => Carrier::Datagrams {
                 route: self.route(&paths),
@@ -66,52 +79,188 @@ impl Builder<'_> {
             ));
         }
         let span = [seconds(flow.start_s), seconds(stop)];
-        Ok(Flow::new(
-            flow.name.clone(),
-            carrier,
-            source,
+        Ok(Flow::new(flow.name.clone(), carrier, application, span))
+    }
+
+    fn application(
+        &self,
+        place: &str,
+        index: u32,
+        traffic: &Traffic,
+        payload: u32,
+    ) -> Result<Application, Error> {
+        let place = &format!("{place}.traffic");
+        let (bytes, when_full) = match *traffic {
+            Traffic::Cbr {
+                write_bytes,
+                when_full,
+                ..
+            }
+            | Traffic::Poisson {
+                write_bytes,
+                when_full,
+                ..
+            }
+            | Traffic::OnOff {
+                write_bytes,
+                when_full,
+                ..
+            } => (write_bytes, when_full),
+            Traffic::Bulk { write_bytes, .. } | Traffic::Requests { write_bytes, .. } => {
+                (write_bytes, WhenFull::Wait)
+            }
+        };
+        let write_bytes = bytes.unwrap_or(payload);
+        require(
+            (1..=65_536).contains(&write_bytes),
+            place,
+            "write_bytes is between 1 and 65536",
+        )?;
+        let file_bytes = match *traffic {
+            Traffic::Bulk { total_bytes, .. } => total_bytes,
+            _ => None,
+        };
+        Ok(Application {
+            source: self.source(place, index, traffic, write_bytes)?,
             write_bytes,
-            span,
-        ))
+            when_full,
+            file_bytes,
+        })
     }
 
     fn source(
         &self,
         place: &str,
         index: u32,
-        traffic: Traffic,
-        payload: u32,
-    ) -> Result<(Source, u32), Error> {
-        let (rate, bytes) = match traffic {
-            Traffic::Cbr {
-                rate_bps,
-                write_bytes,
-            } => (rate_bps, write_bytes),
-            Traffic::Poisson {
-                rate_bps,
-                write_bytes,
-            } => (rate_bps, write_bytes),
-            Traffic::Bulk { write_bytes, .. } => (1.0, write_bytes),
+        traffic: &Traffic,
+        bytes: u32,
+    ) -> Result<Source, Error> {
+        let draws = |purpose| generator(self.description.seed, purpose, u64::from(index));
+        let ticks = |rate_bps: f64| {
+            let fits = (1.0..=1e13).contains(&rate_bps);
+            require(fits, place, "rate_bps is between 1 and 1e13")?;
+            Ok::<_, Error>(Ticks::new(bytes, rate_bps.round() as u64))
         };
-        let place = format!("{place}.traffic");
-        if !(1.0..=1e13).contains(&rate) {
-            return Err(Error::description(place, "rate_bps is between 1 and 1e13"));
+        Ok(match traffic {
+            Traffic::Cbr { rate_bps, .. } => Source::ConstantRate(ticks(*rate_bps)?),
+            Traffic::Poisson { rate_bps, .. } => {
+                ticks(*rate_bps)?;
+                Source::Poisson {
+                    mean_ns: f64::from(bytes) * 8e9 / rate_bps,
+                    rng: draws(Purpose::Traffic),
+                }
+            }
+            Traffic::OnOff {
+                rate_bps,
+                on_s,
+                off_s,
+                lengths,
+                ..
+            } => {
+                let fits = [on_s, off_s].iter().all(|s| (1e-9..=86_400.0).contains(*s));
+                require(fits, place, "on_s and off_s are above 0 and at most 86400")?;
+                let means = [seconds(*on_s), seconds(*off_s)];
+                Source::OnOff(OnOff::new(
+                    ticks(*rate_bps)?,
+                    means,
+                    *lengths,
+                    draws(Purpose::Traffic),
+                ))
+            }
+            Traffic::Bulk { .. } => Source::Bulk,
+            Traffic::Requests {
+                sizes,
+                per_s,
+                users,
+                think_s,
+                request_bytes,
+                ..
+            } => {
+                let arrivals = arrivals(place, *per_s, *users, *think_s)?;
+                check_sizes(place, sizes)?;
+                require(
+                    (1..=65_536).contains(request_bytes),
+                    place,
+                    "request_bytes is between 1 and 65536",
+                )?;
+                Source::Requests(Box::new(Requests::new(
+                    arrivals,
+                    sizes.clone(),
+                    *request_bytes,
+                    draws(Purpose::Traffic),
+                    draws(Purpose::Sizes),
+                )))
+            }
+        })
+    }
+}
+
+fn require(holds: bool, place: &str, reason: &str) -> Result<(), Error> {
+    if holds {
+        return Ok(());
+    }
+    Err(Error::description(place, reason))
+}
+
+fn arrivals(
+    place: &str,
+    per_s: Option<f64>,
+    users: Option<u32>,
+    think_s: f64,
+) -> Result<Loop, Error> {
+    match (per_s, users) {
+        (Some(per_s), None) => {
+            let fits = (1e-6..=1e6).contains(&per_s);
+            require(fits, place, "per_s is between 1e-6 and 1e6")?;
+            require(think_s == 0.0, place, "think_s belongs to users")?;
+            Ok(Loop::Open {
+                mean_ns: 1e9 / per_s,
+            })
         }
-        let bytes = bytes.unwrap_or(payload);
-        if !(1..=65_536).contains(&bytes) {
-            return Err(Error::description(
-                place,
-                "write_bytes is between 1 and 65536",
-            ));
+        (None, Some(users)) => {
+            let fits = (1..=10_000).contains(&users);
+            require(fits, place, "users are between 1 and 10000")?;
+            let fits = (0.0..=86_400.0).contains(&think_s);
+            require(fits, place, "think_s is between 0 and 86400")?;
+            Ok(Loop::Closed {
+                users,
+                think_ns: think_s * 1e9,
+            })
         }
-        let source = match traffic {
-            Traffic::Cbr { .. } => Source::ConstantRate(Ticks::new(bytes, rate.round() as u64)),
-            Traffic::Poisson { .. } => Source::Poisson {
-                mean_ns: f64::from(bytes) * 8e9 / rate,
-                rng: generator(self.description.seed, Purpose::Traffic, u64::from(index)),
-            },
-            Traffic::Bulk { total_bytes, .. } => Source::Bulk { left: total_bytes },
-        };
-        Ok((source, bytes))
+        _ => Err(Error::description(
+            place,
+            "give either per_s (open loop) or users (closed loop)",
+        )),
+    }
+}
+
+fn check_sizes(place: &str, sizes: &Sizes) -> Result<(), Error> {
+    let place = &format!("{place}.sizes");
+    match sizes {
+        Sizes::Fixed { size_bytes } => require(
+            (1..=MAX_SIZE_BYTES).contains(size_bytes),
+            place,
+            "size_bytes is between 1 and 2^50",
+        ),
+        Sizes::Exponential { mean_bytes } => require(
+            (1.0..=1e12).contains(mean_bytes),
+            place,
+            "mean_bytes is between 1 and 1e12",
+        ),
+        Sizes::Empirical { cdf, scale } => {
+            let rises = cdf
+                .windows(2)
+                .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
+            let ends = cdf
+                .first()
+                .is_some_and(|&(size, share)| size >= 1.0 && share >= 0.0)
+                && cdf
+                    .last()
+                    .is_some_and(|&(size, share)| size <= 1e15 && share == 1.0);
+            let reason = "sizes from 1 byte and shares from 0 rise, and the last share is 1";
+            require(rises && ends, place, reason)?;
+            let fits = *scale > 0.0 && *scale <= 1e3;
+            require(fits, place, "scale is above 0 and at most 1000")
+        }
     }
 }

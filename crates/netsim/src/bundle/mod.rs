@@ -15,7 +15,10 @@ pub trait Bundle: std::fmt::Debug + Send {
     /// Write `bytes` at the client; false if there is no room for all of them, which then leaves no trace.
     fn write(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error>;
 
-    /// Note that a segment or a timer has changed an endpoint: how many bytes the server's application has read by that.
+    /// Write bytes of requests at the server, which go back to the client: how many were taken.
+    fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error>;
+
+    /// Note that a segment or a timer has changed an endpoint: how many bytes the application at its side has read by that.
     fn on_change(
         &mut self,
         now: Nanos,

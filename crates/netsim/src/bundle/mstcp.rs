@@ -42,16 +42,15 @@ pub struct StreamSettings {
     pub delay: Nanos,
 }
 
-/// A flow over several TCP connections.
+/// A flow over several TCP connections. Of pairs, the first is the client's, or what the client sends.
 #[derive(Debug)]
 pub struct Mstcp {
     settings: MstcpSettings,
-    client: Connection,
-    server: Connection,
+    sides: [Connection; 2],
     streams: Vec<Stream>,
     pattern: Box<[u8]>,
-    written: u64,
-    read: u64,
+    written: [u64; 2],
+    read: [u64; 2],
     bytes_wrong: u64,
     /// Both kept for their memory: what a stream has just brought, and the parts of it that are in order.
     chunk: Arc<Vec<u8>>,
@@ -96,12 +95,11 @@ impl Mstcp {
             pipes: Default::default(),
         };
         Ok(Self {
-            client: connection(client)?,
-            server: connection(server)?,
+            sides: [connection(client)?, connection(server)?],
             streams: streams.iter().map(stream).collect(),
             pattern: pattern(PATTERN_PERIOD + max_write_bytes),
-            written: 0,
-            read: 0,
+            written: [0; 2],
+            read: [0; 2],
             bytes_wrong: 0,
             chunk: Arc::default(),
             in_order: Vec::new(),
@@ -111,16 +109,20 @@ impl Mstcp {
 
     /// Early binding: one draw; if the stream drawn is full the frame stays, and the next write draws for it anew.
     fn write_early(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
-        if self.client.queued_bytes() == 0 {
-            self.queue(bytes)?;
+        let stayed = self.sides[0].queued_bytes() as u32;
+        if stayed < bytes {
+            self.queue(0, bytes - stayed)?;
         }
-        while let Some((index, count)) = self.client.poll_frame(now) {
+        while self.sides[0].queued_bytes() > 0 {
+            let Some((index, count)) = self.sides[0].poll_frame(now) else {
+                return Ok(false);
+            };
             if hosts.send_buffer_free(self.streams[index].ends[0]) < count as u32 {
-                self.client.on_sent(index, 0)?;
-                self.client.on_writable(index)?;
+                self.sides[0].on_sent(index, 0)?;
+                self.sides[0].on_writable(index)?;
                 return Ok(false);
             }
-            self.send(now, index, count, hosts)?;
+            self.send(0, now, index, count, hosts)?;
         }
         Ok(true)
     }
@@ -132,88 +134,106 @@ impl Mstcp {
             .iter()
             .map(|stream| u64::from(hosts.get(stream.ends[0]).tcp.unacknowledged_bytes()))
             .sum();
-        let held = outstanding + self.client.queued_bytes() as u64;
+        let held = outstanding + self.sides[0].queued_bytes() as u64;
         if held + u64::from(bytes) > self.settings.send_buffer_bytes {
             return Ok(false);
         }
-        self.queue(bytes)?;
-        self.give(now, hosts)?;
+        self.queue(0, bytes)?;
+        self.give(0, now, hosts)?;
         Ok(true)
     }
 
-    fn queue(&mut self, bytes: u32) -> Result<(), Error> {
-        let from = (self.written % PATTERN_PERIOD as u64) as usize;
-        self.client
-            .write(&self.pattern[from..from + bytes as usize])?;
-        self.written += u64::from(bytes);
+    fn queue(&mut self, side: usize, mut bytes: u32) -> Result<(), Error> {
+        while bytes > 0 {
+            let from = (self.written[side] % PATTERN_PERIOD as u64) as usize;
+            let count = (bytes as usize).min(self.pattern.len() - from);
+            self.sides[side].write(&self.pattern[from..from + count])?;
+            self.written[side] += count as u64;
+            bytes -= count as u32;
+        }
         Ok(())
     }
 
     /// Give frames to streams while the scheduler finds one with room.
-    fn give(&mut self, now: Nanos, hosts: &mut Hosts) -> Result<(), Error> {
-        while let Some((index, count)) = self.client.poll_frame(now) {
-            let tcp = &hosts.get(self.streams[index].ends[0]).tcp;
-            let full = tcp.unsent_bytes() >= self.settings.unsent_limit_bytes[index]
-                || tcp.send_buffer_free() < count as u32;
-            if full {
-                self.client.on_sent(index, 0)?;
+    fn give(&mut self, side: usize, now: Nanos, hosts: &mut Hosts) -> Result<(), Error> {
+        while self.sides[side].queued_bytes() > 0 {
+            let Some((index, count)) = self.sides[side].poll_frame(now) else {
+                break;
+            };
+            let endpoint = self.streams[index].ends[side];
+            if !self.has_room(index, endpoint, hosts)
+                || hosts.send_buffer_free(endpoint) < count as u32
+            {
+                self.sides[side].on_sent(index, 0)?;
                 continue;
             }
-            self.send(now, index, count, hosts)?;
+            self.send(side, now, index, count, hosts)?;
         }
         Ok(())
+    }
+
+    /// Whether little enough waits unsent in a stream's socket.
+    fn has_room(&self, stream: usize, endpoint: u32, hosts: &Hosts) -> bool {
+        hosts.get(endpoint).tcp.unsent_bytes() < self.settings.unsent_limit_bytes[stream]
     }
 
     /// Give a stream the frame of `count` bytes that the core offers for it.
     fn send(
         &mut self,
+        side: usize,
         now: Nanos,
         index: usize,
         count: usize,
         hosts: &mut Hosts,
     ) -> Result<(), Error> {
         let stream = &mut self.streams[index];
-        let pipe = &mut stream.pipes[0];
-        self.client.rest(index, |piece| pipe.push(piece));
-        hosts.write(now, stream.ends[0], count as u32);
-        self.client.on_sent(index, count)?;
+        let pipe = &mut stream.pipes[side];
+        self.sides[side].rest(index, |piece| pipe.push(piece));
+        hosts.write(now, stream.ends[side], count as u32);
+        self.sides[side].on_sent(index, count)?;
         Ok(())
     }
 
-    /// Read what the server has, of all streams: one that was held back may go on when another brought what was missing.
-    fn receive(&mut self, now: Nanos, changed: usize, hosts: &mut Hosts) -> Result<u64, Error> {
-        let before = self.read;
+    /// Read what a side has, of all streams: one that was held back may go on when another brought what was missing.
+    fn receive(
+        &mut self,
+        side: usize,
+        now: Nanos,
+        changed: usize,
+        hosts: &mut Hosts,
+    ) -> Result<u64, Error> {
+        let before = self.read[1 - side];
         let mut index = changed;
         loop {
             let stream = &mut self.streams[index];
-            let endpoint = stream.ends[1];
-            if hosts.readable(endpoint) > 0 && self.server.readable().contains(index) {
+            let endpoint = stream.ends[side];
+            if hosts.readable(endpoint) > 0 && self.sides[side].readable().contains(index) {
                 let count = hosts.read(now, endpoint, u32::MAX) as usize;
-                let pipe = &mut stream.pipes[0];
+                let pipe = &mut stream.pipes[1 - side];
                 fill(&mut self.chunk, pipe.front(count));
                 pipe.consume(count);
-                self.server
-                    .on_chunk(index, &self.chunk, count, &mut self.in_order)?;
-                self.check();
+                self.sides[side].on_chunk(index, &self.chunk, count, &mut self.in_order)?;
+                self.check(side);
             }
-            let readable = self.server.readable();
+            let readable = self.sides[side].readable();
             let next = (0..self.streams.len()).find(|&other| {
-                readable.contains(other) && hosts.readable(self.streams[other].ends[1]) > 0
+                readable.contains(other) && hosts.readable(self.streams[other].ends[side]) > 0
             });
             match next {
                 Some(other) => index = other,
                 None => break,
             }
         }
-        Ok(self.read - before)
+        Ok(self.read[1 - side] - before)
     }
 
-    /// Compare what came in order with what was written.
-    fn check(&mut self) {
+    /// Compare what came in order at a side with what the other has written.
+    fn check(&mut self, side: usize) {
+        let read = &mut self.read[1 - side];
         for slice in self.in_order.drain(..) {
             let mut rest = &slice[..];
             while !rest.is_empty() {
-                let from = (self.read % PATTERN_PERIOD as u64) as usize;
+                let from = (*read % PATTERN_PERIOD as u64) as usize;
                 let count = rest.len().min(self.pattern.len() - from);
                 let (now, later) = rest.split_at(count);
                 let expected = &self.pattern[from..from + count];
@@ -221,10 +241,10 @@ impl Mstcp {
                     let wrong = now.iter().zip(expected).filter(|(is, should)| is != should);
                     self.bytes_wrong += wrong.count() as u64;
                 }
-                self.read += count as u64;
+                *read += count as u64;
                 rest = later;
             }
-            self.server.on_consumed(slice.len());
+            self.sides[side].on_consumed(slice.len());
         }
     }
 }
@@ -237,6 +257,12 @@ impl Bundle for Mstcp {
         }
     }
 
+    fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error> {
+        self.queue(1, bytes)?;
+        self.give(1, now, hosts)?;
+        Ok(bytes)
+    }
+
     fn on_change(
         &mut self,
         now: Nanos,
@@ -244,17 +270,19 @@ impl Bundle for Mstcp {
         side: Side,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
-        if side == Side::Server {
-            return self.receive(now, stream, hosts);
+        let side = side as usize;
+        let read = match hosts.readable(self.streams[stream].ends[side]) {
+            0 => 0,
+            _ => self.receive(side, now, stream, hosts)?,
+        };
+        // With early binding the client's streams never count as blocked.
+        if self.sides[side].is_blocked(stream)
+            && self.has_room(stream, self.streams[stream].ends[side], hosts)
+        {
+            self.sides[side].on_writable(stream)?;
+            self.give(side, now, hosts)?;
         }
-        if self.settings.binding == Binding::Late && self.client.is_blocked(stream) {
-            let tcp = &hosts.get(self.streams[stream].ends[0]).tcp;
-            if tcp.unsent_bytes() < self.settings.unsent_limit_bytes[stream] {
-                self.client.on_writable(stream)?;
-                self.give(now, hosts)?;
-            }
-        }
-        Ok(0)
+        Ok(read)
     }
 
     fn streams(&self) -> Vec<[u32; 2]> {
@@ -262,7 +290,7 @@ impl Bundle for Mstcp {
     }
 
     fn report(&self) -> BundleReport {
-        let (sent, received) = (self.client.statistics(), self.server.statistics());
+        let [sent, received] = [0, 1].map(|side: usize| self.sides[side].statistics());
         BundleReport {
             frames: Some(
                 received

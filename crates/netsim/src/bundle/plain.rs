@@ -28,6 +28,10 @@ impl Bundle for Plain {
         Ok(true)
     }
 
+    fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error> {
+        Ok(hosts.write(now, self.ends[1], bytes))
+    }
+
     fn on_change(
         &mut self,
         now: Nanos,
@@ -35,10 +39,11 @@ impl Bundle for Plain {
         side: Side,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
-        if side == Side::Client || hosts.readable(self.ends[1]) == 0 {
+        let endpoint = self.ends[side as usize];
+        if hosts.readable(endpoint) == 0 {
             return Ok(0);
         }
-        Ok(u64::from(hosts.read(now, self.ends[1], u32::MAX)))
+        Ok(u64::from(hosts.read(now, endpoint, u32::MAX)))
     }
 
     fn streams(&self) -> Vec<[u32; 2]> {

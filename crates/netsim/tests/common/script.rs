@@ -59,6 +59,21 @@ impl Script {
         script
     }
 
+    /// A client after a handshake that has written and sent so many full segments, which are its window.
+    pub fn with_out(config: Config, segments: u32) -> Self {
+        let mss = config.mss_bytes;
+        let mut script = Self::connected(Config {
+            initial_window_segments: segments,
+            ..config
+        });
+        let mut steps = format!("0 write {}", segments * mss);
+        for start in (0..segments).map(|index| 1 + index * mss) {
+            let _ = write!(steps, "\n+0 > . {start}:{} ack 1", start + mss);
+        }
+        script.run(&steps);
+        script
+    }
+
     fn new(endpoint: Endpoint) -> Self {
         let mut script = Self {
             endpoint,

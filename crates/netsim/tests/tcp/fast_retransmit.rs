@@ -6,25 +6,12 @@ use netsim::tcp::Config;
 
 /// Ten segments out, all the data written.
 fn ten_out(config: Config) -> Script {
-    let mut script = Script::connected(Config {
-        initial_window_segments: 10,
+    let config = Config {
         limited_transmit: false,
         ..config
-    });
-    script.run(
-        "0 write 10000
-         +0 > . 1:1001 ack 1
-         +0 > . 1001:2001 ack 1
-         +0 > . 2001:3001 ack 1
-         +0 > . 3001:4001 ack 1
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
-         +0 > . 6001:7001 ack 1
-         +0 > . 7001:8001 ack 1
-         +0 > . 8001:9001 ack 1
-         +0 > . 9001:10001 ack 1
-         +0 write 20000",
-    );
+    };
+    let mut script = Script::with_out(config, 10);
+    script.run("+0 write 20000");
     script
 }
 
@@ -142,19 +129,8 @@ fn ns3_sends_a_head_again_that_it_took_for_delivered() {
         quirks: netsim::tcp::config::Quirks::NS3,
         ..plain()
     };
-    let mut script = Script::connected(Config {
-        initial_window_segments: 6,
-        ..config
-    });
-    script.run(
-        "0 write 6000
-         +0 > . 1:1001 ack 1
-         +0 > . 1001:2001 ack 1
-         +0 > . 2001:3001 ack 1
-         +0 > . 3001:4001 ack 1
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
-         # Two segments overtake the first: segments 2 and 3 are booked as delivered.
+    Script::with_out(config, 6).run(
+        "# Two segments overtake the first: segments 2 and 3 are booked as delivered.
          10 < . 1:1 ack 1 win 65535
          +0 < . 1:1 ack 1 win 65535
          +0 ? phase Disorder pipe 4000

@@ -56,24 +56,13 @@ fn timestamps_leave_room_for_three_blocks() {
 
 /// Eight segments of 536 bytes out of 30.
 fn eight_out(config: Config) -> Script {
-    let mut script = Script::connected(Config {
+    let config = Config {
         mss_bytes: 536,
-        initial_window_segments: 8,
         limited_transmit: false,
         ..config
-    });
-    script.run(
-        "0 write 4288
-         +0 > . 1:537 ack 1
-         +0 > . 537:1073 ack 1
-         +0 > . 1073:1609 ack 1
-         +0 > . 1609:2145 ack 1
-         +0 > . 2145:2681 ack 1
-         +0 > . 2681:3217 ack 1
-         +0 > . 3217:3753 ack 1
-         +0 > . 3753:4289 ack 1
-         +0 write 10720",
-    );
+    };
+    let mut script = Script::with_out(config, 8);
+    script.run("+0 write 10720");
     script
 }
 

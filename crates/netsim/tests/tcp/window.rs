@@ -39,12 +39,8 @@ fn without_scaling_the_window_ends_at_65535() {
 
 #[test]
 fn a_closed_window_is_probed_ever_more_rarely() {
-    Script::connected(plain()).run(
-        "0 write 6000
-         +0 > . 1:1001 ack 1
-         +0 > . 1001:2001 ack 1
-         +0 > . 2001:3001 ack 1
-         +0 > . 3001:4001 ack 1
+    Script::with_out(plain(), 4).run(
+        "+0 write 2000
          10 < . 1:1 ack 4001 win 0
          1010 > . 4001:4002 ack 1
          1020 < . 1:1 ack 4001 win 0

@@ -1,0 +1,175 @@
+//! The engine's part that lets applications begin, write, ask and read.
+
+use crate::description::WhenFull;
+use crate::error::Error;
+use crate::flow::{Carrier, Phase};
+use crate::hosts::Side;
+use crate::packet::Content;
+use crate::queue::Target;
+use crate::simulation::Simulation;
+use crate::traffic::Source;
+
+const UDP_HEADER_BYTES: u32 = 8;
+
+impl Simulation {
+    /// A segment or a timer has changed an endpoint: its application acts, then the endpoint answers. So an ACK tells of the
+    /// window after the read, as in ns-3.
+    pub(crate) fn on_change(&mut self, endpoint: u32) -> Result<(), Error> {
+        self.hosts.touch(endpoint);
+        let host = self.hosts.get(endpoint);
+        let (index, stream, side) = (host.flow, usize::from(host.stream), host.side);
+        let flow = &mut self.flows[index as usize];
+        if let Carrier::Connections(bundle) = &mut flow.carrier {
+            let read = bundle.on_change(self.now, stream, side, &mut self.hosts)?;
+            if flow.phase == Phase::Opening {
+                self.begin_if_open(index);
+            } else if side == Side::Server {
+                let whole = if read > 0 {
+                    flow.on_read(self.now, read)
+                } else {
+                    0
+                };
+                if let Source::Requests(_) = &flow.source {
+                    self.on_answers(index, whole)?;
+                }
+            } else {
+                if let (1.., Source::Requests(requests)) = (read, &mut flow.source) {
+                    flow.backlog += requests.on_arrived(read);
+                }
+                if flow.backlog > 0 {
+                    self.fill(index)?;
+                }
+            }
+        }
+        self.settle()
+    }
+
+    /// Begin to write when all connections are open, to whom acts first.
+    fn begin_if_open(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        let Carrier::Connections(bundle) = &flow.carrier else {
+            return;
+        };
+        let asker = usize::from(matches!(flow.source, Source::Requests(_)));
+        let is_open = |ends: &[u32; 2]| self.hosts.get(ends[asker]).tcp.is_open();
+        if !bundle.streams().iter().all(is_open) {
+            return;
+        }
+        flow.phase = Phase::Writing;
+        flow.begun = Some(self.now);
+        let (count, later) = match &mut flow.source {
+            Source::Requests(requests) => requests.first(),
+            _ => (1, 0),
+        };
+        for _ in 0..count {
+            self.queue.schedule(self.now + later, Target::Source(index));
+        }
+    }
+
+    pub(crate) fn on_source(&mut self, index: u32) -> Result<(), Error> {
+        let flow = &mut self.flows[index as usize];
+        if flow.phase == Phase::Waiting {
+            if let Carrier::Connections(bundle) = &flow.carrier {
+                self.queue.pop();
+                flow.phase = Phase::Opening;
+                for ends in bundle.streams() {
+                    self.hosts.touch(ends[0]);
+                }
+                return self.settle();
+            }
+            flow.phase = Phase::Writing;
+            flow.begun = Some(self.now);
+        }
+        if self.now >= flow.stop {
+            self.queue.pop();
+            return Ok(());
+        }
+        match flow.source.gap() {
+            Some(gap) => {
+                let next = self.queue.reserve(self.now + gap, Target::Source(index));
+                self.queue.replace_first(next);
+            }
+            None => {
+                self.queue.pop();
+            }
+        }
+        match flow.source {
+            Source::Bulk => self.fill(index)?,
+            Source::Requests(_) => {
+                flow.ask(self.now);
+                self.on_answers(index, 0)?;
+            }
+            _ => self.tick(index)?,
+        }
+        self.settle()
+    }
+
+    /// One write of a source that has a rate.
+    fn tick(&mut self, index: u32) -> Result<(), Error> {
+        let flow = &mut self.flows[index as usize];
+        let bytes = flow.write_bytes;
+        flow.ticks[0] += 1;
+        match &mut flow.carrier {
+            Carrier::Connections(bundle) => {
+                if flow.backlog == 0 && bundle.write(self.now, bytes, &mut self.hosts)? {
+                    flow.on_written(self.now, bytes);
+                } else if flow.when_full == WhenFull::Wait {
+                    flow.backlog += u64::from(bytes);
+                } else {
+                    flow.ticks[1] += 1;
+                }
+                Ok(())
+            }
+            &mut Carrier::Datagrams { route } => {
+                flow.totals[0] += u64::from(bytes);
+                let content = Content::Datagram {
+                    flow: index,
+                    payload_bytes: bytes,
+                    written: self.now,
+                };
+                self.send(
+                    content,
+                    route,
+                    self.packet_overhead_bytes + UDP_HEADER_BYTES + bytes,
+                )
+            }
+        }
+    }
+
+    /// Write as much of what is ready as there is room for.
+    fn fill(&mut self, index: u32) -> Result<(), Error> {
+        let flow = &mut self.flows[index as usize];
+        while flow.backlog > 0 && self.now < flow.stop {
+            let bytes = flow.backlog.min(u64::from(flow.write_bytes)) as u32;
+            let Carrier::Connections(bundle) = &mut flow.carrier else {
+                return Ok(());
+            };
+            if !bundle.write(self.now, bytes, &mut self.hosts)? {
+                break;
+            }
+            flow.backlog -= u64::from(bytes);
+            flow.on_written(self.now, bytes);
+        }
+        Ok(())
+    }
+
+    /// `whole` answers are read: their users think. Requests that wait are sent as far as there is room.
+    fn on_answers(&mut self, index: u32, whole: u32) -> Result<(), Error> {
+        let flow = &mut self.flows[index as usize];
+        let (Source::Requests(requests), Carrier::Connections(bundle)) =
+            (&mut flow.source, &mut flow.carrier)
+        else {
+            return Ok(());
+        };
+        for _ in 0..whole {
+            if let Some(time) = requests.think() {
+                self.queue.schedule(self.now + time, Target::Source(index));
+            }
+        }
+        let unsent = requests.unsent();
+        if unsent > 0 {
+            requests.on_sent(bundle.ask(self.now, unsent, &mut self.hosts)?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,287 @@
+//! What applications do, against what is known by formula: files, on/off, requests, writes that wait.
+
+use netsim::{Description, Error, Results, Simulation};
+use serde_json::{json, Value};
+
+const HEADERS: f64 = 54.0;
+const RATE_BPS: f64 = 8e6;
+const DELAY_S: f64 = 0.002;
+
+fn try_run(description: &Value) -> Result<Results, Error> {
+    let mut simulation = Simulation::new(&Description::from_json(&description.to_string())?)?;
+    simulation.run(u64::MAX)?;
+    Ok(simulation.results())
+}
+
+fn run(description: &Value) -> Results {
+    let results = try_run(description).expect("the description is right");
+    let counters = results.counters;
+    let ends = counters.packets_delivered + counters.packets_dropped + counters.packets_in_flight;
+    assert_eq!(counters.packets_sent, ends);
+    assert_eq!(results.flows[0].bytes_wrong, 0);
+    results
+}
+
+/// A flow over one link of 8 Mbit/s and 2 ms: a byte takes a microsecond.
+fn one_link(duration_s: f64, traffic: Value) -> Value {
+    json!({
+        "format": 1,
+        "seed": 3,
+        "duration_s": duration_s,
+        "links": [{ "ends": ["A", "B"], "rate_bps": RATE_BPS, "delay_us": DELAY_S * 1e6 }],
+        "tcp": {
+            "mss_bytes": 1000, "timestamps": false, "sack": false, "initial_window_segments": 1000,
+            "send_buffer_bytes": 1_000_000, "receive_buffer_bytes": 1_000_000,
+        },
+        "flows": [{ "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": traffic }],
+    })
+}
+
+/// What `bytes` take to be sent on the link.
+fn sent_s(bytes: f64) -> f64 {
+    bytes * 8.0 / RATE_BPS
+}
+
+fn assert_close(what: &str, is: f64, should: f64, relative: f64) {
+    assert!(
+        (is / should - 1.0).abs() <= relative,
+        "{what} is {is}, should be {should} within {relative}"
+    );
+}
+
+/// The handshake, then each segment's serialisation, and the propagation of the last.
+#[test]
+fn a_file_within_the_window_takes_handshake_serialisation_and_propagation() {
+    let results = run(&one_link(
+        2.0,
+        json!({ "kind": "bulk", "total_bytes": 100_500 }),
+    ));
+    let flow = &results.flows[0];
+    let handshake_s = 2.0 * (sent_s(HEADERS) + DELAY_S) + sent_s(HEADERS);
+    let expected_s = handshake_s + sent_s(100_500.0 + 101.0 * HEADERS) + DELAY_S;
+    let completion_s = flow.completion_s.expect("the file has arrived");
+    assert_eq!(
+        (completion_s * 1e9).round(),
+        (expected_s * 1e9).round(),
+        "completion"
+    );
+    let transfers = flow.transfers.expect("a file is a transfer");
+    assert_eq!((transfers.started, transfers.completed), (1, 1));
+    let active_bps = flow.active_goodput_bps.expect("it was active");
+    assert_close("goodput", active_bps, 100_500.0 * 8.0 / expected_s, 1e-9);
+    assert!(flow.fct_s.is_none());
+}
+
+#[test]
+fn a_file_that_is_not_read_whole_has_no_completion() {
+    let results = run(&one_link(
+        1.0,
+        json!({ "kind": "bulk", "total_bytes": 10_000_000 }),
+    ));
+    let flow = &results.flows[0];
+    let transfers = flow.transfers.expect("a file is a transfer");
+    assert_eq!((transfers.started, transfers.completed), (1, 0));
+    assert_eq!(flow.completion_s, None);
+    assert_eq!(flow.active_goodput_bps, Some(flow.goodput_bps));
+}
+
+#[test]
+fn an_on_off_source_writes_at_its_rate_while_it_is_on() {
+    let mut description = one_link(
+        40.0,
+        json!({
+            "kind": "onoff", "rate_bps": 4e6, "on_s": 1.0, "off_s": 3.0, "lengths": "fixed", "write_bytes": 500,
+        }),
+    );
+    let flow = &run(&description).flows[0];
+    assert_eq!((flow.ticks, flow.bytes_written), (10_000, 5_000_000));
+    assert_close("goodput", flow.goodput_bps, 1e6, 1e-9);
+    let active_bps = flow.active_goodput_bps.expect("it was on");
+    assert_close("goodput while on", active_bps, 4e6, 1e-9);
+
+    let traffic = &mut description["flows"][0]["traffic"];
+    traffic["lengths"] = json!("exponential");
+    (traffic["on_s"], traffic["off_s"]) = (json!(0.03), json!(0.01));
+    description["duration_s"] = json!(400.0);
+    description["warm_up_s"] = json!(10.0);
+    let flow = &run(&description).flows[0];
+    assert_close("goodput", flow.goodput_bps, 3e6, 0.02);
+    // The tick that begins a period is not paid for by it: half a tick, a millisecond each, in 30.
+    let active_bps = flow.active_goodput_bps.expect("it was on");
+    assert_close(
+        "goodput while on",
+        active_bps,
+        4e6 * (1.0 + 0.5 / 30.0),
+        0.01,
+    );
+}
+
+/// Requests and answers of one segment each: an M/D/1 queue in front of the answers.
+#[test]
+fn answers_to_an_open_loop_wait_as_m_d_1() {
+    for load in [0.3, 0.7] {
+        let service_s = sent_s(800.0 + HEADERS);
+        let results = run(&one_link(
+            600.0,
+            json!({
+                "kind": "requests", "per_s": load / service_s, "request_bytes": 10,
+                "sizes": { "kind": "fixed", "size_bytes": 800 },
+            }),
+        ));
+        let flow = &results.flows[0];
+        let transfers = flow.transfers.expect("requests are transfers");
+        assert_close(
+            "requests",
+            transfers.started as f64,
+            600.0 * load / service_s,
+            0.01,
+        );
+        assert!(transfers.started - transfers.completed < 100);
+        let fct_s = flow.fct_s.as_ref().expect("there were answers");
+        let idle_s = 2.0 * DELAY_S + sent_s(10.0 + HEADERS) + service_s;
+        let wait_s = service_s * load / (2.0 * (1.0 - load));
+        assert_close("completion", fct_s.mean, idle_s + wait_s, 0.02);
+        assert_close("least", fct_s.quantiles[0], idle_s, 0.01);
+        assert_eq!(fct_s.quantiles.len(), 101);
+    }
+}
+
+#[test]
+fn one_user_who_does_not_think_asks_once_a_round_trip() {
+    let results = run(&one_link(
+        100.0,
+        json!({ "kind": "requests", "users": 1, "sizes": { "kind": "fixed", "size_bytes": 2500 } }),
+    ));
+    let flow = &results.flows[0];
+    let cycle_s = 2.0 * DELAY_S + sent_s(100.0 + HEADERS) + sent_s(2500.0 + 3.0 * HEADERS);
+    let fct_s = flow.fct_s.as_ref().expect("there were answers");
+    // A delayed ACK may leave before the next request.
+    assert_close("completion", fct_s.mean, cycle_s, 0.02);
+    let transfers = flow.transfers.expect("requests are transfers");
+    assert!(transfers.started - transfers.completed <= 1);
+    assert_close(
+        "answers",
+        transfers.completed as f64 * fct_s.mean,
+        100.0,
+        1e-3,
+    );
+}
+
+/// Little's law, below and at capacity: users = throughput x (completion + thinking).
+#[test]
+fn users_of_a_closed_loop_obey_littles_law() {
+    for (users, think_s) in [(3, 0.05), (40, 0.0), (200, 0.3)] {
+        let mut description = one_link(
+            200.0,
+            json!({
+                "kind": "requests", "users": users, "think_s": think_s,
+                "sizes": { "kind": "exponential", "mean_bytes": 4000 },
+            }),
+        );
+        description["warm_up_s"] = json!(5.0);
+        let flow = &run(&description).flows[0];
+        let completed = flow.transfers.expect("requests are transfers").completed;
+        let fct_s = flow.fct_s.as_ref().expect("there were answers").mean;
+        let law = completed as f64 / 200.0 * (fct_s + think_s);
+        assert_close(&format!("{users} users"), law, f64::from(users), 0.02);
+        if users == 40 {
+            let busy = flow.goodput_bps * (1000.0 + HEADERS) / 1000.0;
+            assert!(busy > 0.93 * RATE_BPS && busy <= RATE_BPS, "{busy}");
+        }
+    }
+}
+
+#[test]
+fn requests_go_through_mstcp_in_both_directions() {
+    for binding in ["early", "late"] {
+        let mut description = one_link(
+            60.0,
+            json!({
+                "kind": "requests", "per_s": 20.0, "request_bytes": 1500,
+                "sizes": { "kind": "empirical", "cdf": [[100, 0.2], [4000, 0.6], [60_000, 1.0]], "scale": 0.5 },
+            }),
+        );
+        description["links"] = json!([
+            { "ends": ["A", "B"], "rate_bps": 4e6, "delay_us": 1000, "loss": 0.002 },
+            { "ends": ["A", "S"], "rate_bps": 4e6, "delay_us": 1000 },
+            { "ends": ["S", "B"], "rate_bps": 4e6, "delay_us": 7000, "loss": 0.002 },
+        ]);
+        let flow = &mut description["flows"][0];
+        flow["protocol"] = json!("mstcp");
+        flow["paths"] = json!([
+            { "path": ["A", "B"], "rate_bps": 3e6 },
+            { "path": ["A", "S", "B"], "rate_bps": 3e6 },
+        ]);
+        flow["mstcp"] = json!({ "binding": binding });
+        let flow = &run(&description).flows[0];
+        let transfers = flow.transfers.expect("requests are transfers");
+        assert!(transfers.started > 1000, "{binding}: {transfers:?}");
+        assert!(
+            transfers.started - transfers.completed < 30,
+            "{binding}: {transfers:?}"
+        );
+        assert!(flow.streams.iter().all(|stream| stream.bytes > 1_000_000));
+    }
+}
+
+/// A burst that outruns link and buffer: what is left out by `skip` is made up for by `wait`.
+#[test]
+fn writes_that_wait_are_all_written() {
+    let written = |when_full: &str| {
+        let mut description = one_link(
+            20.0,
+            json!({
+                "kind": "onoff", "rate_bps": 12e6, "on_s": 0.5, "off_s": 0.5, "lengths": "fixed",
+                "write_bytes": 1000, "when_full": when_full,
+            }),
+        );
+        description["tcp"]["send_buffer_bytes"] = json!(20_000);
+        let flow = &run(&description).flows[0];
+        (flow.ticks, flow.ticks_skipped, flow.bytes_written)
+    };
+    let (ticks, skipped, bytes) = written("wait");
+    assert_eq!((ticks, skipped, bytes), (15_000, 0, 15_000_000));
+    let (ticks, skipped, bytes) = written("skip");
+    assert_eq!((ticks - skipped) * 1000, bytes);
+    assert!(ticks == 15_000 && skipped > 4_000, "{skipped}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    for (traffic, reason) in [
+        (
+            json!({ "kind": "requests", "sizes": { "kind": "fixed", "size_bytes": 1 } }),
+            "either per_s (open loop) or users (closed loop)",
+        ),
+        (
+            json!({ "kind": "requests", "users": 2, "sizes": { "kind": "fixed", "size_bytes": 0 } }),
+            "flows[0].traffic.sizes: size_bytes is between",
+        ),
+        (
+            json!({ "kind": "requests", "users": 1, "sizes": { "kind": "empirical", "cdf": [[1, 0.5]] } }),
+            "the last share is 1",
+        ),
+        (
+            json!({ "kind": "onoff", "rate_bps": 1e6, "on_s": 0.0, "off_s": 1.0 }),
+            "on_s and off_s are above 0",
+        ),
+        (
+            json!({ "kind": "cbr", "rate_bps": 1e6, "when_full": "block" }),
+            "unknown variant `block`",
+        ),
+        (
+            json!({ "kind": "poisson", "rate_bps": 0.1 }),
+            "rate_bps is between 1",
+        ),
+    ] {
+        let error = try_run(&one_link(1.0, traffic)).expect_err("refused");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    let mut datagrams = one_link(1.0, json!({ "kind": "bulk" }));
+    datagrams["flows"][0]["protocol"] = json!("datagram");
+    let error = try_run(&datagrams).expect_err("refused").to_string();
+    assert!(
+        error.contains("datagrams carry cbr, poisson and onoff"),
+        "{error}"
+    );
+}
