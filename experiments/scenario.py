@@ -229,9 +229,8 @@ class Sim(_Model):
 
     def tcp(self) -> dict[str, object]:
         """Return the settings of TCP, those that leave the profile's out."""
-        others = {
-            "binding", "reorder_buffer_bytes", "identify_single", "arrivals", "when_full", "sample_s", "trace",
-        }  # fmt: skip
+        mstcp = {"binding", "reorder_buffer_bytes", "identify_single"}
+        others = mstcp | {"arrivals", "when_full", "sample_s", "trace"}
         return self.model_dump(exclude=others, exclude_none=True)
 
 

@@ -17,7 +17,7 @@ def run_together(
     workers: int,
     stop: Callable[[], None],
 ) -> Generator[tuple[int, _Item, Future[_Result]], None, None]:
-    """Yield number (from 0), item and result of each piece of work as it ends; close it to end all that are left.
+    """Yield number (from 0), item and result of each piece of work as it ends; close it to end what is left.
 
     Args:
         items: what is to be done, begun in this order.

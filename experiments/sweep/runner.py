@@ -37,9 +37,7 @@ def run(sweep: Sweep, offers: Offers, store: Store, report: Report, workers: int
     points = sweep.points()
     runner = _Runner(offers)
     waiting = [point for point in points if point not in store.finished]
-    together = run_together(
-        waiting, lambda _, point: runner.point(point), workers=workers, stop=runner.stop
-    )
+    together = run_together(waiting, lambda _, point: runner.point(point), workers=workers, stop=runner.stop)
     try:
         with closing(together) as ending:
             for _, point, future in ending:
