@@ -12,6 +12,7 @@ from rich.console import Console
 
 from experiments import cli
 from experiments.errors import Interrupted, OutputError, RunFailed, ScenarioError
+from experiments.report.terminal import WIDTH
 from experiments.sweep.description import admitted_bps, describe
 from experiments.sweep.offer import FRAMING, Offers
 from experiments.sweep.plan import Conditions, Metric, Point, Sweep
@@ -203,7 +204,7 @@ def test_means_are_over_the_seeds(results: list[PointResult]) -> None:
 def test_the_table_fits_in_its_width(results: list[PointResult], capsys: pytest.CaptureFixture[str]) -> None:
     print_table(SWEEP, results, Console())
     page = capsys.readouterr().out
-    assert page.isascii() and max(map(len, page.splitlines())) <= 100
+    assert page.isascii() and max(map(len, page.splitlines())) <= WIDTH
     assert "12 flows, 2 s, 2 seeds" in page
 
 
