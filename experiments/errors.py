@@ -118,4 +118,6 @@ class Interrupted(ExperimentError):
 
     def __str__(self) -> str:
         stopped = f"Stopped; {self.finished} of {self.planned} runs are complete and kept."
-        return f"{stopped} `{self.resume}` makes what is missing or was not valid." if self.resume else stopped
+        if not self.resume:
+            return stopped
+        return f"{stopped} `{self.resume}` makes what is missing or was not valid."
