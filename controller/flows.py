@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -76,6 +77,11 @@ class Flow:
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """The path of each stream."""
         return tuple(stream.path for stream in self.streams)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[str, ...], ...]:
+        """The arcs of each path; the paths of a flow stay as they are."""
+        return tuple(edges_of(path) for path in self.paths)
 
     @property
     def shares(self) -> tuple[float, ...]:

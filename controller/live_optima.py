@@ -14,6 +14,10 @@ from controller.live_network import LiveNetwork, arc_name
 
 __all__ = ["LiveOptima"]
 
+_FAIR = ("fair", "max_min")
+"""Objectives that leave little to choose. Least churn takes tens of milliseconds where many flows share a
+full network, and its end is that no flow is starved for another of equal worth: these see to that."""
+
 
 class LiveOptima:
     """A live engine for each objective that flows have.
@@ -29,7 +33,7 @@ class LiveOptima:
     def solve(
         self, objective: str, demands: Sequence[Demand], capacity_bps: Mapping[str, float]
     ) -> Allocation:
-        """Return the optimum, of all optima one that moves no flow without need.
+        """Return the optimum; unless fairness decides, one of those that move no flow without need.
 
         Args:
             objective: One of `controller.gomr.OBJECTIVES`.
@@ -47,7 +51,8 @@ class LiveOptima:
             except (InvalidProblem, SolverError):
                 engine = None  # Its state may be what fails.
         if engine is None:
-            engine = LiveEngine(self._problem(demands, capacities), objective, min_churn=True)
+            problem, min_churn = self._problem(demands, capacities), objective not in _FAIR
+            engine = LiveEngine(problem, objective, min_churn=min_churn)
             allocation = engine.allocation
         self._engines[objective] = engine
         return allocation

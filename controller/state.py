@@ -82,6 +82,8 @@ class State:
 
     def lost_links(self, flow: Flow) -> tuple[str, ...]:
         """Return the links of a flow's paths that are down."""
+        if self.live.is_whole:
+            return ()
         return tuple(dict.fromkeys(link for path in flow.routes() for link in self.live.lost_links(path)))
 
     def _links(self) -> tuple[LinkView, ...]:
