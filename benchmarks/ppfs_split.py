@@ -33,8 +33,7 @@ INSIDE = "--inside"
 FRAME_BYTES = 590
 BURST = 10
 CATCH_UP_S = 0.0005
-"""One burst. Open vSwitch's sockets hold some 130 such packets (net.core.rmem_default, which no namespace can
-set): a sender that made up for 5 ms at once would fill them after each pause of the machine."""
+"""One burst: what the machine held up is not to come at once."""
 HOST_PORT, FIRST_PATH_PORT = 1, 10
 SOURCE_MAC, DESTINATION_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 40000, 5001, socket.IPPROTO_UDP)
@@ -307,7 +306,7 @@ def measure_all(arguments: argparse.Namespace) -> None:
         for shares in SHARES:
             outcome = measure(mode, shares, arguments.packets, arguments.rate, realtime_priority=priority)
             row(f"splitter, {mode}", shares, outcome)
-    for method in GROUPS:
+    for method in GROUPS if arguments.groups else ():
         for connections in (1, 2000):
             for shares in SHARES[:2]:
                 outcome = measure(
@@ -322,6 +321,9 @@ def main() -> None:
     parser.add_argument("--packets", type=int, default=200_000, help="of each row (default 200000)")
     parser.add_argument("--rate", type=float, default=20_000, help="packets a second (default 20000)")
     parser.add_argument("--modes", default="generic,native", help="of the splitter (default generic,native)")
+    parser.add_argument(
+        "--groups", action=argparse.BooleanOptionalAction, default=True, help="select groups beside it"
+    )
     parser.add_argument(
         "--realtime-priority", type=int, default=50, help="of switch and sender; 0: none (default 50)"
     )

@@ -253,9 +253,7 @@ def _running_rates(flows: list[Flow], solution: Allocation) -> dict[str, tuple[f
     rates = {}
     for flow in flows:
         wire = {path.edges: path.rate_bps for path in solution.paths[flow.id]}
-        goodputs = [
-            flow.framing.goodput_bps(wire.get(edges, 0.0), flow.connections) for edges in flow.edges
-        ]
+        goodputs = [flow.framing.goodput_bps(wire.get(edges, 0.0), flow.connections) for edges in flow.edges]
         rates[flow.id] = _tidy(goodputs, flow.requested_bps)
     return rates
 

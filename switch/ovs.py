@@ -7,6 +7,7 @@ serves one instance there, so a private one wants a namespace of its own; where 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -18,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
+from switch import packet_sockets
 from switch.errors import CommandFailed, DaemonFailed, SwitchUnavailable
 
 Datapath = Literal["system", "netdev"]
@@ -75,6 +77,7 @@ class PrivateInstance:
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._datapath: Datapath | None = None
         self._devices: set[str] = set()
+        self._roomy: set[str] = set()
 
     def __enter__(self) -> PrivateInstance:
         self.start()
@@ -190,6 +193,7 @@ class PrivateInstance:
         try:
             self.vsctl(*self._bridge_commands(name, datapath_id, ports, controllers))
             self._check_ports(name, ports)
+            self._make_room()
         except BaseException:
             self.remove_bridge(name)
             raise
@@ -207,6 +211,15 @@ class PrivateInstance:
         """
         self.vsctl(*[word for port in ports for word in _port_commands(bridge, port)][1:])
         self._check_ports(bridge, ports)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Let the userspace datapath be late without losing packets, where the kernel allows it."""
+        forwarder = self._daemons.get("ovs-vswitchd")
+        if self.datapath == "netdev" and forwarder is not None:
+            # Without it nothing fails: fewer packets fit in, and a run that loses any is not valid.
+            with contextlib.suppress(OSError):
+                packet_sockets.widen(forwarder.pid, self._roomy)
 
     def _bridge_commands(
         self, name: str, datapath_id: int, ports: Sequence[Port], controllers: Sequence[tuple[str, int]]
@@ -268,6 +281,7 @@ class PrivateInstance:
         command = ["ovs-vswitchd", self._database_socket]
         if self._priority is not None:
             command = ["chrt", "--fifo", str(self._priority), *command]
+        self._roomy.clear()
         self._launch("ovs-vswitchd", command)
 
         def in_force() -> bool:

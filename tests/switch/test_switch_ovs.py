@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import tempfile
@@ -14,6 +15,7 @@ import pytest
 from switch import Port, PrivateInstance, SwitchError
 from switch.errors import CommandFailed, DaemonFailed, SwitchUnavailable
 from switch.ovs import choose_datapath, kernel_datapath_available
+from switch.packet_sockets import ROOM_BYTES
 from tests.sandbox import run_in_sandbox, snapshot
 
 
@@ -146,3 +148,21 @@ def test_nothing_is_started_where_open_vswitch_is_missing(
 def test_errors_carry_their_parts() -> None:
     assert str(CommandFailed(["ovs-vsctl", "a b"], "no\n")) == "`ovs-vsctl 'a b'` failed: no"
     assert "left no log" in str(DaemonFailed("ovs-vswitchd", "ended", ""))
+
+
+def room_of_ports() -> dict[str, int]:
+    """Return the receive buffer of the packet socket of each port, one of which comes later."""
+    for name in ("p1", "p2"):
+        subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}x"], check=True)
+        subprocess.run(["ip", "link", "set", name, "up"], check=True)
+    with tempfile.TemporaryDirectory() as folder, PrivateInstance(folder, datapath="netdev") as ovs:
+        ovs.add_bridge("s1", datapath_id=1, ports=[Port("p1", 1)])
+        ovs.add_ports("s1", [Port("p2", 2)])
+        told = subprocess.run(["ss", "-0HOnm"], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r":(p\d) .*\brb(\d+)", told)
+    return {name: int(size) for name, size in found}
+
+
+@pytest.mark.root
+def test_ports_have_room_for_what_comes_while_the_switch_is_held_up() -> None:
+    assert run_in_sandbox(room_of_ports) == {"p1": 2 * ROOM_BYTES, "p2": 2 * ROOM_BYTES}
