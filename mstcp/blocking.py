@@ -212,7 +212,23 @@ def _joined(pieces: list[bytes]) -> list[bytes]:
     return joined
 
 
-class Socket:
+class _WithTimeout:
+    """What a socket and a listener have in common."""
+
+    _timeout: float | None
+
+    def settimeout(self, timeout: float | None) -> None:
+        """Set how many seconds an operation may wait; None: for ever, 0: not at all."""
+        if timeout is not None and timeout < 0:
+            raise ValueError(f"the timeout must not be negative: {timeout}")
+        self._timeout = timeout
+
+    def gettimeout(self) -> float | None:
+        """Return the timeout in seconds."""
+        return self._timeout
+
+
+class Socket(_WithTimeout):
     """One connection, used as a connected `socket.socket`. Made by `create_connection` and `Listener.accept`.
 
     One thread may read while another writes. There is no `fileno`: the streams' sockets say nothing about
@@ -316,17 +332,6 @@ class Socket:
         if "b" in mode:
             return buffered
         return io.TextIOWrapper(buffered, encoding, errors, newline)
-
-    # --- timeouts -------------------------------------------------------------------------------------------
-    def settimeout(self, timeout: float | None) -> None:
-        """Set how many seconds an operation may wait; None: for ever, 0: not at all."""
-        if timeout is not None and timeout < 0:
-            raise ValueError(f"the timeout must not be negative: {timeout}")
-        self._timeout = timeout
-
-    def gettimeout(self) -> float | None:
-        """Return the timeout in seconds."""
-        return self._timeout
 
     # --- the end --------------------------------------------------------------------------------------------
     def shutdown(self, how: int) -> None:
@@ -434,7 +439,7 @@ class _RawFile(io.RawIOBase):
             return None
 
 
-class Listener:
+class Listener(_WithTimeout):
     """A listening server, used as a listening `socket.socket`. Made by `create_server`."""
 
     def __init__(self, loop: BackgroundLoop, timeout: float | None, waiting: int) -> None:
@@ -487,16 +492,6 @@ class Listener:
         if self._closed:
             raise ConnectionClosed("the listener was closed")
         return self._server.sockets[0].getsockname()
-
-    def settimeout(self, timeout: float | None) -> None:
-        """Set how many seconds `accept` may wait; None: for ever, 0: not at all."""
-        if timeout is not None and timeout < 0:
-            raise ValueError(f"the timeout must not be negative: {timeout}")
-        self._timeout = timeout
-
-    def gettimeout(self) -> float | None:
-        """Return the timeout in seconds."""
-        return self._timeout
 
     def close(self) -> None:
         """Stop listening, and reset connections that were not accepted; those that were go on."""

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import mstcp
 from mstcp import client, sockets
+from mstcp.options import DEFAULT_MAX_PATHS
 
 _CHUNK_BYTES = 1 << 16
 
@@ -43,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     allocate.add_argument("--controller", required=True, metavar="ADDRESS:PORT")
     allocate.add_argument("--source-address", help="ours (default: the system's choice)")
-    allocate.add_argument("--max-paths", type=int, default=client.DEFAULT_MAX_PATHS)
+    allocate.add_argument("--max-paths", type=int, default=DEFAULT_MAX_PATHS)
     allocate.add_argument("--objective", default=None)
 
     send = commands.add_parser("send", help="send a file, print its SHA-256")

@@ -8,17 +8,18 @@ import logging
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from ssl import SSLContext, SSLError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import _core, sockets
 from mstcp.allocation import Allocation, RequestedPath
-from mstcp.errors import ControllerError, LocalProtocolError, MstcpError
+from mstcp.errors import ControllerError, MstcpError
 from mstcp.open_stream import OpenStream
 from mstcp.opening import Opener, named
+from mstcp.options import DEFAULT_LIMIT, DEFAULT_MAX_PATHS, ClientOptions
 from mstcp.plain import Core, PlainConnection
-from mstcp.streams import StreamSpec, check_specs, weights_of
+from mstcp.streams import StreamSpec, weights_of
 from mstcp.tls import TlsSettings, client_settings
 from mstcp.transport import (
     HARD_QUEUE_BYTES,
@@ -33,25 +34,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("mstcp")
 P = TypeVar("P", bound=asyncio.BaseProtocol)
-
-DEFAULT_LIMIT = 1 << 16
-DEFAULT_MAX_PATHS = 4
-
-
-@dataclass(frozen=True)
-class _Options:
-    """How the connection and its sockets are to be."""
-
-    packet_bytes: int
-    seed: int | None
-    send_buffer_bytes: int | None
-    receive_buffer_bytes: int | None
-    reorder_buffer_bytes: int
-    congestion_control: str | None
-    secret: bytes | None
-    scheduler: str
-    reconnect_timeout_s: float
-    tls: TlsSettings | None
 
 
 async def open_connection(
@@ -120,9 +102,7 @@ async def open_connection(
         ControllerError: The controller refused the request, or could not be reached.
         OSError: A stream could not be bound or connected; ssl.SSLError if TLS failed on it.
     """
-    transport = await _open_transport(
-        host,
-        port,
+    options = ClientOptions(
         rate=rate,
         controller=controller,
         streams=streams,
@@ -142,6 +122,7 @@ async def open_connection(
         ssl=ssl,
         server_hostname=server_hostname,
     )
+    transport = await _open_transport(host, port, options)
     return start_streams(asyncio.get_running_loop(), transport, limit)
 
 
@@ -161,93 +142,33 @@ async def create_connection(
         ControllerError: The controller refused the request, or could not be reached.
         OSError: No stream could be connected.
     """
-    transport = await _open_transport(host, port, **options)
+    transport = await _open_transport(host, port, ClientOptions(**options))
     protocol = protocol_factory()
     transport.set_protocol(protocol)
     transport.start()
     return transport, protocol
 
 
-async def _open_transport(
-    host: str,
-    port: int,
-    *,
-    rate: float | None = None,
-    controller: str | ControllerClient | None = None,
-    streams: Sequence[StreamSpec] | None = None,
-    source_address: str | None = None,
-    packet_bytes: int = 1514,
-    objective: str | None = None,
-    paths: Sequence[RequestedPath] | None = None,
-    max_paths: int = DEFAULT_MAX_PATHS,
-    seed: int | None = None,
-    send_buffer_bytes: int | None = None,
-    receive_buffer_bytes: int | None = None,
-    reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
-    congestion_control: str | None = None,
-    secret: bytes | None = None,
-    scheduler: str = SCHEDULER,
-    reconnect_timeout: float = RECONNECT_S,
-    ssl: SSLContext | bool | None = None,
-    server_hostname: str | None = None,
-) -> ConnectionTransport:
+async def _open_transport(host: str, port: int, options: ClientOptions) -> ConnectionTransport:
     """Open a connection that has no protocol yet and was not started; see `open_connection`."""
-    options = _Options(
-        packet_bytes,
-        seed,
-        send_buffer_bytes,
-        receive_buffer_bytes,
-        reorder_buffer_bytes,
-        congestion_control,
-        secret,
-        scheduler,
-        reconnect_timeout,
-        client_settings(ssl, server_hostname, host),
-    )
-    _check_arguments(rate, controller, streams, objective, paths, scheduler)
-    loop = asyncio.get_running_loop()
-    if controller is None:
-        specs = [StreamSpec(rate_bps=rate)] if streams is None else list(streams)
-        check_specs(specs)
-        return await _open_first(host, port, source_address, specs, options)
+    tls = client_settings(options.ssl, options.server_hostname, host)
+    if options.controller is None:
+        return await _open_first(host, port, options, tls)
     family, destination = await resolve(host, port)
-    request = _FlowOpening(loop, controller, family, destination, options)
-    return await request.open(source_address, rate, objective, paths, max_paths)
-
-
-def _check_arguments(
-    rate: float | None,
-    controller: object | None,
-    streams: Sequence[StreamSpec] | None,
-    objective: str | None,
-    paths: Sequence[RequestedPath] | None,
-    scheduler: str,
-) -> None:
-    if scheduler not in _core.SCHEDULERS:
-        known = ", ".join(_core.SCHEDULERS)
-        raise LocalProtocolError(f"no scheduler is called {scheduler!r}: choose one of {known}")
-    if controller is None:
-        if objective is not None or paths is not None:
-            raise LocalProtocolError("objective and paths are for a controller, and none is given")
-        if streams is not None and rate is not None:
-            raise LocalProtocolError("streams given by hand have rates of their own: leave rate out")
-    elif streams is not None:
-        raise LocalProtocolError("streams are given by hand or by a controller, not both")
-    elif rate is None and not paths:
-        raise LocalProtocolError("a controller needs a rate to allocate (or paths with rates)")
+    return await _FlowOpening(options.controller, family, destination, options, tls).open()
 
 
 async def _open_first(
-    host: str, port: int, source_address: str | None, specs: Sequence[StreamSpec], options: _Options
+    host: str, port: int, options: ClientOptions, tls: TlsSettings | None
 ) -> ConnectionTransport:
     """Connect to the first of a name's addresses that answers: a name may have some of IPv6 and of IPv4."""
-    loop = asyncio.get_running_loop()
     first_error: OSError | None = None
+    specs = options.specs
     for family, destination in await _resolve_all(host, port):
         try:
             with _closing_on_error() as socks:
-                _bind(socks, family, source_address, [spec.source_port for spec in specs], options)
-                transport, _ = await _connect(loop, socks, specs, destination, options, None)
+                _bind(socks, family, options.source_address, [spec.source_port for spec in specs], options)
+                transport, _ = await _connect(socks, specs, destination, options, tls)
             return transport
         except SSLError:  # noqa: PERF203
             raise
@@ -283,7 +204,7 @@ def _bind(
     family: socket.AddressFamily,
     address: str | None,
     ports: Sequence[int],
-    options: _Options,
+    options: ClientOptions,
 ) -> None:
     # One by one, so that those bound already are in `socks` when one fails.
     for port in ports:
@@ -298,14 +219,15 @@ def _bind(
 
 
 async def _connect(
-    loop: asyncio.AbstractEventLoop,
     socks: list[socket.socket],
     specs: Sequence[StreamSpec],
     destination: Any,
-    options: _Options,
-    on_closed: Callable[[], Awaitable[None]] | None,
+    options: ClientOptions,
+    tls: TlsSettings | None,
+    on_closed: Callable[[], Awaitable[None]] | None = None,
 ) -> tuple[ConnectionTransport, Opener | None]:
     """Connect bound sockets and make one connection of them; it has not been started yet."""
+    loop = asyncio.get_running_loop()
     family, address = socks[0].family, socks[0].getsockname()[0]
 
     def bind(port: int) -> socket.socket:
@@ -313,7 +235,7 @@ async def _connect(
         _bind(bound, family, address, [port], options)
         return bound[0]
 
-    opener = Opener(loop, destination, bind, len(socks), options.secret, options.tls)
+    opener = Opener(loop, destination, bind, len(socks), options.secret, tls)
     lost: list[StreamSpec] = []
     streams = await _connect_all(opener, socks, specs, lost)
     overhead = sockets.segment_overhead_bytes(family)
@@ -349,7 +271,7 @@ async def _connect(
         send_buffer_bytes=options.send_buffer_bytes,
         extra=extra | socket_extra([stream.sock for stream in streams]),
         on_closed=_stopping(opener, on_closed),
-        reconnect_s=options.reconnect_timeout_s,
+        reconnect_s=options.reconnect_timeout,
         on_stream_lost=opener.reopen,
     )
     if len(specs) == 1:
@@ -439,49 +361,40 @@ class _FlowOpening:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         controller: str | ControllerClient,
         family: socket.AddressFamily,
         destination: Any,
-        options: _Options,
+        options: ClientOptions,
+        tls: TlsSettings | None,
     ) -> None:
         # The control channel's packages are an extra.
         from mstcp.control import ControllerClient
 
-        self._loop = loop
         self._own_client = isinstance(controller, str)
         self._client = ControllerClient(controller) if isinstance(controller, str) else controller
         self._family = family
         self._destination = destination
         self._options = options
+        self._tls = tls
         self._allocation: Allocation | None = None
         self._transport: ConnectionTransport | None = None
         self._opener: Opener | None = None
 
-    async def open(
-        self,
-        source_address: str | None,
-        rate: float | None,
-        objective: str | None,
-        paths: Sequence[RequestedPath] | None,
-        max_paths: int,
-    ) -> ConnectionTransport:
-        count = len(paths) if paths else max_paths
-        if not 1 <= count <= _core.MAX_STREAMS:
-            raise LocalProtocolError(f"a connection has 1 to {_core.MAX_STREAMS} paths, not {count}")
-        source = source_address or sockets.local_address(self._family, self._destination)
+    async def open(self) -> ConnectionTransport:
+        options, count = self._options, self._options.path_count
+        source = options.source_address or sockets.local_address(self._family, self._destination)
         try:
             with _closing_on_error() as socks:
-                _bind(socks, self._family, source, [0] * count, self._options)
+                _bind(socks, self._family, source, [0] * count, options)
                 allocation = await self._client.request(
                     source=source,
                     destination=self._destination[0],
                     destination_port=self._destination[1],
                     source_ports=[sock.getsockname()[1] for sock in socks],
-                    rate_bps=rate or sum(path.rate_bps for path in paths or ()),
-                    packet_bytes=self._options.packet_bytes,
-                    objective=objective or "",
-                    paths=paths or (),
+                    rate_bps=options.rate or sum(path.rate_bps for path in options.paths or ()),
+                    packet_bytes=options.packet_bytes,
+                    objective=options.objective or "",
+                    paths=options.paths or (),
                     max_paths=count,
                     segment_overhead_bytes=sockets.segment_overhead_bytes(self._family),
                     on_changed=self._on_changed,
@@ -490,7 +403,7 @@ class _FlowOpening:
                 self._allocation = allocation
                 _keep_allocated(socks, allocation)
                 self._transport, self._opener = await _connect(
-                    self._loop, socks, allocation.streams, self._destination, self._options, self._release
+                    socks, allocation.streams, self._destination, options, self._tls, self._release
                 )
         except BaseException:
             await self._release()

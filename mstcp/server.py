@@ -14,8 +14,8 @@ from ssl import SSLContext, SSLError
 from typing import Any
 
 from mstcp import _core, sockets
-from mstcp.client import DEFAULT_LIMIT, socket_extra
-from mstcp.errors import ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
+from mstcp.client import socket_extra
+from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
 from mstcp.hello import (
     KEY_BYTES,
     LIMIT_EXCEEDED,
@@ -28,6 +28,7 @@ from mstcp.hello import (
     read_opening,
 )
 from mstcp.open_stream import OpenStream
+from mstcp.options import DEFAULT_LIMIT, OnRejected, ServerOptions
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import UNLIMITED_BPS, StreamSpec
 from mstcp.tls import TlsSettings, TlsStream, server_settings
@@ -43,7 +44,6 @@ LOGGER = logging.getLogger("mstcp")
 
 ClientConnected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
-OnRejected = Callable[[MstcpError, Any], None]
 
 MAX_JOINS = 1 << 16
 """Streams that may join one connection in its life."""
@@ -52,21 +52,6 @@ MAX_RECENT_IDS = 1 << 16
 _REFUSAL_S = 0.2
 MAX_HANDSHAKES = 1024
 """Accepted streams that have not yet become part of a connection; beyond, the kernel's backlog holds them."""
-
-
-@dataclass(frozen=True)
-class _Options:
-    seed: int | None
-    send_buffer_bytes: int | None
-    reorder_buffer_bytes: int
-    packet_bytes: int
-    plain: PlainRule
-    plain_after_s: float
-    hello_timeout_s: float
-    secret: bytes | None
-    scheduler: str
-    reconnect_timeout_s: float
-    tls: TlsSettings | None
 
 
 @dataclass
@@ -155,10 +140,7 @@ async def start_server(
         reader = asyncio.StreamReader(limit=limit, loop=loop)
         return asyncio.StreamReaderProtocol(reader, client_connected_cb, loop=loop)
 
-    return await _serve(
-        streams,
-        host,
-        port,
+    options = ServerOptions(
         seed=seed,
         send_buffer_bytes=send_buffer_bytes,
         receive_buffer_bytes=receive_buffer_bytes,
@@ -176,6 +158,7 @@ async def start_server(
         on_rejected=on_rejected,
         start_serving=start_serving,
     )
+    return await _serve(streams, host, port, options)
 
 
 async def create_server(
@@ -194,75 +177,40 @@ async def create_server(
             plain TCP.
         OSError: The address is not this host's, or the port is taken.
     """
-    return await _serve(protocol_factory, host, port, **options)
+    return await _serve(protocol_factory, host, port, ServerOptions(**options))
 
 
 async def _serve(
-    protocol_factory: ProtocolFactory,
-    host: str | None = None,
-    port: int = 0,
-    *,
-    seed: int | None = None,
-    send_buffer_bytes: int | None = None,
-    receive_buffer_bytes: int | None = None,
-    reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
-    packet_bytes: int = 1514,
-    congestion_control: str | None = None,
-    backlog: int = 128,
-    plain: PlainRule = "auto",
-    plain_after: float = 2.0,
-    hello_timeout: float = 10.0,
-    secret: bytes | None = None,
-    scheduler: str = SCHEDULER,
-    reconnect_timeout: float = RECONNECT_S,
-    ssl: SSLContext | None = None,
-    on_rejected: OnRejected | None = None,
-    start_serving: bool = True,
+    protocol_factory: ProtocolFactory, host: str | None, port: int, options: ServerOptions
 ) -> Server:
     """Listen; see `start_server`."""
-    if secret is not None and plain is not False:
-        raise LocalProtocolError("plain TCP cannot prove that it knows a secret: use plain=False with it")
     loop = asyncio.get_running_loop()
-    options = _Options(
-        seed,
-        send_buffer_bytes,
-        reorder_buffer_bytes,
-        packet_bytes,
-        plain,
-        plain_after,
-        hello_timeout,
-        secret,
-        scheduler,
-        reconnect_timeout,
-        server_settings(ssl),
-    )
+    tls = server_settings(options.ssl)
     listeners: list[socket.socket] = []
     try:
         found = await loop.getaddrinfo(
             host or "127.0.0.1", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         for family, _, _, _, address in dict.fromkeys(found):
-            listeners.append(_listener(family, address, congestion_control, receive_buffer_bytes))
+            listeners.append(_listener(family, address, options))
     except BaseException:
         for sock in listeners:
             sock.close()
         raise
-    server = Server(loop, listeners, protocol_factory, options, backlog, on_rejected or _log_rejected)
-    if start_serving:
+    server = Server(loop, listeners, protocol_factory, options, tls)
+    if options.start_serving:
         await server.start_serving()
     return server
 
 
-def _listener(
-    family: int, address: Any, congestion_control: str | None, receive_buffer_bytes: int | None
-) -> socket.socket:
+def _listener(family: int, address: Any, options: ServerOptions) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sockets.set_options(sock, congestion_control, receive_buffer_bytes)
+        sockets.set_options(sock, options.congestion_control, options.receive_buffer_bytes)
         sock.bind(address)
     except BaseException:
         sock.close()
@@ -285,16 +233,16 @@ class Server(asyncio.AbstractServer):
         loop: asyncio.AbstractEventLoop,
         listeners: list[socket.socket],
         protocol_factory: ProtocolFactory,
-        options: _Options,
-        backlog: int,
-        on_rejected: OnRejected,
+        options: ServerOptions,
+        tls: TlsSettings | None,
     ) -> None:
         self._loop = loop
         self._listeners = listeners
         self._protocol_factory = protocol_factory
         self._options = options
-        self._backlog = backlog
-        self._on_rejected = on_rejected
+        self._tls = tls
+        self._backlog = options.backlog
+        self._on_rejected = options.on_rejected or _log_rejected
         self._serving = False
         self._by_id: dict[bytes, _Connection] = {}
         # So that a first hello that was overheard opens no second connection.
@@ -402,14 +350,14 @@ class Server(asyncio.AbstractServer):
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             stream = OpenStream(sock, StreamSpec(source_port=_peer_port(sock)))
-            if options.tls is not None:
-                stream.tls = await self._shake_hands(sock, options.tls)
+            if self._tls is not None:
+                stream.tls = await self._shake_hands(sock, self._tls)
             opening = await read_opening(
                 self._loop,
                 sock,
                 options.plain,
-                silence_s=options.plain_after_s,
-                timeout_s=options.hello_timeout_s,
+                silence_s=options.plain_after,
+                timeout_s=options.hello_timeout,
                 tls=stream.tls,
             )
             if isinstance(opening, PlainOpening):
@@ -426,7 +374,7 @@ class Server(asyncio.AbstractServer):
     async def _shake_hands(self, sock: socket.socket, settings: TlsSettings) -> TlsStream:
         tls = settings.stream()
         try:
-            await tls.handshake(self._loop, sock, self._options.hello_timeout_s)
+            await tls.handshake(self._loop, sock, self._options.hello_timeout)
         except SSLError as error:
             raise RemoteProtocolError(f"the TLS handshake failed: {error.reason or error}") from error
         except asyncio.TimeoutError:
@@ -531,7 +479,7 @@ class Server(asyncio.AbstractServer):
             send_buffer_bytes=self._options.send_buffer_bytes,
             extra=extra,
             on_closed=on_closed,
-            reconnect_s=self._options.reconnect_timeout_s,
+            reconnect_s=self._options.reconnect_timeout,
         )
         self._connections.add(transport)
         return transport

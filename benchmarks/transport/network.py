@@ -1,17 +1,22 @@
-"""Two namespaces and two veth pairs between them; whatever is made here ends with this process.
+"""Two hosts, each a namespace, and two paths between them; whatever is made here ends with this process.
 
-The far namespace is that of a process of ours. Each host has an address of its own beside those of its
-interfaces; source ports from `SECOND_PATH_PORT` on take the second pair, as a controller would have it.
+Each host has an address of its own beside those of its interfaces; source ports from `SECOND_PATH_PORT` on
+take the second path, as a controller would have it.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping, Sequence
+
+from topologies.link_emulator import LinkEmulator
 
 NEAR, FAR = "10.77.9.1", "10.77.9.2"
 FIRST_PATH_PORT, SECOND_PATH_PORT = 40000, 41000
 PATHS = 2
+
+Shape = Mapping[str, object]
 
 
 def path_address(path: int, side: int) -> str:
@@ -20,23 +25,45 @@ def path_address(path: int, side: int) -> str:
 
 
 class Network:
-    """The paths between this process's namespace, which must be a fresh one, and a new far one."""
+    """The paths between two hosts.
 
-    def __init__(self) -> None:
-        self._holder = subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"], stdout=subprocess.PIPE
-        )
-        assert self._holder.stdout is not None
-        self._holder.stdout.readline()
+    Without an emulator the near host is this process's namespace, which must be a fresh one, and the paths
+    are unlimited veth pairs. With one, both hosts are new namespaces, and the emulator shapes the paths.
+
+    Args:
+        emulator: What shapes the paths; its namespace is this process's.
+        shapes: Of each path, both directions alike; see `LinkEmulator`.
+        name: Of the wires, where several networks share an emulator.
+    """
+
+    def __init__(
+        self, emulator: LinkEmulator | None = None, shapes: Sequence[Shape] = (), name: str = "w"
+    ) -> None:
+        self._emulator = emulator
+        self._wires: list[str] = []
+        self._holders = [None if emulator is None else _namespace(), _namespace()]
         for path in range(PATHS):
-            self._run(0, f"ip link add a{path} type veth peer name b{path} netns {self._holder.pid}")
-        for side, name, own, other in ((0, "a", NEAR, FAR), (1, "b", FAR, NEAR)):
-            self._set_up(side, name, own, other)
-        self._run(0, "ip mptcp limits set subflow 1 add_addr_accepted 1")
-        self._run(1, "ip mptcp limits set subflow 1 add_addr_accepted 1")
+            if emulator is None:
+                self._veth(0, f"a{path}", 1, f"b{path}")
+                continue
+            wire = f"{name}{path}"
+            self._veth(None, f"{wire}a", 0, f"a{path}")
+            self._veth(None, f"{wire}b", 1, f"b{path}")
+            emulator.add(wire, f"{wire}a", f"{wire}b", dict(shapes[path]), dict(shapes[path]))
+            self._wires.append(wire)
+        for side, letter, own, other in ((0, "a", NEAR, FAR), (1, "b", FAR, NEAR)):
+            self._set_up(side, letter, own, other)
+            self._run(side, "ip mptcp limits set subflow 1 add_addr_accepted 1")
         self._run(1, f"ip mptcp endpoint add {path_address(1, 1)} dev b1 signal")
 
-    def _set_up(self, side: int, name: str, own: str, other: str) -> None:
+    def _veth(self, side: int | None, name: str, other_side: int, other_name: str) -> None:
+        """Make a pair; the first end is in this process's namespace."""
+        holder = self._holders[other_side]
+        assert side is None or self._holders[side] is None
+        assert holder is not None
+        self._run(None, f"ip link add {name} type veth peer name {other_name} netns {holder.pid}")
+
+    def _set_up(self, side: int, letter: str, own: str, other: str) -> None:
         ports = f"{SECOND_PATH_PORT}-{SECOND_PATH_PORT + 999}"
         direction = "dport" if side else "sport"
         commands = ["ip link set lo up", f"ip address add {own}/32 dev lo"]
@@ -44,19 +71,23 @@ class Network:
             here, there = path_address(path, side), path_address(path, 1 - side)
             table = "main" if path == 0 else str(100 + path)
             commands += [
-                f"ip address add {here}/24 dev {name}{path}",
-                f"ip link set {name}{path} up",
-                f"ip route add {other} via {there} dev {name}{path} src {own} table {table}",
+                f"ip address add {here}/24 dev {letter}{path}",
+                f"ip link set {letter}{path} up",
+                f"ip route add {other} via {there} dev {letter}{path} src {own} table {table}",
             ]
+            if self._emulator is not None:
+                # The emulator carries packets as they are: no larger than the link's, sums filled in.
+                commands.append(f"ethtool -K {letter}{path} tx off")
         commands.append(f"ip rule add ipproto tcp {direction} {ports} lookup 101")
         for command in commands:
             self._run(side, command)
-        for interface in ("all", f"{name}0", f"{name}1"):
+        for interface in ("all", f"{letter}0", f"{letter}1"):
             self._run(side, f"sysctl -qw net.ipv4.conf.{interface}.rp_filter=0")
 
     def command(self, side: int, words: list[str]) -> list[str]:
         """Return `words` as a command that runs on a side."""
-        return ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net", *words] if side else words
+        holder = self._holders[side]
+        return words if holder is None else ["nsenter", f"--net=/proc/{holder.pid}/ns/net", *words]
 
     def carried_bytes(self) -> list[int]:
         """Return what each path has carried from near to far."""
@@ -65,12 +96,30 @@ class Network:
         return [links[f"a{path}"]["stats64"]["tx"]["bytes"] for path in range(PATHS)]
 
     def close(self) -> None:
-        """Let the far namespace go, and the pairs with it."""
-        self._holder.kill()
-        self._holder.wait()
+        """Let the namespaces go, and the paths with them."""
+        for wire in self._wires:
+            assert self._emulator is not None
+            self._emulator.remove(wire)
+        for holder in self._holders:
+            if holder is not None:
+                holder.kill()
+                holder.wait()
 
-    def _run(self, side: int, command: str) -> str:
-        done = subprocess.run(self.command(side, command.split()), capture_output=True, text=True)
+    def _run(self, side: int | None, command: str) -> str:
+        words = command.split()
+        if side is not None:
+            words = self.command(side, words)
+        done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"`{command}` failed: {done.stderr.strip()}")
         return done.stdout
+
+
+def _namespace() -> subprocess.Popen[bytes]:
+    """Return a process that holds a new network namespace until it is killed."""
+    holder = subprocess.Popen(
+        ["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"], stdout=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    return holder

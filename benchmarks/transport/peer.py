@@ -11,6 +11,7 @@ import resource
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import mstcp
@@ -113,12 +114,17 @@ async def sink(kind: str) -> None:
     say(**result)
 
 
+def stream_options(offset: int) -> dict[str, Any]:
+    """Return how MSTCP opens a stream over each path; `offset` keeps runs' source ports apart."""
+    ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
+    specs = [mstcp.StreamSpec(source_port=port) for port in ports]
+    return {"streams": specs, "source_address": network.NEAR}
+
+
 async def source(kind: str, offset: int, seconds: float) -> None:
     """Send for some seconds, or measure how long messages take there and back."""
     if kind.startswith("mstcp"):
-        ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
-        specs = [mstcp.StreamSpec(source_port=port) for port in ports]
-        options: dict[str, Any] = {"streams": specs, "source_address": network.NEAR}
+        options = stream_options(offset)
         if kind.endswith("protocol"):
             transport, writing = await mstcp.create_connection(
                 lambda: Writer(seconds), network.FAR, LISTEN_PORT, **options
@@ -156,41 +162,70 @@ def mptcp_sink() -> None:
     """Receive one transfer over the kernel's MPTCP."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((network.path_address(0, 1), LISTEN_PORT))
+        # On all addresses: a subflow to the second is a connection request like any other, for this listener.
+        listener.bind(("", LISTEN_PORT))
         listener.listen()
         say(listening=True)
         sock, _ = listener.accept()
         with sock:
             # Before it has heard from its peer, a client may open no subflow (RFC 8684, section 3.1).
             sock.sendall(b"\0")
-            buffer, count, began_s = bytearray(READ_BYTES), 0, 0.0
-            while size := sock.recv_into(buffer):
-                began_s = began_s or time.monotonic()
-                count += size
-            say(bytes=count, seconds=time.monotonic() - began_s)
+            _count_all(sock)
+
+
+def _count_all(sock: socket.socket | mstcp.blocking.Socket) -> None:
+    """Read to the end and say what came."""
+    buffer, count, began_s = bytearray(READ_BYTES), 0, 0.0
+    while size := sock.recv_into(buffer):
+        began_s = began_s or time.monotonic()
+        count += size
+    say(bytes=count, seconds=time.monotonic() - began_s)
+
+
+def _send_for(sock: socket.socket | mstcp.blocking.Socket, seconds: float) -> None:
+    """Send, end, and wait until the peer has ended too."""
+    chunk, until_s = bytes(WRITE_BYTES), time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        sock.sendall(chunk)
+    sock.shutdown(socket.SHUT_WR)
+    sock.recv(1)
+
+
+def blocking_sink() -> None:
+    """Receive one transfer by mstcp.blocking."""
+    with mstcp.blocking.create_server((network.FAR, LISTEN_PORT)) as listener:
+        say(listening=True)
+        sock, _ = listener.accept()
+        with sock:
+            _count_all(sock)
+
+
+def blocking_source(offset: int, seconds: float) -> None:
+    """Send for some seconds by mstcp.blocking."""
+    address = (network.FAR, LISTEN_PORT)
+    with mstcp.blocking.create_connection(address, **stream_options(offset)) as sock:
+        _send_for(sock, seconds)
 
 
 def mptcp_source(seconds: float) -> None:
     """Send for some seconds over the kernel's MPTCP; its path manager opens the second subflow."""
-    chunk = bytes(WRITE_BYTES)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP) as sock:
         sock.connect((network.path_address(0, 1), LISTEN_PORT))
         sock.recv(1)
-        until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s:
-            sock.sendall(chunk)
-        sock.shutdown(socket.SHUT_WR)
-        sock.recv(1)
+        _send_for(sock, seconds)
 
 
 def main() -> None:
     """Run the end that the arguments name."""
     role, kind, offset, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-    if kind == "mptcp":
-        if role == "sink":
-            mptcp_sink()
-        else:
-            mptcp_source(seconds)
+    blocking: dict[tuple[str, str], Callable[[], None]] = {
+        ("sink", "mptcp"): mptcp_sink,
+        ("source", "mptcp"): lambda: mptcp_source(seconds),
+        ("sink", "mstcp_blocking"): blocking_sink,
+        ("source", "mstcp_blocking"): lambda: blocking_source(offset, seconds),
+    }
+    if (role, kind) in blocking:
+        blocking[role, kind]()
     else:
         asyncio.run(sink(kind) if role == "sink" else source(kind, offset, seconds))
     usage = resource.getrusage(resource.RUSAGE_SELF)
