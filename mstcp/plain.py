@@ -34,7 +34,7 @@ class Core(Protocol):
     def offered(self, stream: int, /) -> bytes: ...  # noqa: D102
     def receive(self, stream: int, data: bytes, /) -> None: ...  # noqa: D102
     def receive_from(self, stream: int, descriptor: int, /) -> int: ...  # noqa: D102
-    def take(self) -> bytes: ...  # noqa: D102
+    def take(self) -> list[bytes]: ...  # noqa: D102
     def stream_end(self, stream: int, /) -> bool: ...  # noqa: D102
     def add_stream(self, stream_id: int, weight: float, /) -> int: ...  # noqa: D102
     def set_weights(self, weights: list[float], /) -> None: ...  # noqa: D102
@@ -156,11 +156,10 @@ class PlainConnection:
             self._ready.append(bytes(self._opening))
             self._opening = None
 
-    def take(self) -> bytes:
+    def take(self) -> list[bytes]:
         """Return what came."""
-        data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
-        self._ready.clear()
-        return data
+        taken, self._ready = self._ready, []
+        return taken
 
     @property
     def ready_bytes(self) -> int:

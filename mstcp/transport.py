@@ -80,7 +80,8 @@ class ConnectionTransport(asyncio.Transport):
         self._streams = list(streams)
         # A core that reads and writes the sockets itself, in one call a wake-up.
         has_tls = any(stream.tls is not None for stream in streams)
-        self._direct = core if isinstance(core, _core.Connection) and not has_tls else None
+        self._mstcp = core if isinstance(core, _core.Connection) else None
+        self._direct = None if has_tls else self._mstcp
         self._frame_payload_bytes = frame_payload_bytes
         self._header_bytes = 0 if isinstance(core, PlainConnection) else _core.FRAME_HEADER_BYTES
         if (tls := self._streams[0].tls) is not None:
@@ -100,6 +101,8 @@ class ConnectionTransport(asyncio.Transport):
         self._ended_streams = 0
         self._shut_streams = 0
         self._kernel_bytes = 0
+        # In order, and not given to the protocol since it paused in the middle.
+        self._held: list[bytes] = []
         self._read_paused = False
         self._write_paused = False
         self._eof_sent = False
@@ -349,8 +352,8 @@ class ConnectionTransport(asyncio.Transport):
             stream.sock, stream.spec.rate_bps or None, self._frame_payload_bytes, self._header_bytes
         )
         stream.limit_unsent(limit)
-        if self._direct is not None:
-            self._direct.attach(index, stream.descriptor, limit)
+        if self._mstcp is not None:
+            self._mstcp.attach(index, stream.descriptor, limit, stream.spec.rate_bps is not None)
         if isinstance(self._core, PlainConnection):
             # What is offered at once must fit when the kernel calls the socket writable.
             self._core.chunk_bytes = CHUNK_BYTES if limit is None else min(CHUNK_BYTES, limit // 4)
@@ -368,6 +371,9 @@ class ConnectionTransport(asyncio.Transport):
         if self._direct is not None:
             self._note(self._direct.transmit(time.monotonic_ns()))
         else:
+            if self._mstcp is not None:
+                for index, limit in self._mstcp.measure(time.monotonic_ns()):
+                    self._streams[index].limit_unsent(limit)
             self._pump_by_frame()
 
     def _pump_by_frame(self) -> None:
@@ -542,8 +548,11 @@ class ConnectionTransport(asyncio.Transport):
             return
         if outcome is not None:
             self._note(outcome)
-        if data is not None and not self._closing:
+        if data and not self._closing:
             self._give(data)
+            if core.ready_bytes and not self._closed:
+                self._deliver()
+                self._pump()
         if is_end:
             self._deliver_end()
             self._after_reading(stream, count == 0)
@@ -588,22 +597,28 @@ class ConnectionTransport(asyncio.Transport):
     def _deliver(self) -> None:
         """Give the application what is in order; while it does not read, the window closes."""
         core = self._core
-        if core.ready_bytes and not (self._read_paused and not self._closing):
-            data = core.take()
-            if self._closing:
-                return
-            self._give(data)
+        while (core.ready_bytes or self._held) and (self._closing or not self._read_paused):
+            self._give(core.take())
         self._deliver_end()
 
-    def _give(self, data: bytes) -> None:
-        if isinstance(self._protocol, asyncio.BufferedProtocol):
-            self._fill_buffers(data)
-        else:
-            self._protocol.data_received(data)
+    def _give(self, pieces: list[bytes]) -> None:
+        """Pass bytes on; what is left when the protocol pauses is held."""
+        if self._held:
+            pieces, self._held = self._held + pieces, []
+        for number, data in enumerate(pieces):
+            if self._closing:
+                return  # nothing is received any more
+            if self._read_paused:
+                self._held = pieces[number:]
+                return
+            if isinstance(self._protocol, asyncio.BufferedProtocol):
+                self._fill_buffers(data)
+            else:
+                self._protocol.data_received(data)
 
     def _deliver_end(self) -> None:
         """Tell the application that the peer's bytes have ended, once."""
-        if self._core.ended and not self._eof_delivered and not self._closing:
+        if self._core.ended and not (self._held or self._eof_delivered or self._closing):
             self._eof_delivered = True
             if not self._protocol.eof_received():
                 self.close()

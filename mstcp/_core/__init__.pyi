@@ -91,8 +91,18 @@ class Connection:
     def offered(self, stream: int, /) -> bytes:
         """Return a copy of the polled bytes, for sockets that are not the kernel's."""
 
-    def attach(self, stream: int, descriptor: int, unsent_limit: int | None, /) -> None:
-        """Name a stream's socket, and the most bytes that may wait in it unsent (None: no limit)."""
+    def attach(self, stream: int, descriptor: int, unsent_limit: int | None, has_rate: bool, /) -> None:
+        """Name a stream's socket, and the most bytes that may wait in it unsent (None: no limit).
+
+        Of a stream that has no rate TCP is asked what it carries: its weight, delay and limit follow.
+        """
+
+    def measure(self, now_ns: int, /) -> list[tuple[int, int | None]]:
+        """Ask TCP what attached streams without a rate carry, each every 10 ms; `transmit` does so itself.
+
+        Returns:
+            Streams whose limit of unsent bytes has changed, with the new one.
+        """
 
     def transmit(self, now_ns: int, /) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
         """Poll and send until nothing is left to be sent or no attached socket has room.
@@ -107,14 +117,14 @@ class Connection:
         self, now_ns: int, stream: int, deliver: bool, /
     ) -> tuple[
         int,
-        bytes | None,
+        list[bytes],
         bool,
         tuple[int, int, int, int, tuple[int, int] | None, int | None] | None,
     ]:
-        """Read an attached socket once, take what is in order if `deliver`, and transmit.
+        """Read an attached socket, take what is in order if `deliver`, and transmit.
 
         Returns:
-            As `receive_from`; the bytes taken; whether something ended (stream, bytes or connection),
+            As `receive_from`; as `take`; whether something ended (stream, bytes or connection),
             upon which nothing is sent; as `transmit`.
         """
 
@@ -131,10 +141,13 @@ class Connection:
         """Take a stream's bytes; RemoteProtocolError ends the connection."""
 
     def receive_from(self, stream: int, descriptor: int, /) -> int:
-        """Read a socket once; return how much came, 0 at the end, or an errno below 0."""
+        """Read a socket; return how much came, 0 at the end, or an errno below 0."""
 
-    def take(self) -> bytes:
-        """Return the bytes that are in order; the peer may then send as many more."""
+    def take(self) -> list[bytes]:
+        """Return bytes that are in order, half a megabyte or so, in as many objects as spares copying them.
+
+        The peer may then send as many more.
+        """
 
     @property
     def ready_bytes(self) -> int:

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
-use crate::frame::MAX_PAYLOAD_BYTES;
+use crate::frame::{Expected, MAX_PAYLOAD_BYTES};
 use crate::receiver::Receiver;
 use crate::scheduler::{Scheduler, StreamSet};
 use crate::send_buffer::SharedBytes;
@@ -189,6 +189,16 @@ impl Connection {
         self.sender.set_delay(stream, delay_ns)
     }
 
+    /// See [`Sender::on_measured`].
+    pub fn on_measured(
+        &mut self,
+        stream: usize,
+        rate_bps: f64,
+        delay_ns: u64,
+    ) -> Result<(), LocalError> {
+        self.sender.on_measured(stream, rate_bps, delay_ns)
+    }
+
     /// See [`Sender::on_unsent`].
     pub fn on_unsent(
         &mut self,
@@ -227,14 +237,29 @@ impl Connection {
         length: usize,
         out: &mut Vec<Slice>,
     ) -> Result<(), Error> {
-        self.receive(stream, &chunk[..length], Some((chunk, 0)), out)
+        self.on_slice(stream, &Slice::new(Arc::clone(chunk), 0..length), out)
+    }
+
+    /// Take bytes of a stream in memory that may be kept; append to `out` what is now in order, without copying.
+    pub fn on_slice(
+        &mut self,
+        stream: usize,
+        slice: &Slice,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        self.receive(stream, slice, Some(slice), out)
+    }
+
+    /// See [`Receiver::expected`].
+    pub fn expected(&self, stream: usize) -> Option<Expected> {
+        self.receiver.expected(stream)
     }
 
     fn receive(
         &mut self,
         stream: usize,
         data: &[u8],
-        shared: Option<(&Arc<Vec<u8>>, usize)>,
+        shared: Option<&Slice>,
         out: &mut Vec<Slice>,
     ) -> Result<(), Error> {
         let mut controls = Vec::new();

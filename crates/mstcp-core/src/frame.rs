@@ -114,6 +114,17 @@ pub struct Parser {
     frame_payload_bytes: usize,
     state: State,
     kept: Vec<u8>,
+    /// Of the data frame that began last: the bytes of its header and of its payload.
+    latest: (usize, usize),
+}
+
+/// What is likely to come next on a stream; see [`Parser::expected`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// What is left of the payload of a frame.
+    pub payload_bytes: usize,
+    /// What is left of the header after it, if that is like the last.
+    pub header_bytes: usize,
 }
 
 impl Parser {
@@ -124,6 +135,27 @@ impl Parser {
             frame_payload_bytes,
             state: State::Header,
             kept: Vec::new(),
+            latest: (0, 0),
+        }
+    }
+
+    /// What is likely to come next, where frames are of `least_bytes` or more: a shell can then have the payload read to
+    /// where it is to stay.
+    pub fn expected(&self, least_bytes: usize) -> Option<Expected> {
+        let (header_bytes, payload_bytes) = self.latest;
+        if payload_bytes < least_bytes {
+            return None;
+        }
+        match self.state {
+            State::Data { rest, .. } => Some(Expected {
+                payload_bytes: rest,
+                header_bytes,
+            }),
+            State::Header if self.kept.len() < header_bytes => Some(Expected {
+                payload_bytes: 0,
+                header_bytes: header_bytes - self.kept.len(),
+            }),
+            _ => None,
         }
     }
 
@@ -234,6 +266,7 @@ impl Parser {
                     limit: OFFSET_LIMIT,
                 });
             }
+            self.latest = (header_bytes, length);
             State::Data {
                 offset,
                 rest: length,

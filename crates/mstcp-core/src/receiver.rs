@@ -4,11 +4,10 @@
 //! waits, and memory is bounded by the window.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
-use crate::frame::{Found, Parser, OFFSET_LIMIT};
+use crate::frame::{Expected, Found, Parser, OFFSET_LIMIT};
 use crate::reassembly::{Reassembly, PIECE_OVERHEAD_BYTES, SHARED_PIECE_BYTES};
 use crate::scheduler::StreamSet;
 use crate::slice::Slice;
@@ -115,13 +114,13 @@ impl Receiver {
 
     /// Take bytes of a stream: append to `out` what is now in order, and to `controls` what is for the other direction.
     ///
-    /// `shared` is the chunk in which `data` lies from the given place on; without it what must wait is copied. After a
-    /// remote error the receiver must not be used again.
+    /// `shared` is `data` in memory that may be kept; without it what must wait is copied. After a remote error the receiver
+    /// must not be used again.
     pub fn on_received(
         &mut self,
         stream: usize,
         data: &[u8],
-        shared: Option<(&Arc<Vec<u8>>, usize)>,
+        shared: Option<&Slice>,
         out: &mut Vec<Slice>,
         controls: &mut Vec<Control>,
     ) -> Result<(), Error> {
@@ -188,6 +187,12 @@ impl Receiver {
     /// Note that the application took bytes.
     pub fn on_consumed(&mut self, bytes: usize) {
         self.consumed += bytes as u64;
+    }
+
+    /// What is likely to come next on a stream whose frames are large; see [`Parser::expected`].
+    pub fn expected(&self, stream: usize) -> Option<Expected> {
+        let stream = self.streams.get(stream)?;
+        stream.parser.expected(SHARED_PIECE_BYTES)
     }
 
     /// The streams that should be read now.
@@ -322,13 +327,11 @@ impl Receiver {
         data: &[u8],
         range: Range<usize>,
         offset: u64,
-        shared: Option<(&Arc<Vec<u8>>, usize)>,
+        shared: Option<&Slice>,
     ) -> Slice {
         let waits = offset != self.reassembly.next_offset();
         match shared {
-            Some((chunk, start)) if !waits || range.len() >= SHARED_PIECE_BYTES => {
-                Slice::new(Arc::clone(chunk), start + range.start..start + range.end)
-            }
+            Some(whole) if !waits || range.len() >= SHARED_PIECE_BYTES => whole.part(range),
             _ => Slice::copy_of(&data[range]),
         }
     }

@@ -1,12 +1,38 @@
 //! Received bytes that are passed on without being copied.
 
+use std::any::Any;
+use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// A part of a chunk that was read from a socket; the chunk lives as long as its slices.
-#[derive(Debug, Clone)]
+/// Memory of the shell's into which it read payload; nobody changes it any more.
+pub trait Storage: Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+
+    /// For the shell to know its own again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+#[derive(Clone)]
+enum Chunk {
+    Own(Arc<Vec<u8>>),
+    Shell(Arc<dyn Storage>),
+}
+
+impl Chunk {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Shell(storage) => storage.bytes(),
+        }
+    }
+}
+
+/// A part of what was read from a socket; the memory lives as long as its slices.
+#[derive(Clone)]
 pub struct Slice {
-    chunk: Arc<Vec<u8>>,
+    chunk: Chunk,
     range: Range<usize>,
 }
 
@@ -14,7 +40,26 @@ impl Slice {
     /// The bytes `range` of a chunk.
     pub fn new(chunk: Arc<Vec<u8>>, range: Range<usize>) -> Self {
         debug_assert!(range.start <= range.end && range.end <= chunk.len());
-        Self { chunk, range }
+        Self {
+            chunk: Chunk::Own(chunk),
+            range,
+        }
+    }
+
+    /// All of the shell's memory.
+    pub fn of_storage(storage: Arc<dyn Storage>) -> Self {
+        Self {
+            range: 0..storage.bytes().len(),
+            chunk: Chunk::Shell(storage),
+        }
+    }
+
+    /// The shell's memory, if this is all of it.
+    pub fn whole_storage(&self) -> Option<&dyn Storage> {
+        match &self.chunk {
+            Chunk::Shell(storage) if self.range == (0..storage.bytes().len()) => Some(&**storage),
+            _ => None,
+        }
     }
 
     /// A slice with a copy of its own.
@@ -22,30 +67,30 @@ impl Slice {
         Self::new(Arc::new(bytes.to_vec()), 0..bytes.len())
     }
 
-    /// The bytes `range` of this slice, the chunk shared.
+    /// The bytes `range` of this slice, the memory shared.
     pub fn part(&self, range: Range<usize>) -> Self {
+        debug_assert!(range.start <= range.end && range.end <= self.len());
         let start = self.range.start;
-        Self::new(
-            Arc::clone(&self.chunk),
-            start + range.start..start + range.end,
-        )
+        Self {
+            chunk: self.chunk.clone(),
+            range: start + range.start..start + range.end,
+        }
     }
 
     /// Append bytes: in place if the chunk is this slice's alone.
     pub fn append(&mut self, bytes: &[u8]) {
-        match Arc::get_mut(&mut self.chunk) {
-            Some(own) => {
+        if let Chunk::Own(chunk) = &mut self.chunk {
+            if let Some(own) = Arc::get_mut(chunk) {
                 own.truncate(self.range.end);
                 own.extend_from_slice(bytes);
                 self.range.end += bytes.len();
-            }
-            None => {
-                *self = Self::new(
-                    Arc::new([self, bytes].concat()),
-                    0..self.len() + bytes.len(),
-                )
+                return;
             }
         }
+        *self = Self::new(
+            Arc::new([self, bytes].concat()),
+            0..self.len() + bytes.len(),
+        );
     }
 }
 
@@ -53,6 +98,12 @@ impl Deref for Slice {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.chunk[self.range.clone()]
+        &self.chunk.bytes()[self.range.clone()]
+    }
+}
+
+impl fmt::Debug for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Slice").field(&self.range).finish()
     }
 }

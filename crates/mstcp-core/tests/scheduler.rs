@@ -16,6 +16,7 @@ fn view(streams: &[StreamView], with_room: StreamSet) -> View<'_> {
     View {
         now_ns: 0,
         frame_bytes: 528,
+        queued_bytes: 528,
         alive: StreamSet::first(streams.len()),
         with_room,
         streams,
@@ -123,6 +124,26 @@ fn earliest_waits_for_a_full_stream_only_while_that_is_earlier() {
     assert_eq!(scheduler.choose(&view(&streams, second)), None);
     streams[0].backlog_bytes = 10e6 / 8.0 * 0.060;
     assert_eq!(scheduler.choose(&view(&streams, second)), Some(1));
+}
+
+#[test]
+fn earliest_uses_a_late_stream_when_the_faster_ones_would_bring_the_queue_later_still() {
+    let mut streams = views(&[10e6, 30e6, 10e6]);
+    streams[2].delay_ns = 200_000_000;
+    let mut third = StreamSet::default();
+    third.insert(2);
+    let mut scheduler = by_name("earliest", 0).unwrap();
+    let mut choose = |queued_bytes| {
+        let view = view(&streams, third);
+        scheduler.choose(&View {
+            queued_bytes,
+            ..view
+        })
+    };
+    // What 40 Mbit/s carry until the third's frame would be there: a frame at 10 Mbit/s, and 0.2 s.
+    let carried = (40e6 / 8.0 * (528.0 * 8.0 / 10e6 + 0.2)) as usize;
+    assert_eq!(choose(carried - 100), None);
+    assert_eq!(choose(carried + 100), Some(2));
 }
 
 #[test]

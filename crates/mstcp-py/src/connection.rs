@@ -4,14 +4,19 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mstcp_core::frame::{Expected, LONG_HEADER_BYTES};
 use mstcp_core::{scheduler, Config, Slice};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::bytes::{self, Bytes, NewBytes};
 use crate::{either, local, sockets};
 
-/// What one read takes at most.
+/// A wake-up reads no more once it has read so much.
+const READ_BYTES: usize = 1 << 19;
+/// What the application is given at once, about.
+const TAKE_BYTES: usize = 1 << 19;
+/// What one system call reads at most.
 const CHUNK_BYTES: usize = 1 << 18;
 /// Chunks that are kept for later reads, over all connections.
 const SPARE_CHUNKS: usize = 32;
@@ -19,6 +24,13 @@ const SPARE_CHUNKS: usize = 32;
 const SHARED_WRITE_BYTES: usize = 1 << 14;
 /// From this size on a copy lets other threads run meanwhile.
 const DETACHED_BYTES: usize = 1 << 16;
+
+/// How often TCP is asked what a stream without a rate carries, in nanoseconds.
+const MEASURE_NS: u64 = 10_000_000;
+/// Of what such a stream carries, what may wait in its socket: so many seconds, and within these bounds.
+const UNSENT_SECONDS: f64 = 0.010;
+const LEAST_UNSENT_BYTES: usize = 1 << 14;
+const MOST_UNSENT_BYTES: usize = 1 << 18;
 
 static SPARE: Mutex<Vec<Arc<Vec<u8>>>> = Mutex::new(Vec::new());
 
@@ -31,48 +43,6 @@ fn give_back(chunk: Arc<Vec<u8>>) {
     let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
     if spare.len() < SPARE_CHUNKS && Arc::strong_count(&chunk) == 1 {
         spare.push(chunk);
-    }
-}
-
-/// A `bytes` object: it never changes, and lives as long as this reference.
-struct SharedWrite {
-    _owner: Py<PyBytes>,
-    start: *const u8,
-    length: usize,
-}
-
-// SAFETY: the bytes are immutable, and the reference to their owner may be dropped on any thread.
-unsafe impl Send for SharedWrite {}
-// SAFETY: as above.
-unsafe impl Sync for SharedWrite {}
-
-impl AsRef<[u8]> for SharedWrite {
-    fn as_ref(&self) -> &[u8] {
-        // SAFETY: `start` and `length` are those of the owner's bytes.
-        unsafe { std::slice::from_raw_parts(self.start, self.length) }
-    }
-}
-
-/// The memory of a new object that nobody else has seen.
-struct Exclusive(*mut u8);
-
-// SAFETY: whoever holds it is alone with the memory.
-unsafe impl Send for Exclusive {}
-
-impl Exclusive {
-    /// Copy the slices, `length` bytes in all, one after the other.
-    fn fill(self, slices: &VecDeque<Slice>, length: usize) {
-        let mut at = 0;
-        for slice in slices {
-            assert!(
-                slice.len() <= length - at,
-                "the sum of the slices is `length`"
-            );
-            // SAFETY: within the memory, as checked; the slice is elsewhere.
-            unsafe { std::ptr::copy_nonoverlapping(slice.as_ptr(), self.0.add(at), slice.len()) };
-            at += slice.len();
-        }
-        assert!(at == length, "the sum of the slices is `length`");
     }
 }
 
@@ -96,6 +66,8 @@ struct Socket {
     /// The most unsent bytes, and how many more would have been allowed when the kernel was last asked.
     unsent_limit: Option<usize>,
     unsent_room: usize,
+    /// For a stream without a rate: when to ask TCP again what it carries.
+    measure_ns: Option<u64>,
 }
 
 impl Socket {
@@ -103,17 +75,64 @@ impl Socket {
         descriptor: -1,
         unsent_limit: None,
         unsent_room: 0,
+        measure_ns: None,
     };
+
+    /// Take what TCP carries: bound what waits by it. True if the bound has changed.
+    fn note_rate(&mut self, rate_bps: f64) -> bool {
+        let bytes = (rate_bps / 8.0 * UNSENT_SECONDS) as usize;
+        let limit = (bytes < MOST_UNSENT_BYTES).then_some(bytes.max(LEAST_UNSENT_BYTES));
+        let old = self.unsent_limit.unwrap_or(MOST_UNSENT_BYTES);
+        let new = limit.unwrap_or(MOST_UNSENT_BYTES);
+        // Not for every wobble.
+        if old.abs_diff(new) <= old / 8 {
+            return false;
+        }
+        self.unsent_limit = limit;
+        self.unsent_room = 0;
+        sockets::set_unsent_limit(self.descriptor, new);
+        true
+    }
 }
 
 /// Bytes sent and queued, streams blocked and ended (bits), a broken stream and its errno, when to call again.
 type Outcome = (usize, usize, u64, u64, Option<(usize, i32)>, Option<u64>);
 
 /// What was read (an errno if below 0), the bytes taken, whether something ended, and what was sent.
-type Exchange<'py> = (isize, Option<Bound<'py, PyBytes>>, bool, Option<Outcome>);
+type Exchange<'py> = (isize, Vec<Bound<'py, PyBytes>>, bool, Option<Outcome>);
 
 impl Connection {
-    /// Read a socket once; 0 is the end of the stream, the error an errno.
+    /// Read a socket; 0 is the end of the stream, the error an errno.
+    ///
+    /// The payload of large frames is read to where it stays, so that it is never copied after.
+    fn read(
+        &mut self,
+        py: Python<'_>,
+        stream: usize,
+        descriptor: i32,
+    ) -> PyResult<Result<usize, i32>> {
+        let mut all = 0;
+        while all < READ_BYTES {
+            let (asked, result) = match self.inner.expected(stream) {
+                Some(expected) => self.read_payload(py, stream, descriptor, expected)?,
+                None => (usize::MAX, self.read_chunk(py, stream, descriptor)?),
+            };
+            match result {
+                Ok(count) => {
+                    all += count;
+                    if count < asked {
+                        break;
+                    }
+                }
+                // It is still there, or comes again, at the next call.
+                Err(_) if all > 0 => break,
+                Err(errno) => return Ok(Err(errno)),
+            }
+        }
+        Ok(Ok(all))
+    }
+
+    /// Read whatever comes.
     fn read_chunk(
         &mut self,
         py: Python<'_>,
@@ -138,6 +157,74 @@ impl Connection {
         outcome.map_err(either)?;
         self.note_ready();
         Ok(Ok(count))
+    }
+
+    /// Read the rest of a frame's payload into an object of its own, and the header after it; also return how much was
+    /// asked for.
+    fn read_payload(
+        &mut self,
+        py: Python<'_>,
+        stream: usize,
+        descriptor: i32,
+        expected: Expected,
+    ) -> PyResult<(usize, Result<usize, i32>)> {
+        // An object of just the size: to cut it would have the system take memory back and give it again.
+        let waiting = sockets::waiting_bytes(descriptor).max(1);
+        let length = expected.payload_bytes.min(CHUNK_BYTES).min(waiting);
+        let mut header = [0; LONG_HEADER_BYTES];
+        let header_bytes = match length == expected.payload_bytes {
+            true => expected.header_bytes,
+            false => 0,
+        };
+        let header = &mut header[..header_bytes];
+        let mut payload = NewBytes::new(py, length)?;
+        let asked = length + header_bytes;
+        let buffer = payload.buffer();
+        let result = py.detach(|| sockets::receive_both(descriptor, buffer, header));
+        if let Ok(count) = result {
+            let in_payload = count.min(length);
+            if in_payload > 0 {
+                let slice = Slice::of_storage(Arc::new(payload.finish(py, in_payload)?));
+                let outcome = self.inner.on_slice(stream, &slice, &mut self.found);
+                outcome.map_err(either)?;
+            }
+            let rest = Slice::copy_of(&header[..count - in_payload]);
+            let outcome = self.inner.on_slice(stream, &rest, &mut self.found);
+            outcome.map_err(either)?;
+            self.note_ready();
+        }
+        Ok((asked, result))
+    }
+
+    /// Take of what is in order about `TAKE_BYTES`: objects that were read to, and copies of what lies between them.
+    fn take_ready<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let (mut taken, mut taken_bytes) = (Vec::with_capacity(4), 0);
+        let mut between = Vec::new();
+        while taken_bytes < TAKE_BYTES {
+            let Some(slice) = self.ready.pop_front() else {
+                break;
+            };
+            taken_bytes += slice.len();
+            let storage = slice.whole_storage();
+            match storage.and_then(|storage| storage.as_any().downcast_ref::<Bytes>()) {
+                Some(whole) => {
+                    if !between.is_empty() {
+                        taken.push(bytes::copy(py, &between)?);
+                        between.clear();
+                    }
+                    taken.push(whole.object(py));
+                }
+                None => between.push(slice),
+            }
+        }
+        if !between.is_empty() {
+            taken.push(bytes::copy(py, &between)?);
+            between.clear();
+        }
+        self.ready_bytes -= taken_bytes;
+        self.inner.on_consumed(taken_bytes);
+        self.reclaim();
+        Ok(taken)
     }
 
     /// Send what was polled; the error is an errno.
@@ -173,6 +260,29 @@ impl Connection {
                 .map_err(local)?;
         }
         Ok(self.sockets[stream].unsent_room >= size)
+    }
+
+    /// Ask TCP about streams without a rate, where that is due; return the streams whose bound of unsent bytes changed.
+    fn measure_streams(&mut self, now_ns: u64) -> PyResult<Vec<(usize, Option<usize>)>> {
+        let mut changed = Vec::new();
+        for (stream, socket) in self.sockets.iter_mut().enumerate() {
+            if !socket.measure_ns.is_some_and(|due_ns| now_ns >= due_ns) {
+                continue;
+            }
+            socket.measure_ns = Some(now_ns + MEASURE_NS);
+            let Some(path) = sockets::path(socket.descriptor) else {
+                continue;
+            };
+            let known = self
+                .inner
+                .on_measured(stream, path.rate_bps, path.delay_ns)
+                .and_then(|()| self.inner.on_unsent(now_ns, stream, path.unsent_bytes));
+            known.map_err(local)?;
+            if socket.note_rate(path.rate_bps) {
+                changed.push((stream, socket.unsent_limit));
+            }
+        }
+        Ok(changed)
     }
 
     fn note_ready(&mut self) {
@@ -233,11 +343,7 @@ impl Connection {
         if bytes.len() < SHARED_WRITE_BYTES {
             return self.inner.write(bytes).map_err(local);
         }
-        let shared = SharedWrite {
-            start: bytes.as_ptr(),
-            length: bytes.len(),
-            _owner: data.clone().unbind(),
-        };
+        let shared = Bytes::new(data);
         self.inner.write_shared(Box::new(shared)).map_err(local)
     }
 
@@ -267,8 +373,14 @@ impl Connection {
         PyBytes::new(py, &bytes)
     }
 
-    #[pyo3(signature = (stream, descriptor, unsent_limit, /))]
-    fn attach(&mut self, stream: usize, descriptor: i32, unsent_limit: Option<usize>) {
+    #[pyo3(signature = (stream, descriptor, unsent_limit, has_rate, /))]
+    fn attach(
+        &mut self,
+        stream: usize,
+        descriptor: i32,
+        unsent_limit: Option<usize>,
+        has_rate: bool,
+    ) {
         if stream >= self.sockets.len() {
             self.sockets.resize(stream + 1, Socket::NONE);
         }
@@ -276,12 +388,19 @@ impl Connection {
             descriptor,
             unsent_limit,
             unsent_room: 0,
+            measure_ns: (!has_rate).then_some(0),
         };
+    }
+
+    #[pyo3(signature = (now_ns, /))]
+    fn measure(&mut self, now_ns: u64) -> PyResult<Vec<(usize, Option<usize>)>> {
+        self.measure_streams(now_ns)
     }
 
     #[pyo3(signature = (now_ns, /))]
     fn transmit(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Outcome> {
         let (mut sent, mut ended, mut failed) = (0, 0, None);
+        self.measure_streams(now_ns)?;
         while let Some((stream, size)) = self.inner.poll_frame(now_ns) {
             if stream >= self.sockets.len() {
                 self.sockets.resize(stream + 1, Socket::NONE);
@@ -314,7 +433,7 @@ impl Connection {
         ))
     }
 
-    /// Read once, take what is in order if `deliver`, and send what then is to be sent.
+    /// Read, take what is in order if `deliver`, and send what then is to be sent.
     #[pyo3(signature = (now_ns, stream, deliver, /))]
     fn exchange<'py>(
         &mut self,
@@ -327,14 +446,14 @@ impl Connection {
             .sockets
             .get(stream)
             .map_or(-1, |found| found.descriptor);
-        let count = match self.read_chunk(py, stream, descriptor)? {
+        let count = match self.read(py, stream, descriptor)? {
             Ok(count) => count,
-            Err(errno) => return Ok((-(errno as isize), None, false, None)),
+            Err(errno) => return Ok((-(errno as isize), Vec::new(), false, None)),
         };
         let data = if deliver && self.ready_bytes > 0 {
-            Some(self.take(py)?)
+            self.take_ready(py)?
         } else {
-            None
+            Vec::new()
         };
         let special = count == 0 || self.ended() || self.inner.closed_by_peer().is_some();
         let outcome = if special {
@@ -373,31 +492,12 @@ impl Connection {
 
     #[pyo3(signature = (stream, descriptor, /))]
     fn receive_from(&mut self, py: Python<'_>, stream: usize, descriptor: i32) -> PyResult<isize> {
-        let result = self.read_chunk(py, stream, descriptor)?;
+        let result = self.read(py, stream, descriptor)?;
         Ok(result.map_or_else(|errno| -(errno as isize), |count| count as isize))
     }
 
-    fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let length = std::mem::take(&mut self.ready_bytes);
-        // PyBytes::new_with would fill the object with zeros first: a sixth of a fast receiver's time.
-        // SAFETY: Python makes a new object of `length` bytes, or NULL with its exception set.
-        let taken = unsafe {
-            let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length as isize);
-            Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>()
-        };
-        // SAFETY: nobody else knows the new object, whose bytes lie there.
-        let start = Exclusive(unsafe { ffi::PyBytes_AsString(taken.as_ptr()) }.cast::<u8>());
-        let ready = &self.ready;
-        let copy = move || start.fill(ready, length);
-        if length >= DETACHED_BYTES {
-            py.detach(copy);
-        } else {
-            copy();
-        }
-        self.ready.clear();
-        self.inner.on_consumed(length);
-        self.reclaim();
-        Ok(taken)
+    fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        self.take_ready(py)
     }
 
     #[getter]
@@ -407,6 +507,9 @@ impl Connection {
 
     #[pyo3(signature = (stream, /))]
     fn stream_end(&mut self, stream: usize) -> PyResult<bool> {
+        if let Some(socket) = self.sockets.get_mut(stream) {
+            *socket = Socket::NONE;
+        }
         self.inner.on_stream_end(stream).map_err(local)
     }
 

@@ -3,6 +3,7 @@
 // The functions' documentation for users is in the stub; PyO3's macros make items of their own.
 #![allow(missing_docs)]
 
+mod bytes;
 mod connection;
 mod gomr;
 mod hello;

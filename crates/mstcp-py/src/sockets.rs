@@ -1,6 +1,7 @@
 //! The system calls that are made for each frame.
 
 use std::io::{Error, IoSlice};
+use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 
 /// The most pieces that one call sends.
@@ -25,6 +26,31 @@ pub fn send(socket: RawFd, pieces: &[IoSlice<'_>]) -> Result<usize, i32> {
     }
 }
 
+/// Receive into two buffers, one after the other, without waiting; see [`receive`].
+pub fn receive_both(
+    socket: RawFd,
+    first: &mut [MaybeUninit<u8>],
+    second: &mut [u8],
+) -> Result<usize, i32> {
+    let mut pieces = [
+        libc::iovec {
+            iov_base: first.as_mut_ptr().cast(),
+            iov_len: first.len(),
+        },
+        libc::iovec {
+            iov_base: second.as_mut_ptr().cast(),
+            iov_len: second.len(),
+        },
+    ];
+    // SAFETY: all zeros is a valid msghdr; the buffers are ours and as long as said.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = pieces.as_mut_ptr();
+        message.msg_iovlen = pieces.len() as _;
+        counted(libc::recvmsg(socket, &mut message, libc::MSG_DONTWAIT))
+    }
+}
+
 /// Receive into `buffer` without waiting; 0 bytes are the end of the stream, the error is an errno.
 pub fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     // SAFETY: the buffer is ours and as long as said.
@@ -35,6 +61,18 @@ pub fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
             buffer.len(),
             libc::MSG_DONTWAIT,
         ))
+    }
+}
+
+/// How many bytes wait in a socket to be received; 0 also where the system does not say.
+pub fn waiting_bytes(socket: RawFd) -> usize {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the request writes one int.
+    let result = unsafe { libc::ioctl(socket, libc::FIONREAD as _, &mut count) };
+    if result == 0 {
+        usize::try_from(count).unwrap_or(0)
+    } else {
+        0
     }
 }
 
@@ -53,4 +91,92 @@ pub fn unsent_bytes(socket: RawFd) -> usize {
     }
     let _ = socket;
     0
+}
+
+/// What TCP knows of the path of a socket.
+#[derive(Debug, Clone, Copy)]
+pub struct Path {
+    /// What it delivered of late, or could by its window where the application did not give it enough.
+    pub rate_bps: f64,
+    /// Half of the smoothed round-trip time, queues included.
+    pub delay_ns: u64,
+    /// As [`unsent_bytes`].
+    pub unsent_bytes: usize,
+}
+
+/// Ask TCP about the path of a connected socket; none where the system does not say.
+#[cfg(target_os = "linux")]
+pub fn path(socket: RawFd) -> Option<Path> {
+    // struct tcp_info of linux/tcp.h; the libc crate's ends before the delivery rate.
+    const APP_LIMITED: usize = 7;
+    const SEGMENT_BYTES: usize = 16;
+    const RTT_US: usize = 68;
+    const WINDOW_SEGMENTS: usize = 80;
+    const NOTSENT_BYTES: usize = 144;
+    const DELIVERY_RATE: usize = 160;
+    let mut info = [0_u8; 168];
+    let mut length = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes `length` bytes at most.
+    let result = unsafe {
+        libc::getsockopt(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    if result != 0 || (length as usize) < info.len() {
+        return None;
+    }
+    let word = |at: usize| info[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+    let delivered = info[DELIVERY_RATE..]
+        .try_into()
+        .map_or(0, u64::from_ne_bytes) as f64
+        * 8.0;
+    let rtt_us = word(RTT_US);
+    if rtt_us == 0 {
+        return None;
+    }
+    let window_bits = f64::from(word(WINDOW_SEGMENTS)) * f64::from(word(SEGMENT_BYTES)) * 8.0;
+    let possible = window_bits / (f64::from(rtt_us) * 1e-6);
+    let limited = info[APP_LIMITED] & 1 == 1 || delivered == 0.0;
+    Some(Path {
+        rate_bps: if limited {
+            possible.max(delivered)
+        } else {
+            delivered
+        },
+        delay_ns: u64::from(rtt_us) * 500,
+        unsent_bytes: word(NOTSENT_BYTES) as usize,
+    })
+}
+
+/// As on Linux.
+#[cfg(not(target_os = "linux"))]
+pub fn path(_socket: RawFd) -> Option<Path> {
+    None
+}
+
+/// Set from how many unsent bytes on the kernel no longer calls the socket writable (twice as many as it waits for).
+pub fn set_unsent_limit(socket: RawFd, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        // linux/tcp.h
+        const TCP_NOTSENT_LOWAT: libc::c_int = 25;
+        let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+        // A socket that refuses it is only called writable at another time.
+        // SAFETY: the option is an int, and read only.
+        unsafe {
+            libc::setsockopt(
+                socket,
+                libc::IPPROTO_TCP,
+                TCP_NOTSENT_LOWAT,
+                std::ptr::addr_of!(value).cast(),
+                std::mem::size_of_val(&value) as libc::socklen_t,
+            );
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (socket, bytes);
 }

@@ -1,22 +1,33 @@
 //! Earliest arrival.
 
-use super::{Scheduler, View};
+use super::{Scheduler, StreamSet, View};
 
 /// The stream on which the frame would arrive first: what waits before it at the stream's rate, its own bytes, and
 /// the delay of the path. Arrivals then come in order as far as rates and delays hold.
 ///
-/// If that stream is full now and the frame would still arrive later on every stream with room, it waits.
+/// If that stream is full now, another with room gets the frame where it would arrive no later than the last of all
+/// that is queued would over the streams that are faster; else the frame waits. (Earliest completion first: Lim et al.,
+/// "ECF: An MPTCP path scheduler to manage heterogeneous paths", CoNEXT 2017, for any number of paths.) So a long queue
+/// uses every path, and the end of a transfer waits for none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Earliest;
 
 impl Scheduler for Earliest {
     fn choose(&mut self, view: &View<'_>) -> Option<usize> {
-        let (_, index) = view
-            .weighed(view.alive)
-            .map(|index| (arrival_s(view, index), index))
-            .reduce(|best, next| if next.0 < best.0 { next } else { best })?;
-        view.with_room.contains(index).then_some(index)
+        let (first_s, first) = earliest(view, view.alive)?;
+        if view.with_room.contains(first) {
+            return Some(first);
+        }
+        let (next_s, next) = earliest(view, view.with_room)?;
+        (next_s <= first_s || next_s <= completion_s(view, next_s)).then_some(next)
     }
+}
+
+/// The stream of a set on which the frame would arrive first, and when.
+fn earliest(view: &View<'_>, set: StreamSet) -> Option<(f64, usize)> {
+    view.weighed(set)
+        .map(|index| (arrival_s(view, index), index))
+        .reduce(|best, next| if next.0 < best.0 { next } else { best })
 }
 
 /// Seconds from now until the last byte of the frame would be at the peer.
@@ -24,4 +35,18 @@ fn arrival_s(view: &View<'_>, index: usize) -> f64 {
     let stream = &view.streams[index];
     let bits = (stream.backlog_bytes + view.frame_bytes as f64) * 8.0;
     bits / stream.weight + stream.delay_ns as f64 * 1e-9
+}
+
+/// Seconds from now until all that is queued would be at the peer over the streams that bring the frame before
+/// `before_s`, all busy to the end.
+fn completion_s(view: &View<'_>, before_s: f64) -> f64 {
+    let (mut bits, mut rate_bps) = (view.queued_bytes as f64 * 8.0, 0.0);
+    for index in view.weighed(view.alive) {
+        if arrival_s(view, index) < before_s {
+            let stream = &view.streams[index];
+            bits += stream.backlog_bytes * 8.0 + stream.weight * stream.delay_ns as f64 * 1e-9;
+            rate_bps += stream.weight;
+        }
+    }
+    bits / rate_bps
 }

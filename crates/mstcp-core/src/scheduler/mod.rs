@@ -103,6 +103,8 @@ pub struct View<'a> {
     pub now_ns: u64,
     /// Application bytes of the frame.
     pub frame_bytes: usize,
+    /// Application bytes that are to be sent, those of the frame included.
+    pub queued_bytes: usize,
     /// The streams that are alive.
     pub alive: StreamSet,
     /// Those of them whose sockets have room.

@@ -123,6 +123,7 @@ impl Sender {
         View {
             now_ns,
             frame_bytes,
+            queued_bytes: self.queued_bytes().max(frame_bytes),
             alive: eligible,
             with_room: self.with_room.and(eligible),
             streams: &self.views,

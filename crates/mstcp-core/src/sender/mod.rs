@@ -408,6 +408,25 @@ impl Sender {
         Ok(())
     }
 
+    /// Take what the shell found a stream to carry, in bit/s, and how long that takes to arrive: for streams whose rates
+    /// nobody gave. A stream whose weight is 0 keeps it.
+    pub fn on_measured(
+        &mut self,
+        stream: usize,
+        rate_bps: f64,
+        delay_ns: u64,
+    ) -> Result<(), LocalError> {
+        if !(rate_bps.is_finite() && rate_bps > 0.0) {
+            return Err(LocalError::BadWeights);
+        }
+        let view = self.view_mut(stream)?;
+        view.delay_ns = delay_ns;
+        if view.weight > 0.0 {
+            view.weight = rate_bps;
+        }
+        Ok(())
+    }
+
     /// Take the one-way propagation delay of a stream's path.
     pub fn set_delay(&mut self, stream: usize, delay_ns: u64) -> Result<(), LocalError> {
         self.view_mut(stream)?.delay_ns = delay_ns;

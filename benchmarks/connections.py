@@ -1,0 +1,206 @@
+"""Many connections at once on one server: python -m benchmarks.connections [--connections 10000] [--json].
+
+Opens connections of two streams each over the loopback, sends a message over each and back, and leaves them
+idle. Printed: what failed, how fast they were opened, and the memory that one costs the server's process and
+the client's (both run the streams API), without the kernel's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import mstcp
+
+HOST = "127.0.0.1"
+STREAMS = 2
+MESSAGE = bytes(1024)
+AT_ONCE = 200
+PER_ADDRESS = 2_000
+"""Connections from one of the loopback's addresses, which has some 28,000 source ports."""
+SPARE_DESCRIPTORS = 100
+
+
+def memory_bytes() -> int:
+    """Return the memory that this process alone has."""
+    for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if name == "Private_Dirty":
+            return int(rest.split()[0]) * 1024
+    raise RuntimeError("/proc/self/smaps_rollup has no Private_Dirty: a kernel of 4.14 or later is needed")
+
+
+def raise_descriptor_limit(connections: int) -> None:
+    """Allow this process as many descriptors as it needs.
+
+    Raises:
+        OSError: The machine allows fewer.
+    """
+    wanted = connections * STREAMS + SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= wanted:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
+    except (ValueError, OSError):
+        raise OSError(
+            f"{wanted} descriptors are needed and {hard} allowed: raise it by `ulimit -n`, or run as root"
+        ) from None
+
+
+async def serve() -> None:
+    """Send back what comes; for each line of standard input tell the connections and their memory."""
+    count = 0
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal count
+        count += 1
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+        except mstcp.MstcpError as error:
+            print(f"benchmarks.connections: server: {error}", file=sys.stderr)
+        finally:
+            count -= 1
+            writer.close()
+
+    server = await mstcp.start_server(echo, HOST, 0, backlog=1024)
+    port = server.sockets[0].getsockname()[1]
+    loop = asyncio.get_running_loop()
+    print(json.dumps({"port": port}), flush=True)
+    while await loop.run_in_executor(None, sys.stdin.readline):
+        gc.collect()
+        print(json.dumps({"connections": count, "bytes": memory_bytes()}), flush=True)
+
+
+class Server:
+    """The server as a process of its own."""
+
+    def __init__(self, connections: int) -> None:
+        words = [sys.executable, "-m", "benchmarks.connections", "--serve", "--connections", str(connections)]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self._read()["port"])
+
+    def ask(self) -> dict[str, Any]:
+        """Return how many connections it has and its memory."""
+        assert self._process.stdin is not None
+        print(file=self._process.stdin, flush=True)
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the server ended; its reason stands above")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+async def open_all(
+    port: int, count: int
+) -> tuple[list[tuple[asyncio.StreamReader, asyncio.StreamWriter]], list[str]]:
+    """Open the connections and send a message over each and back; return those that work and what failed."""
+    permits = asyncio.Semaphore(AT_ONCE)
+    opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    failures: list[str] = []
+
+    async def one(number: int) -> None:
+        address = f"127.0.1.{1 + number // PER_ADDRESS}"
+        async with permits:
+            try:
+                reader, writer = await mstcp.open_connection(
+                    HOST, port, streams=[mstcp.StreamSpec()] * STREAMS, source_address=address
+                )
+                writer.write(MESSAGE)
+                if await reader.readexactly(len(MESSAGE)) != MESSAGE:
+                    raise RuntimeError("the message came back changed")
+                if len(writer.get_extra_info("streams")) != STREAMS:
+                    raise RuntimeError("a stream is missing")
+                opened.append((reader, writer))
+            except (mstcp.MstcpError, OSError, RuntimeError, asyncio.IncompleteReadError) as error:
+                failures.append(f"{type(error).__name__}: {error}")
+
+    await asyncio.gather(*map(one, range(count)))
+    return opened, failures
+
+
+async def measure(server: Server, count: int) -> dict[str, Any]:
+    """Return what so many connections cost."""
+    # What is loaded and kept at the first connections is no connection's.
+    warm, failures = await open_all(server.port, AT_ONCE)
+    for _, writer in warm:
+        writer.close()
+    await asyncio.gather(*(writer.wait_closed() for _, writer in warm))
+    warm.clear()
+    await asyncio.sleep(1)
+    gc.collect()
+    before, own_before = server.ask(), memory_bytes()
+    began_s = time.monotonic()
+    opened, more = await open_all(server.port, count)
+    seconds = time.monotonic() - began_s
+    await asyncio.sleep(2)
+    gc.collect()
+    after, own_after = server.ask(), memory_bytes()
+    result = {
+        "connections": len(opened),
+        "streams": STREAMS * len(opened),
+        "held_by_server": after["connections"],
+        "failures": len(failures) + len(more),
+        "first_failures": (failures + more)[:3],
+        "opened_per_s": round(len(opened) / seconds),
+        "server_bytes_per_connection": round((after["bytes"] - before["bytes"]) / max(1, len(opened))),
+        "client_bytes_per_connection": round((own_after - own_before) / max(1, len(opened))),
+    }
+    for _, writer in opened:
+        writer.transport.abort()
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark; return 1 if a connection failed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.connections", description=__doc__)
+    parser.add_argument("--connections", type=int, default=10_000, metavar="N", help="default 10000")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    most = 254 * PER_ADDRESS
+    if not 1 <= arguments.connections <= most:
+        parser.error(f"--connections must be 1 to {most}, not {arguments.connections}")
+    try:
+        raise_descriptor_limit(arguments.connections + AT_ONCE)
+        if arguments.serve:
+            asyncio.run(serve())
+            return 0
+        server = Server(arguments.connections)
+        try:
+            result = asyncio.run(measure(server, arguments.connections))
+        finally:
+            server.close()
+    except KeyboardInterrupt:
+        return 130
+    except (OSError, RuntimeError) as error:
+        print(f"benchmarks.connections: {error}", file=sys.stderr)
+        return 1
+    if arguments.json:
+        print(json.dumps(result))
+    else:
+        print("\n".join(f"{key:28} {value}" for key, value in result.items()))
+    return int(result["failures"] > 0 or result["held_by_server"] != arguments.connections)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Transfers over two paths of unequal rates and delays: `python -m benchmarks.shaped`."""

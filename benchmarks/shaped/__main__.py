@@ -1,0 +1,251 @@
+"""Measures transfers over two shaped paths, both directions at once: python -m benchmarks.shaped (as root).
+
+Every pair of rates with every pair of one-way delays, as the kernel's own MPTCP test has them. No rate is
+told to the library: the scheduler must find the shares. Printed for each: the part of the paths' summed rate
+that the slower direction reached, raw and less the start-up, and how long two plain TCP connections, one on
+each path and both sending without end, took for as many bytes (1.00: as long; above: MSTCP was faster).
+
+The start-up is reckoned: bytes take a path's delay to arrive, and a window that starts with ten segments and
+doubles each round trip leaves the path idle until it fills it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.transport.network import Network
+from topologies.link_emulator import LinkEmulator
+
+INSIDE = "MSTCP_SHAPED_INSIDE"
+RATES_MBPS = ((10, 10), (30, 10), (10, 3), (100, 20))
+DELAYS_MS = ((0, 0), (1, 25), (25, 1), (1, 50), (10, 200))
+SEGMENT_BYTES, FRAME_BYTES = 1448, 1514
+INITIAL_SEGMENTS = 10
+LEAST_SHARE = 0.97
+LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two paths: rates in Mbit/s on the wire and one-way delays in ms."""
+
+    rates_mbps: tuple[float, float]
+    delays_ms: tuple[float, float]
+
+    @property
+    def goodput_bps(self) -> list[float]:
+        """What TCP can carry on each path."""
+        return [rate * 1e6 * SEGMENT_BYTES / FRAME_BYTES for rate in self.rates_mbps]
+
+    def startup_s(self) -> float:
+        """Return how much later than at the summed rate the bytes can be there."""
+        missing_bits = 0.0
+        for rate_bps, delay_ms in zip(self.goodput_bps, self.delays_ms, strict=True):
+            missing_bits += rate_bps * delay_ms * 1e-3
+            pipe_bits = rate_bps * 2 * delay_ms * 1e-3
+            window_bits = INITIAL_SEGMENTS * SEGMENT_BYTES * 8.0
+            while window_bits < pipe_bits:
+                missing_bits += pipe_bits - window_bits
+                window_bits *= 2
+        return missing_bits / sum(self.goodput_bps)
+
+    def __str__(self) -> str:
+        rates = "+".join(f"{rate:g}" for rate in self.rates_mbps)
+        delays = ", ".join(f"{delay:g}" for delay in self.delays_ms)
+        return f"{rates} Mbit/s, {delays} ms"
+
+
+@dataclass
+class Running:
+    """One transfer that is under way."""
+
+    case: Case
+    network: Network
+    peers: list[subprocess.Popen[str]]
+
+    def finish(self) -> float:
+        """Wait for it; return how long the slower direction took, in seconds."""
+        ends = [self._report(peer) for peer in self.peers]
+        return max(end["done_s"] for end in ends) - min(end["began_s"] for end in ends)
+
+    def _report(self, peer: subprocess.Popen[str]) -> dict[str, float]:
+        assert peer.stdout is not None
+        line = peer.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.case}: a host's process ended before its transfer")
+        report: dict[str, float] = json.loads(line)
+        return report
+
+    def close(self) -> None:
+        """End the processes and the network."""
+        for peer in self.peers:
+            peer.kill()
+            peer.communicate()
+        self.network.close()
+
+
+def begin(emulator: LinkEmulator, case: Case, name: str, kind: str, arguments: argparse.Namespace) -> Running:
+    """Make the network and start the transfer."""
+    shapes = [
+        {"rate_bps": rate * 1e6, "delay_us": delay * 1e3, "queue_packets": arguments.queue_packets}
+        for rate, delay in zip(case.rates_mbps, case.delays_ms, strict=True)
+    ]
+    running = Running(case, Network(emulator, shapes, name), [])
+    try:
+        for number, side in ((1, "far"), (0, "near")):
+            words = [sys.executable, "-m", "benchmarks.shaped.peer", side, kind]
+            words += [str(arguments.mib << 20), arguments.scheduler]
+            command = running.network.command(number, words)
+            running.peers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            if side == "far":
+                running._report(running.peers[0])
+    except BaseException:
+        running.close()
+        raise
+    return running
+
+
+def groups(cases: Sequence[Case], most_mbps: float) -> Iterator[list[Case]]:
+    """Return the cases in groups that run at once, none of more rate than that (unless it is one case)."""
+    group: list[Case] = []
+    for case in sorted(cases, key=lambda case: sum(case.rates_mbps)):
+        if group and sum(sum(other.rates_mbps) for other in (*group, case)) > most_mbps:
+            yield group
+            group = []
+        group.append(case)
+    if group:
+        yield group
+
+
+def measure(
+    emulator: LinkEmulator, cases: Sequence[Case], arguments: argparse.Namespace
+) -> dict[Case, dict[str, list[float]]]:
+    """Return the seconds of all transfers by case and kind."""
+    seconds: dict[Case, dict[str, list[float]]] = {
+        case: {kind: [] for kind in arguments.kinds} for case in cases
+    }
+    for repetition in range(arguments.repetitions):
+        for kind in arguments.kinds:
+            for group in groups(cases, arguments.most_mbps):
+                running = []
+                try:
+                    for number, case in enumerate(group):
+                        running.append(begin(emulator, case, f"s{number}", kind, arguments))
+                    for transfer in running:
+                        seconds[transfer.case][kind].append(transfer.finish())
+                finally:
+                    for transfer in running:
+                        transfer.close()
+        print(f"repetition {repetition + 1} of {arguments.repetitions} is done", file=sys.stderr, flush=True)
+    return seconds
+
+
+def results(seconds: dict[Case, dict[str, list[float]]], mib: int) -> list[dict[str, Any]]:
+    """Return what the seconds mean, a case each."""
+    rows = []
+    for case, kinds in seconds.items():
+        least_s = (mib << 23) / sum(case.goodput_bps)
+        startup_s = case.startup_s()
+        mine, tcp = kinds["mstcp"], kinds.get("tcp2")
+        row = asdict(case) | {
+            "seconds": mine,
+            "startup_s": startup_s,
+            "share": least_s / statistics.mean(mine),
+            "share_less_startup": least_s / (statistics.mean(mine) - startup_s),
+            "least_share_less_startup": least_s / (max(mine) - startup_s),
+            "tcp2_seconds": tcp,
+            "of_tcp2": statistics.mean(tcp) / statistics.mean(mine) if tcp else None,
+        }
+        rows.append(row)
+    return rows
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the results as a table."""
+    lines = [
+        "| Mbit/s | ms | seconds | share % | less start-up % (least) | of two TCPs |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        rates = ", ".join(f"{rate:g}" for rate in row["rates_mbps"])
+        delays = ", ".join(f"{delay:g}" for delay in row["delays_ms"])
+        less = f"{100 * row['share_less_startup']:.1f} ({100 * row['least_share_less_startup']:.1f})"
+        tcp = "" if row["of_tcp2"] is None else f"{row['of_tcp2']:.2f}"
+        mean_s = statistics.mean(row["seconds"])
+        lines.append(f"| {rates} | {delays} | {mean_s:.2f} | {100 * row['share']:.1f} | {less} | {tcp} |")
+    return "\n".join(lines)
+
+
+def pair(text: str) -> tuple[float, float]:
+    """Return two numbers that are not negative, from `10,3`."""
+    first, second = (float(part) for part in text.split(","))
+    if not (math.isfinite(first) and math.isfinite(second) and min(first, second) >= 0):
+        raise ValueError(text)
+    return first, second
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.shaped",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--repetitions", type=int, default=10, metavar="N", help="default 10")
+    parser.add_argument("--mib", type=int, default=16, help="each way (default 16)")
+    parser.add_argument("--rates", type=pair, nargs="+", default=RATES_MBPS, metavar="A,B", help="Mbit/s")
+    parser.add_argument(
+        "--delays", type=pair, nargs="+", default=DELAYS_MS, metavar="A,B", help="ms, one way"
+    )
+    parser.add_argument("--scheduler", default="earliest", help="default earliest")
+    parser.add_argument(
+        "--queue-packets", type=int, default=1000, metavar="N", help="default 1000, as netem's"
+    )
+    parser.add_argument("--no-tcp", action="store_true", help="leave the two plain TCP connections out")
+    parser.add_argument(
+        "--most-mbps",
+        type=float,
+        default=130.0,
+        help="cases run at once up to this sum (default 130)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    arguments = parser.parse_args(argv)
+    if os.geteuid() != 0:
+        parser.error("network namespaces need root: run it with sudo")
+    if arguments.repetitions < 1 or arguments.mib < 1:
+        parser.error("--repetitions and --mib must be at least 1")
+    arguments.kinds = ("mstcp",) if arguments.no_tcp else ("mstcp", "tcp2")
+    return arguments
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the table; return 1 if a case stays below the share that is asked for."""
+    arguments = parse(argv)
+    if INSIDE not in os.environ:
+        words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m"]
+        words += ["benchmarks.shaped", *(sys.argv[1:] if argv is None else argv)]
+        os.execvpe(words[0], words, {**os.environ, INSIDE: "1"})
+    cases = [Case(rates, delays) for rates in arguments.rates for delays in arguments.delays]
+    try:
+        with LinkEmulator() as emulator:
+            rows = results(measure(emulator, cases, arguments), arguments.mib)
+    except KeyboardInterrupt:
+        return 130
+    except (RuntimeError, subprocess.SubprocessError) as error:
+        print(f"benchmarks.shaped: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
+    return int(any(row["share_less_startup"] < LEAST_SHARE for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
