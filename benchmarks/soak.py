@@ -122,7 +122,8 @@ async def transfer(seed: int, total_bytes: int, least_s: float = 0.0) -> Outcome
         total_bytes: How many at least.
         least_s: How long at least, in seconds.
     """
-    rng = random.Random(seed)
+    # Two generators: how fast the data goes must not change what happens to it.
+    rng, troubles = random.Random(seed), random.Random(f"trouble {seed}")
     received = hashlib.blake2b()
     last_s = longest_s = 0.0
     statistics: asyncio.Future[mstcp.ConnectionStatistics] = asyncio.get_running_loop().create_future()
@@ -154,7 +155,7 @@ async def transfer(seed: int, total_bytes: int, least_s: float = 0.0) -> Outcome
     until_s = time.monotonic() + least_s
     specs = [mstcp.StreamSpec(), mstcp.StreamSpec()]
     _, writer = await mstcp.open_connection(HOST, relay_port, streams=specs, seed=seed)
-    troubling = asyncio.create_task(trouble(paths, rng, faults))
+    troubling = asyncio.create_task(trouble(paths, troubles, faults))
     try:
         while carried < total_bytes or time.monotonic() < until_s:
             data = rng.randbytes(WRITE_BYTES)
