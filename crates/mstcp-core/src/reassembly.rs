@@ -35,6 +35,10 @@ impl Reassembly {
         if offset == self.next_offset && free {
             self.next_offset = end;
             out.push(piece);
+        } else if offset > self.next_offset && offset >= self.last_end() {
+            self.note_waiting(piece.len());
+            self.waiting.insert(offset, piece);
+            return;
         } else {
             self.fill(offset, end, &piece);
         }
@@ -47,6 +51,26 @@ impl Reassembly {
             self.next_offset += piece.len() as u64;
             out.push(piece);
         }
+    }
+
+    /// Join bytes to the last piece that waits, if they follow it and it stays small; false: nothing was done.
+    pub fn extend_last(&mut self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(mut last) = self.waiting.last_entry() else {
+            return false;
+        };
+        let touches = last.key() + last.get().len() as u64 == offset;
+        if !touches || last.get().len() + bytes.len() > SHARED_PIECE_BYTES {
+            return false;
+        }
+        last.get_mut().append(bytes);
+        self.note_waiting(bytes.len());
+        true
+    }
+
+    /// Note that so many bytes more wait.
+    fn note_waiting(&mut self, bytes: usize) {
+        self.waiting_bytes += bytes;
+        self.max_waiting_bytes = self.max_waiting_bytes.max(self.waiting_bytes);
     }
 
     /// Put what is missing of a piece between those that wait.

@@ -144,8 +144,10 @@ impl Receiver {
                 }) => {
                     let range = at - payload.len()..at;
                     self.note_data(stream, offset, payload.len(), first, last)?;
-                    let piece = self.piece(data, range, offset, shared);
-                    self.reassembly.insert(offset, piece, out);
+                    if !self.reassembly.extend_last(offset, payload) {
+                        let piece = self.piece(data, range, offset, shared);
+                        self.reassembly.insert(offset, piece, out);
+                    }
                     let most = self.window_bytes / PIECE_OVERHEAD_BYTES + LEAST_PIECES;
                     if self.reassembly.pieces() > most && !self.trusting {
                         return Err(RemoteError::TooManyPieces.into());

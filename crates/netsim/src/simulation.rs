@@ -367,8 +367,8 @@ fn wire_bytes(segment: &Segment) -> u32 {
     if segment.timestamps.is_some() {
         bytes += 12;
     }
-    if segment.sack_count > 0 {
-        bytes += 4 + 8 * u32::from(segment.sack_count);
+    if !segment.sack.is_empty() {
+        bytes += 4 + 8 * segment.sack.len() as u32;
     }
     bytes
 }

@@ -339,10 +339,9 @@ fn options(segment: &Segment) -> Vec<u8> {
             out.extend_from_slice(&((time / 1_000_000) as u32).to_be_bytes());
         }
     }
-    let blocks = segment.sack_blocks();
-    if !blocks.is_empty() {
-        out.extend_from_slice(&[1, 1, 5, 2 + 8 * blocks.len() as u8]);
-        for edge in blocks.iter().flat_map(|&(start, end)| [start, end]) {
+    if !segment.sack.is_empty() {
+        out.extend_from_slice(&[1, 1, 5, 2 + 8 * segment.sack.len() as u8]);
+        for edge in segment.sack_blocks().flat_map(|(start, end)| [start, end]) {
             out.extend_from_slice(&(edge as u32).to_be_bytes());
         }
     }

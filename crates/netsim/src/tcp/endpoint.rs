@@ -507,7 +507,7 @@ impl Endpoint {
     /// What every segment of a synchronised connection carries.
     fn acknowledging(&mut self, now: Nanos) -> Segment {
         let most = if self.timestamps { 3 } else { 4 };
-        let (sack, sack_count) = if self.sack {
+        let sack = if self.sack {
             self.receiver.sack_blocks(most)
         } else {
             Default::default()
@@ -516,7 +516,6 @@ impl Endpoint {
             acknowledgement: Some(self.receiver.next()),
             window_bytes: self.receiver.advertise(false),
             sack,
-            sack_count,
             timestamps: self.timestamps.then(|| self.stamp(now)),
             ..Segment::default()
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::config::Config;
-use super::segment::{Segment, MAX_SACK_BLOCKS};
+use super::segment::{SackBlocks, Segment, MAX_SACK_BLOCKS};
 use super::statistics::Statistics;
 use crate::time::{Nanos, SECOND};
 
@@ -306,21 +306,20 @@ impl Receiver {
     }
 
     /// The SACK blocks of an ACK, at most `most`: the one last added to first, then those last reported (RFC 2018, 4).
-    pub fn sack_blocks(&self, most: usize) -> ([(u64, u64); MAX_SACK_BLOCKS], u8) {
-        let mut blocks = [(0, 0); MAX_SACK_BLOCKS];
-        let mut count = 0;
+    pub fn sack_blocks(&self, most: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
         if self.ahead.is_empty() {
-            return (blocks, 0);
+            return blocks;
         }
         for &number in &self.reported {
             let index = self.ahead.partition_point(|range| range.1 <= number);
             if let Some(&range) = self.ahead.get(index) {
-                if range.0 <= number && !blocks[..count].contains(&range) && count < most {
-                    blocks[count] = range;
-                    count += 1;
+                let known = blocks.iter(self.next).any(|block| block == range);
+                if range.0 <= number && !known && blocks.len() < most {
+                    blocks.push(self.next, range);
                 }
             }
         }
-        (blocks, count as u8)
+        blocks
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::segment::SackBlocks;
 use crate::time::Nanos;
 
 const SACKED: u8 = 1;
@@ -323,9 +324,9 @@ impl Scoreboard {
     }
 
     /// Enter SACK blocks above `ack` (RFC 6675, Update); give the bytes newly SACKed.
-    pub fn sack(&mut self, blocks: &[(u64, u64)], ack: u64) -> u64 {
+    pub fn sack(&mut self, blocks: &SackBlocks, ack: u64) -> u64 {
         let mut new = 0;
-        for &(start, end) in blocks.iter().filter(|block| block.0 > ack) {
+        for (start, end) in blocks.iter(ack).filter(|block| block.0 > ack) {
             let first = self.sent.partition_point(|sent| sent.start < start);
             for index in first..self.sent.len() {
                 let sent = &self.sent[index];

@@ -16,6 +16,41 @@ pub struct SynOptions {
     pub sack_permitted: bool,
 }
 
+/// SACK blocks, as distances from the acknowledgement that they go with: a segment is copied often, and this halves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); MAX_SACK_BLOCKS],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Add a block (start, end exclusive) that lies less than 2^31 from `ack`; more than [`MAX_SACK_BLOCKS`] are not kept.
+    pub fn push(&mut self, ack: u64, block: (u64, u64)) {
+        if let Some(place) = self.blocks.get_mut(usize::from(self.count)) {
+            let distance = |number: u64| number.wrapping_sub(ack) as u32;
+            *place = (distance(block.0), distance(block.1));
+            self.count += 1;
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The blocks (start, end exclusive) beside the acknowledgement `ack`.
+    pub fn iter(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let number = move |distance: u32| ack.wrapping_add_signed(i64::from(distance as i32));
+        let blocks = self.blocks[..self.len()].iter();
+        blocks.map(move |&(start, end)| (number(start), number(end)))
+    }
+}
+
 /// One TCP segment. Sequence numbers do not wrap: the SYN has number 0, the first byte of data number 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Segment {
@@ -33,10 +68,8 @@ pub struct Segment {
     pub fin: bool,
     /// The RST flag.
     pub rst: bool,
-    /// SACK blocks (start, end exclusive), the newest first; the first `sack_count` count.
-    pub sack: [(u64, u64); MAX_SACK_BLOCKS],
-    /// How many SACK blocks are there.
-    pub sack_count: u8,
+    /// SACK blocks, the newest first.
+    pub sack: SackBlocks,
     /// The timestamp option: TSval and TSecr.
     pub timestamps: Option<(Nanos, Nanos)>,
     /// What the SYN offers.
@@ -51,8 +84,9 @@ impl Segment {
         self.sequence + u64::from(self.payload_bytes) + u64::from(self.syn) + u64::from(self.fin)
     }
 
-    /// The SACK blocks that are there, the newest first.
-    pub fn sack_blocks(&self) -> &[(u64, u64)] {
-        &self.sack[..usize::from(self.sack_count).min(MAX_SACK_BLOCKS)]
+    /// The SACK blocks (start, end exclusive), the newest first.
+    pub fn sack_blocks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.sack.iter(self.acknowledgement.unwrap_or(0))
     }
+
 }

@@ -173,7 +173,7 @@ impl Sender {
         let old_window = self.peer_window;
         self.on_window(segment.sequence, ack, segment.window_bytes);
         let sacked = if self.recovery.sack {
-            self.board.sack(segment.sack_blocks(), ack)
+            self.board.sack(&segment.sack, ack)
         } else {
             0
         };

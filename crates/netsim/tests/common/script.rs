@@ -211,11 +211,6 @@ impl Script {
             } else {
                 Default::default()
             },
-            sack_count: if mentioned.sack {
-                segment.sack_count
-            } else {
-                0
-            },
             ..segment
         };
         if at != self.now || seen != expected {
@@ -255,8 +250,8 @@ impl Script {
                 "again" => segment.retransmission = true,
                 "nosack" => mentioned.sack = true,
                 "sack" => {
-                    segment.sack[usize::from(segment.sack_count)] = (value(), value());
-                    segment.sack_count += 1;
+                    let ack = segment.acknowledgement.unwrap_or(0);
+                    segment.sack.push(ack, (value(), value()));
                     mentioned.sack = true;
                 }
                 _ => self.fail(&format!("{word}: no such field")),
