@@ -83,7 +83,9 @@ fn assert_cells(
 
 #[test]
 fn ospf_is_ns_3s() {
-    assert_cells("ospf", 0.001, |row| [0.999, 1.001].map(|x| x * row.delay_ms));
+    assert_cells("ospf", 0.001, |row| {
+        [0.999, 1.001].map(|x| x * row.delay_ms)
+    });
 }
 
 /// Flow 2 of scenario 1 lasts through what flow 1 leaves of the middle link: the mean of four seeds within two standard errors

@@ -161,6 +161,9 @@ impl Mstcp {
                 break;
             };
             let endpoint = self.streams[index].ends[side];
+            // As the library does, which asks the kernel when it looks for room.
+            let unsent = hosts.get(endpoint).tcp.unsent_bytes() as usize;
+            self.sides[side].on_unsent(now, index, unsent)?;
             if !self.has_room(index, endpoint, hosts)
                 || hosts.send_buffer_free(endpoint) < count as u32
             {

@@ -88,5 +88,4 @@ impl Segment {
     pub fn sack_blocks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.sack.iter(self.acknowledgement.unwrap_or(0))
     }
-
 }
