@@ -96,11 +96,20 @@ def _significant(quantity: Quantity) -> bool:
 
 
 def difference_text(quantity: Quantity, form: Callable[[float], str], scale: float) -> str:
-    """Return a difference with its sign and its interval; `scale` leads to the unit of `form`."""
+    """Return a difference with its sign and its interval, with the decimals of the mean that it is of.
+
+    Args:
+        quantity: What is compared.
+        form: Makes a text of a mean.
+        scale: Leads to the unit of `form`.
+    """
     difference = quantity.difference
-    if difference is None:
+    if difference is None or quantity.first is None:
         return units.MISSING
-    text = ("+" if difference.value > 0 else "") + form(difference.value)
+    places = len(form(quantity.first.mean).partition(".")[2])
+    text = f"{difference.value * scale:+.{places}f}"
+    if float(text) == 0:
+        text = text[1:]
     if difference.half_width is None:
         return text
     return f"{text} ±{units.interval(text, difference.half_width * scale)}"
