@@ -16,6 +16,9 @@ from controller.gomr.problem import Demand, Problem
 Rates = Mapping[str, Sequence[tuple[Path, float]]]
 """Paths and the wire rate of each in bit/s, by demand id."""
 
+_ROUNDING = 1 + 1e-13
+"""What is over its limit by less than this factor is rounding, and left as it is."""
+
 
 @dataclass(frozen=True)
 class PathRate:
@@ -121,7 +124,7 @@ def largest_violation_bps(problem: Problem, rates: Rates, loads_bps: Mapping[str
         loads_bps: Their load of every edge.
     """
     over = [loads_bps[edge.id] - edge.capacity_bps for edge in problem.edges]
-    over += [_total_bps(rates[demand.id]) - demand.rate_bps for demand in problem.demands]
+    over += [total_bps(rates[demand.id]) - demand.rate_bps for demand in problem.demands]
     return max(0.0, *over)
 
 
@@ -151,10 +154,10 @@ def loads_of_allocation(problem: Problem, allocation: Allocation) -> dict[str, f
 
 
 def fit(problem: Problem, rates: Rates, loads_bps: Mapping[str, float] | None = None) -> Rates:
-    """Scale a solver's rates down where rounding put them over a limit.
+    """Scale a solver's rates down where its tolerance put them over a limit.
 
     Each path is scaled by the tightest of the edges that it loads, so one pass brings every edge within its
-    capacity; nothing is scaled up. What remains is rounding of the last bit.
+    capacity; nothing is scaled up. What remains is rounding of the last bits.
 
     Args:
         problem: The problem.
@@ -171,7 +174,7 @@ def fit(problem: Problem, rates: Rates, loads_bps: Mapping[str, float] | None = 
     factors = {
         edge.id: edge.capacity_bps / loads_bps[edge.id]
         for edge in problem.edges
-        if loads_bps[edge.id] > edge.capacity_bps
+        if loads_bps[edge.id] > edge.capacity_bps * _ROUNDING
     }
     if not factors:
         return within_request if scaled else rates
@@ -186,12 +189,13 @@ def fit(problem: Problem, rates: Rates, loads_bps: Mapping[str, float] | None = 
 
 
 def _scaled(rates: Sequence[tuple[Path, float]], limit_bps: float) -> Sequence[tuple[Path, float]]:
-    total_bps = _total_bps(rates)
-    if total_bps <= limit_bps:
+    rate_bps = total_bps(rates)
+    if rate_bps <= limit_bps * _ROUNDING:
         return rates
-    factor = limit_bps / total_bps
+    factor = limit_bps / rate_bps
     return [(path, rate * factor) for path, rate in rates]
 
 
-def _total_bps(rates: Sequence[tuple[Path, float]]) -> float:
-    return math.fsum([rate for _, rate in rates])
+def total_bps(rates: Sequence[tuple[Path, float]]) -> float:
+    """Return the sum of the rates of some paths."""
+    return rates[0][1] if len(rates) == 1 else math.fsum([rate for _, rate in rates])

@@ -128,29 +128,24 @@ def assemble(problem: Problem, routed: Problem, objective: str, engine: str, ans
     Raises:
         SolverError: The rates are far over a limit.
     """
-    rates, loads_bps = _within_limits(routed, engine, answer.rates)
-    local = {demand.id: demand for demand in problem.demands if demand.is_local}
-    paths: dict[str, tuple[PathRate, ...]] = {}
-    for demand in problem.demands:
-        if demand.id in local:
-            paths[demand.id] = local_paths(demand)
-        else:
-            paths[demand.id] = path_rates(rates[demand.id])
-    every = [path for demand_paths in paths.values() for path in demand_paths]
-    admitted = {name: math.fsum(path.rate_bps for path in found) for name, found in paths.items()}
-    local_bps = value_bps(local.values(), objective, admitted)
+    rates, loads_bps, over_bps = _within_limits(routed, engine, answer.rates)
+    local = {} if routed is problem else {d.id: local_paths(d) for d in problem.demands if d.is_local}
+    paths = {d.id: local[d.id] if d.id in local else path_rates(rates[d.id]) for d in problem.demands}
+    every = [path for own in paths.values() for path in own]
+    admitted = {name: math.fsum([path.rate_bps for path in own]) for name, own in paths.items()}
+    local_bps = value_bps([d for d in problem.demands if d.id in local], objective, admitted)
     reached_bps = value_bps(problem.demands, objective, admitted)
     bound = local_bps + bound_bps(routed, objective, answer, admitted)
     return Allocation(
         paths=paths,
-        admitted_bps=math.fsum(path.rate_bps for path in every),
-        requested_bps=math.fsum(demand.rate_bps for demand in problem.demands),
-        cost_bps_s=math.fsum(path.delay_s * path.rate_bps for path in every),
+        admitted_bps=math.fsum([path.rate_bps for path in every]),
+        requested_bps=math.fsum([demand.rate_bps for demand in problem.demands]),
+        cost_bps_s=math.fsum([path.delay_s * path.rate_bps for path in every]),
         objective=objective,
         engine=engine,
         upper_bound_bps=bound,
         gap=max(0.0, 1 - reached_bps / bound) if bound > 0 else 0.0,
-        max_violation_bps=largest_violation_bps(routed, rates, loads_bps),
+        max_violation_bps=over_bps,
         wall_s=0.0,
         value_bps=reached_bps,
         max_utilisation=max_utilisation(routed, loads_bps),
@@ -162,8 +157,8 @@ def local_paths(demand: Demand) -> tuple[PathRate, ...]:
     return (PathRate((), (demand.source,), demand.rate_bps, 0.0),) if demand.rate_bps > 0 else ()
 
 
-def _within_limits(problem: Problem, engine: str, rates: Rates) -> tuple[Rates, Mapping[str, float]]:
-    """Return the rates within all limits, and the load of every edge."""
+def _within_limits(problem: Problem, engine: str, rates: Rates) -> tuple[Rates, Mapping[str, float], float]:
+    """Return the rates within all limits, the load of every edge, and the largest violation that is left."""
     trusted_bps = _TRUSTED * max(edge.capacity_bps for edge in problem.edges)
     loads_bps = edge_loads(problem, rates)
     over_bps = largest_violation_bps(problem, rates, loads_bps)
@@ -172,4 +167,7 @@ def _within_limits(problem: Problem, engine: str, rates: Rates) -> tuple[Rates, 
             engine, f"its rates are over a limit by {over_bps:.6g} bit/s; please report the problem"
         )
     fitted = fit(problem, rates, loads_bps)
-    return fitted, loads_bps if fitted is rates else edge_loads(problem, fitted)
+    if fitted is not rates:
+        loads_bps = edge_loads(problem, fitted)
+        over_bps = largest_violation_bps(problem, fitted, loads_bps)
+    return fitted, loads_bps, over_bps

@@ -8,7 +8,6 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TypeAlias
 
 from controller.gomr.allocation import Allocation, PathRate, Rates, path_rates
@@ -159,9 +158,9 @@ class NativeSession:
             self._apart = {name for name in self._number if not self._is_as_found(name)}
         return found
 
-    def _choose(self, flows: list[tuple[int, list[tuple[list[int], float]]]]) -> dict[str, RateList]:
+    def _choose(self, flows: list[tuple[int, RateList]]) -> dict[str, RateList]:
         """Return the rates of the flows that shall have others, given those that the engine changed."""
-        changed = {self._name[number]: self._rate_list(paths) for number, paths in flows}
+        changed = {self._name[number]: paths for number, paths in flows}
         if not self._min_churn:
             return changed
         self._found.update(changed)
@@ -194,10 +193,11 @@ class NativeSession:
         largest_bps = max((rate for rates in self._found.values() for _, rate in rates), default=0.0) or 1.0
         program = Program(TimeBudget(NAME, self._time_limit_s))
         found = least_churn(self._engine.face(), before, resized, largest_bps, program)
-        return {name: self._rate_list(found.get(number, {}).items()) for name, number in self._number.items()}
-
-    def _rate_list(self, paths: Iterable[tuple[Iterable[int], float]]) -> RateList:
-        return [(self._network.path(edges), rate_bps) for edges, rate_bps in paths]
+        path = self._network.path
+        return {
+            name: [(path(edges), rate_bps) for edges, rate_bps in found.get(number, {}).items()]
+            for name, number in self._number.items()
+        }
 
     def _keeps_limits(self) -> bool:
         return all(

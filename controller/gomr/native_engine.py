@@ -5,7 +5,6 @@ This file converts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from controller.errors import InvalidProblem, SolverError
@@ -35,7 +34,7 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
         raise refusal(error) from error
     except NotSolved as error:
         raise failure(error, time_limit_s) from error
-    rates = rates_of(network, problem, flows)
+    rates: Rates = {problem.demands[number].id: paths for number, paths in flows}
     answer = Answer(rates, prices, bound_bps=summary.upper_bound)
     if objective == "even_split":
         return replace(answer, rates=spread(problem, rates, NAME, time_limit_s))
@@ -48,21 +47,11 @@ def start(network: NativeNetwork, problem: Problem, objective: str) -> Engine:
     return Engine(network.network, [network.flow(demand) for demand in problem.demands], first)
 
 
-def rates_of(
-    network: NativeNetwork, problem: Problem, flows: Iterable[tuple[int, list[tuple[list[int], float]]]]
-) -> Rates:
-    """Return the rates of a problem whose demands the engine numbered in their order."""
-    return {
-        problem.demands[flow].id: [(network.path(path), rate_bps) for path, rate_bps in paths]
-        for flow, paths in flows
-    }
-
-
 def failure(error: NotSolved, time_limit_s: float | None) -> SolverError:
     """Return what an engine's failure is for a caller."""
-    reason, pivots = error.args
+    reason, state = error.args
     limit = "" if time_limit_s is None else f"; the time limit was {time_limit_s:g} s"
-    return SolverError(NAME, f"{reason} before the optimum{limit}", {"pivots": pivots})
+    return SolverError(NAME, f"{reason} before the optimum{limit}", state)
 
 
 def refusal(error: InvalidInput) -> InvalidProblem:

@@ -20,7 +20,7 @@ class NativeNetwork:
     """The edges and nodes of a problem by number.
 
     Attributes:
-        edges: The problem's edges; the engine knows each by its place.
+        edges: The problem's edges; the engine knows each by its place, and answers with the edges.
         number: The place of each edge, by its id.
         nodes: The numbers of the nodes.
         network: All of it for the engine.
@@ -42,6 +42,7 @@ class NativeNetwork:
                 )
                 for edge in problem.edges
             ],
+            problem.edges,
         )
 
     def flow(self, demand: Demand) -> FlowFields:

@@ -36,6 +36,8 @@ def worths(demand: Demand, objective: str) -> list[tuple[float, float]]:
 
 def value_bps(demands: Iterable[Demand], objective: str, admitted_bps: Mapping[str, float]) -> float:
     """Return the first objective of the rates admitted for the demands."""
+    if objective != "fair":
+        return math.fsum([min(admitted_bps[demand.id], demand.rate_bps) for demand in demands])
     parts = []
     for demand in demands:
         left = admitted_bps[demand.id]

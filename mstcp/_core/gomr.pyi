@@ -3,7 +3,8 @@
 Every method that solves lets other threads run meanwhile.
 """
 
-from typing import TypeAlias, final
+from collections.abc import Sequence
+from typing import Any, TypeAlias, final
 
 __all__ = ["Engine", "InvalidInput", "Network", "NotSolved", "Summary", "TimeIsUp"]
 
@@ -14,8 +15,8 @@ _FlowFields: TypeAlias = tuple[
 ]
 """Source, destination, rate (bit/s), weight, load of the ACKs per bit/s of data, longest delay of a path (s),
 the only paths it may use, the arcs that carry its ACKs instead of the reverse of each path."""
-_FlowPaths: TypeAlias = tuple[int, list[tuple[list[int], float]]]
-"""Number of a flow, and its paths, the least delay first: arcs and rate (bit/s)."""
+_FlowPaths: TypeAlias = tuple[int, list[tuple[tuple[Any, ...], float]]]
+"""Number of a flow, and its paths, the least delay first: the labels of their arcs, and rate (bit/s)."""
 _Face: TypeAlias = tuple[
     list[tuple[float, bool]],
     list[
@@ -34,7 +35,7 @@ class InvalidInput(ValueError):
     """A field holds a value that has no meaning; `args` are the field and the reason."""
 
 class NotSolved(RuntimeError):
-    """The simplex stopped short of the optimum; `args` are the reason and the pivots made."""
+    """The simplex stopped short of the optimum; `args` are the reason and how far it had come, by name."""
 
 class TimeIsUp(NotSolved):
     """The time limit came before the optimum. The next solve goes on from there."""
@@ -72,8 +73,11 @@ class Summary:
 class Network:
     """Nodes and arcs."""
 
-    def __new__(cls, nodes: int, arcs: list[_ArcFields]) -> Network:
-        """Take a network; InvalidInput names the field that is wrong."""
+    def __new__(cls, nodes: int, arcs: list[_ArcFields], labels: Sequence[Any]) -> Network:
+        """Take a network, and what stands for each arc in an engine's answers.
+
+        InvalidInput names the field that is wrong.
+        """
 
     def shortest_paths(self, source: int, destination: int, count: int) -> list[list[int]]:
         """Return up to `count` simple paths of least delay over arcs with a capacity."""

@@ -1,6 +1,7 @@
 """REST over ASGI with the real core, loop and service layer; only the switches are fakes."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -132,6 +133,19 @@ async def test_every_refusal_has_the_same_shape(
     assert body.keys() == {"code", "field", "reason"}
     assert (body["code"], body["field"]) == (code, field)
     assert body["reason"]
+
+
+@pytest.mark.parametrize("rate", ["NaN", "Infinity", "-Infinity", "1e999", "-1", "0", "null", '""'])
+async def test_a_rate_that_is_no_rate_is_refused_by_name(client: httpx.AsyncClient, rate: str) -> None:
+    # JSON knows no NaN, but Python's parsers do.
+    body = json.dumps(REQUEST | {"rate_bps": "RATE"}).replace('"RATE"', rate)
+    headers = {"Content-Type": "application/json"}
+    answer = await client.post("/v1/flows", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["field"]) == (422, "rate_bps")
+    where = (await client.post("/v1/flows", json=REQUEST)).headers["Location"]
+    changed = await client.patch(where, content=f'{{"rate_bps": {rate}}}', headers=headers)
+    assert (changed.status_code, changed.json()["field"]) == (422, "rate_bps")
+    assert (await client.get(where)).json()["requested_bps"] == REQUEST["rate_bps"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"x"'])

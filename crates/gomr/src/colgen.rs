@@ -5,6 +5,7 @@
 //! the basis is priced once more for the first objective alone ([`crate::certify`]), and `M` is raised
 //! if a path could still gain.
 
+mod crash;
 mod offers;
 mod pool;
 
@@ -27,6 +28,8 @@ const TREE: usize = 2;
 const WORK: usize = 300;
 /// Fewest candidates that end a pricing pass early.
 const BATCH: usize = 16;
+/// Weight of the earlier prices among those that pricing passes far from the optimum look at.
+const SMOOTHING: f64 = 0.9;
 /// Pivots without progress before the bounds are perturbed.
 const STALL: usize = 200;
 
@@ -84,7 +87,12 @@ pub(crate) struct Solver {
     /// Cost of each arc in the second objective: its delay over the longest arc's, 1 if all have none.
     pub cost: Vec<f64>,
     pub usable: Vec<bool>,
-    pub effort: Effort,
+    /// What it solves for, for errors.
+    pub stage: &'static str,
+    effort: Effort,
+    /// The prices of the last passes, the older the less they count, and how much less from one to the next.
+    smooth: Vec<f64>,
+    smoothing: f64,
     spare: Vec<u32>,
     cursor: usize,
     kept: usize,
@@ -102,6 +110,8 @@ impl Solver {
         };
         Self {
             cost: graph.delay_s.iter().map(cost).collect(),
+            smooth: Vec::new(),
+            smoothing: 0.0,
             usable: capacity.iter().map(|&c| c > 0.0).collect(),
             master: Master::new(capacity, 1.0),
             commodities: Vec::new(),
@@ -110,6 +120,7 @@ impl Solver {
             origins: Vec::new(),
             origin_of: BTreeMap::new(),
             proof: Forest::default(),
+            stage: "throughput",
             effort: Effort::default(),
             spare: Vec::new(),
             cursor: 0,
@@ -139,9 +150,6 @@ impl Solver {
             if !self.master.lower_scale() || self.master.infeasibility() <= self.feasibility() {
                 self.collect_spare();
                 self.forget_poor_paths();
-                self.effort.pivots = self.master.pivots;
-                self.effort.columns = self.master.columns.len();
-                self.effort.saturated = self.master.tight.len();
                 return Ok(());
             }
         }
@@ -153,7 +161,8 @@ impl Solver {
     pub fn check_halt(&self) -> Result<(), Error> {
         if self.master.halt.now() {
             return Err(Error::Halted {
-                pivots: self.master.pivots,
+                stage: self.stage,
+                effort: self.effort(),
             });
         }
         Ok(())
@@ -162,7 +171,18 @@ impl Solver {
     pub fn not_solved(&self, reason: &str) -> Error {
         Error::NotSolved {
             reason: reason.to_owned(),
+            stage: self.stage,
+            effort: self.effort(),
+        }
+    }
+
+    /// The work done so far.
+    pub fn effort(&self) -> Effort {
+        Effort {
             pivots: self.master.pivots,
+            columns: self.master.columns.len() - self.master.groups.len(),
+            saturated: self.master.tight.len(),
+            ..self.effort
         }
     }
 
@@ -180,10 +200,18 @@ impl Solver {
         drift <= 1e-9 || self.master.renew()
     }
 
-    /// Dual simplex from the basis at hand; where that is too much work, the primal simplex from those
-    /// of the last rates that fit at once.
+    /// Dual simplex from the basis at hand; where there is none yet or that is too much work, the primal
+    /// simplex from what fits at once.
     fn make_feasible(&mut self) -> Result<(), Error> {
         let tolerance = self.feasibility();
+        if self.master.pivots == 0 {
+            self.accurate();
+            if self.master.infeasibility() <= tolerance {
+                return Ok(());
+            }
+            let rest = self.crash();
+            return self.improve(&rest);
+        }
         let size = self.master.tight.len() + self.graph.arcs() + self.master.groups.len();
         let limit = 2000 + 4 * size;
         let hot = !self.master.tight.is_empty();
@@ -198,12 +226,14 @@ impl Solver {
         }
         self.check_halt()?;
         self.effort.restarts += 1;
-        let rest = self.master.keep_what_fits();
+        let rest = self.crash();
         self.improve(&rest)
     }
 
     /// Primal simplex with column generation, from a feasible basis.
     fn generate(&mut self) -> Result<(), Error> {
+        self.smooth.clear();
+        self.smooth.extend_from_slice(&self.master.price);
         let mut candidates = Vec::new();
         let mut exact = self.master.pivots;
         loop {
@@ -212,6 +242,11 @@ impl Solver {
             let before = self.master.pivots;
             self.improve(&candidates)?;
             if self.master.pivots > before || !whole {
+                continue;
+            }
+            if self.smoothing > 0.0 {
+                // Nothing gains that is short on average: on to what is short now.
+                self.smoothing = 0.0;
                 continue;
             }
             if self.master.pivots == exact {

@@ -278,11 +278,13 @@ impl Engine {
             _ => return Ok(()),
         };
         if self.objective == Objective::MaxMin {
+            solver.stage = "levels";
             let (ids, rising): (Vec<FlowId>, Vec<Rising>) = self.rising().into_iter().unzip();
             let filled = max_min::fill(&mut solver, &rising)?;
             self.proof = filled.proof;
             rates = ids.into_iter().zip(filled.rates).collect();
         } else {
+            solver.stage = "utilisation";
             utilisation::spread(&mut solver)?;
         }
         self.staged = Some(Box::new(Staged { solver, rates }));
@@ -351,13 +353,13 @@ impl Engine {
     /// Work done so far.
     #[must_use]
     pub fn effort(&self) -> crate::colgen::Effort {
-        self.solver.effort
+        self.solver.effort()
     }
 
     fn summary(&self) -> Summary {
         let answer = self.answer();
         let mut summary = Summary {
-            effort: self.solver.effort,
+            effort: self.solver.effort(),
             ..Summary::default()
         };
         let mut load = vec![0.0; self.arcs.len()];

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::dijkstra::{Scratch, Tree};
-use crate::graph::{Graph, NONE};
+use crate::graph::Graph;
 use crate::pricing::arc_length;
+use crate::tree::{Scratch, Tree};
 
 #[derive(Clone, Debug)]
 struct Class {
     ack_ratio: f64,
     length: Vec<f64>,
-    /// Version at which each arc's length last changed.
-    changed: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -29,7 +27,6 @@ pub(crate) struct Forest {
     trees: Vec<Planted>,
     index: BTreeMap<(u32, u64), usize>,
     version: u32,
-    changed: Vec<u32>,
     scratch: Scratch,
 }
 
@@ -43,7 +40,6 @@ impl Forest {
                     + arc_length(graph, arc, class.ack_ratio, price, usable);
                 if length != class.length[arc] {
                     class.length[arc] = length;
-                    class.changed[arc] = next;
                     self.version = next;
                 }
             }
@@ -57,7 +53,6 @@ impl Forest {
             self.classes.push(Class {
                 ack_ratio,
                 length: vec![f64::INFINITY; graph.arcs()],
-                changed: vec![0; graph.arcs()],
             });
             self.classes.len() - 1
         })
@@ -74,33 +69,18 @@ impl Forest {
         let next = self.trees.len();
         let id = *self.index.entry(key).or_insert(next);
         if id == next {
-            let tree = Tree {
-                source,
-                distance: vec![f64::INFINITY; graph.nodes],
-                parent: vec![NONE; graph.nodes],
-            };
             self.trees.push(Planted {
                 class,
-                tree,
+                tree: Tree::new(source, graph.nodes),
                 version: 0,
             });
         }
         let planted = &mut self.trees[id];
-        let class = &self.classes[planted.class];
-        if planted.version == 0 {
-            planted
-                .tree
-                .rebuild(graph, &class.length, &mut self.scratch);
-        } else if planted.version < self.version {
-            let since = planted.version;
-            self.changed.clear();
-            let changed = (0..graph.arcs() as u32).filter(|&a| class.changed[a as usize] > since);
-            self.changed.extend(changed);
-            planted
-                .tree
-                .repair(graph, &class.length, &self.changed, &mut self.scratch);
+        if planted.version == 0 || planted.version < self.version {
+            let length = &self.classes[planted.class].length;
+            planted.tree.update(graph, length, &mut self.scratch);
+            planted.version = self.version;
         }
-        planted.version = self.version;
         &planted.tree
     }
 }

@@ -15,7 +15,7 @@ mod basis;
 mod certify;
 mod colgen;
 mod constrained;
-mod dijkstra;
+
 mod disjoint;
 mod dual;
 mod engine;
@@ -30,6 +30,7 @@ mod pricing;
 mod primal;
 mod problem;
 mod tight;
+mod tree;
 mod yen;
 
 pub use allocation::{Allocation, Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary};

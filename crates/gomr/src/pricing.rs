@@ -46,6 +46,12 @@ pub(crate) struct Pricer {
     classes: Vec<Class>,
     /// Distance to each target at zero prices, by target; empty until it is needed.
     potential: Vec<Vec<f64>>,
+    search: Search,
+}
+
+/// Working memory of a search.
+#[derive(Clone, Debug, Default)]
+struct Search {
     distance: Vec<f64>,
     parent: Vec<u32>,
     stamp: Vec<u32>,
@@ -57,9 +63,12 @@ impl Pricer {
     pub fn new(nodes: usize) -> Self {
         Self {
             potential: vec![Vec::new(); nodes],
-            distance: vec![0.0; nodes],
-            parent: vec![NONE; nodes],
-            stamp: vec![0; nodes],
+            search: Search {
+                distance: vec![0.0; nodes],
+                parent: vec![NONE; nodes],
+                stamp: vec![0; nodes],
+                ..Search::default()
+            },
             ..Self::default()
         }
     }
@@ -83,9 +92,10 @@ impl Pricer {
         }
         let mut to = vec![f64::INFINITY; graph.nodes];
         to[target as usize] = 0.0;
-        self.heap.clear();
-        self.heap.push(Reverse((0, target)));
-        while let Some(Reverse((bits, node))) = self.heap.pop() {
+        let heap = &mut self.search.heap;
+        heap.clear();
+        heap.push(Reverse((0, target)));
+        while let Some(Reverse((bits, node))) = heap.pop() {
             let at = to[node as usize];
             if bits > at.to_bits() {
                 continue;
@@ -95,7 +105,7 @@ impl Pricer {
                 let next = at + cost[arc as usize];
                 if next < to[tail as usize] {
                     to[tail as usize] = next;
-                    self.heap.push(Reverse((next.to_bits(), tail)));
+                    heap.push(Reverse((next.to_bits(), tail)));
                 }
             }
         }
@@ -135,6 +145,42 @@ impl Pricer {
     ) -> Option<f64> {
         let to_come = &self.potential[target as usize];
         let length = &self.classes[class].length;
+        let ends = (source, target);
+        self.search.run(
+            graph,
+            |arc| length[arc as usize],
+            to_come,
+            ends,
+            limit,
+            path,
+        )
+    }
+
+    /// Finds the path of least `length` if that is less than `limit`; no arc may be shorter than at zero
+    /// prices.
+    pub fn shortest_by(
+        &mut self,
+        graph: &Graph,
+        length: impl Fn(u32) -> f64,
+        ends: (u32, u32),
+        limit: f64,
+        path: &mut Vec<u32>,
+    ) -> Option<f64> {
+        let to_come = &self.potential[ends.1 as usize];
+        self.search.run(graph, length, to_come, ends, limit, path)
+    }
+}
+
+impl Search {
+    fn run(
+        &mut self,
+        graph: &Graph,
+        length: impl Fn(u32) -> f64,
+        to_come: &[f64],
+        (source, target): (u32, u32),
+        limit: f64,
+        path: &mut Vec<u32>,
+    ) -> Option<f64> {
         if to_come[source as usize] >= limit {
             return None;
         }
@@ -160,7 +206,7 @@ impl Pricer {
             }
             for &arc in graph.out(node as usize) {
                 let head = graph.head[arc as usize] as usize;
-                let next = at + length[arc as usize];
+                let next = at + length(arc);
                 let whole = next + to_come[head];
                 let known = self.stamp[head] == self.now;
                 if whole < limit && (!known || next < self.distance[head]) {

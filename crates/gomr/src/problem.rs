@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::colgen::Effort;
 use crate::graph::{Graph, NONE};
 
 /// One direction of a link.
@@ -85,15 +86,19 @@ pub enum Error {
     },
     /// The time was up before the optimum; the next solve goes on from there.
     Halted {
-        /// Simplex pivots made so far.
-        pivots: usize,
+        /// What was being solved for: `throughput`, `levels` or `utilisation`.
+        stage: &'static str,
+        /// Work done so far.
+        effort: Effort,
     },
     /// The simplex stopped short of the optimum; nothing of its state is handed out.
     NotSolved {
         /// What it was doing.
         reason: String,
-        /// Simplex pivots made so far.
-        pivots: usize,
+        /// What was being solved for, as in [`Error::Halted`].
+        stage: &'static str,
+        /// Work done so far.
+        effort: Effort,
     },
 }
 
@@ -104,9 +109,16 @@ impl fmt::Display for Error {
             Self::UnknownFlow { flow } => {
                 write!(f, "there is no flow {flow}: it was removed or never added")
             }
-            Self::Halted { pivots } => write!(f, "halted after {pivots} pivots"),
-            Self::NotSolved { reason, pivots } => {
-                write!(f, "not solved after {pivots} pivots: {reason}")
+            Self::Halted { stage, effort } => {
+                write!(f, "halted after {} pivots ({stage})", effort.pivots)
+            }
+            Self::NotSolved {
+                reason,
+                stage,
+                effort,
+            } => {
+                let pivots = effort.pivots;
+                write!(f, "not solved after {pivots} pivots ({stage}): {reason}")
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::gomr::{Apart, Changes, Error, FlowAllocation, HaltTest, Objective, Problem};
+use ::gomr::{Apart, Changes, Effort, Error, FlowAllocation, HaltTest, Objective, Problem};
 use pyo3::exceptions::{PyLookupError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 pyo3::create_exception!(mstcp._core.gomr, InvalidInput, PyValueError);
 pyo3::create_exception!(mstcp._core.gomr, NotSolved, PyRuntimeError);
@@ -15,8 +16,36 @@ fn refuse(error: Error) -> PyErr {
     match error {
         Error::Invalid { field, reason } => InvalidInput::new_err((field, reason)),
         Error::UnknownFlow { .. } => PyLookupError::new_err(error.to_string()),
-        Error::NotSolved { reason, pivots } => NotSolved::new_err((reason, pivots)),
-        Error::Halted { pivots } => TimeIsUp::new_err(("the time is up".to_owned(), pivots)),
+        Error::NotSolved {
+            reason,
+            stage,
+            effort,
+        } => NotSolved::new_err((reason, State::new(stage, effort))),
+        Error::Halted { stage, effort } => {
+            TimeIsUp::new_err(("the time is up".to_owned(), State::new(stage, effort)))
+        }
+    }
+}
+
+/// How far an engine had come, a dict in Python.
+#[derive(IntoPyObject)]
+struct State {
+    stage: &'static str,
+    pivots: usize,
+    pricing_passes: usize,
+    paths: usize,
+    full_edges: usize,
+}
+
+impl State {
+    fn new(stage: &'static str, effort: Effort) -> Self {
+        Self {
+            stage,
+            pivots: effort.pivots,
+            pricing_passes: effort.passes,
+            paths: effort.columns,
+            full_edges: effort.saturated,
+        }
     }
 }
 
@@ -50,13 +79,8 @@ fn flow_of(fields: FlowFields) -> ::gomr::Flow {
     }
 }
 
-/// The number of a flow, and its paths: arcs and rate (bit/s).
-type FlowPaths = (usize, Vec<(Vec<usize>, f64)>);
-
-fn paths_of(flow: FlowAllocation) -> FlowPaths {
-    let paths = flow.paths.into_iter();
-    (flow.flow, paths.map(|p| (p.arcs, p.rate_bps)).collect())
-}
+/// The number of a flow, and its paths: what stands for their arcs, and rate (bit/s).
+type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
 
 /// Capacity of each arc and whether it is full; members, fullness and paths of each commodity.
 type FaceFields = (Vec<(f64, bool)>, Vec<FaceCommodity>);
@@ -97,12 +121,28 @@ impl From<::gomr::Summary> for Summary {
 #[pyclass(module = "mstcp._core.gomr", frozen)]
 struct Network {
     problem: Problem,
+    /// What stands for each arc in paths.
+    labels: Vec<Py<PyAny>>,
+}
+
+impl Network {
+    fn paths_of<'py>(&self, py: Python<'py>, flow: &FlowAllocation) -> PyResult<FlowPaths<'py>> {
+        let paths = flow.paths.iter().map(|path| {
+            let labels = path.arcs.iter().map(|&arc| &self.labels[arc]);
+            PyTuple::new(py, labels).map(|labels| (labels, path.rate_bps))
+        });
+        Ok((flow.flow, paths.collect::<PyResult<_>>()?))
+    }
 }
 
 #[pymethods]
 impl Network {
     #[new]
-    fn new(nodes: usize, arcs: Vec<ArcFields>) -> PyResult<Self> {
+    fn new(nodes: usize, arcs: Vec<ArcFields>, labels: Vec<Py<PyAny>>) -> PyResult<Self> {
+        if labels.len() != arcs.len() {
+            let reason = format!("are {}: there are {} arcs", labels.len(), arcs.len());
+            return Err(InvalidInput::new_err(("labels".to_owned(), reason)));
+        }
         let arcs = arcs.into_iter();
         let arcs = arcs.map(|(tail, head, capacity_bps, delay_s, reverse)| ::gomr::Arc {
             tail,
@@ -117,7 +157,7 @@ impl Network {
             flows: Vec::new(),
         };
         problem.validate().map_err(refuse)?;
-        Ok(Self { problem })
+        Ok(Self { problem, labels })
     }
 
     fn shortest_paths(
@@ -149,20 +189,21 @@ impl Network {
 #[pyclass(module = "mstcp._core.gomr")]
 struct Engine {
     inner: ::gomr::Engine,
+    network: Py<Network>,
 }
 
 #[pymethods]
 impl Engine {
     #[new]
-    fn new(network: &Network, flows: Vec<FlowFields>, objective: &str) -> PyResult<Self> {
+    fn new(network: Py<Network>, flows: Vec<FlowFields>, objective: &str) -> PyResult<Self> {
         let Some(objective) = Objective::from_name(objective) else {
             let reason = format!("{objective:?} is not known");
             return Err(InvalidInput::new_err(("objective".to_owned(), reason)));
         };
-        let mut problem = network.problem.clone();
+        let mut problem = network.get().problem.clone();
         problem.flows = flows.into_iter().map(flow_of).collect();
         let inner = ::gomr::Engine::new(&problem, objective).map_err(refuse)?;
-        Ok(Self { inner })
+        Ok(Self { inner, network })
     }
 
     #[pyo3(signature = (flow, /))]
@@ -204,15 +245,17 @@ impl Engine {
     }
 
     #[pyo3(signature = (*, time_limit_s=None))]
-    fn changes(
+    fn changes<'py>(
         &mut self,
-        py: Python<'_>,
+        py: Python<'py>,
         time_limit_s: Option<f64>,
-    ) -> PyResult<(Summary, Vec<FlowPaths>)> {
+    ) -> PyResult<(Summary, Vec<FlowPaths<'py>>)> {
         self.limit(time_limit_s);
         let inner = &mut self.inner;
         let Changes { flows, summary } = py.detach(|| inner.changes()).map_err(refuse)?;
-        Ok((summary.into(), flows.into_iter().map(paths_of).collect()))
+        let network = self.network.get();
+        let paths = flows.iter().map(|flow| network.paths_of(py, flow));
+        Ok((summary.into(), paths.collect::<PyResult<_>>()?))
     }
 
     fn prices(&mut self, py: Python<'_>) -> PyResult<Vec<f64>> {

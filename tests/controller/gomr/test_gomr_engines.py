@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 import controller.gomr
+import topologies
 from controller.errors import InvalidProblem, SolverError
 from controller.gomr import (
     DEFAULT_ENGINE,
@@ -21,11 +22,14 @@ from controller.gomr import (
     PathRate,
     Problem,
     engines,
+    from_network,
     highs_engine,
     pulp_engine,
     solve,
 )
 from controller.gomr.answer import Answer
+from controller.gomr.demands import Traffic
+from controller.gomr.load import at_load
 
 EDGE = Edge("e", "A", "B", 10e6, 1e-3)
 PROBLEM = Problem((EDGE,), (Demand("f", "A", "B", 8e6), Demand("g", "A", "B", 8e6)))
@@ -101,6 +105,24 @@ def test_time_that_runs_out_midway_is_an_error_with_its_state(engine: ModuleType
         assert state["stage"] in ("throughput", "levels", "delay", "utilisation", "even split")
         assert float(state["solves"]) >= 1
         assert math.isfinite(float(state["objective"]))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_time_limit_leads_to_the_whole_answer_or_to_none(engine: str, objective: str) -> None:
+    # Where the limit strikes depends on the machine; what comes of it must not.
+    network = topologies.load("waxman:12:seed=1")
+    problem = at_load(from_network(network, Traffic("gravity", network.hosts, 1).flows(40)), 1.2)
+    whole = solve(problem, objective, engine, clock=lambda: 0.0)
+    for power in range(-20, 4, 2):
+        try:
+            limited = solve(problem, objective, engine, time_limit_s=2.0**power, clock=lambda: 0.0)
+        except SolverError as failure:
+            assert failure.engine == engine
+            assert "time limit" in str(failure)
+            assert failure.state["stage"]
+            continue
+        assert limited == whole
 
 
 @pytest.mark.parametrize("limit_s", [math.nan, -1.0])

@@ -295,27 +295,30 @@ def test_no_time_is_an_error_and_the_event_has_happened(engine: str) -> None:
         _ = live.allocation
 
 
-def any_event(data: st.DataObject, live: LiveEngine, unit_bps: float) -> tuple[Change, str]:
-    """Let something happen; return what it did and the flow that did it, if any."""
-    problem = live.problem
+Event = Callable[[LiveEngine], Change]
+
+
+def any_event(data: st.DataObject, problem: Problem, unit_bps: float) -> tuple[Event, str]:
+    """Return something that can happen, and the flow that does it, if any."""
     rate_bps = data.draw(multiples) * unit_bps
     name = f"new{data.draw(st.integers(0, 10**9))}"
     assume(name not in {demand.id for demand in problem.demands})
     nodes = st.sampled_from(sorted(problem.nodes))
     edge = data.draw(st.sampled_from(problem.edges)).id
     flow = data.draw(st.sampled_from(problem.demands)).id
-    events: dict[str, Callable[[], Change]] = {
-        "arrives": lambda: live.add_flow(Demand(name, data.draw(nodes), data.draw(nodes), rate_bps)),
-        "leaves": lambda: live.remove_flow(flow),
-        "changes": lambda: live.set_rate(flow, rate_bps),
-        "fails": lambda: live.fail_link(edge),
-        "link": lambda: live.set_link_rate(edge, rate_bps),
+    newcomer = Demand(name, data.draw(nodes), data.draw(nodes), rate_bps)
+    events: dict[str, Event] = {
+        "arrives": lambda live: live.add_flow(newcomer),
+        "leaves": lambda live: live.remove_flow(flow),
+        "changes": lambda live: live.set_rate(flow, rate_bps),
+        "fails": lambda live: live.fail_link(edge),
+        "link": lambda live: live.set_link_rate(edge, rate_bps),
     }
     kind = data.draw(st.sampled_from(sorted(events)))
-    return events[kind](), flow if kind == "changes" else ""
+    return events[kind], flow if kind == "changes" else ""
 
 
-@pytest.mark.parametrize("objective", ["max_throughput_min_delay", "max_min"])
+@pytest.mark.parametrize("objective", ["max_throughput_min_delay", "max_min", "min_max_utilisation"])
 @given(data=st.data(), problem=problems(most_nodes=4))
 @settings(deadline=None)
 def test_no_flow_moves_that_an_optimum_leaves_alone(
@@ -327,18 +330,28 @@ def test_no_flow_moves_that_an_optimum_leaves_alone(
     for _ in range(3):
         assume(live.problem.demands)
         before = live.allocation
-        change, own = any_event(data, live, unit_of(problem))
+        event, own = any_event(data, live.problem, unit_of(problem))
+        change = event(live)
         after, now = change.allocation, live.problem
+        most_used = after.max_utilisation if objective == "min_max_utilisation" else None
         if objective == "max_min":  # the rates are unique: an optimum has these
             now = replace(now, demands=tuple(replace(d, rate_bps=after.rate_bps(d.id)) for d in now.demands))
         ran = [name for name in after.paths if name in before.paths and name != own]
         stay = {name: before.paths[name] for name in ran if name not in change.moved}
         for name in change.moved:
-            assert not an_optimum_keeps(now, after, {**stay, name: before.paths[name]})
+            assert not an_optimum_keeps(now, after, {**stay, name: before.paths[name]}, most_used)
 
 
-def an_optimum_keeps(problem: Problem, optimum: Allocation, kept: Mapping[str, Sequence[PathRate]]) -> bool:
-    """Whether an allocation is as good as the optimum and gives these flows these rates."""
+def an_optimum_keeps(
+    problem: Problem,
+    optimum: Allocation,
+    kept: Mapping[str, Sequence[PathRate]],
+    most_used: float | None,
+) -> bool:
+    """Whether an allocation is as good as the optimum and gives these flows these rates.
+
+    Where it counts, no edge may be used more than the fullest of the optimum.
+    """
     program = PathProgram(
         problem, {d.id: simple_paths(problem, d) for d in problem.demands}, unit_of(problem)
     )
@@ -347,6 +360,10 @@ def an_optimum_keeps(problem: Problem, optimum: Allocation, kept: Mapping[str, S
             rate_bps = sum(found.rate_bps for found in kept[demand.id] if found.edges == path)
             program.limit({index: 1.0}, rate_bps, rate_bps)
     everything = range(len(program.columns))
+    if most_used is not None:
+        for edge in problem.edges:
+            loads = {index: program.load(index, edge.id) for index in everything}
+            program.limit(loads, most_used * edge.capacity_bps * (1 + 1e-12))
     program.limit(dict.fromkeys(everything, 1.0), math.inf, optimum.admitted_bps * (1 - 1e-12))
     delays = [sum(program.delays[edge] for edge in path) for _, path in program.columns]
     if not any(delays):
@@ -361,6 +378,57 @@ def an_optimum_keeps(problem: Problem, optimum: Allocation, kept: Mapping[str, S
         for path in paths
     )
     return least * longest <= cost * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("objective", ["max_throughput_min_delay", "fair", "max_min", "even_split"])
+@given(data=st.data(), quiet=problems(most_nodes=4), busy=problems(most_nodes=4))
+@settings(deadline=None)
+def test_no_flow_moves_for_what_happens_where_it_cannot_go(
+    objective: str, data: st.DataObject, quiet: Problem, busy: Problem
+) -> None:
+    assume(quiet.demands and busy.demands)
+    live = LiveEngine(side_by_side(quiet, busy), objective, min_churn=True)
+    _ = live.allocation
+    names = {f"quiet {demand.id}" for demand in quiet.demands}
+    elsewhere = LiveEngine(side_by_side(None, busy), objective)
+    for _ in range(3):
+        assume(elsewhere.problem.demands)
+        event, _ = any_event(data, elsewhere.problem, unit_of(busy))
+        event(elsewhere)
+        assert not names.intersection(event(live).moved)
+
+
+def side_by_side(quiet: Problem | None, busy: Problem) -> Problem:
+    """Two problems of like rates as one whose parts nothing joins; names begin with `quiet` and `busy`."""
+    parts = [("busy", busy, 1.0)]
+    if quiet is not None:
+        parts.insert(0, ("quiet", quiet, unit_of(busy) / unit_of(quiet)))
+    edges: list[Edge] = []
+    demands: list[Demand] = []
+    reverse: dict[str, str] = {}
+    endpoints: set[str] = set()
+    for part, problem, factor in parts:
+
+        def own(name: str, part: str = part) -> str:
+            return f"{part} {name}"
+
+        edges += [
+            Edge(own(edge.id), own(edge.tail), own(edge.head), edge.capacity_bps * factor, edge.delay_s)
+            for edge in problem.edges
+        ]
+        demands += [
+            replace(
+                demand,
+                id=own(demand.id),
+                source=own(demand.source),
+                destination=own(demand.destination),
+                rate_bps=demand.rate_bps * factor,
+            )
+            for demand in problem.demands
+        ]
+        reverse |= {own(one): own(other) for one, other in (problem.reverse or {}).items()}
+        endpoints |= {own(node) for node in problem.endpoints}
+    return Problem(tuple(edges), tuple(demands), reverse, frozenset(endpoints))
 
 
 def test_least_churn_takes_the_native_engine() -> None:

@@ -157,7 +157,12 @@ def test_what_arrives_has_the_scale_of_what_runs(france: str) -> None:
         (["butterfly", "--flows", "0"], "'0' is not a whole number of at least 1"),
         (["butterfly", "--load", "nan"], "'nan' is not a number above 0"),
         (["butterfly", "--capacity", "1e9"], "--capacity: is for links of a GraphML file"),
+        (["butterfly", "--load", "-1"], "'-1' is not a number above 0"),
+        (["butterfly", "--load", "inf"], "'inf' is not a number above 0"),
+        (["butterfly", "--time-limit", "nan"], "'nan' is not a number above 0"),
+        (["butterfly", "--max-paths", "0"], "'0' is not a whole number of at least 1"),
         (["line:1"], "flows need two nodes"),
+        (["line:0"], "line:0"),
     ],
 )
 def test_a_wrong_argument_gets_a_sentence_and_status_2(
@@ -169,6 +174,65 @@ def test_a_wrong_argument_gets_a_sentence_and_status_2(
         assert isinstance(error.code, int)
         status = error.code
     assert status == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("Paris,Nice,nan", "line 2: rate_bps: must be a finite number of at least 0, not nan"),
+        ("Paris,Nice,inf", "line 2: rate_bps: must be a finite number of at least 0, not inf"),
+        ("Paris,Nice,-inf", "line 2: rate_bps: must be a finite number of at least 0, not -inf"),
+        ("Paris,Nice,-1", "line 2: rate_bps: must be a finite number of at least 0, not -1"),
+        ("Paris,Marseille,1", "line 2: destination: flows cannot begin or end at 'Marseille'"),
+        ("Parys,Nice,1", "line 2: source: flows cannot begin or end at 'Parys'; did you mean Paris?"),
+    ],
+)
+def test_a_demand_that_makes_no_sense_is_named(
+    row: str, sentence: str, france: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demands = tmp_path / "demands.csv"
+    demands.write_text(f"source,destination,rate_bps\n{row}\n")
+    assert cli.main(["solve", france, "--demands", str(demands)]) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "-1", "0", "fast"])
+def test_a_link_without_a_usable_rate_is_named(
+    rate: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = '<key attr.name="rate_bps" attr.type="string" for="edge" id="r" />'
+    link = f'<edge source="0" target="3"><data key="r">{rate}</data></edge>'
+    text = GRAPHML.replace("<key", f"{key}<key", 1).replace('<edge source="0" target="3" />', link)
+    path = tmp_path / "france.graphml"
+    path.write_text(text)
+    assert cli.main(["solve", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert "france.graphml: edge '0'-'3'" in captured.err
+    assert "rate_bps" in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("graph", "sentence"),
+    [
+        ("", "has no nodes"),
+        ('<node id="0" />', "flows need two nodes"),
+        ('<node id="0" /><node id="1" />', "connected"),
+    ],
+)
+def test_an_empty_network_is_refused(
+    graph: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "empty.graphml"
+    head = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">'
+    path.write_text(f"{head}{graph}</graph></graphml>")
+    assert cli.main(["solve", str(path)]) == 2
     captured = capsys.readouterr()
     assert sentence in captured.err
     assert captured.out == ""

@@ -44,31 +44,6 @@ impl Master {
         self.compute_values();
     }
 
-    /// Starts from an empty basis with, for each commodity in turn, the path that carried most of it if
-    /// that has room for the whole request; returns the paths that had none.
-    pub fn keep_what_fits(&mut self) -> Vec<u32> {
-        let chosen: Vec<u32> = self.groups.iter().map(|g| self.main_path(g)).collect();
-        self.reset();
-        let mut room = self.capacity.clone();
-        let mut rest = Vec::new();
-        for (g, column) in chosen.into_iter().enumerate().filter(|&(_, c)| c != NONE) {
-            let request = self.groups[g].request;
-            if self
-                .entries(column)
-                .any(|(e, load)| load * request > room[e as usize])
-            {
-                rest.push(column);
-                continue;
-            }
-            for (e, load) in self.entries(column) {
-                room[e as usize] -= load * request;
-            }
-            self.set_key(column);
-        }
-        self.compute_values();
-        rest
-    }
-
     /// The usable path of a commodity with the largest rate, or the best one known.
     pub fn main_path(&self, group: &Group) -> u32 {
         let mut best = (f64::NEG_INFINITY, f64::NEG_INFINITY, NONE);

@@ -1,0 +1,130 @@
+//! Shortest-path trees that survive changes of arc lengths.
+//!
+//! The old tree's paths under the new lengths are distances that a path has, so only what became
+//! shorter is left to correct (a label-correcting algorithm: R. E. Bellman, "On a routing problem",
+//! Quarterly of Applied Mathematics 16, 1958). One sweep over the nodes in the order of their old
+//! distances corrects nearly all of it, without a heap: after some simplex pivots most nodes still
+//! come in that order.
+
+use std::collections::VecDeque;
+
+use crate::graph::{Graph, NONE};
+
+/// Shortest distances from one source, and the arc by which each node is reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    /// Source node.
+    source: u32,
+    /// Distance of each node; infinite when unreachable.
+    pub distance: Vec<f64>,
+    /// Tree arc that enters each node, `NONE` at the source and at unreachable nodes.
+    parent: Vec<u32>,
+    /// The nodes by distance, as the last correction left them.
+    order: Vec<u32>,
+}
+
+/// Working memory of the corrections, shared by all trees.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    /// Nodes whose arcs are to be looked at again, first come, first served.
+    queue: VecDeque<u32>,
+    /// Whether a node's arcs will be looked at: by the sweep, or from the queue.
+    awaited: Vec<bool>,
+}
+
+/// The order is renewed when one node in so many had to be looked at again.
+const SORTED: usize = 8;
+
+impl Tree {
+    /// A tree that reaches nothing yet.
+    pub fn new(source: u32, nodes: usize) -> Self {
+        Self {
+            source,
+            distance: vec![f64::INFINITY; nodes],
+            parent: vec![NONE; nodes],
+            order: Vec::new(),
+        }
+    }
+
+    /// Brings the tree up to date with `length` (not negative; infinite: arc not usable).
+    pub fn update(&mut self, graph: &Graph, length: &[f64], scratch: &mut Scratch) {
+        self.measure_paths(graph, length);
+        scratch.awaited.clear();
+        scratch.awaited.resize(graph.nodes, false);
+        for &node in &self.order {
+            scratch.awaited[node as usize] = true;
+        }
+        if self.order.is_empty() {
+            scratch.queue.push_back(self.source);
+        }
+        for at in 0..self.order.len() {
+            self.relax_from(graph, length, self.order[at], scratch);
+        }
+        let mut late = 0;
+        while let Some(node) = scratch.queue.pop_front() {
+            self.relax_from(graph, length, node, scratch);
+            late += 1;
+        }
+        if SORTED * late > self.order.len() {
+            self.sort();
+        }
+    }
+
+    /// Gives each node the length of its old path; one whose old path is gone, or comes later in the order,
+    /// has none for now.
+    fn measure_paths(&mut self, graph: &Graph, length: &[f64]) {
+        self.distance.fill(f64::INFINITY);
+        self.distance[self.source as usize] = 0.0;
+        for &node in &self.order {
+            let arc = self.parent[node as usize];
+            if arc != NONE {
+                let tail = graph.tail[arc as usize];
+                self.distance[node as usize] = self.distance[tail as usize] + length[arc as usize];
+            }
+        }
+    }
+
+    /// Offers the heads of a node's arcs a way over it.
+    fn relax_from(&mut self, graph: &Graph, length: &[f64], node: u32, scratch: &mut Scratch) {
+        scratch.awaited[node as usize] = false;
+        let so_far = self.distance[node as usize];
+        for &arc in graph.out(node as usize) {
+            let head = graph.head[arc as usize];
+            let distance = so_far + length[arc as usize];
+            if distance < self.distance[head as usize] {
+                self.distance[head as usize] = distance;
+                self.parent[head as usize] = arc;
+                if !scratch.awaited[head as usize] {
+                    scratch.awaited[head as usize] = true;
+                    scratch.queue.push_back(head);
+                }
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        let distance = &self.distance;
+        if self.order.is_empty() {
+            self.order.extend(0..distance.len() as u32);
+        }
+        let by_distance =
+            |&a: &u32, &b: &u32| distance[a as usize].total_cmp(&distance[b as usize]);
+        self.order.sort_by(by_distance);
+    }
+
+    /// Writes the arcs of the path to `node` into `path`; false when it cannot be reached.
+    pub fn path_to(&self, graph: &Graph, node: u32, path: &mut Vec<u32>) -> bool {
+        path.clear();
+        if !self.distance[node as usize].is_finite() {
+            return false;
+        }
+        let mut at = node;
+        while at != self.source {
+            let arc = self.parent[at as usize];
+            path.push(arc);
+            at = graph.tail[arc as usize];
+        }
+        path.reverse();
+        true
+    }
+}
