@@ -20,7 +20,9 @@ from mstcp.errors import (
     MstcpError,
     ProtocolError,
     RemoteProtocolError,
+    UnsupportedVersion,
 )
+from mstcp.limits import ServerLimits, limit_receive_memory
 from mstcp.server import Server, create_server, start_server
 from mstcp.streams import ConnectionStatistics, StreamInfo, StreamSpec, StreamStatistics
 from mstcp.transport import ConnectionTransport
@@ -42,12 +44,15 @@ __all__ = [
     "RemoteProtocolError",
     "RequestedPath",
     "Server",
+    "ServerLimits",
     "StreamInfo",
     "StreamSpec",
     "StreamStatistics",
+    "UnsupportedVersion",
     "blocking",
     "create_connection",
     "create_server",
+    "limit_receive_memory",
     "open_connection",
     "start_server",
 ]

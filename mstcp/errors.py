@@ -4,6 +4,7 @@ MstcpError
 ├── ProtocolError
 │   ├── LocalProtocolError      the application uses the library in a way the protocol does not allow
 │   └── RemoteProtocolError     the peer broke the protocol
+│       └── UnsupportedVersion  it speaks other versions of it
 ├── ConnectionClosed            the connection is closed on our side
 │   └── ConnectionLost          it broke: a stream failed, or the peer vanished (also a ConnectionError)
 ├── BufferLimitExceeded         the application wrote on and on without waiting for drain()
@@ -39,6 +40,20 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """The peer sent something that breaks the protocol; the connection is closed."""
+
+
+class UnsupportedVersion(RemoteProtocolError):
+    """The peer speaks other versions of the protocol.
+
+    Attributes:
+        least: The lowest version that it speaks.
+        highest: The highest.
+    """
+
+    def __init__(self, reason: str, least: int, highest: int) -> None:
+        super().__init__(reason)
+        self.least = least
+        self.highest = highest
 
 
 class ConnectionClosed(MstcpError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mstcp import _core
-from mstcp.errors import ConnectionLost, RemoteProtocolError
+from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
 from mstcp.tls import TlsStream
 
 PlainRule = bool | Literal["auto"]
@@ -24,6 +24,9 @@ UNSUPPORTED_VERSION = 2
 UNKNOWN_CONNECTION = 3
 NOT_AUTHORISED = 4
 LIMIT_EXCEEDED = 5
+
+_REASON_BYTES = 8 + 2 + 256
+_REASON_S = 0.5
 
 
 def proof_key(key: bytes, secret: bytes | None) -> bytes:
@@ -84,18 +87,33 @@ async def read_answer(
         RemoteProtocolError: It is none, did not come in time, or refuses the stream.
         ConnectionLost: The stream ended or broke before.
     """
-    answer = await _read_hello(_Opening(loop, sock, tls), loop.time() + timeout_s)
+    deadline = loop.time() + timeout_s
+    answer = await _read_hello(_Opening(loop, sock, tls), deadline)
     if answer.refusal:
         why = _REFUSALS.get(answer.refusal - 1, f"code {answer.refusal - 1}")
-        raise RemoteProtocolError(f"the peer refuses the stream: {why}")
+        told = await _read_reason(_Opening(loop, sock, tls), min(deadline, loop.time() + _REASON_S))
+        raise RemoteProtocolError(f"the peer refuses the stream: {why}" + (f" ({told})" if told else ""))
     return answer
+
+
+async def _read_reason(reader: _Opening, deadline: float) -> str:
+    """Return what the CLOSE after a refusal says; nothing if there is none that can be shown."""
+    try:
+        while not reader.ended and len(reader.data) < _REASON_BYTES:
+            if not await reader.more(_REASON_BYTES, deadline - reader.loop.time()):
+                break
+        frames = _core.decode_frames(reader.data, 1)
+    except MstcpError:
+        return ""
+    told = [frame[2] for frame in frames if frame[0] == "close"]
+    return told[0] if told and told[0].isprintable() else ""
 
 
 _REFUSALS = {
     UNSUPPORTED_VERSION: "it speaks no version of ours",
     UNKNOWN_CONNECTION: "it does not know the connection (any more)",
     NOT_AUTHORISED: "the proof of the shared secret is wrong, or the stream's id was used before",
-    LIMIT_EXCEEDED: "it has too many streams",
+    LIMIT_EXCEEDED: "one of its limits is reached",
 }
 
 

@@ -14,6 +14,7 @@ from mstcp import _core
 from mstcp.allocation import RequestedPath
 from mstcp.errors import LocalProtocolError, MstcpError
 from mstcp.hello import PlainRule
+from mstcp.limits import ServerLimits
 from mstcp.streams import StreamSpec, check_specs
 from mstcp.transport import RECONNECT_S, REORDER_BUFFER_BYTES, SCHEDULER
 
@@ -105,6 +106,7 @@ class ServerOptions(ConnectionOptions):
     plain_after: float = 2.0
     hello_timeout: float = 10.0
     ssl: SSLContext | None = None
+    limits: ServerLimits | None = None
     on_rejected: OnRejected | None = None
     start_serving: bool = True
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import secrets
 import socket
 import weakref
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from ssl import SSLContext, SSLError
 from typing import Any
 
 from mstcp import _core, sockets
+from mstcp.admission import Admission, Known, Refused, refused
 from mstcp.client import socket_extra
-from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
+from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, UnsupportedVersion
 from mstcp.hello import (
-    KEY_BYTES,
     LIMIT_EXCEEDED,
-    NOT_AUTHORISED,
-    UNKNOWN_CONNECTION,
+    UNSUPPORTED_VERSION,
     Hello,
     PlainOpening,
     PlainRule,
-    proof_key,
     read_opening,
 )
+from mstcp.limits import HalfOpen, ServerLimits, Turns
 from mstcp.open_stream import OpenStream
 from mstcp.options import DEFAULT_LIMIT, OnRejected, ServerOptions
 from mstcp.plain import Core, PlainConnection
@@ -45,32 +44,9 @@ LOGGER = logging.getLogger("mstcp")
 ClientConnected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
-MAX_JOINS = 1 << 16
-"""Streams that may join one connection in its life."""
-MAX_RECENT_IDS = 1 << 16
-"""Connections whose first hello is known again after they ended."""
 _REFUSAL_S = 0.2
-MAX_HANDSHAKES = 1024
-"""Accepted streams that have not yet become part of a connection; beyond, the kernel's backlog holds them."""
-
-
-@dataclass
-class _Connection:
-    """A connection that further streams may join."""
-
-    transport: ConnectionTransport
-    prover: bytes
-    first: Hello
-    used_ids: set[int]
-
-
-class _Refused(Exception):
-    """A stream is not let in."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(code, reason)
-        self.code = code
-        self.reason = reason
+_FULL_S = 0.1
+"""How often a full table of half-open streams is looked at."""
 
 
 async def start_server(
@@ -93,6 +69,7 @@ async def start_server(
     scheduler: str = SCHEDULER,
     reconnect_timeout: float = RECONNECT_S,
     ssl: SSLContext | None = None,
+    limits: ServerLimits | None = None,
     on_rejected: OnRejected | None = None,
     start_serving: bool = True,
 ) -> Server:
@@ -125,6 +102,7 @@ async def start_server(
         reconnect_timeout: Seconds that a connection lives on without any stream.
         ssl: TLS on every stream, with this context's certificate; streams without TLS are rejected. Plain TCP
             means TLS as any client speaks it.
+        limits: What strangers may cost; None: the defaults of `ServerLimits`.
         on_rejected: Called with (error, peer address) for each stream that was rejected; by default it is
             logged as a warning of logger `mstcp`.
         start_serving: Whether to accept at once; else from `start_serving()` or `serve_forever()` on.
@@ -155,6 +133,7 @@ async def start_server(
         scheduler=scheduler,
         reconnect_timeout=reconnect_timeout,
         ssl=ssl,
+        limits=limits,
         on_rejected=on_rejected,
         start_serving=start_serving,
     )
@@ -244,9 +223,10 @@ class Server(asyncio.AbstractServer):
         self._backlog = options.backlog
         self._on_rejected = options.on_rejected or _log_rejected
         self._serving = False
-        self._by_id: dict[bytes, _Connection] = {}
-        # So that a first hello that was overheard opens no second connection.
-        self._recent_ids: dict[bytes, None] = {}
+        self._limits = options.limits or ServerLimits()
+        self._admission = Admission(options.secret, self._limits.connections)
+        self._turns = Turns(self._limits.hellos_per_s)
+        self._half_open = HalfOpen[asyncio.Task[None]](self._limits.half_open_streams)
         self._handshakes: set[asyncio.Task[None]] = set()
         self._connections: weakref.WeakSet[ConnectionTransport] = weakref.WeakSet()
         self._closed = asyncio.Event()
@@ -314,15 +294,16 @@ class Server(asyncio.AbstractServer):
     # --- accepting ------------------------------------------------------------------------------------------
     def _watch(self) -> None:
         for sock in self._listeners:
-            if self._serving and len(self._handshakes) < MAX_HANDSHAKES:
+            if self._serving and not self._half_open.is_full:
                 self._loop.add_reader(sock, self._on_acceptable, sock)
             else:
                 self._loop.remove_reader(sock)
 
     def _on_acceptable(self, listener: socket.socket) -> None:
         for _ in range(self._backlog):
-            if len(self._handshakes) >= MAX_HANDSHAKES:
+            if self._half_open.is_full:
                 self._watch()
+                self._loop.call_later(_FULL_S, self._make_room)
                 return
             try:
                 sock, peer = listener.accept()
@@ -337,29 +318,41 @@ class Server(asyncio.AbstractServer):
             sock.setblocking(False)
             task = self._loop.create_task(self._handshake(sock, peer))
             self._handshakes.add(task)
-            task.add_done_callback(self._handshake_done)
+            drop = functools.partial(self._drop_half_open, task, peer)
+            self._half_open.add(task, str(peer[0]), self._loop.time(), drop)
+            task.add_done_callback(functools.partial(self._handshake_done, sock))
 
-    def _handshake_done(self, task: asyncio.Task[None]) -> None:
-        was_full = len(self._handshakes) >= MAX_HANDSHAKES
+    def _handshake_done(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            sock.close()  # it may have been cancelled before it began
+        was_full = self._half_open.is_full
         self._handshakes.discard(task)
+        self._half_open.discard(task)
         if was_full:
             self._watch()
 
+    def _make_room(self) -> None:
+        """Drop streams that stay half open, as long as there are too many of them."""
+        self._half_open.make_room(self._loop.time())
+        if self._half_open.is_full:
+            self._loop.call_later(_FULL_S, self._make_room)
+        else:
+            self._watch()
+
+    def _drop_half_open(self, task: asyncio.Task[None], peer: Any) -> None:
+        task.cancel()
+        reason = f"dropped for others: {self._limits.half_open_streams} streams were half open"
+        self._on_rejected(RemoteProtocolError(reason), peer)
+
     async def _handshake(self, sock: socket.socket, peer: Any) -> None:
-        options = self._options
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             stream = OpenStream(sock, StreamSpec(source_port=_peer_port(sock)))
             if self._tls is not None:
+                if not await self._has_turn():
+                    raise RemoteProtocolError(self._too_fast())
                 stream.tls = await self._shake_hands(sock, self._tls)
-            opening = await read_opening(
-                self._loop,
-                sock,
-                options.plain,
-                silence_s=options.plain_after,
-                timeout_s=options.hello_timeout,
-                tls=stream.tls,
-            )
+            opening = await self._read_opening(stream)
             if isinstance(opening, PlainOpening):
                 self._connect_plain(stream, opening)
             else:
@@ -369,6 +362,22 @@ class Server(asyncio.AbstractServer):
             self._on_rejected(error, peer)
         except BaseException:
             sock.close()
+            raise
+
+    async def _read_opening(self, stream: OpenStream) -> Hello | PlainOpening:
+        options = self._options
+        try:
+            return await read_opening(
+                self._loop,
+                stream.sock,
+                options.plain,
+                silence_s=options.plain_after,
+                timeout_s=options.hello_timeout,
+                tls=stream.tls,
+            )
+        except UnsupportedVersion as error:
+            answer = _core.encode_version_refusal()
+            await self._refuse(stream, Refused(UNSUPPORTED_VERSION, error.reason, answer))
             raise
 
     async def _shake_hands(self, sock: socket.socket, settings: TlsSettings) -> TlsStream:
@@ -383,57 +392,49 @@ class Server(asyncio.AbstractServer):
             raise ConnectionLost(error.strerror or str(error)) from error
         return tls
 
+    async def _has_turn(self) -> bool:
+        """Wait for a turn to look at a hello; False if it would not come in time."""
+        wait_s = self._turns.take(self._loop.time(), self._options.hello_timeout)
+        if wait_s:
+            await asyncio.sleep(wait_s)
+        return wait_s is not None
+
+    def _too_fast(self) -> str:
+        return f"more than {self._limits.hellos_per_s:g} hellos come in a second"
+
     async def _take_hello(self, hello: Hello, stream: OpenStream) -> None:
         """Open a connection, or let a stream join one; what is refused is told why."""
         try:
-            connection = self._by_id.get(hello.connection_id)
-            prover = self._admit(hello, connection)
-        except _Refused as refused:
-            answer = replace(hello, key=b"", proof=b"", refusal=refused.code + 1)
-            with contextlib.suppress(OSError):
-                stream.sock.send(_on_wire(answer, stream))
-                # A reset would overtake the answer.
-                stream.sock.shutdown(socket.SHUT_WR)
-                await asyncio.sleep(_REFUSAL_S)
-            raise RemoteProtocolError(refused.reason) from None
-        answer = replace(hello, key=b"", proof=b"").sealed(prover, answer=True)
+            if stream.tls is None and not await self._has_turn():
+                raise refused(hello, LIMIT_EXCEEDED, self._too_fast())
+            known = self._admission.admit(hello)
+        except Refused as refusal:
+            await self._refuse(stream, refusal)
+            raise RemoteProtocolError(refusal.reason) from None
         try:
-            await self._loop.sock_sendall(stream.sock, _on_wire(answer, stream))
-            if connection is None:
-                self._connect_first(hello, prover, stream)
-            else:
-                connection.used_ids.add(hello.stream_id)
-                connection.transport.add_stream(stream, hello.stream_id)
+            await self._loop.sock_sendall(stream.sock, _on_wire(known.answer(hello), stream))
+            if known.first is hello:
+                self._connect_first(known, stream)
+            elif known.transport is not None:
+                known.transport.add_stream(stream, hello.stream_id)
         except OSError as error:
             raise ConnectionLost(error.strerror or str(error)) from error
+        finally:
+            if known.transport is None:
+                self._admission.forget(hello.connection_id)
 
-    def _admit(self, hello: Hello, connection: _Connection | None) -> bytes:
-        """Return what the connection's proofs are made with; _Refused if the stream may not join it."""
-        if hello.stream_id == 0:
-            if connection is not None or hello.connection_id in self._recent_ids:
-                raise _Refused(NOT_AUTHORISED, "a first hello came again")
-            if len(hello.key) != KEY_BYTES:
-                raise _Refused(NOT_AUTHORISED, "the first hello has no key")
-            prover = proof_key(hello.key, self._options.secret)
-        elif connection is None or connection.transport.is_closing():
-            raise _Refused(UNKNOWN_CONNECTION, "a stream wants to join a connection that is not here")
-        else:
-            prover = connection.prover
-        try:
-            hello.check_proof(prover)
-        except RemoteProtocolError as error:
-            raise _Refused(NOT_AUTHORISED, error.reason) from None
-        if connection is not None:
-            if hello.stream_id in connection.used_ids:
-                raise _Refused(NOT_AUTHORISED, f"stream {hello.stream_id} of the connection came twice")
-            if hello.frame_payload_bytes != connection.first.frame_payload_bytes:
-                raise _Refused(NOT_AUTHORISED, "the hello contradicts the first of its connection")
-            if len(connection.used_ids) >= MAX_JOINS:
-                raise _Refused(LIMIT_EXCEEDED, f"the connection had {MAX_JOINS} streams")
-        return prover
+    async def _refuse(self, stream: OpenStream, refusal: Refused) -> None:
+        """Tell a peer by an answer and a CLOSE that its stream is not let in."""
+        told = refusal.answer + _core.encode_close(refusal.code, refusal.reason)
+        with contextlib.suppress(OSError):
+            stream.sock.send(_on_wire(told, stream))
+            # A reset would overtake the answer.
+            stream.sock.shutdown(socket.SHUT_WR)
+            await asyncio.sleep(_REFUSAL_S)
 
     # --- connections ----------------------------------------------------------------------------------------
-    def _connect_first(self, hello: Hello, prover: bytes, stream: OpenStream) -> None:
+    def _connect_first(self, known: Known, stream: OpenStream) -> None:
+        hello = known.first
         core = _core.Connection(
             [UNLIMITED_BPS],
             hello.frame_payload_bytes,
@@ -445,14 +446,10 @@ class Server(asyncio.AbstractServer):
         extra = {"connection_id": hello.connection_id}
 
         async def forget() -> None:
-            self._by_id.pop(hello.connection_id, None)
+            self._admission.forget(hello.connection_id)
 
-        transport = self._transport(core, stream, hello.frame_payload_bytes, extra, forget)
-        self._by_id[hello.connection_id] = _Connection(transport, prover, hello, {0})
-        self._recent_ids[hello.connection_id] = None
-        if len(self._recent_ids) > MAX_RECENT_IDS:
-            del self._recent_ids[next(iter(self._recent_ids))]
-        transport.start()
+        known.transport = self._transport(core, stream, hello.frame_payload_bytes, extra, forget)
+        known.transport.start()
 
     def _connect_plain(self, stream: OpenStream, opening: PlainOpening) -> None:
         sock = stream.sock
@@ -485,9 +482,8 @@ class Server(asyncio.AbstractServer):
         return transport
 
 
-def _on_wire(answer: Hello, stream: OpenStream) -> bytes:
-    encoded = answer.encode()
-    return encoded if stream.tls is None else stream.tls.encrypt(encoded)
+def _on_wire(plain: bytes, stream: OpenStream) -> bytes:
+    return plain if stream.tls is None else stream.tls.encrypt(plain)
 
 
 def _peer_port(sock: socket.socket) -> int:

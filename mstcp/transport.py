@@ -308,6 +308,11 @@ class ConnectionTransport(asyncio.Transport):
             for index, stream in enumerate(self._streams)
         ]
 
+    @property
+    def alive_streams(self) -> int:
+        """How many streams carry bytes now."""
+        return self._core.alive.bit_count()
+
     def set_rates(self, rates: Mapping[int, float]) -> None:
         """Give running streams new rates: the weights of the draw and the pacing.
 

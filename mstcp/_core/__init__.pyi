@@ -3,7 +3,7 @@
 `gomr` is the controller's routing engine and `sim` the simulator; they share this compiled module.
 """
 
-from typing import final
+from typing import Any, final
 
 from mstcp._core import gomr, sim
 
@@ -17,10 +17,15 @@ __all__ = [
     "SCHEDULERS",
     "Connection",
     "Statistics",
+    "decode_frames",
     "decode_hello",
+    "encode_close",
     "encode_hello",
+    "encode_version_refusal",
     "gomr",
     "hello_body_bytes",
+    "limit_receive_memory",
+    "receive_memory",
     "sim",
 ]
 
@@ -208,6 +213,25 @@ def encode_hello(
     refusal: int,
 ) -> bytes:
     """Return the bytes that open a stream: magic, length, message."""
+
+def encode_version_refusal() -> bytes:
+    """Return the answer to a hello of versions that are not spoken here."""
+
+def encode_close(code: int, reason: str, /) -> bytes:
+    """Return a CLOSE frame; the reason is cut to 256 bytes."""
+
+def decode_frames(data: bytes, frame_payload_bytes: int, /) -> list[tuple[Any, ...]]:
+    """Return what a stream's bytes bring; what is cut short at their end is left out.
+
+    ("data", offset, bytes, begins a frame, ends it), ("fin", total), ("ack", received, limit, [(stream id,
+    frames)]), ("last",), ("close", code, reason), ("ping", token), ("pong", token), ("unknown",).
+    """
+
+def limit_receive_memory(limit_bytes: int, /) -> None:
+    """Bound what all connections may promise to receive beyond 256 KiB each."""
+
+def receive_memory() -> tuple[int, int]:
+    """Return what is promised now, and the bound, in bytes."""
 
 def hello_body_bytes(prefix: bytes, /) -> int:
     """Return the length of the message that follows the prefix; RemoteProtocolError if it is none."""

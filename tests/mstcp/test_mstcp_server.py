@@ -158,7 +158,7 @@ async def test_plain_false_rejects_what_is_no_hello() -> None:
     ("opening", "reason"),
     [
         (_core.MAGIC + b"\xff\xff\xff\xff", "announces 4294967295 bytes"),
-        (_core.MAGIC + b"\0\0\0\x02\x08\x01", "speaks version 1"),
+        (_core.MAGIC + b"\0\0\0\x03\x08\x02\x40", "cut short"),
         (_core.MAGIC + b"\0\0\0\x03\x08\x02\xff", "cut short"),
         (_core.MAGIC + b"\0\0\0\x02\x08\x02", "connection_id is not 16 bytes"),
         (_core.MAGIC + b"\0\0\0\x50", "ended within its hello"),
@@ -180,7 +180,8 @@ async def test_a_wrong_hello_is_told_and_other_connections_go_on(opening: bytes,
 
 def refusal(answer: bytes) -> int:
     """Return the error code of the answer to a hello."""
-    return Hello(*_core.decode_hello(answer[_core.HELLO_PREFIX_BYTES :])).refusal - 1
+    prefix, rest = answer[: _core.HELLO_PREFIX_BYTES], answer[_core.HELLO_PREFIX_BYTES :]
+    return Hello(*_core.decode_hello(rest[: _core.hello_body_bytes(prefix)])).refusal - 1
 
 
 async def test_streams_that_do_not_fit_their_connection_are_refused_alone() -> None:

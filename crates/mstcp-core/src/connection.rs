@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::budget::Budget;
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
 use crate::frame::{Expected, MAX_PAYLOAD_BYTES};
@@ -108,6 +109,11 @@ impl Connection {
         self.trusting = true;
         self.sender.trust_streams();
         self.receiver.trust_streams();
+    }
+
+    /// See [`Receiver::share_budget`].
+    pub fn share_budget(&mut self, budget: Arc<Budget>) {
+        self.receiver.share_budget(budget);
     }
 
     /// See [`Sender::write`].

@@ -115,8 +115,13 @@ pub enum RemoteError {
     HelloTooLong(u32),
     /// The hello is not a well-formed message or has a value that makes no sense.
     BadHello(&'static str),
-    /// The peer speaks another version.
-    UnsupportedVersion(u32),
+    /// The peer speaks other versions.
+    UnsupportedVersion {
+        /// The lowest that it speaks.
+        least: u32,
+        /// The highest that it speaks.
+        highest: u32,
+    },
     /// Bits of a control frame's word that must be 0 are not.
     ReservedBits,
     /// A short frame's length is 0 or not below the full size, or a control frame is too long.
@@ -157,12 +162,12 @@ impl fmt::Display for RemoteError {
                 )
             }
             Self::BadHello(why) => write!(f, "the hello is wrong: {why}"),
-            Self::UnsupportedVersion(version) => {
-                write!(
-                    f,
-                    "the peer speaks version {version}, this library {}",
-                    crate::hello::VERSION
-                )
+            Self::UnsupportedVersion { least, highest } => {
+                write!(f, "the peer speaks version {least}")?;
+                if least < highest {
+                    write!(f, " to {highest}")?;
+                }
+                write!(f, ", this library {}", crate::hello::VERSION)
             }
             Self::ReservedBits => write!(f, "a control frame has bits set that must be 0"),
             Self::BadFrameLength { length, limit } => {

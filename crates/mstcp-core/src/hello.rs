@@ -3,6 +3,7 @@
 //! The codec is written by hand: nine fields do not pay for a code generator and its dependencies. The tests compare it
 //! with Google's.
 
+use crate::control::code;
 use crate::error::RemoteError;
 use crate::frame::MAX_PAYLOAD_BYTES;
 use crate::MAX_STREAMS;
@@ -61,11 +62,7 @@ impl Hello {
 
     /// The bytes that open the stream: magic, length, message.
     pub fn encode(&self) -> Vec<u8> {
-        let body = self.encode_body();
-        let mut out = MAGIC.to_vec();
-        out.extend_from_slice(&(body.len() as u32).to_be_bytes());
-        out.extend_from_slice(&body);
-        out
+        framed(&self.encode_body())
     }
 
     /// Decode a message (without magic and length) and check its values.
@@ -104,7 +101,10 @@ impl Hello {
             }
         }
         if version < VERSION || least_version > VERSION {
-            return Err(RemoteError::UnsupportedVersion(version));
+            return Err(RemoteError::UnsupportedVersion {
+                least: least_version,
+                highest: version,
+            });
         }
         hello.connection_id = connection_id
             .try_into()
@@ -132,6 +132,23 @@ impl Hello {
         }
         Ok(())
     }
+}
+
+/// The answer to a hello of versions that are not spoken here: it names those that are, and nothing else.
+pub fn encode_version_refusal() -> Vec<u8> {
+    let mut body = Vec::with_capacity(8);
+    put_number(&mut body, 1, VERSION);
+    put_number(&mut body, 8, VERSION);
+    put_number(&mut body, 9, u32::from(code::UNSUPPORTED_VERSION) + 1);
+    framed(&body)
+}
+
+/// A message with what goes before it.
+fn framed(body: &[u8]) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&(body.len() as u32).to_be_bytes());
+    out.extend_from_slice(body);
+    out
 }
 
 /// Check the magic and return the length of the message that follows, in bytes.

@@ -15,9 +15,11 @@
 //! | [`slice`] | received bytes that are not copied |
 //! | [`reassembly`] | bytes in any order to bytes in order |
 //! | [`receiver`] | streams' bytes to reassembly, and what is acknowledged |
+//! | [`budget`] | what all connections of a process may promise to receive |
 //! | [`connection`] | both directions of one connection |
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod connection;
 pub mod control;
 pub mod error;
@@ -31,6 +33,7 @@ pub mod send_buffer;
 pub mod sender;
 pub mod slice;
 
+pub use budget::Budget;
 pub use connection::{Config, Connection, Statistics, StreamStatistics};
 pub use error::{Error, LocalError, RemoteError};
 pub use hello::Hello;

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::budget::{Budget, Share};
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
 use crate::frame::{Expected, Found, Parser, OFFSET_LIMIT};
@@ -75,6 +76,8 @@ pub struct Receiver {
     ack_now: bool,
     ack_at_ns: Option<u64>,
     latest: usize,
+    /// Part of what the process may promise; none: the window is this connection's alone.
+    share: Option<Share>,
     /// See [`Receiver::trust_streams`].
     trusting: bool,
 }
@@ -102,6 +105,7 @@ impl Receiver {
             ack_now: true,
             ack_at_ns: None,
             latest: 0,
+            share: None,
             trusting: false,
         }
     }
@@ -110,6 +114,11 @@ impl Receiver {
     pub(crate) fn trust_streams(&mut self) {
         self.trusting = true;
         self.told_limit = OFFSET_LIMIT;
+    }
+
+    /// Promise no more than a part of what all connections of the process may promise, beyond 256 KiB.
+    pub fn share_budget(&mut self, budget: Arc<Budget>) {
+        self.share = Some(Share::new(budget));
     }
 
     /// Take bytes of a stream: append to `out` what is now in order, and to `controls` what is for the other direction.
@@ -189,6 +198,7 @@ impl Receiver {
     /// Note that the application took bytes.
     pub fn on_consumed(&mut self, bytes: usize) {
         self.consumed += bytes as u64;
+        self.note_promise();
     }
 
     /// What is likely to come next on a stream whose frames are large; see [`Parser::expected`].
@@ -262,6 +272,7 @@ impl Receiver {
         self.ack_now = false;
         self.ack_at_ns = None;
         self.told_limit = self.limit();
+        self.note_promise();
         self.told_received = self.received_position();
         let mut streams = Vec::new();
         for stream in &mut self.streams {
@@ -286,8 +297,23 @@ impl Receiver {
     }
 
     fn limit(&self) -> u64 {
+        let more = (self.window_bytes - INITIAL_WINDOW_BYTES) as u64;
+        let more = match &self.share {
+            None => more,
+            // A peer that sends nothing needs no room.
+            Some(_) if self.reassembly.last_end() == 0 => 0,
+            Some(share) => share.most(more),
+        };
         self.told_limit
-            .max(self.consumed + self.window_bytes as u64)
+            .max(self.consumed + INITIAL_WINDOW_BYTES as u64 + more)
+    }
+
+    /// Tell the budget what the peer may still send, beyond what each may from the start.
+    fn note_promise(&mut self) {
+        if let Some(share) = &mut self.share {
+            let free = self.consumed + INITIAL_WINDOW_BYTES as u64;
+            share.set(self.told_limit.saturating_sub(free));
+        }
     }
 
     fn received_position(&self) -> u64 {

@@ -100,7 +100,10 @@ fn impossible_values_are_refused() {
     body[1] = 1;
     assert_eq!(
         Hello::decode_body(&body),
-        Err(RemoteError::UnsupportedVersion(1))
+        Err(RemoteError::UnsupportedVersion {
+            least: 2,
+            highest: 1
+        })
     );
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mstcp_core::frame::{Expected, LONG_HEADER_BYTES};
-use mstcp_core::{scheduler, Config, Slice};
+use mstcp_core::{scheduler, Budget, Config, Slice};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -33,6 +33,25 @@ const LEAST_UNSENT_BYTES: usize = 1 << 14;
 const MOST_UNSENT_BYTES: usize = 1 << 18;
 
 static SPARE: Mutex<Vec<Arc<Vec<u8>>>> = Mutex::new(Vec::new());
+
+/// What all connections of the process may promise to receive, unless the application says otherwise.
+const RECEIVE_BUDGET_BYTES: u64 = 1 << 30;
+
+fn budget() -> &'static Arc<Budget> {
+    static BUDGET: OnceLock<Arc<Budget>> = OnceLock::new();
+    BUDGET.get_or_init(|| Arc::new(Budget::new(RECEIVE_BUDGET_BYTES)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (limit_bytes, /))]
+fn limit_receive_memory(limit_bytes: u64) {
+    budget().set_limit_bytes(limit_bytes);
+}
+
+#[pyfunction]
+fn receive_memory() -> (u64, u64) {
+    (budget().promised_bytes(), budget().limit_bytes())
+}
 
 fn take_chunk() -> Arc<Vec<u8>> {
     let spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -327,6 +346,7 @@ impl Connection {
         };
         let mut inner = mstcp_core::Connection::new(config, scheduler).map_err(local)?;
         inner.set_weights(&weights).map_err(local)?;
+        inner.share_budget(Arc::clone(budget()));
         Ok(Self {
             inner,
             ready: VecDeque::new(),
@@ -617,6 +637,8 @@ impl From<mstcp_core::Statistics> for Statistics {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(limit_receive_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(receive_memory, module)?)?;
     module.add_class::<Connection>()?;
     module.add_class::<Statistics>()
 }

@@ -34,6 +34,11 @@ fn encode_hello(
 }
 
 #[pyfunction]
+fn encode_version_refusal(py: Python<'_>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &hello::encode_version_refusal())
+}
+
+#[pyfunction]
 #[pyo3(signature = (prefix, /))]
 fn hello_body_bytes(prefix: &[u8]) -> PyResult<usize> {
     let prefix = prefix.try_into().map_err(|_| {
@@ -73,6 +78,7 @@ fn decode_hello<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Fields<'py>> {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(encode_hello, module)?)?;
+    module.add_function(wrap_pyfunction!(encode_version_refusal, module)?)?;
     module.add_function(wrap_pyfunction!(hello_body_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(decode_hello, module)?)
 }

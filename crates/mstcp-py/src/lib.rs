@@ -5,6 +5,7 @@
 
 mod bytes;
 mod connection;
+mod frames;
 mod gomr;
 mod hello;
 mod sim;
@@ -18,6 +19,7 @@ use pyo3::types::PyBytes;
 pyo3::import_exception!(mstcp.errors, BufferLimitExceeded);
 pyo3::import_exception!(mstcp.errors, LocalProtocolError);
 pyo3::import_exception!(mstcp.errors, RemoteProtocolError);
+pyo3::import_exception!(mstcp.errors, UnsupportedVersion);
 
 fn local(error: LocalError) -> PyErr {
     match error {
@@ -29,7 +31,12 @@ fn local(error: LocalError) -> PyErr {
 }
 
 fn remote(error: RemoteError) -> PyErr {
-    RemoteProtocolError::new_err(error.to_string())
+    match error {
+        RemoteError::UnsupportedVersion { least, highest } => {
+            UnsupportedVersion::new_err((error.to_string(), least, highest))
+        }
+        error => RemoteProtocolError::new_err(error.to_string()),
+    }
 }
 
 fn either(error: Error) -> PyErr {
@@ -52,6 +59,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SCHEDULERS", scheduler::NAMES)?;
     module.add("PROTOCOL_VERSION", mstcp_core::hello::VERSION)?;
     connection::register(module)?;
+    frames::register(module)?;
     hello::register(module)?;
     gomr::register(module)?;
     sim::register(module)

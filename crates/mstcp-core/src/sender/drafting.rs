@@ -176,7 +176,7 @@ impl Sender {
             }
             return Some(self.draft_data(stream, Draft::Again, span.offset, length));
         }
-        let open = self.limit.saturating_sub(self.next_offset);
+        let open = self.limit().saturating_sub(self.next_offset);
         let unsent = (self.queued_bytes() as u64).min(open) as usize;
         if unsent > 0 {
             if self.is_crowded() {
@@ -195,7 +195,7 @@ impl Sender {
     /// Whether as many frames are on their way as the peer can be asked to order: what it lacks cuts what it has into
     /// pieces, each of which costs it memory. Only frames of few bytes come so far before the window is full.
     fn is_crowded(&self) -> bool {
-        let window = self.limit.saturating_sub(self.acknowledged);
+        let window = self.limit().saturating_sub(self.acknowledged);
         let window = window.max(INITIAL_WINDOW_BYTES as u64);
         let most = LEAST_PIECES as u64 + window / WINDOW_BYTES_A_FRAME;
         let alive = || self.alive.iter().map(|slot| &self.streams[slot].in_flight);

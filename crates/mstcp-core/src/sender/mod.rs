@@ -22,6 +22,9 @@ use stream::{Outgoing, Span, Stream};
 /// A stream that had nothing acknowledged for so long is stalled, in nanoseconds: what it holds is sent over others.
 pub const STALL_NS: u64 = 1_000_000_000;
 
+/// The most bytes that are kept until the peer acknowledges them, whatever it grants.
+pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 64 << 20;
+
 /// Bytes for the shell to send on a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
@@ -507,6 +510,14 @@ impl Sender {
     /// The streams that are alive and bring nothing through.
     pub fn stalled(&self) -> StreamSet {
         self.stalled
+    }
+
+    /// The first offset that may not be sent: what the peer grants, within what we are ready to keep.
+    fn limit(&self) -> u64 {
+        if self.trusting {
+            return self.limit;
+        }
+        (self.limit).min(self.acknowledged.saturating_add(MOST_UNACKNOWLEDGED_BYTES))
     }
 
     /// What each stream has carried.

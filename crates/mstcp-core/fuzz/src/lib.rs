@@ -1,0 +1,311 @@
+//! Fuzz targets of the protocol core. Each takes any bytes; a panic is a finding.
+//!
+//! cargo-fuzz runs them by libFuzzer (fuzz_targets/), `cargo test` by a small driver without coverage (tests/fuzz.rs of
+//! the crate), so that they work on every toolchain.
+
+use std::collections::VecDeque;
+
+use mstcp_core::control::Control;
+use mstcp_core::frame::{self, Found, Parser, MAX_CONTROL_BYTES};
+use mstcp_core::hello::{self, Hello, PREFIX_BYTES};
+use mstcp_core::reassembly::Reassembly;
+use mstcp_core::{scheduler, Config, Connection, Slice};
+
+/// A target's name and function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 5] = [
+    ("hello", hello),
+    ("frames", frames),
+    ("reassembly", reassembly),
+    ("connection", connection),
+    ("pair", pair),
+];
+
+/// Takes decisions from the input; zeros when it is used up.
+struct Choices<'a>(&'a [u8]);
+
+impl<'a> Choices<'a> {
+    fn byte(&mut self) -> u8 {
+        let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        *first
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (usize::from(self.byte()) << 8 | usize::from(self.byte())) % bound
+    }
+
+    fn bytes(&mut self, most: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A hello that is read is written the same, and comes back.
+pub fn hello(data: &[u8]) {
+    if let Some(Ok(prefix)) = data
+        .get(..PREFIX_BYTES)
+        .map(<&[u8; PREFIX_BYTES]>::try_from)
+    {
+        if let Ok(length) = hello::body_bytes(prefix) {
+            assert!(length <= hello::MAX_BODY_BYTES);
+        }
+    }
+    if let Ok(read) = Hello::decode_body(data) {
+        assert!(data.len() <= hello::MAX_BODY_BYTES);
+        assert_eq!(Hello::decode_body(&read.encode_body()).as_ref(), Ok(&read));
+    }
+}
+
+/// Data frames, control frames, and the error that ended it.
+type Parsed = (Vec<(u64, Vec<u8>)>, Vec<Option<Control>>, Option<String>);
+
+/// What a stream's bytes bring, data joined so that its cuts do not show, and whether an error ended it.
+fn parse(payload: usize, pieces: &[&[u8]]) -> Parsed {
+    let mut parser = Parser::new(payload);
+    let (mut data, mut controls): (Vec<(u64, Vec<u8>)>, _) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        let mut at = 0;
+        loop {
+            match parser.next(&piece[at..]) {
+                Err(error) => return (data, controls, Some(error.to_string())),
+                Ok((consumed, None)) => {
+                    assert_eq!(at + consumed, piece.len());
+                    break;
+                }
+                Ok((consumed, Some(found))) => {
+                    at += consumed;
+                    match found {
+                        Found::Control(control) => controls.push(control),
+                        Found::Data {
+                            offset,
+                            payload,
+                            first: true,
+                            ..
+                        } => data.push((offset, payload.to_vec())),
+                        Found::Data {
+                            offset, payload, ..
+                        } => {
+                            let (start, bytes) = data.last_mut().expect("a frame has begun");
+                            assert_eq!(offset, *start + bytes.len() as u64);
+                            bytes.extend_from_slice(payload);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    (data, controls, None)
+}
+
+/// However a stream's bytes are cut, they bring the same; control frames are written as they were read.
+pub fn frames(data: &[u8]) {
+    let mut choices = Choices(data);
+    let payload = 1 + choices.below(64);
+    let cut = 1 + choices.below(40);
+    let whole = parse(payload, &[choices.0]);
+    let cuts: Vec<&[u8]> = choices.0.chunks(cut).collect();
+    assert_eq!(parse(payload, &cuts), whole);
+    for control in whole.1.into_iter().flatten() {
+        if matches!(&control, Control::Close { reason, .. } if reason.contains('\u{fffd}')) {
+            continue; // what is no UTF-8 is replaced
+        }
+        let mut written = Vec::new();
+        frame::encode_control(&mut written, &control);
+        assert!(written.len() <= frame::HEADER_BYTES + MAX_CONTROL_BYTES);
+        assert_eq!(parse(payload, &[&written]).1, [Some(control)]);
+    }
+}
+
+/// Pieces in any order, overlapping and repeated, against a map of single bytes.
+pub fn reassembly(data: &[u8]) {
+    const SPACE: usize = 1 << 12;
+    let byte_at = |offset: usize| ((offset * 31) >> 3) as u8;
+    let mut choices = Choices(data);
+    let mut buffer = Reassembly::default();
+    let (mut has, mut delivered) = (vec![false; SPACE], 0);
+    while !choices.is_empty() {
+        let start = choices.below(SPACE);
+        let length = 1 + choices.below(700).min(SPACE - start - 1);
+        let bytes: Vec<u8> = (start..start + length).map(byte_at).collect();
+        let mut out = Vec::new();
+        buffer.insert(start as u64, Slice::copy_of(&bytes), &mut out);
+        has[start..start + length].fill(true);
+        for slice in &out {
+            for byte in slice.iter() {
+                assert!(has[delivered] && *byte == byte_at(delivered));
+                delivered += 1;
+            }
+        }
+        assert!(delivered == SPACE || !has[delivered]);
+        assert_eq!(buffer.next_offset(), delivered as u64);
+        let waiting = has[delivered..].iter().filter(|known| **known).count();
+        assert_eq!(buffer.waiting_bytes(), waiting);
+        assert!(buffer.pieces() <= waiting);
+    }
+}
+
+fn config(streams: usize, payload: usize) -> Config {
+    Config {
+        stream_count: streams,
+        frame_payload_bytes: payload,
+        send_queue_bytes: 1 << 20,
+        reorder_buffer_bytes: 1 << 18,
+    }
+}
+
+/// Send what a connection offers, into `take`; it must come to an end.
+fn pump(connection: &mut Connection, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> usize) {
+    for slot in connection.alive().iter() {
+        connection.on_writable(slot).expect("the stream is there");
+    }
+    for _ in 0..100_000 {
+        let Some(offer) = connection.poll(now_ns) else {
+            return;
+        };
+        let stream = offer.stream;
+        let taken = take(stream, offer.data);
+        connection.on_sent(stream, taken).expect("as offered");
+    }
+    panic!("the connection offers without end");
+}
+
+/// A peer that sends anything on any stream, while the application and the network do anything.
+pub fn connection(data: &[u8]) {
+    let mut choices = Choices(data);
+    let streams = 1 + choices.below(3);
+    let name = scheduler::NAMES[choices.below(scheduler::NAMES.len())];
+    let scheduler = scheduler::by_name(name, 7).expect("a name of the list");
+    let payload = 1 + choices.below(200);
+    let mut connection = Connection::new(config(streams, payload), scheduler).expect("in range");
+    let (mut now_ns, mut next_id) = (0, streams as u32);
+    while !choices.is_empty() {
+        now_ns += 1 << choices.below(31);
+        let slot = choices.below(4);
+        match choices.byte() % 8 {
+            0 => {
+                let length = choices.below(3000);
+                if connection.write(&vec![7; length]).is_err() {
+                    return;
+                }
+            }
+            1 => connection.end(),
+            2 => {
+                let _ = connection.on_stream_end(slot);
+            }
+            3 if connection.alive().iter().count() < 4 => {
+                connection.add_stream(next_id, 1e6).expect("64 may be");
+                next_id += 1;
+            }
+            4 => connection.close_streams(),
+            _ => {
+                let length = choices.below(400);
+                let mut out = Vec::new();
+                match connection.on_received(slot, choices.bytes(length), &mut out) {
+                    Err(mstcp_core::Error::Remote(_)) => return,
+                    result => drop(result),
+                }
+            }
+        }
+        pump(&mut connection, now_ns, |_, bytes| bytes.len());
+        let statistics = connection.statistics();
+        assert!(statistics.reorder_bytes <= 1 << 18);
+        assert!(statistics.unacknowledged_bytes <= 64 << 20);
+    }
+}
+
+/// Two connections whose streams are cut, held and renewed: every byte arrives, once and in order.
+pub fn pair(data: &[u8]) {
+    let mut choices = Choices(data);
+    let name = scheduler::NAMES[choices.below(scheduler::NAMES.len())];
+    let payload = 1 + choices.below(200);
+    let mut ends = [0, 1].map(|seed| {
+        let scheduler = scheduler::by_name(name, seed).expect("a name of the list");
+        Connection::new(config(2, payload), scheduler).expect("in range")
+    });
+    let mut pipes: Vec<[VecDeque<u8>; 2]> = (0..2).map(|_| Default::default()).collect();
+    let (mut got, mut written): ([Vec<u8>; 2], [usize; 2]) = Default::default();
+    let (mut now_ns, mut next_id, mut steps) = (1, 2, 0);
+    loop {
+        let is_over = choices.is_empty();
+        steps += 1;
+        assert!(steps < 20_000, "the transfer does not end");
+        now_ns += if is_over {
+            20_000_000
+        } else {
+            1 << choices.below(31)
+        };
+        let side = choices.below(2);
+        match choices.byte() % 8 {
+            _ if is_over => {
+                for end in &mut ends {
+                    end.end();
+                }
+                if ends[0].alive().is_empty() {
+                    renew(&mut ends, &mut pipes, &mut next_id);
+                }
+            }
+            0 | 1 => {
+                let bytes: Vec<u8> = (0..choices.below(2000))
+                    .map(|at| (((written[side] + at) * 7) >> 2) as u8)
+                    .collect();
+                if ends[side].write(&bytes).is_ok() {
+                    written[side] += bytes.len();
+                }
+            }
+            2 => {
+                let slot = choices.below(pipes.len());
+                for end in &mut ends {
+                    end.on_stream_end(slot).expect("the slot is there");
+                }
+                pipes[slot] = Default::default();
+            }
+            3 if ends[0].alive().iter().count() < 4 => {
+                renew(&mut ends, &mut pipes, &mut next_id);
+            }
+            _ => {}
+        }
+        for side in 0..2 {
+            pump(&mut ends[side], now_ns, |stream, bytes| {
+                let pipe = &mut pipes[stream][side];
+                let room = bytes.len().min(1500 - pipe.len());
+                pipe.extend(&bytes[..room]);
+                room
+            });
+        }
+        for side in 0..2 {
+            for slot in ends[side].alive().iter() {
+                let most = if is_over { 1500 } else { choices.below(1500) };
+                let pipe = &mut pipes[slot][1 - side];
+                let came: Vec<u8> = pipe.drain(..most.min(pipe.len())).collect();
+                ends[side]
+                    .on_received(slot, &came, &mut got[side])
+                    .expect("the peer keeps to the protocol");
+            }
+        }
+        if is_over && ends.iter().all(|end| end.is_finished() && end.is_ended()) {
+            break;
+        }
+    }
+    for side in 0..2 {
+        assert_eq!(got[side].len(), written[1 - side]);
+        let mut bytes = got[side].iter().enumerate();
+        assert!(bytes.all(|(at, byte)| *byte == ((at * 7) >> 2) as u8));
+    }
+}
+
+fn renew(ends: &mut [Connection; 2], pipes: &mut Vec<[VecDeque<u8>; 2]>, next_id: &mut u32) {
+    let slots = [0, 1].map(|side| ends[side].add_stream(*next_id, 1e6).expect("64 may be"));
+    assert_eq!(slots[0], slots[1]);
+    *next_id += 1;
+    if slots[0] == pipes.len() {
+        pipes.push(Default::default());
+    }
+}

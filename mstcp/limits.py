@@ -1,0 +1,127 @@
+"""What a server lets strangers cost it, and what all connections of the process may promise to receive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields
+from typing import Generic, TypeVar
+
+from mstcp import _core
+from mstcp.errors import LocalProtocolError
+
+T = TypeVar("T", bound=Hashable)
+
+RECEIVE_MEMORY_BYTES = 1 << 30
+"""What `limit_receive_memory` starts from."""
+GRACE_S = 1.0
+"""How long a stream may be half open though others wait for its place."""
+
+
+def limit_receive_memory(limit_bytes: int) -> None:
+    """Bound the memory for received bytes, over all connections of this process.
+
+    A peer may always send 256 KiB that the application has not read; what all windows allow beyond that stays
+    within `limit_bytes` together (1 GiB unless this is called). While less than half is promised every
+    connection gets the window it asks for (`reorder_buffer_bytes`), then an equal part at most.
+
+    Args:
+        limit_bytes: The bound; what was promised before stays promised.
+
+    Raises:
+        LocalProtocolError: It is negative, or no whole number.
+    """
+    if not isinstance(limit_bytes, int) or not 0 <= limit_bytes < 1 << 62:
+        raise LocalProtocolError(f"the bound is a number of bytes from 0 on, not {limit_bytes!r}")
+    _core.limit_receive_memory(limit_bytes)
+
+
+@dataclass(frozen=True)
+class ServerLimits:
+    """What a server takes from strangers before it says LIMIT_EXCEEDED or lets them wait.
+
+    Attributes:
+        hellos_per_s: Hellos that are looked at in a second (TLS handshakes too); further ones wait for their
+            turn, up to `hello_timeout`.
+        half_open_streams: Accepted streams that are no part of a connection yet. When there are so many, no
+            more are accepted, and those that are older than a second are dropped, of the address with most
+            of them first.
+        connections: MSTCP connections at a time.
+    """
+
+    hellos_per_s: float = 4000.0
+    half_open_streams: int = 1024
+    connections: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, (int, float)) or not math.isfinite(value) or value < 1:
+                raise LocalProtocolError(f"{field.name} must be a number from 1 on, not {value!r}")
+
+
+class Turns:
+    """Gives out turns, `rate_per_s` in a second and as many at once after a pause of one."""
+
+    def __init__(self, rate_per_s: float) -> None:
+        self._interval_s = 1 / rate_per_s
+        self._next_s = -math.inf
+
+    def take(self, now_s: float, longest_s: float) -> float | None:
+        """Return how long to wait for one's turn; None, and no turn, if that is longer than `longest_s`."""
+        next_s = max(self._next_s, now_s - 1.0)
+        wait_s = max(0.0, next_s - now_s)
+        if wait_s > longest_s:
+            return None
+        self._next_s = next_s + self._interval_s
+        return wait_s
+
+
+@dataclass(frozen=True)
+class _Entry:
+    address: str
+    since_s: float
+    drop: Callable[[], None]
+
+
+class HalfOpen(Generic[T]):
+    """The streams that were accepted and are no part of a connection yet, oldest first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._entries: dict[T, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more may be accepted."""
+        return len(self._entries) >= self._most
+
+    def add(self, key: T, address: str, now_s: float, drop: Callable[[], None]) -> None:
+        """Note a stream; `drop` ends it."""
+        self._entries[key] = _Entry(address, now_s, drop)
+
+    def discard(self, key: T) -> None:
+        """Forget a stream."""
+        self._entries.pop(key, None)
+
+    def make_room(self, now_s: float) -> int:
+        """If it is full, drop streams that had their time until a quarter is free; return how many."""
+        if not self.is_full:
+            return 0
+        by_address: dict[str, list[T]] = {}
+        for key, entry in self._entries.items():
+            by_address.setdefault(entry.address, []).append(key)
+        wanted = max(1, self._most // 4)
+        dropped = 0
+        for keys in sorted(by_address.values(), key=len, reverse=True):
+            for key in keys:
+                entry = self._entries[key]
+                if dropped == wanted or now_s - entry.since_s < GRACE_S:
+                    break
+                del self._entries[key]
+                entry.drop()
+                dropped += 1
+        return dropped

@@ -1,0 +1,385 @@
+"""Peers that lie, repeat themselves or come in numbers: a documented error each, others go on unharmed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import struct
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+import mstcp
+from mstcp import MstcpError, ServerLimits, StreamSpec, _core
+from mstcp.hello import (
+    LIMIT_EXCEEDED,
+    NOT_AUTHORISED,
+    UNKNOWN_CONNECTION,
+    UNSUPPORTED_VERSION,
+    Hello,
+    proof_key,
+)
+from mstcp.limits import HalfOpen, Turns
+
+PROTOCOL_ERROR = 1
+ID = b"an id of 16 byte"
+KEY = bytes(range(32))
+PAYLOAD = 100
+
+
+def hello(index: int = 0, connection_id: bytes = ID, key: bytes = KEY, secret: bytes | None = None) -> bytes:
+    first = Hello(connection_id, index, 2, PAYLOAD, b"" if index else key)
+    return first.sealed(proof_key(key, secret)).encode()
+
+
+def full(offset: int, data: bytes = bytes(PAYLOAD)) -> bytes:
+    return struct.pack(">Q", offset) + data
+
+
+def short(offset: int, length: int) -> bytes:
+    return struct.pack(">QH", 1 << 62 | offset, length)
+
+
+def long(offset: int, length: int) -> bytes:
+    return struct.pack(">QI", 3 << 62 | offset, length)
+
+
+def control(kind: int, body: bytes, length: int | None = None) -> bytes:
+    return struct.pack(">Q", 2 << 62 | kind << 56 | (len(body) if length is None else length)) + body
+
+
+class Victim:
+    """An echo server with an honest connection through it, which must not notice anything."""
+
+    def __init__(self) -> None:
+        self.rejected: list[str] = []
+        self.errors: list[BaseException] = []
+        self.port = 0
+        self.open = 0
+        self.reader: asyncio.StreamReader
+        self.writer: asyncio.StreamWriter
+
+    def on_rejected(self, error: MstcpError, peer: Any) -> None:
+        self.rejected.append(str(error))
+
+    async def echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        try:
+            while chunk := await reader.read(1 << 16):
+                writer.write(chunk)
+                await writer.drain()
+        except MstcpError as error:
+            self.errors.append(error)
+        writer.close()
+        with contextlib.suppress(MstcpError):
+            await writer.wait_closed()
+        self.open -= 1
+
+    async def connect(self) -> None:
+        self.reader, self.writer = await mstcp.open_connection(
+            "127.0.0.1", self.port, streams=[StreamSpec()] * 2
+        )
+
+    async def is_unharmed(self) -> bool:
+        data = bytes(range(256)) * 1000
+        self.writer.write(data)
+        return await asyncio.wait_for(self.reader.readexactly(len(data)), 20) == data
+
+
+@contextlib.asynccontextmanager
+async def victim(*, connects: bool = True, **options: Any) -> AsyncIterator[Victim]:
+    it = Victim()
+    server = await mstcp.start_server(
+        it.echo, "127.0.0.1", plain=False, on_rejected=it.on_rejected, **options
+    )
+    async with server:
+        it.port = server.sockets[0].getsockname()[1]
+        if connects:
+            await it.connect()
+        yield it
+        if connects:
+            assert await it.is_unharmed()
+            it.writer.close()
+            await it.writer.wait_closed()
+        await until(lambda: not it.open)
+
+
+@contextlib.asynccontextmanager
+async def raw(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def rest(reader: asyncio.StreamReader) -> bytes:
+    data = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := await asyncio.wait_for(reader.read(1 << 16), 20):
+            data += piece
+    return data
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async def poll() -> None:
+        while not condition():
+            await asyncio.sleep(0.005)
+
+    await asyncio.wait_for(poll(), 20)
+
+
+async def answer(reader: asyncio.StreamReader) -> Hello:
+    prefix = await reader.readexactly(_core.HELLO_PREFIX_BYTES)
+    body = await reader.readexactly(_core.hello_body_bytes(prefix))
+    return Hello(*_core.decode_hello(body))
+
+
+async def refusal(port: int, opening: bytes) -> tuple[int, tuple[int, str]]:
+    """Return the code of the answer to an opening, and code and sentence of the CLOSE after it."""
+    async with raw(port) as (reader, writer):
+        writer.write(opening)
+        code = (await answer(reader)).refusal - 1
+        ((_, told, reason),) = _core.decode_frames(await rest(reader), PAYLOAD)
+        return code, (told, reason)
+
+
+@pytest.mark.parametrize(
+    ("frames", "reason"),
+    [
+        (full(1 << 40), "beyond 262144, the end of the receive window"),
+        (full((1 << 62) - 1), "reaches beyond"),
+        (full(262_144 - PAYLOAD + 1), "beyond 262144"),
+        (short(0, 0), "a frame of 0 bytes"),
+        (long(0, 1 << 20 | 1), "a frame of 1048577 bytes"),
+        (long(0, 0xFFFF_FFFF), "a frame of 4294967295 bytes"),
+        (control(5, b"", 0xFFFF), "a frame of 65535 bytes"),
+        (struct.pack(">Q", 2 << 62 | 3 << 56 | 1 << 20), "bits set that must be 0"),
+        (control(1, b"1234567"), "type 1 has a body of the wrong length"),
+        (control(2, bytes(16 + 12 * 65)), "type 2 has a body of the wrong length"),
+        (control(2, struct.pack(">QQ", 1, 0)), "what was never sent"),
+        (control(2, struct.pack(">QQIQ", 0, 0, 0, 1)), "what was never sent"),
+        (full(0) + control(1, struct.pack(">Q", PAYLOAD - 1)), "FIN contradicts"),
+        (control(1, struct.pack(">Q", 7)) + control(1, struct.pack(">Q", 8)), "FIN contradicts"),
+        (control(3, b"") + full(0), "after its LAST"),
+        (
+            b"".join(short(offset, 1) + b"x" for offset in range(1, 30_000, 2)),
+            "too many small pieces",
+        ),
+    ],
+)
+async def test_a_broken_rule_ends_the_connection_with_close_1(frames: bytes, reason: str) -> None:
+    async with victim(reorder_buffer_bytes=1 << 18) as server, raw(server.port) as (reader, writer):
+        writer.write(hello())
+        assert (await answer(reader)).refusal == 0
+        writer.write(frames)
+        closes = [frame for frame in _core.decode_frames(await rest(reader), PAYLOAD) if frame[0] == "close"]
+        # A reset can overtake the CLOSE where much was sent that nobody read.
+        assert not closes or (closes[0][1] == PROTOCOL_ERROR and reason in closes[0][2])
+        await until(lambda: server.errors)
+        assert isinstance(server.errors[0], mstcp.RemoteProtocolError)
+        assert reason in str(server.errors[0])
+
+
+async def test_joining_takes_the_proof_a_new_id_and_a_living_connection() -> None:
+    async with victim() as server, raw(server.port) as (reader, writer):
+        writer.write(hello())
+        assert (await answer(reader)).refusal == 0
+        for opening, code, reason in [
+            (Hello(ID, 1, 2, PAYLOAD).encode(), NOT_AUTHORISED, "does not prove"),
+            (hello(1, key=bytes(32)), NOT_AUTHORISED, "does not prove"),
+            (hello(1, secret=b"guessed"), NOT_AUTHORISED, "does not prove"),
+            (hello(), NOT_AUTHORISED, "came again"),
+            (hello(1, connection_id=bytes(16)), UNKNOWN_CONNECTION, "not here"),
+        ]:
+            told = await refusal(server.port, opening)
+            assert told[0] == told[1][0] == code
+            assert reason in told[1][1]
+        # Ids may jump; each is good for once.
+        async with raw(server.port) as (second, joining):
+            joining.write(hello(0xFFFF_FFFF))
+            assert (await answer(second)).refusal == 0
+            assert (await refusal(server.port, hello(0xFFFF_FFFF)))[0] == NOT_AUTHORISED
+        await until(lambda: len(server.rejected) == 6)
+
+
+async def test_a_hello_sent_twice_at_once_gets_in_once() -> None:
+    async with victim() as server, contextlib.AsyncExitStack() as stack:
+        for index in (0, 1):
+            pairs = [await stack.enter_async_context(raw(server.port)) for _ in range(20)]
+            for _, writer in pairs:
+                writer.write(hello(index))
+            answers = await asyncio.gather(*(answer(reader) for reader, _ in pairs))
+            codes = sorted(answer.refusal - 1 for answer in answers)
+            assert codes == [-1] + [NOT_AUTHORISED] * 19
+
+
+async def test_other_versions_are_told_which_are_spoken() -> None:
+    async with victim() as server:
+        for body in (b"\x08\x01", b"\x08\x09\x40\x03"):
+            async with raw(server.port) as (reader, writer):
+                writer.write(_core.MAGIC + struct.pack(">I", len(body)) + body)
+                data = await rest(reader)
+                message = bytes([0x08, _core.PROTOCOL_VERSION, 0x40, _core.PROTOCOL_VERSION, 0x48, 3])
+                expected = _core.MAGIC + struct.pack(">I", len(message)) + message
+                assert data.startswith(expected)
+                ((kind, code, reason),) = _core.decode_frames(data[len(expected) :], PAYLOAD)
+                assert (kind, code) == ("close", UNSUPPORTED_VERSION)
+                assert f"this library {_core.PROTOCOL_VERSION}" in reason
+        await until(lambda: len(server.rejected) == 2)
+        assert server.rejected == [
+            "the peer speaks version 0 to 1, this library 2",
+            "the peer speaks version 3 to 9, this library 2",
+        ]
+
+
+async def test_a_client_of_another_version_is_told_by_the_error() -> None:
+    async def newer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = b"\x08\x05\x40\x04\x48\x03"
+        writer.write(_core.MAGIC + struct.pack(">I", len(body)) + body)
+        await rest(reader)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        done.append(True)
+
+    done: list[bool] = []
+    async with await asyncio.start_server(newer, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(mstcp.UnsupportedVersion, match="speaks version 4 to 5, this library 2") as caught:
+            await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+        assert (caught.value.least, caught.value.highest) == (4, 5)
+        # The connection had two streams; the second said nothing.
+        await until(lambda: len(done) == 2)
+
+
+async def test_silent_streams_make_room_for_honest_ones() -> None:
+    limits = ServerLimits(half_open_streams=8)
+    async with victim(connects=False, limits=limits) as server, contextlib.AsyncExitStack() as stack:
+        silent = [await stack.enter_async_context(raw(server.port)) for _ in range(30)]
+        await asyncio.wait_for(server.connect(), 30)
+        assert await server.is_unharmed()
+        assert server.rejected
+        assert set(server.rejected) == {"dropped for others: 8 streams were half open"}
+        assert len(silent) == 30
+        server.writer.close()
+        await server.writer.wait_closed()
+
+
+async def test_hellos_beyond_the_rate_wait_and_then_are_refused() -> None:
+    async with victim(limits=ServerLimits(hellos_per_s=2), hello_timeout=1.0) as server:
+        openings = [hello(connection_id=bytes([number]) * 16) for number in range(12)]
+        codes = []
+        async with contextlib.AsyncExitStack() as stack:
+            pairs = [await stack.enter_async_context(raw(server.port)) for _ in openings]
+            for (_, writer), opening in zip(pairs, openings, strict=True):
+                writer.write(opening)
+            for reader, _ in pairs:
+                codes.append((await answer(reader)).refusal - 1)
+        assert set(codes) == {-1, LIMIT_EXCEEDED}
+        await until(lambda: "more than 2 hellos come in a second" in server.rejected)
+
+
+async def test_connections_are_counted() -> None:
+    async with victim(limits=ServerLimits(connections=2)) as server, raw(server.port) as (reader, writer):
+        writer.write(hello())
+        assert (await answer(reader)).refusal == 0
+        with pytest.raises(mstcp.RemoteProtocolError, match=r"limits is reached \(the server has 2 conn"):
+            await mstcp.open_connection("127.0.0.1", server.port, streams=[StreamSpec()] * 2)
+
+
+async def test_a_connection_has_64_streams_at_once() -> None:
+    async with victim() as server, contextlib.AsyncExitStack() as stack:
+        for index in range(_core.MAX_STREAMS):
+            reader, writer = await stack.enter_async_context(raw(server.port))
+            writer.write(hello(index))
+            assert (await answer(reader)).refusal == 0
+        code, (_, reason) = await refusal(server.port, hello(_core.MAX_STREAMS))
+        assert code == LIMIT_EXCEEDED
+        assert reason == "the connection has 64 streams"
+
+
+async def test_windows_of_all_connections_stay_within_the_process_bound() -> None:
+    """Connections whose application reads nothing: what they may send stays within the bound."""
+    before, _ = _core.receive_memory()
+    bound = before + (4 << 20)
+    stop = asyncio.Event()
+
+    async def ignore(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stop.wait()
+        while await reader.read(1 << 20):
+            pass
+        writer.close()
+
+    async def fill(port: int) -> asyncio.StreamWriter:
+        _, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+        for _ in range(32):
+            writer.write(bytes(1 << 18))
+        return writer
+
+    async with await mstcp.start_server(ignore, "127.0.0.1", limit=1024) as server:
+        mstcp.limit_receive_memory(bound)
+        try:
+            port = server.sockets[0].getsockname()[1]
+            writers = await asyncio.gather(*(fill(port) for _ in range(12)))
+            for _ in range(50):
+                promised, limit = _core.receive_memory()
+                assert limit == bound
+                assert promised <= bound
+                await asyncio.sleep(0.01)
+            assert promised > before
+            stop.set()
+            for writer in writers:
+                writer.close()
+            await asyncio.wait_for(asyncio.gather(*(writer.wait_closed() for writer in writers)), 60)
+        finally:
+            mstcp.limit_receive_memory(1 << 30)
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), "10", None])
+def test_limits_that_make_no_sense_are_refused_by_name(value: Any) -> None:
+    with pytest.raises(mstcp.LocalProtocolError, match="half_open_streams must be a number from 1 on"):
+        ServerLimits(half_open_streams=value)
+    with pytest.raises(mstcp.LocalProtocolError, match="a number of bytes"):
+        mstcp.limit_receive_memory(value if value != 0 else -5)
+
+
+def test_turns_come_at_their_rate_after_a_first_burst() -> None:
+    turns = Turns(10)
+    assert [turns.take(100.0, 0.5) for _ in range(11)] == pytest.approx([0.0] * 11)
+    waits = [turns.take(100.0, 0.25) for _ in range(4)]
+    assert waits[:2] == pytest.approx([0.1, 0.2])
+    assert waits[2:] == [None, None]
+    assert turns.take(101.0, 0.0) == 0.0
+
+
+def half_open(dropped: list[str]) -> HalfOpen[str]:
+    """Return a full table of two honest streams and six of a flood, a second apart."""
+    table = HalfOpen[str](8)
+    for number in range(8):
+        address = "honest" if number < 2 else "flood"
+        name = f"{address}{number}"
+        table.add(name, address, float(number), functools.partial(dropped.append, name))
+    return table
+
+
+def test_the_address_with_most_half_open_streams_loses_its_oldest_first() -> None:
+    dropped: list[str] = []
+    table = half_open(dropped)
+    assert table.is_full
+    assert table.make_room(10.0) == 2
+    assert dropped == ["flood2", "flood3"]
+    assert len(table) == 6
+    assert table.make_room(10.0) == 0
+
+
+def test_half_open_streams_have_a_second() -> None:
+    dropped: list[str] = []
+    table = half_open(dropped)
+    assert table.make_room(0.9) == 0
+    assert table.make_room(1.5) == 1
+    assert dropped == ["honest0"]
