@@ -23,7 +23,7 @@ help: ## list the targets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 .PHONY: setup
-setup: packages python .venv/.core build/.wires build/.splitter ## install what is missing and build (idempotent)
+setup: packages python .venv/.core build/.shim build/.wires build/.splitter ## install what is missing and build (idempotent)
 
 .PHONY: packages
 packages:
@@ -48,6 +48,14 @@ build/.wires: $(RUST_SOURCES) | packages
 	@echo "setup: building the link emulator"
 	@mkdir -p build
 	@cargo=$(CARGO_COMMAND); "$$cargo" build --quiet --release --locked --package link-emulator
+	@touch $@
+
+# Beside the package, where `mstcp run` looks for it.
+build/.shim: $(RUST_SOURCES) | packages
+	@echo "setup: building the library of mstcp run"
+	@mkdir -p build
+	@cargo=$(CARGO_COMMAND); "$$cargo" build --quiet --release --locked --package mstcp-shim
+	@cp target/release/libmstcp_shim.so mstcp/
 	@touch $@
 
 # The object is shipped and carries its source's hash: clang is needed only where the source was changed.
@@ -79,6 +87,11 @@ lint: setup
 .PHONY: soak
 soak: setup ## MSTCP transfers of 1 GiB over streams that break, 50 seeds (about half an hour)
 	@$(VENV)/python -m benchmarks.soak
+
+FUZZ_SECONDS ?= 600
+.PHONY: fuzz
+fuzz: setup ## fuzz every parser, FUZZ_SECONDS each (default 600); needs cargo-fuzz and atheris, see docs/protocol.md
+	@scripts/fuzz $(FUZZ_SECONDS)
 
 .PHONY: test-rust
 test-rust: setup
@@ -117,4 +130,4 @@ lock: python ## renew requirements.lock and Cargo.lock from what pyproject.toml 
 
 .PHONY: clean
 clean: ## remove what was built (not results/)
-	rm -rf .venv target build mstcp/_core*.so
+	rm -rf .venv target build mstcp/_core*.so mstcp/libmstcp_shim.so

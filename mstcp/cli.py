@@ -1,64 +1,198 @@
-"""The `mstcp` command: what a controller would allocate, and small transfers."""
+"""The `mstcp` command: proxies for unmodified applications, transfers, what a controller would allocate."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import hashlib
+import json
+import os
+import signal
+import socket
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import mstcp
-from mstcp import client, sockets
+from mstcp import _core, client, sockets
+from mstcp.endpoints import Rule, parse_endpoint, parse_rule
 from mstcp.options import DEFAULT_MAX_PATHS
+from mstcp.preamble import Destination
+from mstcp.transfer import sentence
 
-_CHUNK_BYTES = 1 << 16
+EPILOG = """\
+examples:
+  mstcp receive 9000 copy.iso                            on the one host
+  mstcp send 10.0.0.3 9000 disk.iso --streams 2          on the other; both print the SHA-256
+  mstcp proxy exit 10.0.0.3:9000 127.0.0.1:22            MSTCP in, TCP to the SSH server out
+  mstcp proxy enter 127.0.0.1:2222 10.0.0.3:9000         TCP in, MSTCP out; then: ssh -p 2222 127.0.0.1
+  mstcp proxy exit 10.0.0.3:9000                         to whatever on 10.0.0.3 connections ask for
+  mstcp run --via :9000 -- curl http://10.0.0.3/         the program's connections go over MSTCP
+  mstcp bench                                            loopback, 5 s
+"""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; return its exit status (0: done, 1: it failed and said why, 130: interrupted)."""
     arguments = _parser().parse_args(argv)
-    command = {"allocate": _allocate, "send": _send, "receive": _receive}[arguments.command]
+    # So that a supervisor's end is as clean as Ctrl-C.
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        asyncio.run(command(arguments))
-    except (mstcp.MstcpError, OSError) as error:
-        print(f"mstcp {arguments.command}: {error}", file=sys.stderr)
-        return 1
+        return asyncio.run(arguments.work(arguments)) or 0
     except KeyboardInterrupt:
         return 130
-    return 0
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (mstcp.MstcpError, OSError, ValueError, asyncio.TimeoutError) as error:
+        print(f"mstcp {arguments.command}: {sentence(error)}", file=sys.stderr)
+        return 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mstcp", description="Multi-Stream TCP on this host.")
+    parser = argparse.ArgumentParser(
+        prog="mstcp",
+        description="Multi-Stream TCP on this host.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"mstcp {mstcp.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_allocate, _add_send, _add_receive, _add_proxy, _add_run, _add_bench):
+        add(commands)
+    return parser
 
+
+# --- options ------------------------------------------------------------------------------------------------
+def _checked(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a parser whose ValueError argparse shows as it is."""
+
+    def parsed(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parsed
+
+
+def _number(least: float, most: float, kind: type[float] | type[int], what: str) -> Callable[[str], Any]:
+    def parse(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = kind(-1)
+        if not least <= value <= most:
+            raise ValueError(f"{text!r} is not {what}")
+        return value
+
+    return _checked(parse)
+
+
+_rate = _number(1, 1e15, float, "a rate in bit/s, as 8.5e6")
+_port = _number(1, 65535, int, "a port of 1 to 65535")
+_seconds = _number(0.01, 1e6, float, "a time in seconds, as 5")
+_count = _number(1, _core.MAX_STREAMS, int, f"a number of streams, 1 to {_core.MAX_STREAMS}")
+
+
+def _rates(text: str) -> list[float]:
+    return [_rate(part) for part in text.split(",")]
+
+
+def _add_connection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("streams")
+    group.add_argument("--streams", type=_count, metavar="N", help="how many, without rates (default: 2)")
+    group.add_argument("--rates", type=_rates, metavar="BPS,...", help="a stream for each rate in bit/s")
+    group.add_argument("--controller", metavar="ADDRESS:PORT", help="ask it for streams; needs --rate")
+    group.add_argument("--rate", type=_rate, metavar="BPS", help="goodput to ask the controller for")
+    group.add_argument("--source-address", metavar="ADDRESS", help="ours (default: the system's choice)")
+    group.add_argument("--scheduler", choices=_core.SCHEDULERS, help="what picks the stream of each frame")
+    _add_secret(group)
+
+
+def _add_secret(group: Any) -> None:
+    group.add_argument("--secret-file", metavar="FILE", help="a secret that both sides must have")
+
+
+def _secret(arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.secret_file is None:
+        return {}
+    secret = Path(arguments.secret_file).read_bytes().strip()
+    if not secret:
+        raise ValueError(f"{arguments.secret_file} is empty: a secret has a byte at least")
+    return {"secret": secret}
+
+
+def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what `open_connection` is to be told."""
+    options: dict[str, Any] = _secret(arguments)
+    for name in ("source_address", "scheduler"):
+        if (value := getattr(arguments, name)) is not None:
+            options[name] = value
+    if arguments.controller is not None:
+        if arguments.rate is None or arguments.streams or arguments.rates:
+            raise ValueError("--controller takes --rate, and neither --streams nor --rates")
+        return options | {"controller": arguments.controller, "rate": arguments.rate}
+    rates = arguments.rates
+    if arguments.rate is not None:
+        if rates or (arguments.streams or 1) > 1:
+            raise ValueError("--rate is for a controller or for one stream: give --rates for several")
+        rates = [arguments.rate]
+    if rates is None:
+        specs = [mstcp.StreamSpec()] * (arguments.streams or 2)
+    else:
+        if arguments.streams not in (None, len(rates)):
+            raise ValueError(f"--streams {arguments.streams} contradicts the {len(rates)} rates")
+        specs = [mstcp.StreamSpec(rate_bps=rate) for rate in rates]
+    if "secret" in options and len(specs) == 1:
+        raise ValueError("one stream is plain TCP, which proves no secret: use two streams or more")
+    return options | {"streams": specs}
+
+
+def _server(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what `start_server` is to be told."""
+    secret = _secret(arguments)
+    return secret | {"plain": False} if secret else {}
+
+
+def _report(command: str) -> Callable[[str], None]:
+    return lambda text: print(f"mstcp {command}: {text}", file=sys.stderr, flush=True)
+
+
+def _say_listening(what: str) -> Callable[[Sequence[socket.socket]], None]:
+    def say(listening: Sequence[socket.socket]) -> None:
+        for sock in listening:
+            host, port = sock.getsockname()[:2]
+            print(f"listening on {Destination(host, port)}{what}", flush=True)
+
+    return say
+
+
+def _listening(text: str) -> tuple[str, int]:
+    """Return host and port to listen on; port 0 lets the system choose."""
+    if text.endswith(":0") or text == "0":
+        host = parse_endpoint(text[:-1] + "1", default_host="127.0.0.1").host
+        return host, 0
+    found = parse_endpoint(text, default_host="127.0.0.1")
+    return found.host, found.port
+
+
+# --- allocate -----------------------------------------------------------------------------------------------
+def _add_allocate(commands: Any) -> None:
     allocate = commands.add_parser("allocate", help="print what a controller would allocate")
     allocate.add_argument("host", help="destination")
-    allocate.add_argument("--port", type=int, required=True, help="TCP port of the destination")
+    allocate.add_argument("--port", type=_port, required=True, help="TCP port of the destination")
     allocate.add_argument(
-        "--rate", type=float, required=True, metavar="BPS", help="goodput in bit/s, as 8.5e6"
+        "--rate", type=_rate, required=True, metavar="BPS", help="goodput in bit/s, as 8.5e6"
     )
     allocate.add_argument("--controller", required=True, metavar="ADDRESS:PORT")
     allocate.add_argument("--source-address", help="ours (default: the system's choice)")
-    allocate.add_argument("--max-paths", type=int, default=DEFAULT_MAX_PATHS)
+    allocate.add_argument("--max-paths", type=_count, default=DEFAULT_MAX_PATHS)
     allocate.add_argument("--objective", default=None)
-
-    send = commands.add_parser("send", help="send a file, print its SHA-256")
-    send.add_argument("host")
-    send.add_argument("port", type=int)
-    send.add_argument("file", help="what to send; - is standard input")
-    send.add_argument("--rate", type=float, default=None, metavar="BPS", help="goodput in bit/s")
-    send.add_argument("--controller", default=None, metavar="ADDRESS:PORT")
-
-    receive = commands.add_parser("receive", help="receive one connection, print the SHA-256 of what came")
-    receive.add_argument("port", type=int)
-    receive.add_argument("file", nargs="?", help="where to write it (default: nowhere); - is standard output")
-    receive.add_argument("--host", default=None, help="address to listen on (default: 127.0.0.1)")
-    return parser
+    allocate.set_defaults(work=_allocate)
 
 
 async def _allocate(arguments: argparse.Namespace) -> None:
@@ -89,58 +223,167 @@ async def _allocate(arguments: argparse.Namespace) -> None:
         print(f"{(stream.rate_bps or 0) / 1e6:10g} Mbit/s{delay}  {path}")
 
 
+# --- send, receive ------------------------------------------------------------------------------------------
+def _add_send(commands: Any) -> None:
+    send = commands.add_parser("send", help="send a file to `mstcp receive`, print its SHA-256")
+    send.add_argument("host")
+    send.add_argument("port", type=_port)
+    send.add_argument("file", help="what to send; - is standard input")
+    _add_connection(send)
+    send.set_defaults(work=_send)
+
+
 async def _send(arguments: argparse.Namespace) -> None:
-    digest = hashlib.sha256()
-    with contextlib.ExitStack() as stack:
-        source: BinaryIO = sys.stdin.buffer
-        if arguments.file != "-":
-            source = stack.enter_context(Path(arguments.file).open("rb"))
-        _, writer = await mstcp.open_connection(
-            arguments.host, arguments.port, rate=arguments.rate, controller=arguments.controller
-        )
-        while chunk := await asyncio.to_thread(source.read, _CHUNK_BYTES):
-            digest.update(chunk)
-            writer.write(chunk)
-            await writer.drain()
-        writer.close()
-        await writer.wait_closed()
-    print(digest.hexdigest())
+    from mstcp.transfer import send_file
+
+    to = Destination(arguments.host, arguments.port)
+    print(await send_file(to, arguments.file, _connection(arguments)))
+
+
+def _add_receive(commands: Any) -> None:
+    receive = commands.add_parser("receive", help="receive one connection, print the SHA-256 of what came")
+    receive.add_argument("port", type=_port)
+    receive.add_argument("file", nargs="?", help="where to write it (default: nowhere); - is standard output")
+    receive.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    _add_secret(receive)
+    receive.set_defaults(work=_receive)
 
 
 async def _receive(arguments: argparse.Namespace) -> None:
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[str] = loop.create_future()
+    from mstcp.transfer import receive_file
 
-    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server.close()
-        try:
-            text = await _store(reader, arguments.file)
-            if not done.done():
-                done.set_result(text)
-        except (mstcp.MstcpError, OSError) as error:
-            if not done.done():
-                done.set_exception(error)
-        finally:
-            writer.close()
-
-    server = await mstcp.start_server(take, arguments.host, arguments.port)
-    async with server:
-        text = await done
-    print(text, file=sys.stderr if arguments.file == "-" else sys.stdout)
+    at = Destination(arguments.host, arguments.port)
+    digest = await receive_file(at, arguments.file, _server(arguments))
+    print(digest, file=sys.stderr if arguments.file == "-" else sys.stdout)
 
 
-async def _store(reader: asyncio.StreamReader, file: str | None) -> str:
-    """Write what comes to `file` and return its SHA-256."""
-    digest = hashlib.sha256()
-    with contextlib.ExitStack() as stack:
-        target: BinaryIO | None = sys.stdout.buffer if file == "-" else None
-        if file not in (None, "-"):
-            target = stack.enter_context(Path(file).open("wb"))
-        while chunk := await reader.read(_CHUNK_BYTES):
-            digest.update(chunk)
-            if target is not None:
-                target.write(chunk)
-    return digest.hexdigest()
+# --- proxy --------------------------------------------------------------------------------------------------
+def _add_proxy(commands: Any) -> None:
+    proxy = commands.add_parser(
+        "proxy",
+        help="carry TCP connections over MSTCP, for applications that do not know it",
+        description="One end takes TCP in (enter), the other lets TCP out (exit); MSTCP is between them.",
+    )
+    ends = proxy.add_subparsers(dest="end", required=True, metavar="END")
+    enter = ends.add_parser("enter", help="TCP in, MSTCP out")
+    enter.add_argument("listen", type=_checked(_listening), metavar="[HOST:]PORT", help="where TCP comes in")
+    enter.add_argument("to", type=_checked(parse_endpoint), metavar="HOST:PORT", help="the other end")
+    enter.add_argument(
+        "--target", type=_checked(parse_endpoint), metavar="HOST:PORT", help="what the other end connects to"
+    )
+    _add_connection(enter)
+    enter.set_defaults(work=_enter)
+    leave = ends.add_parser("exit", help="MSTCP in, TCP out")
+    leave.add_argument(
+        "listen", type=_checked(_listening), metavar="[HOST:]PORT", help="where MSTCP comes in"
+    )
+    leave.add_argument(
+        "target",
+        nargs="?",
+        type=_checked(parse_endpoint),
+        metavar="HOST:PORT",
+        help="what to connect to (default: what each connection asks for)",
+    )
+    leave.add_argument(
+        "--allow",
+        action="append",
+        type=_checked(parse_rule),
+        metavar="ADDRESS[/BITS][:PORT]",
+        help="what connections may ask for; repeatable (default: this host's addresses)",
+    )
+    _add_secret(leave)
+    leave.set_defaults(work=_exit)
+
+
+async def _enter(arguments: argparse.Namespace) -> None:
+    from mstcp.proxy import Entry, Upstream
+
+    upstream = Upstream(arguments.to.host, arguments.to.port, _connection(arguments))
+    entry = Entry(upstream, arguments.target, _report("proxy"))
+    host, port = arguments.listen
+    await entry.serve(host, port, _say_listening(f", on to {arguments.to}"))
+
+
+async def _exit(arguments: argparse.Namespace) -> None:
+    from mstcp.proxy import Exit
+
+    if arguments.target is not None and arguments.allow:
+        raise ValueError("--allow is for connections that ask for their destination, and one is given")
+    leave = Exit(arguments.target, arguments.allow, _report("proxy"))
+    to = arguments.target or "where connections ask for"
+    host, port = arguments.listen
+    await leave.serve(host, port, _say_listening(f", on to {to}"), **_server(arguments))
+
+
+# --- run ----------------------------------------------------------------------------------------------------
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run a program whose TCP connections go over MSTCP",
+        usage="mstcp run --via [HOST]:PORT [options] -- COMMAND [ARGUMENT ...]",
+    )
+    run.add_argument(
+        "--via",
+        required=True,
+        type=_checked(_via),
+        metavar="[HOST]:PORT",
+        help="an `mstcp proxy exit` without target; without HOST: at each destination itself",
+    )
+    run.add_argument(
+        "--only",
+        action="append",
+        type=_checked(parse_rule),
+        metavar="ADDRESS[/BITS][:PORT]",
+        help="destinations that go over MSTCP; repeatable (default: all but loopback)",
+    )
+    run.add_argument("program", nargs="+", metavar="COMMAND")
+    _add_connection(run)
+    run.set_defaults(work=_run)
+
+
+def _via(text: str) -> Destination:
+    if text.startswith(":"):
+        return Destination("", parse_endpoint(text, default_host="-").port)
+    return parse_endpoint(text)
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    from mstcp.proxy import Upstream
+    from mstcp.redirect import run
+
+    rules: list[Rule] | None = arguments.only
+    upstream = Upstream(arguments.via.host, arguments.via.port, _connection(arguments))
+    return await run(arguments.program, upstream, rules, _report("run"), os.environ)
+
+
+# --- bench --------------------------------------------------------------------------------------------------
+def _add_bench(commands: Any) -> None:
+    bench = commands.add_parser("bench", help="measure goodput to `mstcp bench --serve`, or over loopback")
+    bench.add_argument("to", nargs="?", type=_checked(parse_endpoint), metavar="HOST:PORT")
+    bench.add_argument("--serve", type=_checked(_listening), metavar="[HOST:]PORT", help="be the other side")
+    bench.add_argument("--seconds", type=_seconds, default=5.0, help="how long (default: 5)")
+    bench.add_argument("--json", action="store_true", help="print JSON")
+    _add_connection(bench)
+    bench.set_defaults(work=_bench)
+
+
+async def _bench(arguments: argparse.Namespace) -> None:
+    from mstcp.transfer import bench, serve_bench
+
+    if arguments.serve is not None:
+        if arguments.to is not None:
+            raise ValueError("either HOST:PORT or --serve")
+        host, port = arguments.serve
+        await serve_bench(host, port, _say_listening(""), _server(arguments))
+        return
+    measured = await bench(arguments.to, arguments.seconds, _connection(arguments))
+    if arguments.json:
+        print(json.dumps(measured))
+        return
+    print(f"{measured['goodput_bps'] / 1e6:.1f} Mbit/s over {measured['seconds']:.1f} s")
+    print(f"{measured['cpu_s_per_gb']:.2f} s of CPU a GB on this side")
+    for number, count in enumerate(measured["streams"]):
+        print(f"stream {number}: {count / max(measured['bytes'], 1):.1%}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import io
+import json
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import pytest
 
 import mstcp
 from mstcp.cli import main
+from mstcp.progress import Progress, progress_line
 from mstcp.proto.generate import ROOT
 from tests.fakes.flow_controller import FlowController
 
@@ -51,7 +56,7 @@ async def test_allocate_prints_the_allocation_and_gives_it_back() -> None:
 async def test_what_fails_says_why() -> None:
     status, out, err = await run("send", "127.0.0.1", "1", "no such file")
     assert (status, out) == (1, "")
-    assert "mstcp send: [Errno 2] No such file" in err
+    assert err == "mstcp send: no such file: No such file or directory\n"
 
 
 async def test_send_and_receive_agree_on_the_digest(tmp_path: Path) -> None:
@@ -69,3 +74,132 @@ async def test_send_and_receive_agree_on_the_digest(tmp_path: Path) -> None:
     _, received, _ = await receiving
     assert sent == received == hashlib.sha256(source.read_bytes()).hexdigest() + "\n"
     assert target.read_bytes() == source.read_bytes()
+
+
+async def free_port() -> str:
+    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1")
+    port = str(server.sockets[0].getsockname()[1])
+    server.close()
+    await server.wait_closed()
+    return port
+
+
+async def send_until_there(port: str, file: Path) -> tuple[int | None, str, str]:
+    """Send as soon as the receiver listens."""
+    for _ in range(200):
+        result = await run("send", "127.0.0.1", port, str(file))
+        if "refused" not in result[2]:
+            break
+    return result
+
+
+async def test_a_full_disk_is_told_on_both_sides(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(bytes(30_000_000))
+    port = await free_port()
+    receiving = asyncio.create_task(run("receive", port, "/dev/full"))
+    sent = await send_until_there(port, source)
+    assert sent == (1, "", "mstcp send: the receiver: No space left on device\n")
+    assert await receiving == (1, "", "mstcp receive: No space left on device\n")
+
+
+async def test_an_interrupted_receiver_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("before")
+    port = await free_port()
+    argv = [sys.executable, "-m", "mstcp.cli", "receive", port, str(tmp_path / "target")]
+    process = await asyncio.create_subprocess_exec(
+        *argv, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    for _ in range(500):
+        try:
+            reader, writer = await mstcp.open_connection("127.0.0.1", int(port))
+            break
+        except OSError:
+            await asyncio.sleep(0.02)
+    writer.write(bytes(1_000_000))
+    while len(list(tmp_path.iterdir())) < 2:
+        await asyncio.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = await process.communicate()
+    assert (process.returncode, out, err) == (130, b"", b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert (tmp_path / "target").read_text() == "before"
+    writer.transport.abort()
+    with contextlib.suppress(mstcp.MstcpError):
+        await reader.read()
+
+
+async def test_bench_over_loopback_counts_what_it_sent() -> None:
+    status, out, err = await run("bench", "--seconds", "0.3", "--streams", "3", "--json")
+    assert (status, err) == (0, "")
+    measured = json.loads(out)
+    assert measured["bytes"] > 0
+    assert len(measured["streams"]) == 3
+    assert sum(measured["streams"]) >= measured["bytes"]
+    assert measured["goodput_bps"] == pytest.approx(
+        measured["bytes"] * 8 / measured["seconds"], rel=0.05, abs=1e6
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("send", "127.0.0.1", "0", "x"), "'0' is not a port of 1 to 65535"),
+        (("send", "127.0.0.1", "9", "x", "--streams", "65"), "'65' is not a number of streams, 1 to 64"),
+        (("send", "127.0.0.1", "9", "x", "--rates", "1e6,nan"), "'nan' is not a rate"),
+        (("proxy", "enter", "9", "host"), "'host' is not HOST:PORT"),
+        (("proxy", "exit", "9", "--allow", "all"), "'all' is not ADDRESS[/BITS][:PORT]"),
+        (("run", "--via", "9000", "--", "true"), "'9000' is not HOST:PORT"),
+        (("run", "--via", ":9000"), "the following arguments are required: COMMAND"),
+        (("bench", "--seconds", "0"), "'0' is not a time in seconds"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    arguments: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(list(arguments))
+    assert exit_.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("send", "127.0.0.1", "9", "x", "--controller", "c:1"), "--controller takes --rate"),
+        (("send", "127.0.0.1", "9", "x", "--rate", "1e6", "--streams", "2"), "give --rates for several"),
+        (("send", "127.0.0.1", "9", "x", "--rates", "1e6,2e6", "--streams", "3"), "contradicts the 2 rates"),
+        (("send", "127.0.0.1", "9", "x", "--secret-file", "/no/secret"), "/no/secret: No such file"),
+        (("send", "127.0.0.1", "9", "x", "--secret-file", "/dev/null"), "/dev/null is empty"),
+        (("bench", "127.0.0.1:9", "--serve", "9"), "either HOST:PORT or --serve"),
+        (("proxy", "exit", "9", "127.0.0.1:9", "--allow", "10.0.0.1"), "--allow is for connections that ask"),
+    ],
+)
+def test_arguments_that_contradict_each_other_are_named(
+    arguments: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(list(arguments)) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"mstcp {arguments[0]}: ")
+    assert sentence in err
+
+
+def test_the_progress_line() -> None:
+    assert progress_line(1 << 20, 1 << 22, 1.0) == (
+        "[" + "#" * 8 + " " * 22 + "]  25%  1.0 MiB  8.4 Mbit/s  3 s left"
+    )
+    assert progress_line(0, 10, 0.0) == "[" + " " * 30 + "]   0%  0 B  "
+    assert progress_line(5000, None, 2.0) == "4.9 KiB  0.0 Mbit/s"
+
+
+def test_progress_is_for_terminals() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shows in ((io.StringIO(), False), (Terminal(), True)):
+        with Progress(100, stream) as progress:
+            progress._shown_s = -1.0  # as if time had passed
+            progress.add(50)
+        assert ("50%" in stream.getvalue()) == shows
+        assert stream.getvalue().endswith("\r") == shows

@@ -1,0 +1,248 @@
+"""Both ends of `mstcp proxy`: TCP in, MSTCP across, TCP out; for applications that know nothing of MSTCP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mstcp.client import open_connection
+from mstcp.endpoints import Rule, is_own_address
+from mstcp.errors import ConnectionLost, RemoteProtocolError
+from mstcp.preamble import (
+    ANSWER_BYTES,
+    CONNECTED,
+    MALFORMED,
+    NOT_ALLOWED,
+    REFUSED,
+    REQUEST_BYTES,
+    TIMED_OUT,
+    UNKNOWN_NAME,
+    UNREACHABLE,
+    Destination,
+    DestinationRefused,
+    check_answer,
+    decode_request,
+    encode_answer,
+    host_bytes,
+)
+from mstcp.relay import LIMIT_BYTES, Pair, Tasks, abort, relay
+from mstcp.server import Server, start_server
+
+Report = Callable[[str], None]
+
+CONNECT_S = 10.0
+"""How long the proxy that leaves tries to connect."""
+REQUEST_S = 10.0
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """How the proxy that enters reaches the one that leaves.
+
+    Attributes:
+        host: Where that listens; empty: at the destination itself.
+        port: Its port.
+        options: Those of `open_connection`.
+    """
+
+    host: str
+    port: int
+    options: dict[str, Any] = field(default_factory=dict)
+
+    async def open(self, to: Destination | None) -> Pair:
+        """Open a connection over MSTCP; with a destination, have it connected there.
+
+        Raises:
+            DestinationRefused: The far proxy cannot connect to it.
+            MstcpError: The far proxy refused the connection, or it broke.
+            OSError: The far proxy cannot be reached.
+        """
+        host = self.host or (to.host if to is not None else "")
+        pair = await open_connection(host, self.port, limit=LIMIT_BYTES, **self.options)
+        if to is None:
+            return pair
+        try:
+            reader, writer = pair
+            writer.write(to.encode())
+            head = await asyncio.wait_for(_exactly(reader, ANSWER_BYTES), CONNECT_S + REQUEST_S)
+            check_answer(head, await asyncio.wait_for(_exactly(reader, head[2]), REQUEST_S))
+        except asyncio.TimeoutError:
+            abort(pair)
+            raise DestinationRefused(TIMED_OUT, "the far proxy gave no answer in time") from None
+        except BaseException:
+            abort(pair)
+            raise
+        return pair
+
+
+async def _exactly(reader: asyncio.StreamReader, count: int) -> bytes:
+    try:
+        return await reader.readexactly(count)
+    except asyncio.IncompleteReadError:
+        raise ConnectionLost("the peer ended the connection before it said what was awaited") from None
+
+
+class Entry:
+    """Accepts TCP connections and carries each over an MSTCP connection of its own.
+
+    Args:
+        upstream: The far proxy.
+        to: Where that shall connect to; None: it knows.
+        report: Gets a sentence for each connection that fails.
+    """
+
+    def __init__(self, upstream: Upstream, to: Destination | None, report: Report) -> None:
+        self._upstream = upstream
+        self._to = to
+        self._report = report
+
+    async def serve(self, host: str, port: int, on_ready: Callable[[Sequence[socket.socket]], None]) -> None:
+        """Listen until cancelled; `on_ready` gets the listening sockets.
+
+        Raises:
+            OSError: The address is not this host's, or the port is taken.
+        """
+        async with Tasks(self._told) as tasks:
+
+            def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                tasks.start(self._carry((reader, writer)))
+
+            server = await asyncio.start_server(accepted, host, port, limit=LIMIT_BYTES)
+            try:
+                on_ready(server.sockets)
+                await server.serve_forever()
+            finally:
+                server.close()
+
+    async def _carry(self, inner: Pair) -> None:
+        try:
+            outer = await self._upstream.open(self._to)
+        except BaseException:
+            abort(inner)
+            raise
+        await relay(inner, outer)
+
+    def _told(self, error: BaseException) -> None:
+        self._report(f"a connection failed: {error}")
+
+
+class Exit:
+    """Accepts MSTCP connections and carries each to a TCP connection.
+
+    Args:
+        to: Where to connect to; None: where each connection says, within `allowed`.
+        allowed: What connections may ask for; None: this host's own addresses.
+        report: Gets a sentence for each connection that fails.
+    """
+
+    def __init__(self, to: Destination | None, allowed: Sequence[Rule] | None, report: Report) -> None:
+        self._to = to
+        self._allowed = allowed
+        self._report = report
+
+    async def serve(
+        self,
+        host: str,
+        port: int,
+        on_ready: Callable[[Sequence[socket.socket]], None],
+        **options: Any,
+    ) -> None:
+        """Listen until cancelled; `on_ready` gets the listening sockets. Options are those of `start_server`.
+
+        Raises:
+            OSError: The address is not this host's, or the port is taken.
+        """
+        async with Tasks(self._told) as tasks:
+
+            def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                tasks.start(self._carry((reader, writer)))
+
+            server: Server = await start_server(
+                accepted,
+                host,
+                port,
+                limit=LIMIT_BYTES,
+                plain=options.pop("plain", "auto"),
+                on_rejected=lambda error, peer: self._report(
+                    f"a stream from {peer[0]} was rejected: {error}"
+                ),
+                **options,
+            )
+            async with server:
+                on_ready(server.sockets)
+                await server.serve_forever()
+
+    async def _carry(self, outer: Pair) -> None:
+        try:
+            inner = await self._leave(outer)
+        except BaseException:
+            if self._to is not None:
+                abort(outer)  # there is no other way to tell
+            else:
+                outer[1].close()
+            raise
+        await relay(inner, outer)
+
+    async def _leave(self, outer: Pair) -> Pair:
+        if self._to is not None:
+            return await self._connect(self._to, checks=False)
+        reader, writer = outer
+        try:
+            to = await asyncio.wait_for(_read_request(reader), REQUEST_S)
+            inner = await self._connect(to, checks=True)
+        except DestinationRefused as error:
+            writer.write(encode_answer(error.status, error.reason))
+            raise
+        except (RemoteProtocolError, asyncio.TimeoutError) as error:
+            reason = str(error) or "no destination came in time"
+            writer.write(encode_answer(MALFORMED, reason))
+            raise RemoteProtocolError(reason) from None
+        writer.write(encode_answer(CONNECTED))
+        return inner
+
+    async def _connect(self, to: Destination, *, checks: bool) -> Pair:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(to.host, to.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise DestinationRefused(UNKNOWN_NAME, f"{to}: {error.strerror or error}") from None
+        addresses = [str(entry[4][0]) for entry in found]
+        if checks:
+            addresses = [address for address in addresses if self._is_allowed(address, to.port)]
+            if not addresses:
+                raise DestinationRefused(NOT_ALLOWED, f"{to} is not among the destinations allowed here")
+        problem = DestinationRefused(UNREACHABLE, f"{to} has no address")
+        for address in addresses:
+            found_pair = await _try(to, address)
+            if not isinstance(found_pair, DestinationRefused):
+                return found_pair
+            problem = found_pair
+        raise problem
+
+    def _is_allowed(self, address: str, port: int) -> bool:
+        if self._allowed is None:
+            return is_own_address(address)
+        return any(rule.fits(address, port) for rule in self._allowed)
+
+    def _told(self, error: BaseException) -> None:
+        self._report(f"a connection failed: {error}")
+
+
+async def _try(to: Destination, address: str) -> Pair | DestinationRefused:
+    try:
+        connecting = asyncio.open_connection(address, to.port, limit=LIMIT_BYTES)
+        return await asyncio.wait_for(connecting, CONNECT_S)
+    except asyncio.TimeoutError:
+        return DestinationRefused(TIMED_OUT, f"{to} did not answer within {CONNECT_S:g} s")
+    except ConnectionRefusedError:
+        return DestinationRefused(REFUSED, f"{to} refused the connection")
+    except OSError as error:
+        return DestinationRefused(UNREACHABLE, f"{to}: {error.strerror or error}")
+
+
+async def _read_request(reader: asyncio.StreamReader) -> Destination:
+    head = await _exactly(reader, REQUEST_BYTES)
+    return decode_request(head, await _exactly(reader, host_bytes(head)))

@@ -1,0 +1,396 @@
+"""The proxies: unmodified TCP programs over MSTCP, in one process and as commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mstcp
+from mstcp import StreamSpec
+from mstcp.endpoints import parse_endpoint, parse_rule
+from mstcp.preamble import (
+    ANSWER_BYTES,
+    NOT_ALLOWED,
+    REQUEST_BYTES,
+    Destination,
+    DestinationRefused,
+    check_answer,
+    decode_request,
+    encode_answer,
+    host_bytes,
+)
+from mstcp.proto.generate import ROOT
+from mstcp.proxy import Entry, Exit, Upstream
+from mstcp.redirect import SHIM
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async def poll() -> None:
+        while not condition():
+            await asyncio.sleep(0.005)
+
+    await asyncio.wait_for(poll(), 20)
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while chunk := await reader.read(1 << 16):
+            writer.write(chunk)
+            await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+
+class Chain:
+    """TCP client - Entry - MSTCP - Exit - TCP server, all on loopback."""
+
+    def __init__(self) -> None:
+        self.reports: list[str] = []
+        self.port = 0
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+
+async def listening(stack: contextlib.AsyncExitStack, serve: Callable[..., Coroutine[Any, Any, None]]) -> int:
+    """Run a proxy until the stack ends; return its port."""
+    ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(
+        serve("127.0.0.1", 0, lambda socks: ready.set_result(socks[0].getsockname()[1]))
+    )
+
+    async def stop() -> None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    stack.push_async_callback(stop)
+    return await ready
+
+
+@contextlib.asynccontextmanager
+async def chain(handler: Handler = echo, *, asks: bool = False, **options: Any) -> AsyncIterator[Chain]:
+    it = Chain()
+    async with contextlib.AsyncExitStack() as stack:
+        server = await asyncio.start_server(handler, "127.0.0.1")
+        stack.callback(server.close)
+        target = Destination("127.0.0.1", server.sockets[0].getsockname()[1])
+        leave = Exit(None if asks else target, options.get("allow"), it.reports.append)
+        exit_port = await listening(stack, leave.serve)
+        upstream = Upstream("127.0.0.1", exit_port, {"streams": [StreamSpec()] * 2})
+        entry = Entry(upstream, options.get("to", target) if asks else None, it.reports.append)
+        it.port = await listening(stack, entry.serve)
+        yield it
+
+
+@pytest.mark.parametrize("asks", [False, True])
+async def test_bytes_go_both_ways_and_half_closes_are_kept(asks: bool) -> None:
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        data = await reader.read()  # until the half-close
+        writer.write(hashlib.sha256(data).digest() + data[::-1])
+        writer.close()
+        await writer.wait_closed()
+
+    data = random.Random(1).randbytes(3_000_000)
+    async with chain(count, asks=asks) as proxies:
+        reader, writer = await proxies.connect()
+        writer.write(data)
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 60)
+        assert answer == hashlib.sha256(data).digest() + data[::-1]
+        writer.close()
+        await writer.wait_closed()
+    assert proxies.reports == []
+
+
+async def test_many_connections_at_once() -> None:
+    async def ask(number: int) -> None:
+        reader, writer = await proxies.connect()
+        for turn in range(5):
+            line = f"{number} {turn}\n".encode() * 100
+            writer.write(line)
+            assert await reader.readexactly(len(line)) == line
+        writer.close()
+        await writer.wait_closed()
+
+    async with chain() as proxies:
+        await asyncio.wait_for(asyncio.gather(*(ask(number) for number in range(60))), 60)
+    assert proxies.reports == []
+
+
+async def test_a_break_on_one_side_is_a_break_on_the_other() -> None:
+    async def answer_and_break(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        writer.transport.abort()
+
+    async with chain(answer_and_break) as proxies:
+        reader, writer = await proxies.connect()
+        writer.write(b"x")
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(reader.read(), 20)
+        await until(lambda: proxies.reports)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("to", "reason"),
+    [
+        (Destination("127.0.0.1", 1), "127.0.0.1:1 refused the connection"),
+        (Destination("192.0.2.1", 80), "192.0.2.1:80 is not among the destinations allowed here"),
+        (Destination("no-such-name.invalid", 80), "no-such-name.invalid:80: "),
+    ],
+)
+async def test_what_cannot_be_reached_is_told_and_breaks_the_connection(to: Destination, reason: str) -> None:
+    async with chain(asks=True, to=to) as proxies:
+        reader, writer = await proxies.connect()
+        with contextlib.suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+        await until(lambda: len(proxies.reports) == 2)
+        assert all(reason in report for report in proxies.reports)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_what_is_allowed_by_rule_and_what_is_not() -> None:
+    for rule, fits in (("127.0.0.0/8", True), ("127.0.0.1:1", False), ("10.0.0.0/8", False)):
+        async with chain(asks=True, allow=[parse_rule(rule)]) as proxies:
+            reader, writer = await proxies.connect()
+            writer.write(b"x")
+            with contextlib.suppress(ConnectionError):
+                assert (await asyncio.wait_for(reader.read(1), 20) == b"x") == fits
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\x93MSP\2\0\x50\1a", b"\x93MSP\1\0\0\1a"])
+async def test_a_connection_that_asks_for_nothing_is_told_so(data: bytes) -> None:
+    reports: list[str] = []
+    async with contextlib.AsyncExitStack() as stack:
+        port = await listening(stack, Exit(None, None, reports.append).serve)
+        reader, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+        writer.write(data)
+        head = await reader.readexactly(ANSWER_BYTES)
+        text = await reader.readexactly(head[2])
+        with pytest.raises(DestinationRefused, match="destination"):
+            check_answer(head, text)
+        writer.close()
+        await writer.wait_closed()
+        await until(lambda: reports)
+
+
+def test_the_preamble_says_what_it_is_told() -> None:
+    for host, port in (("10.0.0.3", 22), ("::1", 65535), ("höst.example", 1)):
+        data = Destination(host, port).encode()
+        head, rest = data[:REQUEST_BYTES], data[REQUEST_BYTES:]
+        assert host_bytes(head) == len(rest)
+        assert decode_request(head, rest) == Destination(host, port)
+    answer = encode_answer(NOT_ALLOWED, "ü" * 200)
+    with pytest.raises(DestinationRefused, match="^ü{127}$") as caught:
+        check_answer(answer[:ANSWER_BYTES], answer[ANSWER_BYTES:])
+    assert caught.value.status == NOT_ALLOWED
+    for wrong in (Destination("", 1), Destination("x" * 256, 1), Destination("x", 0)):
+        with pytest.raises(ValueError, match="a destination is"):
+            wrong.encode()
+
+
+def test_endpoints_and_rules() -> None:
+    assert parse_endpoint("[::1]:22") == Destination("::1", 22)
+    assert parse_endpoint("22", default_host="127.0.0.1") == Destination("127.0.0.1", 22)
+    for wrong in ("::1:22", "host", "host:", ":22", "host:65536", "host:0", "host:x", "host:²"):
+        with pytest.raises(ValueError, match=r"brackets|is not HOST:PORT"):
+            parse_endpoint(wrong)
+    assert parse_rule("10.0.0.0/8:22").fits("10.1.2.3", 22)
+    assert not parse_rule("10.0.0.0/8:22").fits("10.1.2.3", 23)
+    assert parse_rule("[fd00::]/8").fits("fd00::1", 9)
+    assert not parse_rule("[fd00::]/8:22").fits("fd00::1", 9)
+    assert parse_rule("10.0.0.3").fits("::ffff:10.0.0.3", 9)
+    for wrong in ("host", "10.0.0.0/33", "10.0.0.0/8:0", "10.0.0.0:x", ""):
+        with pytest.raises(ValueError, match="is not ADDRESS"):
+            parse_rule(wrong)
+
+
+# --- the commands -------------------------------------------------------------------------------------------
+class Command:
+    """An `mstcp` command that runs."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def address(self) -> str:
+        """Return the address that it says it listens on."""
+        assert self.process.stdout is not None
+        line = (await asyncio.wait_for(self.process.stdout.readline(), 60)).decode()
+        assert line.startswith("listening on "), line
+        return line.split()[2].rstrip(",")
+
+    async def end(self, number: int = signal.SIGINT) -> tuple[int, str, str]:
+        if self.process.returncode is None and number:
+            self.process.send_signal(number)
+        out, err = await asyncio.wait_for(self.process.communicate(), 60)
+        assert self.process.returncode is not None
+        return self.process.returncode, out.decode(), err.decode()
+
+
+@contextlib.asynccontextmanager
+async def mstcp_command(*arguments: str, **environment: str) -> AsyncIterator[Command]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "mstcp.cli",
+        *arguments,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    command = Command(process)
+    try:
+        yield command
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def ended(command: Command) -> None:
+    """End a proxy as Ctrl-C does, and see that it says nothing."""
+    assert await command.end() == (130, "", "")
+
+
+async def test_both_ends_as_commands_and_ctrl_c() -> None:
+    server = await asyncio.start_server(echo, "127.0.0.1")
+    port = server.sockets[0].getsockname()[1]
+    async with mstcp_command("proxy", "exit", "0", f"127.0.0.1:{port}") as leave:
+        to = await leave.address()
+        async with mstcp_command("proxy", "enter", "127.0.0.1:0", to, "--streams", "3") as enter:
+            host, _, entry = (await enter.address()).rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(entry))
+            writer.write(b"through both")
+            assert await asyncio.wait_for(reader.readexactly(12), 20) == b"through both"
+            await ended(enter)
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 20) == b""
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+        status, _, err = await leave.end(signal.SIGTERM)
+        assert status == 130
+        assert "Traceback" not in err
+    server.close()
+
+
+@contextlib.asynccontextmanager
+async def http(folder: Path) -> AsyncIterator[int]:
+    """Serve a folder over HTTP; yield the port."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0"),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), 60)
+        yield int(line.split()[5])
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+FETCH = """
+import socket, sys, urllib.request
+data = urllib.request.urlopen(sys.argv[1], timeout=30).read()
+with socket.create_connection((sys.argv[2], int(sys.argv[3]))) as sock:
+    print(sock.getpeername() == (sys.argv[2], int(sys.argv[3])))
+sys.stdout.flush()
+sys.stdout.buffer.write(data)
+"""
+
+
+async def test_run_leads_a_program_over_mstcp(tmp_path: Path) -> None:
+    assert SHIM.exists(), "run `make setup`"
+    (tmp_path / "file").write_bytes(random.Random(2).randbytes(1_000_000))
+    async with http(tmp_path) as port, mstcp_command("proxy", "exit", "0") as leave:
+        via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
+        url = f"http://127.0.0.1:{port}/file"
+        async with mstcp_command(
+            "run", *via, "--", sys.executable, "-c", FETCH, url, "127.0.0.1", str(port)
+        ) as run:
+            out, err = await asyncio.wait_for(run.process.communicate(), 60)
+        assert (run.process.returncode, err) == (0, b"")
+        assert out == b"True\n" + (tmp_path / "file").read_bytes()
+        if shutil.which("curl"):
+            arguments = ("curl", "-sS", "--fail", "-o", str(tmp_path / "copy"), url)
+            async with mstcp_command("run", *via, "--", *arguments) as run:
+                _, err = await asyncio.wait_for(run.process.communicate(), 60)
+            assert (run.process.returncode, err) == (0, b"")
+            assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
+        await ended(leave)
+
+
+REFUSED = """
+import errno, socket, sys
+try:
+    socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+except OSError as error:
+    sys.exit(7 if error.errno == errno.ECONNREFUSED else str(error))
+"""
+
+
+async def test_run_tells_a_program_that_nobody_listens_and_passes_its_status_on() -> None:
+    async with mstcp_command("proxy", "exit", "0") as leave:
+        via = ("--via", await leave.address(), "--only", "127.0.0.1:1")
+        async with mstcp_command("run", *via, "--", sys.executable, "-c", REFUSED, "1") as run:
+            status, _, err = await run.end(0)
+        assert status == 7, err
+        assert "127.0.0.1:1 refused the connection" in err
+        async with mstcp_command("run", *via, "--", "sh", "-c", "kill -TERM $$") as run:
+            status, _, err = await run.end(0)
+        assert status == 128 + signal.SIGTERM
+        assert "opened no connection over MSTCP" in err
+        async with mstcp_command("run", *via, "--", "no-such-command") as run:
+            assert await run.end(0) == (1, "", "mstcp run: no-such-command: No such file or directory\n")
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+async def test_run_leads_iperf3() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    server = await asyncio.create_subprocess_exec(
+        *("iperf3", "--server", "--one-off", "--bind", "127.0.0.1", "--port", port, "--forceflush"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert server.stdout is not None
+    while b"listening" not in await asyncio.wait_for(server.stdout.readline(), 30):
+        pass
+    async with mstcp_command("proxy", "exit", "0") as leave:
+        via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
+        arguments = ("iperf3", "--client", "127.0.0.1", "--port", port, "--bytes", "8M", "--parallel", "2")
+        async with mstcp_command("run", *via, "--", *arguments) as run:
+            status, out, err = await run.end(0)
+        # iperf3 breaks its connections off at the end, which is told.
+        assert status == 0, out + err
+        assert "receiver" in out
+    await asyncio.wait_for(server.communicate(), 30)
