@@ -567,14 +567,30 @@ class ConnectionTransport(asyncio.Transport):
         if stream_ended:
             self._ended_streams |= 1 << stream
             self._watch_reading()
-        if self._closed:
+        if self._closed or self._is_given_up():
             return
-        if (told := self._core.closed_by_peer) is not None:
-            self._finish(ConnectionLost(told[1] or f"the peer gave up (code {told[0]})"), reset=True)
-        elif stream_ended and not self._is_plain:
+        if stream_ended and not self._is_plain:
             self._drop(stream, None)
         else:
             self._pump()
+
+    def _is_given_up(self) -> bool:
+        """End the connection if the peer has said that it gave up."""
+        told = self._core.closed_by_peer
+        if told is not None and not self._closed:
+            self._finish(ConnectionLost(told[1] or f"the peer gave up (code {told[0]})"), reset=True)
+        return told is not None
+
+    def _read_out(self, stream: int) -> None:
+        """Take what came before a stream broke: it may say why."""
+        try:
+            while self._receive(stream) > 0:
+                pass
+        except RemoteProtocolError as error:
+            self._say_closed(_PROTOCOL_ERROR, error.reason)
+            self._finish(error, reset=True)
+            return
+        self._deliver()
 
     def _receive(self, stream: int) -> int:
         """Read once into the core; return how much came, 0 at the end, or an errno below 0."""
@@ -717,7 +733,10 @@ class ConnectionTransport(asyncio.Transport):
     # --- ending ---------------------------------------------------------------------------------------------
     def _lose(self, stream: int, error: OSError) -> None:
         if not self._is_plain:
-            self._drop(stream, error)
+            self._read_out(stream)
+            # What came may have led to further writes, and these to the stream's end.
+            if not self._closed and not self._is_given_up() and self._core.alive >> stream & 1:
+                self._drop(stream, error)
             return
         if self._closing and self._core.finished and not self._streams[stream].unacknowledged_bytes():
             self._finish(None, reset=False)  # the peer closed first, but has everything
