@@ -56,7 +56,8 @@ class StreamInfo:
 class StreamStatistics:
     """What one stream has carried. Bytes are the application's; frames are None on a plain TCP connection.
 
-    `resent_bytes` are those of `bytes_sent` that another stream had carried before.
+    `resent_bytes` are those of `bytes_sent` that another stream had carried before; `stalls` is how often the
+    stream was found to bring nothing through for a second.
     """
 
     frames_sent: int | None
@@ -65,6 +66,7 @@ class StreamStatistics:
     bytes_received: int
     out_of_order_frames: int | None
     resent_bytes: int
+    stalls: int = 0
 
 
 @dataclass(frozen=True)

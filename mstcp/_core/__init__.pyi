@@ -46,8 +46,8 @@ class Statistics:
     """What a connection has carried; bytes are application bytes."""
 
     @property
-    def streams(self) -> list[tuple[int, int, int, int, int, int]]:
-        """Of each stream: frames sent, bytes sent, frames and bytes received, out of order, resent bytes."""
+    def streams(self) -> list[tuple[int, int, int, int, int, int, int]]:
+        """Of each stream: frames and bytes sent, frames and bytes received, out of order, resent, stalls."""
 
     @property
     def out_of_order_frames(self) -> int: ...
@@ -160,6 +160,12 @@ class Connection:
 
     def stream_end(self, stream: int, /) -> bool:
         """Note that a stream is gone; True if the peer had ended it. Its frames go over the others."""
+
+    def remove_stream(self, stream: int, /) -> None:
+        """Take a stream out once its frames are reported; LocalProtocolError if it is the last."""
+
+    def ping(self, token: int, /) -> None:
+        """Ask the peer for a sign of life."""
 
     def add_stream(self, stream_id: int, weight: float, /) -> int:
         """Use a further stream; return its index."""

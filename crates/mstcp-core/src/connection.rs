@@ -41,6 +41,8 @@ pub struct StreamStatistics {
     pub out_of_order_frames: u64,
     /// Of the bytes sent, those that another stream had carried before.
     pub resent_bytes: u64,
+    /// How often it was found to bring nothing through.
+    pub stalls: u64,
 }
 
 /// What a connection has carried.
@@ -269,8 +271,13 @@ impl Connection {
         out: &mut Vec<Slice>,
     ) -> Result<(), Error> {
         let mut controls = Vec::new();
+        let had_last = self.receiver.has_last(stream);
         self.receiver
             .on_received(stream, data, shared, out, &mut controls)?;
+        if self.receiver.has_last(stream) && !had_last && !self.trusting {
+            // The peer takes the stream out: so do we, in the other direction.
+            let _ = self.sender.retire(stream);
+        }
         for control in controls {
             self.on_control(control)?;
         }
@@ -295,6 +302,20 @@ impl Connection {
     /// See [`Receiver::on_consumed`].
     pub fn on_consumed(&mut self, bytes: usize) {
         self.receiver.on_consumed(bytes);
+    }
+
+    /// Take a stream out while the others go on; see [`Sender::retire`]. The peer does the same in its direction.
+    pub fn remove_stream(&mut self, stream: usize) -> Result<(), LocalError> {
+        let stays = |slot: usize| slot != stream && !self.sender.is_retiring(slot);
+        if !self.alive().iter().any(stays) {
+            return Err(LocalError::LastStream);
+        }
+        self.sender.retire(stream)
+    }
+
+    /// Whether a stream is being taken out and has not sent its LAST: TCP's end may wait for that.
+    pub fn is_retiring(&self, stream: usize) -> bool {
+        self.sender.is_retiring(stream)
     }
 
     /// Note that TCP ended a stream, or that the shell gave it up; true if the peer had ended it by a LAST frame.
@@ -402,6 +423,7 @@ impl Connection {
                 bytes_received: received.bytes,
                 out_of_order_frames: received.out_of_order_frames,
                 resent_bytes: sent.resent_bytes,
+                stalls: sent.stalls,
             })
             .collect();
         Statistics {

@@ -50,6 +50,8 @@ pub enum LocalError {
     NoSuchStream(usize),
     /// No scheduler has this name.
     NoSuchScheduler(String),
+    /// A connection keeps one stream at least.
+    LastStream,
     /// Weights are finite, not negative, one per stream, and not all zero.
     BadWeights,
     /// A full-size frame carries 1 to 65,535 application bytes.
@@ -83,6 +85,10 @@ impl fmt::Display for LocalError {
                 f,
                 "no scheduler is called '{name}': choose one of {}",
                 crate::scheduler::NAMES.join(", ")
+            ),
+            Self::LastStream => write!(
+                f,
+                "this is the last stream: close the connection instead of removing it"
             ),
             Self::BadWeights => write!(
                 f,

@@ -165,7 +165,11 @@ impl Receiver {
                 Some(Found::Control(Some(Control::Fin { total_bytes }))) => {
                     self.on_fin(total_bytes)?;
                 }
-                Some(Found::Control(Some(Control::Last))) => self.streams[stream].last = true,
+                Some(Found::Control(Some(Control::Last))) => {
+                    self.streams[stream].last = true;
+                    // The peer waits for what it has not been told of.
+                    self.ack_now = true;
+                }
                 Some(Found::Control(Some(control))) => controls.push(control),
                 Some(Found::Control(None)) => {}
             }
@@ -219,6 +223,11 @@ impl Receiver {
             }
         }
         readable
+    }
+
+    /// Whether the peer said that nothing follows on a stream.
+    pub fn has_last(&self, slot: usize) -> bool {
+        self.streams.get(slot).is_some_and(|stream| stream.last)
     }
 
     /// The stream that brought something last.

@@ -533,6 +533,16 @@ impl Connection {
         self.inner.on_stream_end(stream).map_err(local)
     }
 
+    #[pyo3(signature = (stream, /))]
+    fn remove_stream(&mut self, stream: usize) -> PyResult<()> {
+        self.inner.remove_stream(stream).map_err(local)
+    }
+
+    #[pyo3(signature = (token, /))]
+    fn ping(&mut self, token: u64) {
+        self.inner.ping(token);
+    }
+
     #[pyo3(signature = (stream_id, weight, /))]
     fn add_stream(&mut self, stream_id: u32, weight: f64) -> PyResult<usize> {
         self.inner.add_stream(stream_id, weight).map_err(local)
@@ -603,7 +613,7 @@ impl Connection {
 
 #[pyclass(module = "mstcp._core", frozen, get_all)]
 struct Statistics {
-    streams: Vec<(u64, u64, u64, u64, u64, u64)>,
+    streams: Vec<(u64, u64, u64, u64, u64, u64, u64)>,
     out_of_order_frames: u64,
     reorder_bytes: usize,
     reorder_max_bytes: usize,
@@ -622,6 +632,7 @@ impl From<mstcp_core::Statistics> for Statistics {
                 stream.bytes_received,
                 stream.out_of_order_frames,
                 stream.resent_bytes,
+                stream.stalls,
             )
         });
         Self {

@@ -161,18 +161,24 @@ fn config(streams: usize, payload: usize) -> Config {
     }
 }
 
-/// Send what a connection offers, into `take`; it must come to an end.
-fn pump(connection: &mut Connection, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> usize) {
+/// Send what a connection offers, into `take`; it must come to an end. Returns the streams that sent their last byte.
+fn pump(
+    connection: &mut Connection,
+    now_ns: u64,
+    mut take: impl FnMut(usize, &[u8]) -> usize,
+) -> u64 {
+    let mut ended = 0;
     for slot in connection.alive().iter() {
         connection.on_writable(slot).expect("the stream is there");
     }
     for _ in 0..100_000 {
         let Some(offer) = connection.poll(now_ns) else {
-            return;
+            return ended;
         };
         let stream = offer.stream;
         let taken = take(stream, offer.data);
-        connection.on_sent(stream, taken).expect("as offered");
+        let last = connection.on_sent(stream, taken).expect("as offered");
+        ended |= u64::from(last) << stream;
     }
     panic!("the connection offers without end");
 }
@@ -205,6 +211,9 @@ pub fn connection(data: &[u8]) {
                 next_id += 1;
             }
             4 => connection.close_streams(),
+            5 => {
+                let _ = connection.remove_stream(slot);
+            }
             _ => {
                 let length = choices.below(400);
                 let mut out = Vec::new();
@@ -233,6 +242,7 @@ pub fn pair(data: &[u8]) {
     let mut pipes: Vec<[VecDeque<u8>; 2]> = (0..2).map(|_| Default::default()).collect();
     let (mut got, mut written): ([Vec<u8>; 2], [usize; 2]) = Default::default();
     let (mut now_ns, mut next_id, mut steps) = (1, 2, 0);
+    let mut ended = [0; 2];
     loop {
         let is_over = choices.is_empty();
         steps += 1;
@@ -248,7 +258,8 @@ pub fn pair(data: &[u8]) {
                 for end in &mut ends {
                     end.end();
                 }
-                if ends[0].alive().is_empty() {
+                // A client opens what was lost again; each side may have taken out what the other kept.
+                if ends[0].alive().is_empty() || (steps % 64 == 0 && pipes.len() < 32) {
                     renew(&mut ends, &mut pipes, &mut next_id);
                 }
             }
@@ -270,10 +281,16 @@ pub fn pair(data: &[u8]) {
             3 if ends[0].alive().iter().count() < 4 => {
                 renew(&mut ends, &mut pipes, &mut next_id);
             }
+            4 => {
+                let slot = choices.below(pipes.len());
+                if ends[side].alive().contains(slot) {
+                    let _ = ends[side].remove_stream(slot);
+                }
+            }
             _ => {}
         }
         for side in 0..2 {
-            pump(&mut ends[side], now_ns, |stream, bytes| {
+            ended[side] |= pump(&mut ends[side], now_ns, |stream, bytes| {
                 let pipe = &mut pipes[stream][side];
                 let room = bytes.len().min(1500 - pipe.len());
                 pipe.extend(&bytes[..room]);
@@ -288,6 +305,19 @@ pub fn pair(data: &[u8]) {
                 ends[side]
                     .on_received(slot, &came, &mut got[side])
                     .expect("the peer keeps to the protocol");
+            }
+        }
+        for slot in 0..pipes.len() {
+            let gone = !ends[0].alive().contains(slot);
+            let both = ((ended[0] & ended[1]) >> slot) & 1 == 1
+                && pipes[slot].iter().all(VecDeque::is_empty);
+            if both && !gone {
+                for end in &mut ends {
+                    assert!(end.on_stream_end(slot).expect("the slot is there"));
+                }
+            }
+            if both || gone {
+                ended = ended.map(|bits| bits & !(1 << slot));
             }
         }
         if is_over && ends.iter().all(|end| end.is_finished() && end.is_ended()) {

@@ -30,19 +30,19 @@ pub(super) enum Draft {
 }
 
 impl Sender {
-    /// The streams that may be given frames: those that stall only if all do.
+    /// The streams that may be given frames: those that stall or are to go only if all do.
     pub(super) fn eligible(&self) -> StreamSet {
-        let moving = self.alive.without(self.stalled);
-        let usable = if moving.is_empty() {
-            self.alive
-        } else {
-            moving
-        };
-        let mut open = StreamSet::default();
-        for slot in usable.iter().filter(|&slot| !self.streams[slot].last_begun) {
-            open.insert(slot);
+        let staying = self.alive.without(self.retiring);
+        for usable in [staying.without(self.stalled), staying, self.alive] {
+            let mut open = StreamSet::default();
+            for slot in usable.iter().filter(|&slot| !self.streams[slot].last_begun) {
+                open.insert(slot);
+            }
+            if !open.is_empty() {
+                return open;
+            }
         }
-        open
+        StreamSet::default()
     }
 
     /// A stream with room that has part of a frame left to send.
@@ -155,10 +155,18 @@ impl Sender {
             return Some(stream);
         }
         if let Some(control) = self.controls.front() {
-            let stream = room.iter().next()?;
+            // Signs of life go round, so that a path that swallows all does not speak for the others.
+            let turn = match control {
+                Control::Ping(token) | Control::Pong(token) => *token as usize,
+                _ => 0,
+            };
+            let stream = room.iter().nth(turn % room.iter().count().max(1))?;
             frame::encode_control(&mut self.streams[stream].out.header, control);
             self.draft = Some((stream, Draft::Control));
             return Some(stream);
+        }
+        if let Some(stream) = self.retired() {
+            return Some(self.draft_last(stream));
         }
         self.trim_again();
         if let Some(span) = self.again.front().copied() {
@@ -219,13 +227,30 @@ impl Sender {
                 return Some(stream);
             }
             if self.closing && !out.last_begun {
-                frame::encode_control(&mut out.out.header, &Control::Last);
-                out.out.ends_stream = true;
-                self.draft = Some((stream, Draft::Last));
-                return Some(stream);
+                return Some(self.draft_last(stream));
             }
         }
         None
+    }
+
+    /// A stream with room that is to go, and whose frames have all been reported, while another stays.
+    fn retired(&self) -> Option<usize> {
+        let staying = self.alive.without(self.retiring);
+        if self.retiring.is_empty() || !staying.iter().any(|slot| !self.streams[slot].last_begun) {
+            return None;
+        }
+        self.with_room.and(self.retiring).iter().find(|&slot| {
+            let stream = &self.streams[slot];
+            !stream.last_begun && stream.in_flight.is_empty()
+        })
+    }
+
+    fn draft_last(&mut self, stream: usize) -> usize {
+        let out = &mut self.streams[stream].out;
+        frame::encode_control(&mut out.header, &Control::Last);
+        out.ends_stream = true;
+        self.draft = Some((stream, Draft::Last));
+        stream
     }
 
     pub(super) fn choose(&mut self, now_ns: u64, frame_bytes: usize) -> Option<usize> {

@@ -43,6 +43,8 @@ pub struct Sent {
     pub bytes: u64,
     /// Those of the bytes that another stream had carried before.
     pub resent_bytes: u64,
+    /// How often it was found to bring nothing through.
+    pub stalls: u64,
 }
 
 /// The sending direction of a connection.
@@ -60,6 +62,8 @@ pub struct Sender {
     with_room: StreamSet,
     /// Alive streams that bring nothing through.
     stalled: StreamSet,
+    /// Alive streams that get no new frames, and their LAST once all they took are reported.
+    retiring: StreamSet,
     /// The frame that `poll` offered and no byte of which has been taken yet.
     draft: Option<(usize, Draft)>,
     /// Bytes to be sent once more, by rising offset.
@@ -97,6 +101,7 @@ impl Sender {
             alive: StreamSet::default(),
             with_room: StreamSet::default(),
             stalled: StreamSet::default(),
+            retiring: StreamSet::default(),
             draft: None,
             again: VecDeque::new(),
             next_offset: 0,
@@ -214,6 +219,7 @@ impl Sender {
         self.alive.insert(slot);
         self.with_room.insert(slot);
         self.stalled.remove(slot);
+        self.retiring.remove(slot);
     }
 
     /// Note that a stream is gone: what it took and the peer has not reported goes over the others.
@@ -230,10 +236,28 @@ impl Sender {
         self.alive.remove(slot);
         self.with_room.remove(slot);
         self.stalled.remove(slot);
+        self.retiring.remove(slot);
         self.streams[slot].alive = false;
         self.streams[slot].out = Outgoing::default();
         self.send_again(slot);
         Ok(())
+    }
+
+    /// Take a stream out: it gets no new frames, and its LAST once the peer has reported those it took.
+    pub fn retire(&mut self, slot: usize) -> Result<(), LocalError> {
+        if !self.alive.contains(slot) {
+            return Err(LocalError::NoSuchStream(slot));
+        }
+        if self.draft.is_some_and(|(stream, _)| stream == slot) {
+            self.withdraw_draft(slot);
+        }
+        self.retiring.insert(slot);
+        Ok(())
+    }
+
+    /// Whether a stream is being taken out and has not sent its LAST.
+    pub fn is_retiring(&self, slot: usize) -> bool {
+        self.retiring.contains(slot) && !self.streams[slot].last_begun
     }
 
     /// Queue a stream's unreported frames for the other streams.
@@ -536,6 +560,7 @@ impl Sender {
                 && now_ns >= stream.progress_ns + STALL_NS
             {
                 self.stalled.insert(slot);
+                self.streams[slot].sent.stalls += 1;
                 self.send_again(slot);
             }
         }
