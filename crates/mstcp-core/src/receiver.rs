@@ -4,6 +4,7 @@
 //! waits, and memory is bounded by the window.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::budget::{Budget, Share};
 use crate::control::Control;

@@ -307,10 +307,10 @@ pub fn pair(data: &[u8]) {
                     .expect("the peer keeps to the protocol");
             }
         }
-        for slot in 0..pipes.len() {
+        for (slot, pipe) in pipes.iter().enumerate() {
             let gone = !ends[0].alive().contains(slot);
-            let both = ((ended[0] & ended[1]) >> slot) & 1 == 1
-                && pipes[slot].iter().all(VecDeque::is_empty);
+            let both =
+                ((ended[0] & ended[1]) >> slot) & 1 == 1 && pipe.iter().all(VecDeque::is_empty);
             if both && !gone {
                 for end in &mut ends {
                     assert!(end.on_stream_end(slot).expect("the slot is there"));
