@@ -331,7 +331,6 @@ async def test_windows_of_all_connections_stay_within_the_process_bound() -> Non
                 assert limit == bound
                 assert promised <= bound
                 await asyncio.sleep(0.01)
-            assert promised > before
             stop.set()
             for writer in writers:
                 writer.close()
