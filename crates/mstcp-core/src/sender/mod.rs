@@ -255,9 +255,9 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether a stream is being taken out and has not sent its LAST.
+    /// Whether a stream is being taken out.
     pub fn is_retiring(&self, slot: usize) -> bool {
-        self.retiring.contains(slot) && !self.streams[slot].last_begun
+        self.retiring.contains(slot)
     }
 
     /// Queue a stream's unreported frames for the other streams.
