@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from experiments.report import units
 from experiments.report.comparison import Comparison, Pair, Quantity, Row
-from experiments.report.terminal import printing, visible
+from experiments.report.terminal import plain_table, printing, visible
 
 SIGNIFICANT = "*"
 FOOTNOTE = (
@@ -53,7 +52,7 @@ def _parts(comparison: Comparison, plain: bool) -> Iterator[Text | Table]:
 
 
 def _settings(comparison: Comparison, plain: bool) -> Table:
-    table = _new_table("Settings that differ", plain)
+    table = plain_table("Settings that differ", plain)
     table.add_column("setting", overflow="fold")
     for document in comparison.documents:
         table.add_column(document.letter, overflow="fold")
@@ -64,7 +63,7 @@ def _settings(comparison: Comparison, plain: bool) -> Table:
 
 def _table(pair: Pair, scenario: str, rows: list[Row], plain: bool) -> Table:
     first, other = pair.first.letter, pair.other.letter
-    table = _new_table(f"{pair.first.results.scenario}, scenario {scenario}: {other} against {first}", plain)
+    table = plain_table(f"{pair.first.results.scenario}, scenario {scenario}: {other} against {first}", plain)
     table.add_column("flow", overflow="fold")
     table.add_column("protocol", overflow="fold")
     for quantity in ("goodput\nMbit/s", "delay\nmean ms"):
@@ -113,12 +112,3 @@ def difference_text(quantity: Quantity, form: Callable[[float], str], scale: flo
     if difference.half_width is None:
         return text
     return f"{text} ±{units.interval(text, difference.half_width * scale)}"
-
-
-def _new_table(title: str, plain: bool) -> Table:
-    return Table(
-        title=visible(title, plain, style="bold"),
-        title_justify="left",
-        show_edge=False,
-        box=box.ASCII if plain else box.SIMPLE_HEAD,
-    )

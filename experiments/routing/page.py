@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from controller.gomr import Demand, PathRate
 from experiments.report import units
-from experiments.report.terminal import printing, visible
+from experiments.report.terminal import plain_table, printing, visible
 from experiments.routing.document import Solved
 from experiments.routing.events import percentiles_ms
 
@@ -134,7 +133,7 @@ def _rate(rate_bps: float) -> str:
 
 def _links_table(busy: list[BusyLink], plain: bool) -> Table:
     full = any(link.utilisation >= FULL for link in busy)
-    table = _table("Bottlenecks" if full else "Fullest links (none is full)", plain)
+    table = plain_table("Bottlenecks" if full else "Fullest links (none is full)", plain)
     table.add_column("link", overflow="fold")
     for name in ("capacity", "used %", "flows", "of them short"):
         table.add_column(name, justify="right")
@@ -152,7 +151,7 @@ def _links_table(busy: list[BusyLink], plain: bool) -> Table:
 
 
 def _flows_table(slow: list[SlowFlow], plain: bool) -> Table:
-    table = _table("Slowest flows", plain)
+    table = plain_table("Slowest flows", plain)
     for name in ("flow", "from", "to"):
         table.add_column(name, overflow="fold")
     for name in ("asked", "got", "paths", "delay ms"):
@@ -170,12 +169,3 @@ def _flows_table(slow: list[SlowFlow], plain: bool) -> Table:
         )
         table.add_row(*(visible(cell, plain) for cell in cells))
     return table
-
-
-def _table(title: str, plain: bool) -> Table:
-    return Table(
-        title=visible(title, plain, style="bold"),
-        title_justify="left",
-        show_edge=False,
-        box=box.ASCII if plain else box.SIMPLE_HEAD,
-    )
