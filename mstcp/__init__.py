@@ -7,6 +7,8 @@ Reader and writer are asyncio's own; `mstcp.blocking` has sockets for programs w
 See docs/mstcp.md.
 """
 
+import logging
+
 from mstcp import blocking
 from mstcp.allocation import Allocation, RequestedPath
 from mstcp.client import create_connection, open_connection
@@ -24,10 +26,14 @@ from mstcp.errors import (
 )
 from mstcp.limits import ServerLimits, limit_receive_memory
 from mstcp.server import Server, create_server, start_server
+from mstcp.stats import ConnectionStats, StreamStats, TcpInfo
 from mstcp.streams import ConnectionStatistics, StreamInfo, StreamSpec, StreamStatistics
 from mstcp.transport import ConnectionTransport
 
 __version__ = "0.1.0"
+
+# Nothing is said unless the application configures logging.
+logging.getLogger("mstcp").addHandler(logging.NullHandler())
 
 __all__ = [
     "Allocation",
@@ -35,6 +41,7 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionLost",
     "ConnectionStatistics",
+    "ConnectionStats",
     "ConnectionTransport",
     "ControllerError",
     "DependencyMissing",
@@ -48,6 +55,8 @@ __all__ = [
     "StreamInfo",
     "StreamSpec",
     "StreamStatistics",
+    "StreamStats",
+    "TcpInfo",
     "UnsupportedVersion",
     "blocking",
     "create_connection",

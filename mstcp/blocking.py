@@ -25,6 +25,7 @@ from mstcp.client import create_connection as _open
 from mstcp.errors import ConnectionClosed, LocalProtocolError, MstcpError
 from mstcp.server import Server
 from mstcp.server import create_server as _serve
+from mstcp.stats import ConnectionStats
 from mstcp.streams import ConnectionStatistics, StreamInfo
 from mstcp.transport import ConnectionTransport
 
@@ -401,6 +402,22 @@ class Socket(_WithTimeout):
     def statistics(self) -> ConnectionStatistics:
         """Return what the connection has carried; see `ConnectionTransport.statistics`."""
         return self._bridge.background.call(self._bridge.transport.statistics)
+
+    def stats(self) -> ConnectionStats:
+        """Return how the connection is now; see `ConnectionTransport.stats`."""
+        return self._bridge.background.call(self._bridge.transport.stats)
+
+    def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
+        """Ask for signs of life; see `ConnectionTransport.set_keepalive`."""
+        self._bridge.background.call(lambda: self._bridge.transport.set_keepalive(idle_s, probes))
+
+    def start_trace(self, path: str) -> None:
+        """Write a qlog-style trace; see `ConnectionTransport.start_trace`."""
+        self._bridge.background.call(lambda: self._bridge.transport.start_trace(path))
+
+    def remove_stream(self, index: int) -> None:
+        """Take a stream out; see `ConnectionTransport.remove_stream`."""
+        self._bridge.background.call(lambda: self._bridge.transport.remove_stream(index))
 
     def streams(self) -> list[StreamInfo]:
         """Return the streams as they are now."""

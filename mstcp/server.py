@@ -443,7 +443,7 @@ class Server(asyncio.AbstractServer):
             send_queue_bytes=HARD_QUEUE_BYTES,
             reorder_buffer_bytes=self._options.reorder_buffer_bytes,
         )
-        extra = {"connection_id": hello.connection_id}
+        extra = {"connection_id": hello.connection_id, "is_server": True}
 
         async def forget() -> None:
             self._admission.forget(hello.connection_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import struct
 import sys
@@ -134,6 +135,22 @@ def set_pacing(
         if unsent is not None:
             raise
     return unsent
+
+
+def set_user_timeout(sock: socket.socket, seconds: float) -> None:
+    """Let TCP give up when nothing it sent is acknowledged for so long (TCP_USER_TIMEOUT, RFC 5482)."""
+    if LINUX:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(seconds * 1e3))
+
+
+def set_keepalive(sock: socket.socket, idle_s: float | None, probes: int) -> None:
+    """Have the kernel ask an idle peer for a sign of life (whole seconds); None: no more."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, idle_s is not None)
+    if idle_s is not None and LINUX:
+        seconds = max(1, math.ceil(idle_s))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, seconds)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, probes)
 
 
 def unsent_bytes(sock: socket.socket) -> int:

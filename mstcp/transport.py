@@ -17,9 +17,10 @@ from typing import Any
 
 from mstcp import _core, sockets
 from mstcp.errors import ConnectionClosed, ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
+from mstcp.health import Health
 from mstcp.open_stream import OpenStream, errno_of, strerror
-from mstcp.plain import CHUNK_BYTES, Core, PlainConnection, convert_statistics
-from mstcp.streams import UNLIMITED_BPS, ConnectionStatistics, StreamInfo, StreamSpec, weights_of
+from mstcp.plain import CHUNK_BYTES, Core, PlainConnection
+from mstcp.streams import UNLIMITED_BPS, StreamSpec, weights_of
 from mstcp.tls import TlsStream
 
 SEND_QUEUE_BYTES = 1 << 18
@@ -29,6 +30,8 @@ SCHEDULER = "stochastic"
 HARD_QUEUE_BYTES = 64 << 20
 """What `write` fills for an application that never waits for `drain`, before it gets BufferLimitExceeded."""
 REORDER_BUFFER_BYTES = 16 << 20
+USER_TIMEOUT_S = 30.0
+"""A stream is lost when TCP has nothing acknowledged for so long."""
 RECONNECT_S = 5.0
 """How long a connection without a stream waits for one to come back."""
 
@@ -40,7 +43,7 @@ _LINGER_POLL_S = 0.01
 _LINGER_LIMIT_S = 5.0
 
 
-class ConnectionTransport(asyncio.Transport):
+class ConnectionTransport(Health, asyncio.Transport):
     """One connection over its streams; with a single plain stream, TCP as it is.
 
     Made by `open_connection` and `start_server`. All methods belong to the event loop's thread.
@@ -73,7 +76,8 @@ class ConnectionTransport(asyncio.Transport):
         reconnect_s: float = RECONNECT_S,
         on_stream_lost: Callable[[StreamSpec], None] | None = None,
     ) -> None:
-        super().__init__()
+        Health.__init__(self)
+        asyncio.Transport.__init__(self)
         self._information: dict[str, Any] = dict(extra or {})
         self._loop = loop
         self._core = core
@@ -286,33 +290,6 @@ class ConnectionTransport(asyncio.Transport):
         return self._core.queued_bytes
 
     # --- beyond asyncio -------------------------------------------------------------------------------------
-    def statistics(self) -> ConnectionStatistics:
-        """Return what the connection has carried; cheap, at any time, also after it was closed."""
-        core = self._core
-        if isinstance(core, PlainConnection):
-            return core.statistics()
-        assert isinstance(core, _core.Connection)
-        return convert_statistics(core.statistics())
-
-    def streams(self) -> list[StreamInfo]:
-        """Return the streams as they are now; after the end, as they were."""
-        return [
-            StreamInfo(
-                index,
-                stream.spec.source_port,
-                stream.spec.rate_bps,
-                stream.spec.delay_s,
-                stream.spec.path,
-                stream.congestion_control,
-            )
-            for index, stream in enumerate(self._streams)
-        ]
-
-    @property
-    def alive_streams(self) -> int:
-        """How many streams carry bytes now."""
-        return self._core.alive.bit_count()
-
     def set_rates(self, rates: Mapping[int, float]) -> None:
         """Give running streams new rates: the weights of the draw and the pacing.
 
@@ -326,15 +303,12 @@ class ConnectionTransport(asyncio.Transport):
             replace(stream.spec, rate_bps=rates.get(stream.spec.source_port, 0.0)) for stream in self._streams
         ]
         self._core.set_weights(weights_of(specs))
+        self._note_event("rates_set", rates={spec.source_port: spec.rate_bps for spec in specs})
         for index, spec in enumerate(specs):
             self._streams[index].spec = spec
             if not self._closed and self._core.alive >> index & 1:
                 self._pace(index)
         self._pump()
-
-    def set_allocation(self, allocation: object) -> None:
-        """Note what `get_extra_info("allocation")` returns."""
-        self._information["allocation"] = allocation
 
     # --- sending --------------------------------------------------------------------------------------------
     def _check_open(self) -> None:
@@ -351,6 +325,10 @@ class ConnectionTransport(asyncio.Transport):
 
     def _pace(self, index: int) -> None:
         stream = self._streams[index]
+        if not self._is_plain:
+            sockets.set_user_timeout(stream.sock, USER_TIMEOUT_S)
+        if self._idle_s is not None:
+            self._keep_alive(stream)
         self._core.set_delay(index, round((stream.spec.delay_s or 0.0) * 1e9))
         # A stream of rate 0 gets no new frames; what it holds must still leave.
         limit = sockets.set_pacing(
@@ -519,6 +497,7 @@ class ConnectionTransport(asyncio.Transport):
     def _on_readable(self, stream: int) -> None:
         if not self._read_watched >> stream & 1:
             return
+        self._heard = True
         if self._direct is not None:
             self._exchange(self._direct, stream)
             return
@@ -676,6 +655,8 @@ class ConnectionTransport(asyncio.Transport):
             self._lost_timer = None
         self._information["sockets"] = tuple(each.sock for each in self._streams)
         self._pace(slot)
+        self._removed &= gone
+        self._note_event("stream_added", stream=slot, source_port=stream.spec.source_port)
         self._watch_reading()
         self._expect_decrypted(slot, stream)
         self._pump()
@@ -689,14 +670,16 @@ class ConnectionTransport(asyncio.Transport):
             self._loop.remove_writer(self._streams[stream].descriptor)
         self._read_watched &= ~(1 << stream)
         self._write_watched &= ~(1 << stream)
-        proper = self._core.stream_end(stream)
+        proper = self._core.stream_end(stream) or bool(error is None and self._removed >> stream & 1)
+        if not proper:
+            self._note_event("stream_lost", stream=stream, reason=error and error.strerror)
         if proper:
             sock.close()
         else:
             sockets.reset(sock)
         if not self._core.alive:
             self._all_gone(stream, proper, error)
-        elif not proper and self._on_stream_lost is not None:
+        elif not proper and self._on_stream_lost is not None and not self._removed >> stream & 1:
             self._on_stream_lost(self._streams[stream].spec)
         self._pump()
 
@@ -770,6 +753,8 @@ class ConnectionTransport(asyncio.Transport):
         if self._closed:
             return
         self._watch_nothing()
+        self._note_event("connection_closed", reason=error and str(error))
+        self._end_health()
         self._closing = self._closed = True
         self._lost = error
         self._information["socket"] = self._information["sockets"] = None

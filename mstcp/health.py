@@ -1,0 +1,217 @@
+"""How a connection is, and whether its peer is there: statistics, traces, signs of life."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+from mstcp import _core, sockets
+from mstcp.errors import LocalProtocolError
+from mstcp.open_stream import OpenStream
+from mstcp.plain import Core, PlainConnection, convert_statistics
+from mstcp.stats import ConnectionStats, Meter, tcp_info
+from mstcp.streams import ConnectionStatistics, StreamInfo
+from mstcp.trace import EVERY_S, Trace
+
+
+class Health:
+    """What `ConnectionTransport` has beside carrying bytes."""
+
+    _loop: asyncio.AbstractEventLoop
+    _core: Core
+    _streams: list[OpenStream]
+    _information: dict[str, Any]
+    _closed: bool
+
+    def __init__(self) -> None:
+        self._meter = Meter()
+        self._trace: Trace | None = None
+        self._trace_meter = Meter()
+        self._trace_timer: asyncio.TimerHandle | None = None
+        # Whether anything came since the last look.
+        self._heard = False
+        self._silent = 0
+        self._probes = 0
+        self._idle_s: float | None = None
+        self._life_timer: asyncio.TimerHandle | None = None
+        # Streams that this side took out: their end is no loss.
+        self._removed = 0
+
+    # --- of the transport -----------------------------------------------------------------------------------
+    def _pump(self) -> None:
+        raise NotImplementedError
+
+    def _lose(self, stream: int, error: OSError) -> None:
+        raise NotImplementedError
+
+    # --- statistics and traces ------------------------------------------------------------------------------
+    def statistics(self) -> ConnectionStatistics:
+        """Return what the connection has carried; cheap, at any time, also after it was closed."""
+        core = self._core
+        if isinstance(core, PlainConnection):
+            return core.statistics()
+        assert isinstance(core, _core.Connection)
+        return convert_statistics(core.statistics())
+
+    def streams(self) -> list[StreamInfo]:
+        """Return the streams as they are now; after the end, as they were."""
+        return [
+            StreamInfo(
+                index,
+                stream.spec.source_port,
+                stream.spec.rate_bps,
+                stream.spec.delay_s,
+                stream.spec.path,
+                stream.congestion_control,
+            )
+            for index, stream in enumerate(self._streams)
+        ]
+
+    @property
+    def alive_streams(self) -> int:
+        """How many streams carry bytes now."""
+        return self._core.alive.bit_count()
+
+    def set_allocation(self, allocation: object) -> None:
+        """Note what `get_extra_info("allocation")` returns."""
+        self._information["allocation"] = allocation
+
+    def stats(self) -> ConnectionStats:
+        """Return how the connection and each stream is now, with rates since the last call.
+
+        `statistics()` beside what the kernel knows of each stream (RTT, congestion window, retransmissions,
+        delivery rate). One system call a stream; also after the end, without the kernel's part.
+        """
+        return self._look(self._meter)
+
+    def _look(self, meter: Meter) -> ConnectionStats:
+        core = self._core
+        alive, stalled = core.alive, core.stalled if isinstance(core, _core.Connection) else 0
+        if self._closed:
+            alive = 0
+        tcp = [tcp_info(stream.sock) for stream in self._streams]
+        return meter.look(self._loop.time(), self.statistics(), self.streams(), tcp, alive, stalled)
+
+    def start_trace(self, path: str | Path) -> None:
+        """Write a qlog-style trace of the connection from now on; see mstcp/trace.py.
+
+        A file that cannot be written on with (a full disk) ends the trace, never the connection.
+
+        Args:
+            path: The file, or a folder, in which the file is named after the connection.
+
+        Raises:
+            LocalProtocolError: The file cannot be opened, or the connection has a trace already.
+        """
+        if self._trace is not None:
+            raise LocalProtocolError("the connection has a trace already")
+        name = self._information.get("connection_id", b"plain").hex()
+        vantage = "server" if self._information.get("is_server") else "client"
+        self._trace = Trace(path, name, vantage, self._loop.time())
+        streams = [_told(stream) for stream in self.streams()]
+        self._note_event("connection_started", streams=streams)
+        self._trace_metrics()
+
+    def _trace_metrics(self) -> None:
+        if self._trace is not None and not self._closed:
+            self._trace.metrics(self._look(self._trace_meter))
+            self._trace_timer = self._loop.call_later(EVERY_S, self._trace_metrics)
+
+    def _note_event(self, name: str, **data: Any) -> None:
+        """Tell the trace, if there is one."""
+        if self._trace is not None:
+            self._trace.event(self._loop.time(), name, **data)
+
+    # --- signs of life --------------------------------------------------------------------------------------
+    def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
+        """Ask for a sign of life when nothing came for a while, and give streams up whose peer gives none.
+
+        After `idle_s` of silence a PING goes out, and the next after as long again; after `probes` that
+        nothing answers all streams count as lost: they are opened again or the connection is lost, as
+        otherwise. The kernel does the same for each stream (SO_KEEPALIVE), so that one whose path broke is
+        found though others are used.
+
+        Args:
+            idle_s: Seconds; None: no more.
+            probes: How many may go unanswered.
+
+        Raises:
+            LocalProtocolError: The values make no sense.
+        """
+        if idle_s is not None and not 0.01 <= idle_s <= 32_767:
+            raise LocalProtocolError(f"idle_s is 0.01 to 32767 seconds or None, not {idle_s!r}")
+        if not 1 <= probes <= 127:
+            raise LocalProtocolError(f"probes is 1 to 127, not {probes!r}")
+        if self._life_timer is not None:
+            self._life_timer.cancel()
+            self._life_timer = None
+        self._idle_s, self._probes, self._silent, self._heard = idle_s, probes, 0, False
+        for index, stream in enumerate(self._streams):
+            if not self._closed and self._core.alive >> index & 1:
+                self._keep_alive(stream)
+        if idle_s is not None and not self._closed:
+            self._life_timer = self._loop.call_later(idle_s, self._look_for_life)
+
+    def _keep_alive(self, stream: OpenStream) -> None:
+        """Have the kernel look after a stream."""
+        sockets.set_keepalive(stream.sock, self._idle_s, self._probes)
+
+    def _look_for_life(self) -> None:
+        self._life_timer = None
+        if self._closed or self._idle_s is None:
+            return
+        heard, self._heard = self._heard, False
+        self._silent = 0 if heard else self._silent + 1
+        core = self._core
+        if self._silent > self._probes:
+            self._silent = 0
+            self._lose_all(OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)))
+        elif self._silent and isinstance(core, _core.Connection):
+            core.ping(self._silent)
+            self._pump()
+        if not self._closed:
+            self._life_timer = self._loop.call_later(self._idle_s, self._look_for_life)
+
+    def _lose_all(self, error: OSError) -> None:
+        if not isinstance(self._core, _core.Connection):
+            return  # plain TCP: the kernel asks
+        for index in range(len(self._streams)):
+            if not self._closed and self._core.alive >> index & 1:
+                self._lose(index, error)
+
+    # --- streams that go ------------------------------------------------------------------------------------
+    def remove_stream(self, index: int) -> None:
+        """Take a stream out while the others go on; nothing is lost, and it is not opened again.
+
+        It gets no new frames, and ends when the peer has reported those it took.
+
+        Raises:
+            LocalProtocolError: There is no such stream, or it is the last.
+        """
+        core = self._core
+        if not isinstance(core, _core.Connection):
+            raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
+        core.remove_stream(index)
+        self._removed |= 1 << index
+        self._note_event("stream_removed", stream=index)
+        self._pump()
+
+    def _end_health(self) -> None:
+        """Stop looking; for the end of the connection."""
+        for timer in (self._trace_timer, self._life_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._trace is not None:
+            self._trace.close()
+
+
+def _told(stream: StreamInfo) -> dict[str, Any]:
+    return {
+        "stream": stream.index,
+        "source_port": stream.source_port,
+        "rate_bps": stream.rate_bps,
+        "path": stream.path,
+    }

@@ -1,0 +1,24 @@
+"""The programs in docs/mstcp.md run as they stand there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mstcp.proto.generate import ROOT
+
+PROGRAMS = re.findall(
+    r"<!-- run -->\n```python\n(.*?)```", (ROOT / "docs" / "mstcp.md").read_text(), re.DOTALL
+)
+SAYS = ["HELLO", "HELLO", "the peer refuses the stream: the proof of the shared secret is wrong"]
+
+
+@pytest.mark.parametrize(("program", "says"), list(zip(PROGRAMS, SAYS, strict=True)))
+def test_the_documented_programs_run(program: str, says: str) -> None:
+    argv = [sys.executable, "-W", "error", "-c", program]
+    result = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert says in result.stdout
