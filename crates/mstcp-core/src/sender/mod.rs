@@ -19,7 +19,8 @@ use crate::send_buffer::{SendBuffer, SharedBytes};
 use drafting::Draft;
 use stream::{Outgoing, Span, Stream};
 
-/// A stream that had nothing acknowledged for so long is stalled, in nanoseconds: what it holds is sent over others.
+/// A stream that had nothing acknowledged for so long, and two round trips, is stalled, in nanoseconds: what it holds is
+/// sent over others.
 pub const STALL_NS: u64 = 1_000_000_000;
 
 /// The most bytes that are kept until the peer acknowledges them, whatever it grants.
@@ -525,10 +526,14 @@ impl Sender {
         self.alive
             .iter()
             .filter(|&slot| !self.stalled.contains(slot))
-            .map(|slot| &self.streams[slot])
-            .filter(|stream| !stream.in_flight.is_empty())
-            .map(|stream| stream.progress_ns + STALL_NS)
+            .filter(|&slot| !self.streams[slot].in_flight.is_empty())
+            .map(|slot| self.stalls_at_ns(slot))
             .min()
+    }
+
+    /// When a stream that makes no progress is stalled. A long queue on its path delays all reports.
+    fn stalls_at_ns(&self, slot: usize) -> u64 {
+        self.streams[slot].progress_ns + STALL_NS + 4 * self.views[slot].delay_ns
     }
 
     /// The streams that are alive and bring nothing through.
@@ -557,7 +562,7 @@ impl Sender {
             let stream = &self.streams[slot];
             if !self.stalled.contains(slot)
                 && !stream.in_flight.is_empty()
-                && now_ns >= stream.progress_ns + STALL_NS
+                && now_ns >= self.stalls_at_ns(slot)
             {
                 self.stalled.insert(slot);
                 self.streams[slot].sent.stalls += 1;
