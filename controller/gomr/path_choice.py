@@ -6,12 +6,15 @@ solver's tolerances.
 
 from __future__ import annotations
 
+import math
+
 from controller.gomr.allocation import Rates
 from controller.gomr.graph import Path
 from controller.gomr.limits import is_limited, within_limits
 from controller.gomr.paths import PathFinder, are_disjoint
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.pulp_model import PathSets, RoutingModel, fixed_path_sets
+from controller.gomr.pulp_program import AT_MOST, value
 from controller.gomr.time_budget import TimeBudget
 
 _CANDIDATE_PATHS = 8
@@ -63,6 +66,10 @@ def choose_paths(problem: Problem, rates: Rates, time_limit_s: float | None) -> 
     unserved = [(variable, throughput_weight * factor) for variable, factor in model.unserved]
     delay = [(variable, delay_weight * cost) for variable, cost in model.delay]
     model.program.minimise(unserved + delay)
+    # Of what admits as much, the integer solver's gap on the large weight hides up to 1 % of the delay.
+    left = math.fsum(factor * value(variable) for variable, factor in model.unserved)
+    model.program.row(model.unserved, AT_MOST, left)
+    model.program.minimise(delay)
     return candidates | model.chosen_paths()
 
 
