@@ -87,7 +87,7 @@ def _repetition_notes(results: Results) -> list[str]:
     attempts = sum(len(run.earlier_attempts) for run in repeated)
     runs = "1 run was" if len(repeated) == 1 else f"{len(repeated)} runs were"
     tried = "1 attempt was" if attempts == 1 else f"{attempts} attempts were"
-    return [f"{runs} made anew (`--retries`) after {tried} not valid; the results file says why."]
+    return [f"{runs} made anew after {tried} not valid; the results file says why."]
 
 
 def validity_sentences(results: Results) -> list[str]:
