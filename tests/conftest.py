@@ -4,8 +4,12 @@
 """
 
 import os
+import signal
 
 import hypothesis
+
+# A shell's background jobs ignore SIGINT, and the programs under test would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 hypothesis.settings.register_profile("explore", max_examples=1000, deadline=None)
