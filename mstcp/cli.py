@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import mstcp
@@ -36,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; return its exit status (0: done, 1: it failed and said why, 130: interrupted)."""
     arguments = _parser().parse_args(argv)
     # So that a supervisor's end is as clean as Ctrl-C.
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, _end)
     try:
         return asyncio.run(arguments.work(arguments)) or 0
     except KeyboardInterrupt:
@@ -50,6 +51,14 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End as Ctrl-C does, also where Ctrl-C is ignored: in a shell's background jobs."""
+    del number, frame
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -127,6 +128,21 @@ async def test_an_interrupted_receiver_leaves_nothing(tmp_path: Path) -> None:
     writer.transport.abort()
     with contextlib.suppress(mstcp.MstcpError):
         await reader.read()
+
+
+def test_a_background_job_ends_when_it_is_told_to() -> None:
+    argv = [sys.executable, "-m", "mstcp.cli", "bench", "--serve", "127.0.0.1:0"]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, b"")
 
 
 async def test_bench_over_loopback_counts_what_it_sent() -> None:
