@@ -214,7 +214,11 @@ def sentence(error: BaseException) -> str:
         return "it took too long"
     if isinstance(error, MstcpError) or not isinstance(error, OSError) or error.strerror is None:
         return str(error) or type(error).__name__
-    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    why = error.strerror
+    if error.errno is not None:
+        # Of a connect that took a moment asyncio says no more than the address.
+        why = why.replace("Connect call failed", os.strerror(error.errno))
+    return why if error.filename is None else f"{error.filename}: {why}"
 
 
 # --- bench --------------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ async def send_until_there(port: str, file: Path) -> tuple[int | None, str, str]
     """Send as soon as the receiver listens."""
     for _ in range(200):
         result = await run("send", "127.0.0.1", port, str(file))
-        if "refused" not in result[2]:
+        if "Connection refused" not in result[2]:
             break
     return result
 
