@@ -511,8 +511,7 @@ class ConnectionTransport(Health, asyncio.Transport):
             if count == 0 and self._is_plain:
                 core.stream_end(stream)
         except RemoteProtocolError as error:
-            self._say_closed(_PROTOCOL_ERROR, error.reason)
-            self._finish(error, reset=True)
+            self._refuse(error)
             return
         self._deliver()
         self._after_reading(stream, count == 0)
@@ -523,8 +522,7 @@ class ConnectionTransport(Health, asyncio.Transport):
         try:
             count, data, is_end, outcome = core.exchange(time.monotonic_ns(), stream, deliver)
         except RemoteProtocolError as error:
-            self._say_closed(_PROTOCOL_ERROR, error.reason)
-            self._finish(error, reset=True)
+            self._refuse(error)
             return
         if count < 0:
             if -count not in _NOT_NOW:
@@ -566,8 +564,7 @@ class ConnectionTransport(Health, asyncio.Transport):
             while self._receive(stream) > 0:
                 pass
         except RemoteProtocolError as error:
-            self._say_closed(_PROTOCOL_ERROR, error.reason)
-            self._finish(error, reset=True)
+            self._refuse(error)
             return
         self._deliver()
 
@@ -664,12 +661,7 @@ class ConnectionTransport(Health, asyncio.Transport):
     def _drop(self, stream: int, error: OSError | None) -> None:
         """Go on without a stream; its frames go over the others."""
         sock = self._streams[stream].sock
-        if self._read_watched >> stream & 1:
-            self._loop.remove_reader(self._streams[stream].descriptor)
-        if self._write_watched >> stream & 1:
-            self._loop.remove_writer(self._streams[stream].descriptor)
-        self._read_watched &= ~(1 << stream)
-        self._write_watched &= ~(1 << stream)
+        self._unwatch(stream)
         proper = self._core.stream_end(stream) or bool(error is None and self._removed >> stream & 1)
         if not proper:
             self._note_event("stream_lost", stream=stream, reason=error and error.strerror)
@@ -714,6 +706,11 @@ class ConnectionTransport(Health, asyncio.Transport):
                     break
 
     # --- ending ---------------------------------------------------------------------------------------------
+    def _refuse(self, error: RemoteProtocolError) -> None:
+        """End a connection whose peer broke the protocol, and say so."""
+        self._say_closed(_PROTOCOL_ERROR, error.reason)
+        self._finish(error, reset=True)
+
     def _lose(self, stream: int, error: OSError) -> None:
         if not self._is_plain:
             self._read_out(stream)
@@ -752,7 +749,8 @@ class ConnectionTransport(Health, asyncio.Transport):
     def _finish(self, error: MstcpError | None, *, reset: bool) -> None:
         if self._closed:
             return
-        self._watch_nothing()
+        for index in range(len(self._streams)):
+            self._unwatch(index)
         self._note_event("connection_closed", reason=error and str(error))
         self._end_health()
         self._closing = self._closed = True
@@ -773,13 +771,15 @@ class ConnectionTransport(Health, asyncio.Transport):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _watch_nothing(self) -> None:
-        for index, stream in enumerate(self._streams):
-            if self._read_watched >> index & 1:
-                self._loop.remove_reader(stream.descriptor)
-            if self._write_watched >> index & 1:
-                self._loop.remove_writer(stream.descriptor)
-        self._read_watched = self._write_watched = 0
+    def _unwatch(self, index: int) -> None:
+        """Have the loop watch a stream no more."""
+        descriptor, mask = self._streams[index].descriptor, 1 << index
+        if self._read_watched & mask:
+            self._loop.remove_reader(descriptor)
+        if self._write_watched & mask:
+            self._loop.remove_writer(descriptor)
+        self._read_watched &= ~mask
+        self._write_watched &= ~mask
 
     async def _tell_closed(self, on_closed: Callable[[], Awaitable[None]], error: MstcpError | None) -> None:
         try:
