@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import MstcpError, ServerLimits, StreamSpec, _core
+from mstcp import ServerLimits, StreamSpec, _core
 from mstcp.hello import (
     LIMIT_EXCEEDED,
     NOT_AUTHORISED,
@@ -22,6 +22,7 @@ from mstcp.hello import (
     proof_key,
 )
 from mstcp.limits import HalfOpen, Turns
+from tests.fakes.echo_server import EchoServer
 
 PROTOCOL_ERROR = 1
 ID = b"an id of 16 byte"
@@ -50,32 +51,11 @@ def control(kind: int, body: bytes, length: int | None = None) -> bytes:
     return struct.pack(">Q", 2 << 62 | kind << 56 | (len(body) if length is None else length)) + body
 
 
-class Victim:
+class Victim(EchoServer):
     """An echo server with an honest connection through it, which must not notice anything."""
 
-    def __init__(self) -> None:
-        self.rejected: list[str] = []
-        self.errors: list[BaseException] = []
-        self.port = 0
-        self.open = 0
-        self.reader: asyncio.StreamReader
-        self.writer: asyncio.StreamWriter
-
-    def on_rejected(self, error: MstcpError, peer: Any) -> None:
-        self.rejected.append(str(error))
-
-    async def echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.open += 1
-        try:
-            while chunk := await reader.read(1 << 16):
-                writer.write(chunk)
-                await writer.drain()
-        except MstcpError as error:
-            self.errors.append(error)
-        writer.close()
-        with contextlib.suppress(MstcpError):
-            await writer.wait_closed()
-        self.open -= 1
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
 
     async def connect(self) -> None:
         self.reader, self.writer = await mstcp.open_connection(

@@ -10,33 +10,11 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import MstcpError, StreamSpec, _core
+from mstcp import StreamSpec, _core
 from mstcp.hello import NOT_AUTHORISED, UNKNOWN_CONNECTION, Hello, proof_key
+from tests.fakes.echo_server import EchoServer
 
 CONNECTION_ID = b"0123456789abcdef"
-
-
-class EchoServer:
-    """An MSTCP server that sends back what comes, and notes what it rejects."""
-
-    def __init__(self) -> None:
-        self.rejected: list[str] = []
-        self.protocols: list[str] = []
-        self.errors: list[BaseException] = []
-        self.port = 0
-
-    def on_rejected(self, error: MstcpError, peer: Any) -> None:
-        self.rejected.append(str(error))
-
-    async def echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.protocols.append(writer.get_extra_info("protocol"))
-        try:
-            while chunk := await reader.read(1 << 16):
-                writer.write(chunk)
-                await writer.drain()
-        except MstcpError as error:
-            self.errors.append(error)
-        writer.close()
 
 
 @contextlib.asynccontextmanager

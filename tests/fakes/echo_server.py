@@ -1,0 +1,37 @@
+"""A handler of MSTCP connections that sends back what comes, and notes what happened to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from mstcp import MstcpError
+
+
+class EchoServer:
+    """What an MSTCP server is given: `echo` as its handler, `on_rejected` as its witness."""
+
+    def __init__(self) -> None:
+        self.rejected: list[str] = []
+        self.protocols: list[str] = []
+        self.errors: list[BaseException] = []
+        self.port = 0
+        self.open = 0
+
+    def on_rejected(self, error: MstcpError, peer: Any) -> None:
+        self.rejected.append(str(error))
+
+    async def echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        self.protocols.append(writer.get_extra_info("protocol"))
+        try:
+            while chunk := await reader.read(1 << 16):
+                writer.write(chunk)
+                await writer.drain()
+        except MstcpError as error:
+            self.errors.append(error)
+        writer.close()
+        with contextlib.suppress(MstcpError):
+            await writer.wait_closed()
+        self.open -= 1
