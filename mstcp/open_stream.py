@@ -43,6 +43,14 @@ class OpenStream:
         self.unsent_limit = math.inf if limit is None else limit
         self.unsent_room = math.inf if limit is None else 0
 
+    def has_room(self, size: int) -> bool:
+        """Return whether so many bytes more were not too many when the kernel was last asked.
+
+        The kernel calls the socket writable when less than half of the bound is unsent: what is larger (a
+        frame that was begun before the bound shrank) must not wait for more, or it would wait for ever.
+        """
+        return self.unsent_room >= min(size, self.unsent_limit / 2)
+
     def unsent_bytes(self) -> int:
         """Return what the kernel or TLS has and has not sent.
 

@@ -364,7 +364,7 @@ class ConnectionTransport(Health, asyncio.Transport):
         while (offer := core.poll(clock())) is not None:
             stream, size = offer
             count = 0
-            if self._streams[stream].unsent_room >= size or self._has_room(stream, size):
+            if self._streams[stream].has_room(size) or self._has_room(stream, size):
                 count = self._send(stream)
                 if count < 0:
                     if -count not in _NOT_NOW:
@@ -451,7 +451,7 @@ class ConnectionTransport(Health, asyncio.Transport):
     def _has_room(self, stream: int, size: int) -> bool:
         """Ask the kernel whether `size` bytes more would be too many unsent ones."""
         self._core.unsent(time.monotonic_ns(), stream, self._streams[stream].unsent_bytes())
-        return self._streams[stream].unsent_room >= size
+        return self._streams[stream].has_room(size)
 
     def _on_writable(self, stream: int) -> None:
         if not self._write_watched >> stream & 1:

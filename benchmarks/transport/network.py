@@ -89,6 +89,11 @@ class Network:
         holder = self._holders[side]
         return words if holder is None else ["nsenter", f"--net=/proc/{holder.pid}/ns/net", *words]
 
+    def set_congestion_control(self, name: str) -> None:
+        """Have both hosts use this congestion control."""
+        for side in (0, 1):
+            self._run(side, f"sysctl -qw net.ipv4.tcp_congestion_control={name}")
+
     def carried_bytes(self) -> list[int]:
         """Return what each path has carried from near to far."""
         shown = self._run(0, "ip -s -j link show")
@@ -100,6 +105,9 @@ class Network:
         for wire in self._wires:
             assert self._emulator is not None
             self._emulator.remove(wire)
+            for end in "ab":
+                # The kernel takes its time with a namespace that nobody holds, and the names are used again.
+                self._run(None, f"ip link delete {wire}{end}")
         for holder in self._holders:
             if holder is not None:
                 holder.kill()

@@ -97,6 +97,15 @@ impl Socket {
         measure_ns: None,
     };
 
+    /// Whether `size` bytes more were not too many unsent ones when the kernel was last asked.
+    ///
+    /// The kernel calls the socket writable when less than half of the bound is unsent: what is larger (a frame that was
+    /// begun before the bound shrank) must not wait for more, or it would wait for ever.
+    fn has_room(&self, size: usize) -> bool {
+        self.unsent_limit
+            .map_or(true, |limit| self.unsent_room >= size.min(limit / 2))
+    }
+
     /// Take what TCP carries: bound what waits by it. True if the bound has changed.
     fn note_rate(&mut self, rate_bps: f64) -> bool {
         let bytes = (rate_bps / 8.0 * UNSENT_SECONDS) as usize;
@@ -268,17 +277,14 @@ impl Connection {
     /// kilobytes: a tenth of a second on a slow path.
     fn has_room(&mut self, now_ns: u64, stream: usize, size: usize) -> PyResult<bool> {
         let socket = &mut self.sockets[stream];
-        let Some(limit) = socket.unsent_limit else {
-            return Ok(true);
-        };
-        if socket.unsent_room < size {
+        if let (Some(limit), false) = (socket.unsent_limit, socket.has_room(size)) {
             let unsent = sockets::unsent_bytes(socket.descriptor);
             socket.unsent_room = limit.saturating_sub(unsent);
             self.inner
                 .on_unsent(now_ns, stream, unsent)
                 .map_err(local)?;
         }
-        Ok(self.sockets[stream].unsent_room >= size)
+        Ok(self.sockets[stream].has_room(size))
     }
 
     /// Ask TCP about streams without a rate, where that is due; return the streams whose bound of unsent bytes changed.
