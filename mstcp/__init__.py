@@ -10,7 +10,7 @@ See docs/mstcp.md.
 import logging
 
 from mstcp import blocking
-from mstcp.allocation import Allocation, RequestedPath
+from mstcp.allocation import Allocation, AllocationChanged, RequestedPath
 from mstcp.client import create_connection, open_connection
 from mstcp.errors import (
     BufferLimitExceeded,
@@ -37,6 +37,7 @@ logging.getLogger("mstcp").addHandler(logging.NullHandler())
 
 __all__ = [
     "Allocation",
+    "AllocationChanged",
     "BufferLimitExceeded",
     "ConnectionClosed",
     "ConnectionLost",

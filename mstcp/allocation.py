@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mstcp.streams import StreamSpec
@@ -37,3 +38,22 @@ class Allocation:
     rate_bps: float
     streams: tuple[StreamSpec, ...]
     lease_s: float
+
+
+@dataclass(frozen=True)
+class AllocationChanged:
+    """What `on_allocation_changed` gets: a running connection has other rates, or none allocated any more.
+
+    Attributes:
+        before: What the connection had until now.
+        after: What it has from now on; None: the controller has ended the flow, and the streams go on at
+            their last rates, over the network's default routes.
+        reason: Why the flow was ended; empty if it goes on.
+    """
+
+    before: Allocation
+    after: Allocation | None
+    reason: str = ""
+
+
+OnAllocationChanged = Callable[[AllocationChanged], None]

@@ -13,7 +13,7 @@ from ssl import SSLContext, SSLError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import _core, sockets
-from mstcp.allocation import Allocation, RequestedPath
+from mstcp.allocation import Allocation, AllocationChanged, OnAllocationChanged, RequestedPath
 from mstcp.errors import ControllerError, MstcpError
 from mstcp.open_stream import OpenStream
 from mstcp.opening import Opener, named
@@ -48,6 +48,7 @@ async def open_connection(
     objective: str | None = None,
     paths: Sequence[RequestedPath] | None = None,
     max_paths: int = DEFAULT_MAX_PATHS,
+    on_allocation_changed: OnAllocationChanged | None = None,
     limit: int = DEFAULT_LIMIT,
     seed: int | None = None,
     send_buffer_bytes: int | None = None,
@@ -78,6 +79,8 @@ async def open_connection(
         objective: What the controller shall optimise; None: its default.
         paths: Paths to ask the controller for instead of letting it compute them.
         max_paths: The most paths that the controller may allocate (so many source ports are bound).
+        on_allocation_changed: Called by the event loop, with an `AllocationChanged`, after the controller has
+            changed the rates of the open connection or ended its flow; it may come before this returns.
         limit: Buffer limit of the StreamReader, in bytes.
         seed: Of the scheduler's draws; None: a random one.
         send_buffer_bytes: See `ConnectionTransport`.
@@ -111,6 +114,7 @@ async def open_connection(
         objective=objective,
         paths=paths,
         max_paths=max_paths,
+        on_allocation_changed=on_allocation_changed,
         seed=seed,
         send_buffer_bytes=send_buffer_bytes,
         receive_buffer_bytes=receive_buffer_bytes,
@@ -408,28 +412,41 @@ class _FlowOpening:
         except BaseException:
             await self._release()
             raise
-        # The controller may have changed its mind while the streams were being connected.
-        self._on_changed(self._allocation)
+        self._follow(self._transport, self._allocation)
         return self._transport
 
-    def _on_changed(self, allocation: Allocation) -> None:
-        self._allocation = allocation
-        if self._transport is not None:
-            self._transport.set_allocation(allocation)
-            self._transport.set_rates(
-                {stream.source_port: stream.rate_bps or 0.0 for stream in allocation.streams}
-            )
-            known = {stream.source_port for stream in self._transport.streams()}
+    def _follow(self, transport: ConnectionTransport, allocation: Allocation | None) -> None:
+        """Give the connection the rates and streams that are allocated.
+
+        Raises:
+            LocalProtocolError: No stream is left with a rate.
+        """
+        if allocation is not None:
+            transport.set_rates({stream.source_port: stream.rate_bps or 0.0 for stream in allocation.streams})
+            known = {stream.source_port for stream in transport.streams()}
             for spec in allocation.streams:
                 if self._opener is not None and spec.source_port not in known:
                     self._opener.reopen(spec)
+        transport.set_allocation(allocation)
+
+    def _on_changed(self, allocation: Allocation) -> None:
+        self._change(allocation, "")
 
     def _on_ended(self, reason: str) -> None:
         """Go on without an allocation: the streams live, on the network's default routes."""
         LOGGER.warning("the controller ended the flow of a running connection: %s", reason)
-        self._allocation = None
+        self._change(None, reason)
+
+    def _change(self, allocation: Allocation | None, reason: str) -> None:
+        """Follow a change; while the streams are being connected, once they are."""
         if self._transport is not None:
-            self._transport.set_allocation(None)
+            self._follow(self._transport, allocation)
+        before, self._allocation = self._allocation, allocation
+        told = self._options.on_allocation_changed
+        if self._transport is not None and before is not None and told is not None:
+            # By the loop, so that what it raises does not hit the control channel.
+            event = AllocationChanged(before, allocation, reason)
+            asyncio.get_running_loop().call_soon(told, event)
 
     async def _release(self) -> None:
         """Give the allocation back; a controller that is gone lets the lease run out."""

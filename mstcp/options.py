@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any
 
 from mstcp import _core
-from mstcp.allocation import RequestedPath
+from mstcp.allocation import OnAllocationChanged, RequestedPath
 from mstcp.errors import LocalProtocolError, MstcpError
 from mstcp.hello import PlainRule
 from mstcp.limits import ServerLimits
@@ -62,14 +63,19 @@ class ClientOptions(ConnectionOptions):
     objective: str | None = None
     paths: Sequence[RequestedPath] | None = None
     max_paths: int = DEFAULT_MAX_PATHS
+    on_allocation_changed: OnAllocationChanged | None = None
     ssl: SSLContext | bool | None = None
     server_hostname: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        told = self.on_allocation_changed
+        if told is not None and (not callable(told) or inspect.iscoroutinefunction(told)):
+            raise LocalProtocolError(f"on_allocation_changed must be a plain function, not {told!r}")
         if self.controller is None:
-            if self.objective is not None or self.paths is not None:
-                raise LocalProtocolError("objective and paths are for a controller, and none is given")
+            if any(value is not None for value in (self.objective, self.paths, told)):
+                what = "objective, paths and on_allocation_changed"
+                raise LocalProtocolError(f"{what} are for a controller, and none is given")
             if self.streams is not None and self.rate is not None:
                 raise LocalProtocolError("streams given by hand have rates of their own: leave rate out")
             check_specs(self.specs)

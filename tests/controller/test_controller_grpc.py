@@ -1,12 +1,14 @@
 """The control channel over loopback: a real gRPC server and client, the real core, fake switches."""
 
 import asyncio
+import ipaddress
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import grpc.aio
 import pytest
 
+import mstcp
 import topologies
 from controller.core import Core
 from controller.grpc_server import make_server
@@ -36,6 +38,12 @@ class Controller:
 
 
 @pytest.fixture
+def hosts_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the hosts addresses of this machine, so that real connections can run between them."""
+    monkeypatch.setattr(topologies.model, "DATA_NETWORK", ipaddress.IPv4Network("127.0.0.0/16"))
+
+
+@pytest.fixture
 def controller() -> Iterator[Controller]:
     running = Controller()
     running.loop.start()
@@ -46,14 +54,19 @@ def controller() -> Iterator[Controller]:
 
 
 @pytest.fixture
-async def channel(controller: Controller) -> AsyncIterator[grpc.aio.Channel]:
+async def address(controller: Controller) -> AsyncIterator[str]:
     controller.service.bind(asyncio.get_running_loop())
     server = make_server(controller.service)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as connected:
-        yield connected
+    yield f"127.0.0.1:{port}"
     await server.stop(None)
+
+
+@pytest.fixture
+async def channel(address: str) -> AsyncIterator[grpc.aio.Channel]:
+    async with grpc.aio.insecure_channel(address) as connected:
+        yield connected
 
 
 class Session:
@@ -157,6 +170,41 @@ async def test_changed_rates_are_pushed_to_the_session_of_the_flow(channel: grpc
     assert allocation.flow_id == before.allocation.flow_id
     assert [list(s.path) for s in allocation.streams] == [list(s.path) for s in before.allocation.streams]
     assert [s.rate_bps for s in allocation.streams] != [s.rate_bps for s in before.allocation.streams]
+
+
+@pytest.mark.usefixtures("hosts_on_loopback")
+async def test_a_running_connection_gives_way_to_another_and_its_application_hears(address: str) -> None:
+    heard: asyncio.Queue[mstcp.AllocationChanged] = asyncio.Queue()
+
+    async def connect(
+        source: str, destination: str, rate_bps: float, **options: Any
+    ) -> mstcp.ConnectionTransport:
+        transport, _ = await mstcp.create_connection(
+            asyncio.Protocol,
+            destination,
+            port,
+            source_address=source,
+            rate=rate_bps,
+            controller=address,
+            packet_bytes=590,
+            **options,
+        )
+        return transport
+
+    async with await mstcp.create_server(asyncio.Protocol, "0.0.0.0") as server:
+        port = server.sockets[0].getsockname()[1]
+        one = await connect("127.0.0.2", "127.0.0.4", 31.32e6, on_allocation_changed=heard.put_nowait)
+        before = one.get_extra_info("allocation")
+        two = await connect("127.0.0.1", "127.0.0.3", 8.95e6)
+        event = await asyncio.wait_for(heard.get(), TIMEOUT_S)
+        after = one.get_extra_info("allocation")
+        assert event == mstcp.AllocationChanged(before, after)
+        assert [stream.rate_bps for stream in one.streams()] == [s.rate_bps for s in after.streams]
+        assert [s.path for s in after.streams] == [s.path for s in before.streams]
+        assert [s.rate_bps for s in after.streams] != [s.rate_bps for s in before.streams]
+        for transport in (one, two):
+            transport.close()
+            await transport.wait_closed()
 
 
 async def test_a_session_that_breaks_leaves_its_flows_to_another_that_renews_them(

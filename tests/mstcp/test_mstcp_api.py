@@ -13,6 +13,7 @@ from mstcp.proto.generate import FOLDER, ROOT, generate
 def test_public_names() -> None:
     assert mstcp.__all__ == [
         "Allocation",
+        "AllocationChanged",
         "BufferLimitExceeded",
         "ConnectionClosed",
         "ConnectionLost",

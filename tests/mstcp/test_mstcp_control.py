@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import socket
 import sys
+import threading
 from collections.abc import Mapping
 
 import pytest
 
 import mstcp
+from mstcp.background import background
 from mstcp.control import ControllerClient
 from mstcp.proto import control_pb2 as pb
+from mstcp.relay import relay
 from tests.fakes.flow_controller import FlowController, split_evenly
 
 
@@ -155,6 +159,137 @@ async def test_a_change_of_the_allocation_changes_the_split() -> None:
         await writer.wait_closed()
 
 
+async def test_the_application_hears_of_changes_after_they_were_made() -> None:
+    heard: asyncio.Queue[mstcp.AllocationChanged] = asyncio.Queue()
+    server, port = await start_sink()
+    async with server, FlowController() as controller:
+        _, writer = await mstcp.open_connection(
+            "127.0.0.1", port, rate=8e6, controller=controller.address, on_allocation_changed=heard.put_nowait
+        )
+        first = writer.get_extra_info("allocation")
+        ports = [stream.source_port for stream in first.streams]
+        controller.send(changed(dict(zip(ports, (3e6, 1e6), strict=True))))
+        event = await heard.get()
+        assert (event.before, event.after, event.reason) == (first, writer.get_extra_info("allocation"), "")
+        assert event.after is not None and event.after.rate_bps == 4e6
+        assert [stream.rate_bps for stream in writer.get_extra_info("streams")] == [3e6, 1e6]
+        controller.send(pb.ServerMessage(ended=pb.FlowEnded(flow_id="flow-1", reason="host moved")))
+        assert await heard.get() == mstcp.AllocationChanged(event.after, None, "host moved")
+        assert writer.get_extra_info("allocation") is None
+        assert [stream.rate_bps for stream in writer.get_extra_info("streams")] == [3e6, 1e6]
+        writer.close()
+        await writer.wait_closed()
+        assert heard.empty()
+
+
+async def test_rates_that_cannot_be_are_no_change(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[mstcp.AllocationChanged] = []
+    server, port = await start_sink()
+    async with server, FlowController() as controller:
+        _, writer = await mstcp.open_connection(
+            "127.0.0.1", port, rate=8e6, controller=controller.address, on_allocation_changed=heard.append
+        )
+        first = writer.get_extra_info("allocation")
+        ports = [stream.source_port for stream in first.streams]
+        controller.send(changed(dict.fromkeys(ports, 0.0)))
+        controller.send(changed(dict.fromkeys(ports, 1e6)))
+        while not heard:
+            await asyncio.sleep(0.01)
+        assert "keeps its rates" in caplog.text
+        assert [event.before for event in heard] == [first]
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_callback_that_fails_is_the_applications_and_breaks_nothing() -> None:
+    problems: list[object] = []
+
+    def fail(event: mstcp.AllocationChanged) -> None:
+        raise ValueError(event.reason)
+
+    server, port = await start_sink()
+    async with server, FlowController() as controller:
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: problems.append(context["exception"])
+        )
+        _, writer = await mstcp.open_connection(
+            "127.0.0.1", port, rate=8e6, controller=controller.address, on_allocation_changed=fail
+        )
+        ports = [stream.source_port for stream in writer.get_extra_info("allocation").streams]
+        for rate_bps in (1e6, 2e6):
+            controller.send(changed(dict.fromkeys(ports, rate_bps)))
+        while len(problems) < 2:
+            await asyncio.sleep(0.01)
+        assert all(isinstance(problem, ValueError) for problem in problems)
+        assert writer.get_extra_info("allocation").rate_bps == 4e6
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_what_changes_while_the_streams_are_connected_is_known_when_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[mstcp.AllocationChanged] = []
+    ready = asyncio.Event()
+    server, port = await start_sink()
+
+    async def hold_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await ready.wait()
+        await relay((reader, writer), await asyncio.open_connection("127.0.0.1", port))
+
+    slow = await asyncio.start_server(hold_up, "127.0.0.1")
+    async with server, slow, FlowController() as controller:
+        opening = asyncio.create_task(
+            mstcp.open_connection(
+                "127.0.0.1",
+                slow.sockets[0].getsockname()[1],
+                rate=8e6,
+                controller=controller.address,
+                on_allocation_changed=heard.append,
+            )
+        )
+        await controller.wait_for(lambda: controller.renewed)  # so it has the allocation
+        ports = controller.requests[0].source_ports[:2]
+        controller.send(changed(dict(zip(ports, (3e6, 1e6), strict=True))))
+        controller.send(pb.ServerMessage(ended=pb.FlowEnded(flow_id="flow-1", reason="host moved")))
+        while "host moved" not in caplog.text:
+            await asyncio.sleep(0.01)
+        ready.set()
+        _, writer = await opening
+        assert writer.get_extra_info("allocation") is None
+        assert heard == []
+        writer.close()
+        await writer.wait_closed()
+
+
+def test_a_blocking_application_hears_of_changes_in_the_librarys_thread() -> None:
+    heard: queue.Queue[tuple[mstcp.AllocationChanged, str]] = queue.Queue()
+
+    async def started() -> FlowController:
+        controller = FlowController()
+        await controller.start("127.0.0.1:0")
+        return controller
+
+    loop = background()
+    controller = loop.run(started())
+    with (
+        mstcp.blocking.create_server(("127.0.0.1", 0)) as listener,
+        mstcp.blocking.create_connection(
+            listener.getsockname(),
+            timeout=20,
+            rate=8e6,
+            controller=controller.address,
+            on_allocation_changed=lambda event: heard.put((event, threading.current_thread().name)),
+        ) as sock,
+    ):
+        ports = [stream.source_port for stream in sock.streams()]
+        loop.call(lambda: controller.send(changed(dict.fromkeys(ports, 1e6))))
+        event, thread = heard.get(timeout=20)
+        assert event.after == sock.get_extra_info("allocation")
+        assert thread == "mstcp"
+    loop.run(controller.stop())
+
+
 async def test_the_client_changes_the_rate_of_a_running_connection() -> None:
     server, port = await start_sink()
     async with server, FlowController() as controller, ControllerClient(controller.address) as client:
@@ -257,6 +392,10 @@ async def test_arguments_that_contradict_each_other() -> None:
         await mstcp.open_connection("127.0.0.1", 9, controller="x:1")
     with pytest.raises(mstcp.LocalProtocolError, match="for a controller"):
         await mstcp.open_connection("127.0.0.1", 9, paths=path)
+    with pytest.raises(mstcp.LocalProtocolError, match="on_allocation_changed are for a controller"):
+        await mstcp.open_connection("127.0.0.1", 9, on_allocation_changed=print)
+    with pytest.raises(mstcp.LocalProtocolError, match="must be a plain function"):
+        await mstcp.open_connection("127.0.0.1", 9, on_allocation_changed=start_sink)  # type: ignore[arg-type]
     with pytest.raises(mstcp.LocalProtocolError, match="leave rate out"):
         await mstcp.open_connection("127.0.0.1", 9, rate=1e6, streams=streams)
 
