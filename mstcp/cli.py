@@ -17,9 +17,10 @@ from typing import Any
 import mstcp
 from mstcp import _core, client, sockets
 from mstcp.endpoints import Rule, parse_endpoint, parse_rule
+from mstcp.errors import sentence
 from mstcp.options import DEFAULT_MAX_PATHS
 from mstcp.preamble import Destination
-from mstcp.transfer import sentence
+from mstcp.tls_arguments import add_tls, client_tls, server_tls
 
 EPILOG = """\
 examples:
@@ -30,6 +31,8 @@ examples:
   mstcp proxy exit 10.0.0.3:9000                         to whatever on 10.0.0.3 connections ask for
   mstcp run --via :9000 -- curl http://10.0.0.3/         the program's connections go over MSTCP
   mstcp bench                                            loopback, 5 s
+  mstcp receive 9000 copy.iso --tls-cert cert.pem --tls-key key.pem
+  mstcp send 10.0.0.3 9000 disk.iso --tls --tls-ca ca.pem --tls-name copies.example
 """
 
 
@@ -119,11 +122,11 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rate", type=_rate, metavar="BPS", help="goodput to ask the controller for")
     group.add_argument("--source-address", metavar="ADDRESS", help="ours (default: the system's choice)")
     group.add_argument("--scheduler", choices=_core.SCHEDULERS, help="what picks the stream of each frame")
-    _add_secret(group)
 
 
-def _add_secret(group: Any) -> None:
-    group.add_argument("--secret-file", metavar="FILE", help="a secret that both sides must have")
+def _add_security(parser: argparse.ArgumentParser, *, listens: bool = False, connects: bool = False) -> None:
+    parser.add_argument("--secret-file", metavar="FILE", help="a secret that both sides must have")
+    add_tls(parser, listens=listens, connects=connects)
 
 
 def _secret(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -137,7 +140,7 @@ def _secret(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what `open_connection` is to be told."""
-    options: dict[str, Any] = _secret(arguments)
+    options: dict[str, Any] = _secret(arguments) | client_tls(arguments)
     for name in ("source_address", "scheduler"):
         if (value := getattr(arguments, name)) is not None:
             options[name] = value
@@ -163,8 +166,13 @@ def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _server(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what `start_server` is to be told."""
-    secret = _secret(arguments)
-    return secret | {"plain": False} if secret else {}
+    report = _report(arguments.command)
+    options: dict[str, Any] = _secret(arguments) | server_tls(arguments)
+    if "secret" in options:
+        options["plain"] = False
+    return options | {
+        "on_rejected": lambda error, peer: report(f"a stream from {peer[0]} was rejected: {error}")
+    }
 
 
 def _report(command: str) -> Callable[[str], None]:
@@ -239,6 +247,7 @@ def _add_send(commands: Any) -> None:
     send.add_argument("port", type=_port)
     send.add_argument("file", help="what to send; - is standard input")
     _add_connection(send)
+    _add_security(send, connects=True)
     send.set_defaults(work=_send)
 
 
@@ -254,7 +263,7 @@ def _add_receive(commands: Any) -> None:
     receive.add_argument("port", type=_port)
     receive.add_argument("file", nargs="?", help="where to write it (default: nowhere); - is standard output")
     receive.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    _add_secret(receive)
+    _add_security(receive, listens=True)
     receive.set_defaults(work=_receive)
 
 
@@ -281,6 +290,7 @@ def _add_proxy(commands: Any) -> None:
         "--target", type=_checked(parse_endpoint), metavar="HOST:PORT", help="what the other end connects to"
     )
     _add_connection(enter)
+    _add_security(enter, connects=True)
     enter.set_defaults(work=_enter)
     leave = ends.add_parser("exit", help="MSTCP in, TCP out")
     leave.add_argument(
@@ -300,7 +310,7 @@ def _add_proxy(commands: Any) -> None:
         metavar="ADDRESS[/BITS][:PORT]",
         help="what connections may ask for; repeatable (default: this host's addresses)",
     )
-    _add_secret(leave)
+    _add_security(leave, listens=True)
     leave.set_defaults(work=_exit)
 
 
@@ -347,6 +357,7 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("program", nargs="+", metavar="COMMAND")
     _add_connection(run)
+    _add_security(run, connects=True)
     run.set_defaults(work=_run)
 
 
@@ -373,6 +384,7 @@ def _add_bench(commands: Any) -> None:
     bench.add_argument("--seconds", type=_seconds, default=5.0, help="how long (default: 5)")
     bench.add_argument("--json", action="store_true", help="print JSON")
     _add_connection(bench)
+    _add_security(bench, listens=True, connects=True)
     bench.set_defaults(work=_bench)
 
 
@@ -382,10 +394,21 @@ async def _bench(arguments: argparse.Namespace) -> None:
     if arguments.serve is not None:
         if arguments.to is not None:
             raise ValueError("either HOST:PORT or --serve")
+        if arguments.tls:
+            raise ValueError("--tls is for the side that connects: the one that serves has --tls-cert")
         host, port = arguments.serve
         await serve_bench(host, port, _say_listening(""), _server(arguments))
         return
-    measured = await bench(arguments.to, arguments.seconds, _connection(arguments))
+    if arguments.to is not None and arguments.tls_cert is not None:
+        raise ValueError("--tls-cert is for the side that serves: the one that connects has --tls")
+    server_tls(arguments)  # so that what is wrong with it is said here
+    shared = {
+        "--secret-file": arguments.secret_file,
+        "--tls-cert": arguments.tls_cert,
+        "--tls-key": arguments.tls_key,
+    }
+    serving = [part for option, file in shared.items() if file is not None for part in (option, file)]
+    measured = await bench(arguments.to, arguments.seconds, _connection(arguments), serving)
     if arguments.json:
         print(json.dumps(measured))
         return

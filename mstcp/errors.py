@@ -14,6 +14,10 @@ MstcpError
 
 from __future__ import annotations
 
+import asyncio
+import os
+from ssl import SSLCertVerificationError, SSLError
+
 
 class MstcpError(Exception):
     """Root of the errors of this package."""
@@ -136,3 +140,27 @@ class DependencyMissing(MstcpError, ImportError):
 
     def __str__(self) -> str:
         return f"{self.package} is not installed: pip install 'mstcp[{self.extra}]'"
+
+
+_TLS = {
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the peer does not accept our certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "the peer does not trust our certificate",
+    "WRONG_VERSION_NUMBER": "the peer does not speak it",
+}
+
+
+def sentence(error: BaseException) -> str:
+    """Return what went wrong as a sentence for people."""
+    if isinstance(error, SSLCertVerificationError):
+        return f"the peer's certificate is not trusted: {error.verify_message.rstrip('.')}"
+    if isinstance(error, SSLError):
+        return f"TLS failed: {_TLS.get(error.reason, error.reason or str(error))}"
+    if isinstance(error, asyncio.TimeoutError) and not str(error):
+        return "it took too long"
+    if isinstance(error, MstcpError) or not isinstance(error, OSError) or error.strerror is None:
+        return str(error) or type(error).__name__
+    why = error.strerror
+    if error.errno is not None:
+        # Of a connect that took a moment asyncio says no more than the address.
+        why = why.replace("Connect call failed", os.strerror(error.errno))
+    return why if error.filename is None else f"{error.filename}: {why}"

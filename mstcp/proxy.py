@@ -10,7 +10,7 @@ from typing import Any
 
 from mstcp.client import open_connection
 from mstcp.endpoints import Rule, is_own_address
-from mstcp.errors import ConnectionLost, RemoteProtocolError
+from mstcp.errors import ConnectionLost, RemoteProtocolError, sentence
 from mstcp.preamble import (
     ANSWER_BYTES,
     CONNECTED,
@@ -126,7 +126,7 @@ class Entry:
         await relay(inner, outer)
 
     def _told(self, error: BaseException) -> None:
-        self._report(f"a connection failed: {error}")
+        self._report(f"a connection failed: {sentence(error)}")
 
 
 class Exit:
@@ -165,10 +165,6 @@ class Exit:
                 host,
                 port,
                 limit=LIMIT_BYTES,
-                plain=options.pop("plain", "auto"),
-                on_rejected=lambda error, peer: self._report(
-                    f"a stream from {peer[0]} was rejected: {error}"
-                ),
                 **options,
             )
             async with server:
@@ -228,7 +224,7 @@ class Exit:
         return any(rule.fits(address, port) for rule in self._allowed)
 
     def _told(self, error: BaseException) -> None:
-        self._report(f"a connection failed: {error}")
+        self._report(f"a connection failed: {sentence(error)}")
 
 
 async def _try(to: Destination, address: str) -> Pair | DestinationRefused:

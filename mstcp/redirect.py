@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mstcp.endpoints import Rule, plain_address
-from mstcp.errors import MstcpError
+from mstcp.errors import MstcpError, sentence
 from mstcp.preamble import Destination, DestinationRefused
 from mstcp.proxy import Upstream
 from mstcp.relay import LIMIT_BYTES, Pair, Tasks, abort, relay
@@ -149,7 +149,7 @@ class Redirector:
         await relay(inner, outer)
 
     def _told(self, error: BaseException) -> None:
-        self._report(f"a connection failed: {error}")
+        self._report(f"a connection failed: {sentence(error)}")
 
 
 def _errno_of(error: BaseException) -> int:

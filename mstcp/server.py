@@ -16,7 +16,7 @@ from typing import Any
 from mstcp import _core, sockets
 from mstcp.admission import Admission, Known, Refused, refused
 from mstcp.client import socket_extra
-from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, UnsupportedVersion
+from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, UnsupportedVersion, sentence
 from mstcp.hello import (
     LIMIT_EXCEEDED,
     UNSUPPORTED_VERSION,
@@ -385,9 +385,11 @@ class Server(asyncio.AbstractServer):
         try:
             await tls.handshake(self._loop, sock, self._options.hello_timeout)
         except SSLError as error:
-            raise RemoteProtocolError(f"the TLS handshake failed: {error.reason or error}") from error
+            raise RemoteProtocolError(sentence(error)) from error
         except asyncio.TimeoutError:
             raise RemoteProtocolError("the TLS handshake was not done in time") from None
+        except ConnectionLost:
+            raise
         except OSError as error:
             raise ConnectionLost(error.strerror or str(error)) from error
         return tls

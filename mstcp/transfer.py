@@ -21,7 +21,7 @@ from typing import Any
 
 from mstcp.client import open_connection
 from mstcp.endpoints import parse_endpoint
-from mstcp.errors import ConnectionLost, MstcpError
+from mstcp.errors import ConnectionLost, MstcpError, sentence
 from mstcp.preamble import Destination
 from mstcp.progress import Progress
 from mstcp.relay import LIMIT_BYTES, Pair, abort
@@ -208,19 +208,6 @@ async def _answer(pair: Pair, line: str) -> None:
         await writer.wait_closed()
 
 
-def sentence(error: BaseException) -> str:
-    """Return what went wrong as a sentence for people."""
-    if isinstance(error, asyncio.TimeoutError) and not str(error):
-        return "it took too long"
-    if isinstance(error, MstcpError) or not isinstance(error, OSError) or error.strerror is None:
-        return str(error) or type(error).__name__
-    why = error.strerror
-    if error.errno is not None:
-        # Of a connect that took a moment asyncio says no more than the address.
-        why = why.replace("Connect call failed", os.strerror(error.errno))
-    return why if error.filename is None else f"{error.filename}: {why}"
-
-
 # --- bench --------------------------------------------------------------------------------------------------
 async def serve_bench(
     host: str, port: int, on_ready: Callable[[Sequence[socket.socket]], None], options: dict[str, Any]
@@ -249,8 +236,16 @@ async def serve_bench(
                 task.cancel()
 
 
-async def bench(to: Destination | None, seconds: float, options: dict[str, Any]) -> dict[str, Any]:
+async def bench(
+    to: Destination | None, seconds: float, options: dict[str, Any], serving: Sequence[str] = ()
+) -> dict[str, Any]:
     """Send zeros for some seconds to `serve_bench`, by default to one on loopback; return what was measured.
+
+    Args:
+        to: Where that listens; None: one is started, with the arguments `serving` beside its own.
+        seconds: How long.
+        options: Those of `open_connection`.
+        serving: What a `mstcp bench --serve` of ours is to be told.
 
     Returns:
         `seconds`, `bytes`, `goodput_bps`, `cpu_s_per_gb` of this side, and `streams` with the bytes of each.
@@ -262,7 +257,8 @@ async def bench(to: Destination | None, seconds: float, options: dict[str, Any])
     if to is not None:
         return await _bench(to, seconds, options)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "mstcp.cli", "bench", "--serve", "127.0.0.1:0", stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "mstcp.cli", "bench", "--serve", "127.0.0.1:0", *serving),
+        stdout=asyncio.subprocess.PIPE,
     )
     try:
         assert process.stdout is not None

@@ -1,0 +1,81 @@
+"""The TLS arguments of the commands, and the contexts that their files make."""
+
+from __future__ import annotations
+
+import argparse
+import ssl
+from pathlib import Path
+from typing import Any
+
+
+def add_tls(parser: argparse.ArgumentParser, *, listens: bool = False, connects: bool = False) -> None:
+    """Add the arguments of the side that listens, of the one that connects, or of both."""
+    group = parser.add_argument_group("TLS")
+    if listens:
+        group.add_argument("--tls-cert", metavar="FILE", help="accept TLS only, with this chain (PEM)")
+        group.add_argument("--tls-key", metavar="FILE", help="the key (default: it is in --tls-cert's file)")
+    if connects:
+        group.add_argument("--tls", action="store_true", help="TLS on every stream")
+        group.add_argument("--tls-ca", metavar="FILE", help="whom to trust (PEM; default: as the system)")
+        group.add_argument("--tls-name", metavar="NAME", help="whom the certificate names (default: HOST)")
+
+
+def server_tls(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what `start_server` is to be told of TLS.
+
+    Raises:
+        ValueError: The files are no certificate and its key.
+        OSError: One cannot be read.
+    """
+    certificate, key = arguments.tls_cert, arguments.tls_key
+    if certificate is None:
+        if key is not None:
+            raise ValueError("--tls-key is the key of --tls-cert: give both")
+        return {}
+    for file in (certificate, key or certificate):
+        _check_readable(file)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+
+    def no_passphrase() -> str:
+        raise ValueError(f"{key or certificate} is encrypted: give the key without a passphrase")
+
+    try:
+        context.load_cert_chain(certificate, key, no_passphrase)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ValueError(f"{key or certificate} has not the key of {certificate}") from None
+        if key is None:
+            raise ValueError(
+                f"{certificate} has no certificate with its key in PEM form: --tls-key names another file"
+            ) from None
+        raise ValueError(f"{certificate} and {key} are no certificate and its key in PEM form") from None
+    return {"ssl": context}
+
+
+def client_tls(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what `open_connection` is to be told of TLS.
+
+    Raises:
+        ValueError: The file has no certificates, or TLS is not asked for.
+        OSError: It cannot be read.
+    """
+    authorities, name = arguments.tls_ca, arguments.tls_name
+    if not arguments.tls:
+        if authorities is not None or name is not None:
+            raise ValueError("--tls-ca and --tls-name say how, and --tls is not given")
+        return {}
+    if name == "":
+        raise ValueError("--tls-name is empty: say whom the certificate must name")
+    if authorities is not None:
+        _check_readable(authorities)
+    try:
+        context = ssl.create_default_context(cafile=authorities)
+    except ssl.SSLError:
+        raise ValueError(f"{authorities} has no certificates in PEM form") from None
+    return {"ssl": context, "server_hostname": name}
+
+
+def _check_readable(file: str) -> None:
+    """Raise an OSError that has the file's name: those of `ssl` do not."""
+    with Path(file).open("rb"):
+        pass
