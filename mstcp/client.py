@@ -27,6 +27,7 @@ from mstcp.transport import (
     REORDER_BUFFER_BYTES,
     SCHEDULER,
     ConnectionTransport,
+    Setup,
 )
 
 if TYPE_CHECKING:
@@ -267,16 +268,18 @@ async def _connect(
             core.add_stream(stream_id, weights_of([stream.spec])[0])
         extra["connection_id"] = opener.connection_id
     transport = ConnectionTransport(
-        loop,
-        asyncio.Protocol(),
-        core,
-        streams,
-        frame_payload_bytes=payload,
-        send_buffer_bytes=options.send_buffer_bytes,
-        extra=extra | socket_extra([stream.sock for stream in streams]),
-        on_closed=_stopping(opener, on_closed),
-        reconnect_s=options.reconnect_timeout,
-        on_stream_lost=opener.reopen,
+        Setup(
+            loop,
+            asyncio.Protocol(),
+            core,
+            streams,
+            frame_payload_bytes=payload,
+            send_buffer_bytes=options.send_buffer_bytes,
+            extra=extra | socket_extra([stream.sock for stream in streams]),
+            on_closed=_stopping(opener, on_closed),
+            reconnect_s=options.reconnect_timeout,
+            on_stream_lost=opener.reopen,
+        )
     )
     if len(specs) == 1:
         return transport, None

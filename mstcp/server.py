@@ -37,6 +37,7 @@ from mstcp.transport import (
     REORDER_BUFFER_BYTES,
     SCHEDULER,
     ConnectionTransport,
+    Setup,
 )
 
 LOGGER = logging.getLogger("mstcp")
@@ -470,15 +471,17 @@ class Server(asyncio.AbstractServer):
     ) -> ConnectionTransport:
         extra |= socket_extra([stream.sock])
         transport = ConnectionTransport(
-            self._loop,
-            self._protocol_factory(),
-            core,
-            [stream],
-            frame_payload_bytes=payload,
-            send_buffer_bytes=self._options.send_buffer_bytes,
-            extra=extra,
-            on_closed=on_closed,
-            reconnect_s=self._options.reconnect_timeout,
+            Setup(
+                self._loop,
+                self._protocol_factory(),
+                core,
+                [stream],
+                frame_payload_bytes=payload,
+                send_buffer_bytes=self._options.send_buffer_bytes,
+                extra=extra,
+                on_closed=on_closed,
+                reconnect_s=self._options.reconnect_timeout,
+            )
         )
         self._connections.add(transport)
         return transport

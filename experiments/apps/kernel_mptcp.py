@@ -11,7 +11,7 @@ from experiments.apps.path_manager import create_subflow, token_of
 from mstcp import StreamSpec, sockets
 from mstcp.open_stream import OpenStream
 from mstcp.plain import PlainConnection
-from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport
+from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
 
 IPPROTO_MPTCP = 262
 _SO_RCVBUFFORCE = 33
@@ -97,13 +97,15 @@ def _wrap(
     reader = asyncio.StreamReader(limit=_READER_LIMIT_BYTES, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
     transport = ConnectionTransport(
-        loop,
-        protocol,
-        PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES),
-        [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
-        frame_payload_bytes=payload_bytes,
-        send_buffer_bytes=settings.send_buffer_bytes,
-        extra={"socket": sock},
+        Setup(
+            loop,
+            protocol,
+            PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES),
+            [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
+            frame_payload_bytes=payload_bytes,
+            send_buffer_bytes=settings.send_buffer_bytes,
+            extra={"socket": sock},
+        )
     )
     transport.start()
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)

@@ -11,22 +11,18 @@ from typing import Any
 from mstcp import _core, sockets
 from mstcp.errors import LocalProtocolError
 from mstcp.open_stream import OpenStream
-from mstcp.plain import Core, PlainConnection, convert_statistics
+from mstcp.plain import PlainConnection, convert_statistics
 from mstcp.stats import ConnectionStats, Meter, tcp_info
 from mstcp.streams import ConnectionStatistics, StreamInfo
 from mstcp.trace import EVERY_S, Trace
+from mstcp.transport.base import Setup, TransportBase
 
 
-class Health:
-    """What `ConnectionTransport` has beside carrying bytes."""
+class Health(TransportBase):
+    """What a transport knows of itself, and whether its peer is there."""
 
-    _loop: asyncio.AbstractEventLoop
-    _core: Core
-    _streams: list[OpenStream]
-    _information: dict[str, Any]
-    _closed: bool
-
-    def __init__(self) -> None:
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self._meter = Meter()
         self._trace: Trace | None = None
         self._trace_meter = Meter()
@@ -37,15 +33,6 @@ class Health:
         self._probes = 0
         self._idle_s: float | None = None
         self._life_timer: asyncio.TimerHandle | None = None
-        # Streams that this side took out: their end is no loss.
-        self._removed = 0
-
-    # --- of the transport -----------------------------------------------------------------------------------
-    def _pump(self) -> None:
-        raise NotImplementedError
-
-    def _lose(self, stream: int, error: OSError) -> None:
-        raise NotImplementedError
 
     # --- statistics and traces ------------------------------------------------------------------------------
     def statistics(self) -> ConnectionStatistics:
@@ -181,23 +168,6 @@ class Health:
         for index in range(len(self._streams)):
             if not self._closed and self._core.alive >> index & 1:
                 self._lose(index, error)
-
-    # --- streams that go ------------------------------------------------------------------------------------
-    def remove_stream(self, index: int) -> None:
-        """Take a stream out while the others go on; nothing is lost, and it is not opened again.
-
-        It gets no new frames, and ends when the peer has reported those it took.
-
-        Raises:
-            LocalProtocolError: There is no such stream, or it is the last.
-        """
-        core = self._core
-        if not isinstance(core, _core.Connection):
-            raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
-        core.remove_stream(index)
-        self._removed |= 1 << index
-        self._note_event("stream_removed", stream=index)
-        self._pump()
 
     def _end_health(self) -> None:
         """Stop looking; for the end of the connection."""

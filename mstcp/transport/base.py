@@ -1,0 +1,95 @@
+"""What all parts of a connection's transport share."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mstcp import _core
+from mstcp.errors import MstcpError, RemoteProtocolError
+from mstcp.open_stream import OpenStream
+from mstcp.plain import Core, PlainConnection
+from mstcp.streams import StreamSpec
+from mstcp.transport.defaults import RECONNECT_S
+
+NOT_NOW = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EINTR)
+"""The errors of a socket that is only not ready."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a transport is made of.
+
+    Attributes:
+        loop: The event loop; it must have add_reader and add_writer.
+        protocol: Gets the bytes in order.
+        core: Protocol state, `mstcp._core.Connection` or `PlainConnection`.
+        streams: In the order of the core's stream indices.
+        frame_payload_bytes: Application bytes that fill one packet.
+        send_buffer_bytes: Bound on the bytes that `try_write` took and the peer's kernel has not acknowledged
+            yet, headers included; None bounds only those that no socket has taken (256 KiB).
+        extra: What `get_extra_info` knows beside sockets and streams.
+        on_closed: Awaited after the sockets are closed and before `wait_closed` returns.
+        reconnect_s: How long the connection waits without any stream before it is lost.
+        on_stream_lost: Told of each stream that broke, so that it can be opened again.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    protocol: asyncio.BaseProtocol
+    core: Core
+    streams: Sequence[OpenStream]
+    frame_payload_bytes: int
+    send_buffer_bytes: int | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    on_closed: Callable[[], Awaitable[None]] | None = None
+    reconnect_s: float = RECONNECT_S
+    on_stream_lost: Callable[[StreamSpec], None] | None = None
+
+
+class TransportBase(asyncio.Transport):
+    """The core, the streams, and how far the connection is; what a part needs of those above it."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__()
+        core = setup.core
+        self._loop = setup.loop
+        self._core = core
+        # As asyncio's own transports do: the caller passes an asyncio.Protocol.
+        self._protocol: asyncio.Protocol = setup.protocol  # type: ignore[assignment]
+        # By index in the core; those that are gone stay until another takes their place.
+        self._streams = list(setup.streams)
+        self._is_plain = isinstance(core, PlainConnection)
+        self._mstcp = core if isinstance(core, _core.Connection) else None
+        # Streams (bits) that TCP has ended, that we have ended, and that this side took out: no loss.
+        self._ended_streams = 0
+        self._shut_streams = 0
+        self._removed = 0
+        self._closing = False
+        self._closed = False
+        self._information: dict[str, Any] = dict(setup.extra)
+        if (tls := self._streams[0].tls) is not None:
+            self._information |= tls.information()
+
+    # --- of the parts above ---------------------------------------------------------------------------------
+    def _pump(self) -> None:
+        """Send until nothing is queued or no stream has room."""
+        raise NotImplementedError
+
+    def _drop(self, stream: int, error: OSError | None) -> None:
+        """Go on without a stream; its frames go over the others."""
+        raise NotImplementedError
+
+    def _lose(self, stream: int, error: OSError) -> None:
+        """Go on without a stream that broke, or end; what it brought before is read out."""
+        raise NotImplementedError
+
+    def _refuse(self, error: RemoteProtocolError) -> None:
+        """End a connection whose peer broke the protocol, and say so."""
+        raise NotImplementedError
+
+    def _finish(self, error: MstcpError | None, *, reset: bool) -> None:
+        """Close the sockets and tell the application."""
+        raise NotImplementedError

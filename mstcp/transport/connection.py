@@ -1,0 +1,202 @@
+"""asyncio's interface of a connection.
+
+`asyncio.StreamReader` and `asyncio.StreamWriter` work on it unchanged; `try_write` and `statistics` are what
+it has beyond asyncio's transports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from mstcp.errors import ConnectionClosed, LocalProtocolError
+from mstcp.transport.base import Setup
+from mstcp.transport.defaults import SEND_QUEUE_BYTES
+from mstcp.transport.ending import ABORTED, Ending
+
+
+class ConnectionTransport(Ending):
+    """One connection over its streams; with a single plain stream, TCP as it is.
+
+    Made by `open_connection` and `start_server`. All methods belong to the event loop's thread.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._send_buffer_bytes = setup.send_buffer_bytes
+        self.set_write_buffer_limits()
+
+    def start(self, opening: bytes = b"") -> None:
+        """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP)."""
+        for index in range(len(self._streams)):
+            self._pace(index)
+        self._protocol.connection_made(self)
+        if opening:
+            self._core.receive(0, opening)
+            self._deliver()
+        self._watch_reading()
+        for index, stream in enumerate(self._streams):
+            self._expect_decrypted(index, stream)
+        self._pump()
+
+    # --- asyncio.BaseTransport ------------------------------------------------------------------------------
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Set the protocol that gets the bytes."""
+        # As asyncio's own transports do: the caller passes an asyncio.Protocol.
+        self._protocol = protocol  # type: ignore[assignment]
+        self._delivery.protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Return the protocol."""
+        return self._protocol
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return asyncio's `peername`, `sockname`, `socket`, or ours.
+
+        `streams` (list of StreamInfo), `statistics`, `protocol` ("mstcp" or "tcp"), `frame_payload_bytes`
+        (application bytes that fill one packet), `sockets`, `connection_id`, `allocation`.
+        """
+        if name == "streams":
+            return self.streams()
+        if name == "statistics":
+            return self.statistics()
+        if name == "protocol":
+            return "tcp" if self._is_plain else "mstcp"
+        if name == "frame_payload_bytes":
+            return self._frame_payload_bytes
+        return self._information.get(name, default)
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is closing or closed."""
+        return self._closing
+
+    def close(self) -> None:
+        """Send what is queued and the end, then close; nothing more is received.
+
+        The sockets stay until the peer's kernel has acknowledged everything, 5 s at most after the last byte
+        was handed over: closing before could reset the connection under data in flight.
+        """
+        if self._closing:
+            return
+        self._closing = self._delivery.is_stopped = True
+        self._end()
+        self._watch_reading()
+        self._linger()
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, and its allocation given back."""
+        await self._gone.wait()
+
+    def abort(self) -> None:
+        """Close at once, sending nothing more; the peer sees a broken connection."""
+        if not self._closed:
+            self._say_closed(ABORTED, "the application gave the connection up")
+        self._finish(None, reset=True)
+
+    # --- asyncio.ReadTransport ------------------------------------------------------------------------------
+    def is_reading(self) -> bool:
+        """Return whether the protocol gets bytes as they come."""
+        return not (self._closing or self._delivery.is_paused)
+
+    def pause_reading(self) -> None:
+        """Read no stream until `resume_reading`."""
+        self._delivery.is_paused = True
+        self._watch_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        if self._delivery.is_paused:
+            self._delivery.is_paused = False
+            self._loop.call_soon(self._resume)
+
+    # --- asyncio.WriteTransport -----------------------------------------------------------------------------
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        """Queue and send bytes.
+
+        Raises:
+            BufferLimitExceeded: 64 MiB wait already: the application does not await drain().
+            ConnectionClosed: close() was called before.
+            LocalProtocolError: write_eof() was called before.
+        """
+        if self._lost is not None:
+            return  # as asyncio has it: drain() and read() raise
+        self._check_open()
+        self._core.write(data if isinstance(data, bytes) else bytes(data))
+        self._pump()
+
+    def try_write(self, data: bytes | bytearray | memoryview[Any]) -> bool:
+        """Take all of `data` if the send buffer has room for it, or nothing at all.
+
+        Returns:
+            Whether the data was taken.
+
+        Raises:
+            ConnectionLost: The connection broke.
+            ConnectionClosed: close() was called before.
+            LocalProtocolError: write_eof() was called before, or `data` would not fit into an empty buffer.
+        """
+        if self._lost is not None:
+            raise self._lost
+        self._check_open()
+        core = self._core
+        limit = self._send_buffer_bytes
+        size = len(data)
+        if limit is None:
+            if core.queued_bytes + size > SEND_QUEUE_BYTES:
+                self._check_fits(size, SEND_QUEUE_BYTES)
+                return False
+        elif core.queued_bytes + self._kernel_bytes + size > limit:
+            # What we handed over is an upper bound of what the kernel still has: ask only when it matters.
+            self._kernel_bytes = sum(
+                stream.unacknowledged_bytes()
+                for index, stream in enumerate(self._streams)
+                if core.alive >> index & 1
+            )
+            if core.queued_bytes + self._kernel_bytes + size > limit:
+                self._check_fits(size, limit)
+                return False
+        core.write(data if isinstance(data, bytes) else bytes(data))
+        self._pump()
+        return True
+
+    def can_write_eof(self) -> bool:
+        """Return True: half-close works."""
+        return True
+
+    def write_eof(self) -> None:
+        """Send the end after what is queued; receiving goes on."""
+        if not self._closing:
+            self._end()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set when drain() waits: above `high` bytes that no socket has taken, until `low` are left.
+
+        By default `high` is the send buffer, 64 KiB at most, and `low` a quarter of it.
+        """
+        if high is None:
+            high = min(1 << 16, self._send_buffer_bytes or 1 << 16) if low is None else 4 * low
+        if low is None:
+            low = high // 4
+        if not high >= low >= 0:
+            raise ValueError(f"high ({high}) must not be below low ({low}), nor low below 0")
+        self._high_water, self._low_water = high, low
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        """Return (low, high)."""
+        return self._low_water, self._high_water
+
+    def get_write_buffer_size(self) -> int:
+        """Return the bytes that no socket has taken yet."""
+        return self._core.queued_bytes
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise ConnectionClosed("the connection was closed: nothing can be written any more")
+        if self._eof_sent:
+            raise LocalProtocolError("write_eof() was called: nothing can be written after it")
+
+    def _check_fits(self, size: int, limit: int) -> None:
+        if size > limit:
+            raise LocalProtocolError(
+                f"{size} bytes never fit into a send buffer of {limit}: write them in pieces"
+            )

@@ -1,0 +1,116 @@
+"""How a connection ends: closed, lost, given up, refused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+
+from mstcp import sockets
+from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
+from mstcp.transport.base import Setup
+from mstcp.transport.membership import Membership
+
+# Error codes of docs/protocol.md.
+ABORTED = 0
+_PROTOCOL_ERROR = 1
+_LINGER_POLL_S = 0.01
+_LINGER_LIMIT_S = 5.0
+
+
+class Ending(Membership):
+    """Ends the connection, and tells the peer and the protocol why."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._on_closed = setup.on_closed
+        self._lost: BaseException | None = None
+        self._linger_until: float | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._gone = asyncio.Event()
+
+    def _say_closed(self, code: int, reason: str) -> None:
+        """Tell the peer why, if a stream has room for it now."""
+        self._core.close(code, reason)
+        with contextlib.suppress(OSError):
+            while (offer := self._core.poll(time.monotonic_ns())) is not None:
+                count = self._send(offer[0])
+                self._core.sent(offer[0], max(count, 0))
+                if count <= 0 or offer[1] > 1 << 10:
+                    break
+
+    def _refuse(self, error: RemoteProtocolError) -> None:
+        """End a connection whose peer broke the protocol, and say so."""
+        self._say_closed(_PROTOCOL_ERROR, error.reason)
+        self._finish(error, reset=True)
+
+    def _lose(self, stream: int, error: OSError) -> None:
+        if not self._is_plain:
+            self._read_out(stream)
+            # What came may have led to further writes, and these to the stream's end.
+            if not self._closed and not self._is_given_up() and self._core.alive >> stream & 1:
+                self._drop(stream, error)
+            return
+        if self._closing and self._core.finished and not self._streams[stream].unacknowledged_bytes():
+            self._finish(None, reset=False)  # the peer closed first, but has everything
+            return
+        self._finish(ConnectionLost(error.strerror or str(error), stream), reset=True)
+
+    def _linger(self) -> None:
+        """Close the sockets once the peer has all, or had time enough."""
+        if self._closed:
+            return
+        core = self._core
+        if not self._is_plain and not core.alive and self._lost_timer is None:
+            self._finish(None, reset=False)  # the peer ended all streams
+            return
+        if core.finished:
+            now = self._loop.time()
+            if self._linger_until is None:
+                self._linger_until = now + _LINGER_LIMIT_S
+                core.close_streams()
+                self._pump()
+            alive = [stream for index, stream in enumerate(self._streams) if core.alive >> index & 1]
+            waiting = not self._is_plain and core.alive & ~self._shut_streams
+            if now >= self._linger_until or not (
+                waiting or any(stream.unacknowledged_bytes() for stream in alive)
+            ):
+                self._finish(None, reset=False)
+                return
+        self._loop.call_later(_LINGER_POLL_S, self._linger)
+
+    def _finish(self, error: MstcpError | None, *, reset: bool) -> None:
+        if self._closed:
+            return
+        for index in range(len(self._streams)):
+            self._unwatch(index)
+        self._note_event("connection_closed", reason=error and str(error))
+        self._end_health()
+        self._closing = self._closed = self._delivery.is_stopped = True
+        self._lost = error
+        self._information["socket"] = self._information["sockets"] = None
+        for timer in (self._timer, self._lost_timer):
+            if timer is not None:
+                timer.cancel()
+        for stream in self._streams:
+            if reset:
+                sockets.reset(stream.sock)
+            else:
+                stream.sock.close()
+        if self._on_closed is None:
+            self._loop.call_soon(self._tell_lost, error)
+            return
+        task = self._loop.create_task(self._tell_closed(self._on_closed, error))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell_closed(self, on_closed: Callable[[], Awaitable[None]], error: MstcpError | None) -> None:
+        try:
+            await on_closed()
+        finally:
+            self._tell_lost(error)
+
+    def _tell_lost(self, error: MstcpError | None) -> None:
+        self._gone.set()
+        self._protocol.connection_lost(error)

@@ -1,0 +1,192 @@
+"""From the core into the sockets: what is queued, how much may wait in them, when to go on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+from mstcp import _core, sockets
+from mstcp.open_stream import errno_of, strerror
+from mstcp.plain import CHUNK_BYTES, PlainConnection
+from mstcp.tls import TlsStream
+from mstcp.transport.base import NOT_NOW, Setup
+from mstcp.transport.defaults import USER_TIMEOUT_S
+from mstcp.transport.health import Health
+
+
+class Sending(Health):
+    """Sends what the core offers, and holds the writing protocol back."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        # A core that reads and writes the sockets itself, in one call a wake-up.
+        has_tls = any(stream.tls is not None for stream in setup.streams)
+        self._direct = None if has_tls else self._mstcp
+        self._frame_payload_bytes = setup.frame_payload_bytes
+        self._header_bytes = 0 if self._is_plain else _core.FRAME_HEADER_BYTES
+        if (tls := setup.streams[0].tls) is not None:
+            self._header_bytes += tls.overhead_bytes
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns: int | None = None
+        # Streams (bits) that the loop watches for room.
+        self._write_watched = 0
+        # Given to sockets since the kernel was last asked what it still has.
+        self._kernel_bytes = 0
+        self._write_paused = False
+        self._high_water = 0
+        self._low_water = 0
+        self._eof_sent = False
+
+    def _pace(self, index: int) -> None:
+        stream = self._streams[index]
+        if not self._is_plain:
+            sockets.set_user_timeout(stream.sock, USER_TIMEOUT_S)
+        if self._idle_s is not None:
+            self._keep_alive(stream)
+        self._core.set_delay(index, round((stream.spec.delay_s or 0.0) * 1e9))
+        # A stream of rate 0 gets no new frames; what it holds must still leave.
+        limit = sockets.set_pacing(
+            stream.sock, stream.spec.rate_bps or None, self._frame_payload_bytes, self._header_bytes
+        )
+        stream.limit_unsent(limit)
+        if self._mstcp is not None:
+            self._mstcp.attach(index, stream.descriptor, limit, stream.spec.rate_bps is not None)
+        if isinstance(self._core, PlainConnection):
+            # What is offered at once must fit when the kernel calls the socket writable.
+            self._core.chunk_bytes = CHUNK_BYTES if limit is None else min(CHUNK_BYTES, limit // 4)
+
+    def _end(self) -> None:
+        if not self._eof_sent:
+            self._eof_sent = True
+            self._core.end()
+            self._pump()
+
+    def _pump(self) -> None:
+        """Send until nothing is queued or no stream has room."""
+        if self._closed:
+            return
+        if self._direct is not None:
+            self._note(self._direct.transmit(time.monotonic_ns()))
+        else:
+            if self._mstcp is not None:
+                for index, limit in self._mstcp.measure(time.monotonic_ns()):
+                    self._streams[index].limit_unsent(limit)
+            self._pump_by_frame()
+
+    def _pump_by_frame(self) -> None:
+        core, clock = self._core, time.monotonic_ns
+        while (offer := core.poll(clock())) is not None:
+            stream, size = offer
+            count = 0
+            if self._streams[stream].has_room(size) or self._has_room(stream, size):
+                count = self._send(stream)
+                if count < 0:
+                    if -count not in NOT_NOW:
+                        self._lose(stream, OSError(-count, strerror(-count)))
+                        if self._closed:
+                            return
+                        continue
+                    count = 0
+                self._kernel_bytes += count
+                self._streams[stream].unsent_room -= count
+            last = core.sent(stream, count)
+            if last:
+                self._shut_streams |= 1 << stream
+                self._streams[stream].shut()
+            if count < size or ((tls := self._streams[stream].tls) is not None and tls.unsent_bytes):
+                self._watch_writing(stream)
+        if self._write_paused or core.queued_bytes > self._high_water:
+            self._control_flow()
+        self._arm_timer()
+
+    def _note(self, outcome: tuple[int, int, int, int, tuple[int, int] | None, int | None]) -> None:
+        """Do what follows from what the core has sent; the stub of `transmit` says what is what."""
+        sent, queued, blocked, ended, failed, due_ns = outcome
+        self._kernel_bytes += sent
+        if blocked & ~self._write_watched or ended:
+            self._shut_streams |= ended
+            for stream in range(len(self._streams)):
+                if ended >> stream & 1:
+                    self._streams[stream].shut()
+                if blocked >> stream & 1:
+                    self._watch_writing(stream)
+        if failed is not None:
+            stream, number = failed
+            self._lose(stream, OSError(number, strerror(number)))
+            if not self._closed:
+                self._pump()
+            return
+        if self._write_paused or queued > self._high_water:
+            self._control_flow()
+        if due_ns is not None and (self._timer_ns is None or due_ns < self._timer_ns):
+            self._arm_timer()
+
+    def _watch_writing(self, stream: int) -> None:
+        if not self._write_watched >> stream & 1:
+            self._write_watched |= 1 << stream
+            self._loop.add_writer(self._streams[stream].descriptor, self._on_writable, stream)
+
+    def _send(self, stream: int) -> int:
+        """Send what the core offers; return how much was taken, or an errno below 0."""
+        tls = self._streams[stream].tls
+        if tls is None:
+            return self._core.send(stream, self._streams[stream].descriptor)
+        try:
+            return tls.send(self._streams[stream].sock, self._core.offered(stream))
+        except OSError as error:
+            return -errno_of(error)
+
+    def _flush(self, stream: int, tls: TlsStream) -> bool:
+        """Send what TLS has encrypted; return whether the socket took all."""
+        try:
+            if not tls.flush(self._streams[stream].sock):
+                return False
+            if self._shut_streams >> stream & 1:
+                self._streams[stream].sock.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            self._lose(stream, error)
+            return False
+        return True
+
+    def _arm_timer(self) -> None:
+        """See that the core is polled when it wants to be."""
+        due_ns = self._core.timeout_ns()
+        if due_ns is None or (self._timer_ns is not None and self._timer_ns <= due_ns):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ns = due_ns
+        self._timer = self._loop.call_at(due_ns * 1e-9 + 1e-4, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = self._timer_ns = None
+        self._pump()
+
+    def _has_room(self, stream: int, size: int) -> bool:
+        """Ask the kernel whether `size` bytes more would be too many unsent ones."""
+        self._core.unsent(time.monotonic_ns(), stream, self._streams[stream].unsent_bytes())
+        return self._streams[stream].has_room(size)
+
+    def _on_writable(self, stream: int) -> None:
+        if not self._write_watched >> stream & 1:
+            return
+        tls = self._streams[stream].tls
+        if tls is not None and not self._flush(stream, tls):
+            return
+        self._core.writable(stream)
+        self._pump()
+        if tls is not None and tls.unsent_bytes:
+            return
+        if not self._closed and self._write_watched >> stream & 1 and not self._core.blocked(stream):
+            self._write_watched &= ~(1 << stream)
+            self._loop.remove_writer(self._streams[stream].descriptor)
+
+    def _control_flow(self) -> None:
+        queued = self._core.queued_bytes
+        if not self._write_paused and queued > self._high_water:
+            self._write_paused = True
+            self._protocol.pause_writing()
+        elif self._write_paused and queued <= self._low_water:
+            self._write_paused = False
+            self._protocol.resume_writing()
