@@ -4,12 +4,17 @@
 #![allow(missing_docs)]
 
 mod bytes;
+mod chunks;
 mod connection;
 mod frames;
 mod gomr;
 mod hello;
+mod inbox;
+mod receive_memory;
 mod sim;
 mod sockets;
+mod statistics;
+mod stream_sockets;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::{frame, scheduler};
@@ -59,6 +64,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SCHEDULERS", scheduler::NAMES)?;
     module.add("PROTOCOL_VERSION", mstcp_core::hello::VERSION)?;
     connection::register(module)?;
+    receive_memory::register(module)?;
     frames::register(module)?;
     hello::register(module)?;
     gomr::register(module)?;
