@@ -58,13 +58,14 @@ class Admission:
 
     Args:
         secret: What both sides know beforehand, if anything.
-        most_connections: How many there may be at a time.
+        most_connections: How many there may be at a time, plain TCP connections included.
     """
 
     def __init__(self, secret: bytes | None, most_connections: int) -> None:
         self._secret = secret
         self._most = most_connections
         self._by_id: dict[bytes, Known] = {}
+        self._plain = 0
         # So that a first hello that was overheard opens no second connection.
         self._recent_ids: dict[bytes, None] = {}
 
@@ -88,13 +89,32 @@ class Admission:
         """Let no more streams join a connection."""
         self._by_id.pop(connection_id, None)
 
+    def admit_plain(self) -> None:
+        """Count a plain TCP connection, until `forget_plain`.
+
+        Raises:
+            RemoteProtocolError: There are too many connections.
+        """
+        if (full := self._full()) is not None:
+            raise RemoteProtocolError(full)
+        self._plain += 1
+
+    def forget_plain(self) -> None:
+        """Count a plain TCP connection no more."""
+        self._plain -= 1
+
+    def _full(self) -> str | None:
+        """Return why no connection is let in any more, if none is."""
+        is_full = len(self._by_id) + self._plain >= self._most
+        return f"the server has {self._most} connections" if is_full else None
+
     def _check_first(self, hello: Hello, known: Known | None) -> tuple[int, str] | None:
         if known is not None or hello.connection_id in self._recent_ids:
             return NOT_AUTHORISED, "a first hello came again"
         if len(hello.key) != KEY_BYTES:
             return NOT_AUTHORISED, "the first hello has no key"
-        if len(self._by_id) >= self._most:
-            return LIMIT_EXCEEDED, f"the server has {self._most} connections"
+        if (full := self._full()) is not None:
+            return LIMIT_EXCEEDED, full
         return _check_proof(hello, lambda: proof_key(hello.key, self._secret))
 
     def _check_join(self, hello: Hello, known: Known | None) -> tuple[int, str] | None:

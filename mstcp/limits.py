@@ -46,7 +46,7 @@ class ServerLimits:
         half_open_streams: Accepted streams that are no part of a connection yet. When there are so many, no
             more are accepted, and those that are older than a second are dropped, of the address with most
             of them first.
-        connections: MSTCP connections at a time.
+        connections: Connections at a time, MSTCP and plain TCP together; further ones are refused.
     """
 
     hellos_per_s: float = 4000.0

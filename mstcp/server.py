@@ -447,10 +447,7 @@ class Server(asyncio.AbstractServer):
             reorder_buffer_bytes=self._options.reorder_buffer_bytes,
         )
         extra = {"connection_id": hello.connection_id, "is_server": True}
-
-        async def forget() -> None:
-            self._admission.forget(hello.connection_id)
-
+        forget = functools.partial(self._admission.forget, hello.connection_id)
         known.transport = self._transport(core, stream, hello.frame_payload_bytes, extra, forget)
         known.transport.start()
 
@@ -459,7 +456,8 @@ class Server(asyncio.AbstractServer):
         core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES, refuse_hello=not opening.decided)
         overhead = sockets.segment_overhead_bytes(sock.family)
         payload = min(self._options.packet_bytes - overhead, sockets.maximum_segment_bytes(sock))
-        self._transport(core, stream, payload, {}).start(opening.data)
+        self._admission.admit_plain()
+        self._transport(core, stream, payload, {}, self._admission.forget_plain).start(opening.data)
 
     def _transport(
         self,
@@ -467,19 +465,27 @@ class Server(asyncio.AbstractServer):
         stream: OpenStream,
         payload: int,
         extra: dict[str, Any],
-        on_closed: Callable[[], Awaitable[None]] | None = None,
+        forget: Callable[[], None],
     ) -> ConnectionTransport:
+        async def closed() -> None:
+            forget()
+
+        try:
+            protocol = self._protocol_factory()
+        except BaseException:
+            forget()
+            raise
         extra |= socket_extra([stream.sock])
         transport = ConnectionTransport(
             Setup(
                 self._loop,
-                self._protocol_factory(),
+                protocol,
                 core,
                 [stream],
                 frame_payload_bytes=payload,
                 send_buffer_bytes=self._options.send_buffer_bytes,
                 extra=extra,
-                on_closed=on_closed,
+                on_closed=closed,
                 reconnect_s=self._options.reconnect_timeout,
             )
         )

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import struct
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -270,6 +270,82 @@ async def test_connections_are_counted() -> None:
         assert (await answer(reader)).refusal == 0
         with pytest.raises(mstcp.RemoteProtocolError, match=r"limits is reached \(the server has 2 conn"):
             await mstcp.open_connection("127.0.0.1", server.port, streams=[StreamSpec()] * 2)
+
+
+@pytest.mark.parametrize("plain", [True, "auto"])
+async def test_plain_connections_count_as_the_others_do(plain: Literal[True, "auto"]) -> None:
+    echo = EchoServer()
+    server = await mstcp.start_server(
+        echo.echo,
+        "127.0.0.1",
+        plain=plain,
+        on_rejected=echo.on_rejected,
+        limits=ServerLimits(connections=2),
+    )
+    async with server, contextlib.AsyncExitStack() as stack:
+        port = server.sockets[0].getsockname()[1]
+
+        async def asks() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            reader, writer = await stack.enter_async_context(raw(port))
+            writer.write(b"question")
+            return reader, writer
+
+        pairs = [await asks(), await asks()]
+        for reader, _ in pairs:
+            assert await reader.readexactly(8) == b"question"
+        reader, _ = await asks()
+        assert await rest(reader) == b""
+        assert echo.rejected == ["the server has 2 connections"]
+        if plain == "auto":
+            with pytest.raises(mstcp.RemoteProtocolError, match="the server has 2 connections"):
+                await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+        # One that ends makes room, by an end or by a break.
+        pairs[0][1].write_eof()
+        pairs[1][1].transport.abort()
+        await until(lambda: not echo.open)
+        for _ in range(2):
+            reader, _ = await asks()
+            assert await reader.readexactly(8) == b"question"
+
+
+async def test_a_connection_whose_protocol_cannot_be_made_does_not_count() -> None:
+    made = 0
+
+    def make() -> asyncio.Protocol:
+        nonlocal made
+        made += 1
+        if made < 3:
+            raise RuntimeError("no protocol")
+        return asyncio.Protocol()
+
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    limits = ServerLimits(connections=1)
+    async with await mstcp.create_server(make, "127.0.0.1", plain=True, limits=limits) as server:
+        for _ in range(2):
+            async with raw(server.sockets[0].getsockname()[1]) as (reader, _):
+                assert await rest(reader) == b""
+        async with raw(server.sockets[0].getsockname()[1]):
+            await until(lambda: made == 3)
+
+
+async def test_mstcp_connections_leave_no_room_for_plain_ones() -> None:
+    echo = EchoServer()
+    limits = ServerLimits(connections=1)
+    async with await mstcp.start_server(
+        echo.echo, "127.0.0.1", on_rejected=echo.on_rejected, limits=limits
+    ) as server:
+        port = server.sockets[0].getsockname()[1]
+        _, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+        async with raw(port) as (reader, plain):
+            plain.write(b"question")
+            assert await rest(reader) == b""
+        assert echo.rejected == ["the server has 1 connections"]
+        writer.close()
+        await writer.wait_closed()
+        await until(lambda: not echo.open)
+        async with raw(port) as (reader, plain):
+            plain.write(b"question")
+            assert await reader.readexactly(8) == b"question"
 
 
 async def test_a_connection_has_64_streams_at_once() -> None:
