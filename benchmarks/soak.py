@@ -126,7 +126,7 @@ async def transfer(seed: int, total_bytes: int, least_s: float = 0.0) -> Outcome
     rng, troubles = random.Random(seed), random.Random(f"trouble {seed}")
     received = hashlib.blake2b()
     last_s = longest_s = 0.0
-    statistics: asyncio.Future[mstcp.ConnectionStatistics] = asyncio.get_running_loop().create_future()
+    counters: asyncio.Future[mstcp.ConnectionCounters] = asyncio.get_running_loop().create_future()
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal last_s, longest_s
@@ -135,7 +135,7 @@ async def transfer(seed: int, total_bytes: int, least_s: float = 0.0) -> Outcome
             now_s = time.monotonic()
             longest_s, last_s = max(longest_s, now_s - last_s), now_s
             received.update(data)
-        statistics.set_result(writer.get_extra_info("statistics"))
+        counters.set_result(writer.get_extra_info("counters"))
         writer.close()
 
     server = await mstcp.start_server(take, HOST, 0, reorder_buffer_bytes=WINDOW_BYTES)
@@ -166,8 +166,8 @@ async def transfer(seed: int, total_bytes: int, least_s: float = 0.0) -> Outcome
             if least_s:
                 await asyncio.sleep(0.01)
         writer.write_eof()
-        seen = await statistics
-        mine = writer.get_extra_info("statistics")
+        seen = await counters
+        mine = writer.get_extra_info("counters")
         writer.close()
         await writer.wait_closed()
     finally:

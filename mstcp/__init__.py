@@ -27,7 +27,7 @@ from mstcp.errors import (
 from mstcp.limits import ServerLimits, limit_receive_memory
 from mstcp.server import Server, create_server, start_server
 from mstcp.stats import ConnectionStats, StreamStats, TcpInfo
-from mstcp.streams import ConnectionStatistics, StreamInfo, StreamSpec, StreamStatistics
+from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo, StreamSpec
 from mstcp.transport import ConnectionTransport
 
 __version__ = "0.1.0"
@@ -40,8 +40,8 @@ __all__ = [
     "AllocationChanged",
     "BufferLimitExceeded",
     "ConnectionClosed",
+    "ConnectionCounters",
     "ConnectionLost",
-    "ConnectionStatistics",
     "ConnectionStats",
     "ConnectionTransport",
     "ControllerError",
@@ -53,9 +53,9 @@ __all__ = [
     "RequestedPath",
     "Server",
     "ServerLimits",
+    "StreamCounters",
     "StreamInfo",
     "StreamSpec",
-    "StreamStatistics",
     "StreamStats",
     "TcpInfo",
     "UnsupportedVersion",

@@ -26,7 +26,7 @@ from mstcp.errors import ConnectionClosed, LocalProtocolError, MstcpError
 from mstcp.server import Server
 from mstcp.server import create_server as _serve
 from mstcp.stats import ConnectionStats
-from mstcp.streams import ConnectionStatistics, StreamInfo
+from mstcp.streams import ConnectionCounters, StreamInfo
 from mstcp.transport import ConnectionTransport
 
 __all__ = ["Listener", "Socket", "create_connection", "create_server"]
@@ -399,9 +399,9 @@ class Socket(_WithTimeout):
         """Return what `ConnectionTransport.get_extra_info` returns."""
         return self._bridge.background.call(lambda: self._bridge.transport.get_extra_info(name, default))
 
-    def statistics(self) -> ConnectionStatistics:
-        """Return what the connection has carried; see `ConnectionTransport.statistics`."""
-        return self._bridge.background.call(self._bridge.transport.statistics)
+    def counters(self) -> ConnectionCounters:
+        """Return what the connection has carried; see `ConnectionTransport.counters`."""
+        return self._bridge.background.call(self._bridge.transport.counters)
 
     def stats(self) -> ConnectionStats:
         """Return how the connection is now; see `ConnectionTransport.stats`."""

@@ -99,7 +99,7 @@ async def open_connection(
         server_hostname: Whom the server's certificate must name; by default `host`.
 
     Returns:
-        The reader and the writer. `writer.transport` is a `ConnectionTransport` (`try_write`, `statistics`).
+        The reader and the writer. `writer.transport` is a `ConnectionTransport` (`try_write`, `counters`).
 
     Raises:
         LocalProtocolError: The arguments contradict each other or are out of range.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mstcp import _core
 from mstcp.errors import BufferLimitExceeded, LocalProtocolError, RemoteProtocolError
-from mstcp.streams import ConnectionStatistics, StreamStatistics
+from mstcp.streams import ConnectionCounters, StreamCounters
 
 CHUNK_BYTES = 1 << 18
 """What is offered to the socket at a time."""
@@ -209,20 +209,20 @@ class PlainConnection:
         """Bytes that the socket has not taken."""
         return len(self._queue)
 
-    def statistics(self) -> ConnectionStatistics:
+    def counters(self) -> ConnectionCounters:
         """Return what the connection has carried."""
-        stream = StreamStatistics(None, self._bytes_sent, None, self._bytes_received, None, 0)
-        return ConnectionStatistics((stream,), None, None, None, len(self._queue))
+        stream = StreamCounters(None, self._bytes_sent, None, self._bytes_received, None, 0)
+        return ConnectionCounters((stream,), None, None, None, len(self._queue))
 
 
-def convert_statistics(statistics: _core.Statistics) -> ConnectionStatistics:
-    """Return the core's statistics under the names of this package."""
-    return ConnectionStatistics(
-        tuple(StreamStatistics(*stream) for stream in statistics.streams),
-        statistics.out_of_order_frames,
-        statistics.reorder_bytes,
-        statistics.reorder_max_bytes,
-        statistics.queued_bytes,
-        statistics.unacknowledged_bytes,
-        statistics.duplicate_bytes,
+def convert_counters(counters: _core.Counters) -> ConnectionCounters:
+    """Return the core's counters under the names of this package."""
+    return ConnectionCounters(
+        tuple(StreamCounters(*stream) for stream in counters.streams),
+        counters.out_of_order_frames,
+        counters.reorder_bytes,
+        counters.reorder_max_bytes,
+        counters.queued_bytes,
+        counters.unacknowledged_bytes,
+        counters.duplicate_bytes,
     )

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mstcp.streams import ConnectionStatistics, StreamInfo, StreamStatistics
+from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo
 
 # Places in struct tcp_info (linux/tcp.h); fields are only ever added at its end.
 _U32 = {"rtt_us": 68, "rttvar_us": 72, "cwnd": 80, "retransmits": 100, "min_rtt_us": 148}
@@ -76,7 +76,7 @@ class StreamStats:
     info: StreamInfo
     is_alive: bool
     is_stalled: bool
-    carried: StreamStatistics
+    carried: StreamCounters
     tcp: TcpInfo
     sent_bps: float | None
     received_bps: float | None
@@ -96,7 +96,7 @@ class ConnectionStats:
 
     at_s: float
     streams: tuple[StreamStats, ...]
-    total: ConnectionStatistics
+    total: ConnectionCounters
     sent_bps: float | None
     received_bps: float | None
 
@@ -106,12 +106,12 @@ class Meter:
 
     def __init__(self) -> None:
         self._at_s = 0.0
-        self._before: ConnectionStatistics | None = None
+        self._before: ConnectionCounters | None = None
 
     def look(
         self,
         now_s: float,
-        total: ConnectionStatistics,
+        total: ConnectionCounters,
         infos: Sequence[StreamInfo],
         tcp: Sequence[TcpInfo],
         alive: int,

@@ -53,7 +53,7 @@ class StreamInfo:
 
 
 @dataclass(frozen=True)
-class StreamStatistics:
+class StreamCounters:
     """What one stream has carried. Bytes are the application's; frames are None on a plain TCP connection.
 
     `resent_bytes` are those of `bytes_sent` that another stream had carried before; `stalls` is how often the
@@ -70,7 +70,7 @@ class StreamStatistics:
 
 
 @dataclass(frozen=True)
-class ConnectionStatistics:
+class ConnectionCounters:
     """What a connection has carried so far.
 
     Attributes:
@@ -83,7 +83,7 @@ class ConnectionStatistics:
         duplicate_bytes: Application bytes that came more than once; None on plain TCP.
     """
 
-    streams: tuple[StreamStatistics, ...]
+    streams: tuple[StreamCounters, ...]
     out_of_order_frames: int | None
     reorder_bytes: int | None
     reorder_max_bytes: int | None

@@ -285,7 +285,7 @@ async def _bench(to: Destination, seconds: float, options: dict[str, Any]) -> di
 
         answer = await _send(pair, chunks())
         elapsed_s = progress.elapsed_s
-    statistics = pair[1].get_extra_info("statistics")
+    counters = pair[1].get_extra_info("counters")
     if answer != f"received {progress.done}":
         raise TransferFailed(f"{progress.done} bytes were sent, and the peer says {answer!r}")
     return {
@@ -293,7 +293,7 @@ async def _bench(to: Destination, seconds: float, options: dict[str, Any]) -> di
         "bytes": progress.done,
         "goodput_bps": round(progress.done * 8 / elapsed_s),
         "cpu_s_per_gb": round((_cpu_s() - cpu_s) * 1e9 / max(progress.done, 1), 3),
-        "streams": [stream.bytes_sent for stream in statistics.streams],
+        "streams": [stream.bytes_sent for stream in counters.streams],
     }
 
 

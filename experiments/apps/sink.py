@@ -157,16 +157,16 @@ class Sink(asyncio.Protocol):
             transport.set_protocol(self)
             await self._all_read
         streams = transport.get_extra_info("streams")
-        statistics = transport.get_extra_info("statistics")
+        counters = transport.get_extra_info("counters")
         transport.close()
         await transport.wait_closed()
         return {
             "bytes_read": self._offset,
             "bytes_wrong": self._wrong,
             "request_bytes_written": self._asker.bytes_written if self._asker else 0,
-            "frames_received": statistics.frames_received,
-            "out_of_order_frames": statistics.out_of_order_frames,
-            "reorder_max_bytes": statistics.reorder_max_bytes,
+            "frames_received": counters.frames_received,
+            "out_of_order_frames": counters.out_of_order_frames,
+            "reorder_max_bytes": counters.reorder_max_bytes,
             "congestion_control": sorted({stream.congestion_control for stream in streams}),
         }
 

@@ -175,9 +175,9 @@ class Source(asyncio.Protocol):
         self._call_at(now_ns() + round(self.config.sample_s * 1e9), self._sample)
 
     def _take_sample(self) -> None:
-        statistics = self.transport.get_extra_info("statistics")
+        counters = self.transport.get_extra_info("counters")
         self._sample_times_ns.append(now_ns())
-        self._samples.append([stream.bytes_sent for stream in statistics.streams])
+        self._samples.append([stream.bytes_sent for stream in counters.streams])
         if self._subflows is not None:
             now = now_ns()
             self._subflow_samples += [(now, port, sent) for port, sent in self._subflows().items()]

@@ -16,7 +16,7 @@ __all__ = [
     "PROTOCOL_VERSION",
     "SCHEDULERS",
     "Connection",
-    "Statistics",
+    "Counters",
     "decode_frames",
     "decode_hello",
     "encode_close",
@@ -42,7 +42,7 @@ SCHEDULERS: list[str]
 """The names of the schedulers."""
 
 @final
-class Statistics:
+class Counters:
     """What a connection has carried; bytes are application bytes."""
 
     @property
@@ -207,7 +207,7 @@ class Connection:
     def ended(self) -> bool:
         """Whether all of the peer's bytes have been delivered."""
 
-    def statistics(self) -> Statistics: ...
+    def counters(self) -> Counters: ...
 
 def encode_hello(
     connection_id: bytes,

@@ -1,6 +1,6 @@
 """asyncio's interface of a connection.
 
-`asyncio.StreamReader` and `asyncio.StreamWriter` work on it unchanged; `try_write` and `statistics` are what
+`asyncio.StreamReader` and `asyncio.StreamWriter` work on it unchanged; `try_write` and `counters` are what
 it has beyond asyncio's transports.
 """
 
@@ -53,13 +53,13 @@ class ConnectionTransport(Ending):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return asyncio's `peername`, `sockname`, `socket`, or ours.
 
-        `streams` (list of StreamInfo), `statistics`, `protocol` ("mstcp" or "tcp"), `frame_payload_bytes`
+        `streams` (list of StreamInfo), `counters`, `protocol` ("mstcp" or "tcp"), `frame_payload_bytes`
         (application bytes that fill one packet), `sockets`, `connection_id`, `allocation`.
         """
         if name == "streams":
             return self.streams()
-        if name == "statistics":
-            return self.statistics()
+        if name == "counters":
+            return self.counters()
         if name == "protocol":
             return "tcp" if self._is_plain else "mstcp"
         if name == "frame_payload_bytes":

@@ -1,4 +1,4 @@
-"""How a connection is, and whether its peer is there: statistics, traces, signs of life."""
+"""How a connection is, and whether its peer is there: figures, traces, signs of life."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from mstcp import _core, sockets
 from mstcp.errors import LocalProtocolError
 from mstcp.open_stream import OpenStream
-from mstcp.plain import PlainConnection, convert_statistics
+from mstcp.plain import PlainConnection, convert_counters
 from mstcp.stats import ConnectionStats, Meter, tcp_info
-from mstcp.streams import ConnectionStatistics, StreamInfo
+from mstcp.streams import ConnectionCounters, StreamInfo
 from mstcp.trace import EVERY_S, Trace
 from mstcp.transport.base import Setup, TransportBase
 
@@ -34,14 +34,14 @@ class Health(TransportBase):
         self._idle_s: float | None = None
         self._life_timer: asyncio.TimerHandle | None = None
 
-    # --- statistics and traces ------------------------------------------------------------------------------
-    def statistics(self) -> ConnectionStatistics:
+    # --- figures and traces -------------------------------------------------------------------------------
+    def counters(self) -> ConnectionCounters:
         """Return what the connection has carried; cheap, at any time, also after it was closed."""
         core = self._core
         if isinstance(core, PlainConnection):
-            return core.statistics()
+            return core.counters()
         assert isinstance(core, _core.Connection)
-        return convert_statistics(core.statistics())
+        return convert_counters(core.counters())
 
     def streams(self) -> list[StreamInfo]:
         """Return the streams as they are now; after the end, as they were."""
@@ -69,7 +69,7 @@ class Health(TransportBase):
     def stats(self) -> ConnectionStats:
         """Return how the connection and each stream is now, with rates since the last call.
 
-        `statistics()` beside what the kernel knows of each stream (RTT, congestion window, retransmissions,
+        `counters()` beside what the kernel knows of each stream (RTT, congestion window, retransmissions,
         delivery rate). One system call a stream; also after the end, without the kernel's part.
         """
         return self._look(self._meter)
@@ -80,7 +80,7 @@ class Health(TransportBase):
         if self._closed:
             alive = 0
         tcp = [tcp_info(stream.sock) for stream in self._streams]
-        return meter.look(self._loop.time(), self.statistics(), self.streams(), tcp, alive, stalled)
+        return meter.look(self._loop.time(), self.counters(), self.streams(), tcp, alive, stalled)
 
     def start_trace(self, path: str | Path) -> None:
         """Write a qlog-style trace of the connection from now on; see mstcp/trace.py.

@@ -104,7 +104,7 @@ class Membership(Receiving):
         reason = "the stream ended: the peer vanished or the path broke"
         if error is not None:
             reason = error.strerror or str(error)
-        nothing_left = not self._core.queued_bytes and not self.statistics().unacknowledged_bytes
+        nothing_left = not self._core.queued_bytes and not self.counters().unacknowledged_bytes
         if self._closing and (self._core.finished or (proper and nothing_left)):
             self._finish(None, reset=False)
         elif proper and self._core.ended and nothing_left:

@@ -62,7 +62,7 @@ def test_bytes_arrive_in_both_directions_and_each_ends_apart(count: int, host: s
         theirs.shutdown(socket.SHUT_WR)
         assert read_all(ours) == data[:1000]
         assert len(ours.streams()) == count
-        assert ours.statistics().bytes_sent == len(data)
+        assert ours.counters().bytes_sent == len(data)
         with pytest.raises(mstcp.LocalProtocolError):
             ours.sendall(b"after the end")
 

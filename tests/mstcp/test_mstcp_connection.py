@@ -122,7 +122,7 @@ async def test_bulk_is_exact_in_both_directions_at_once(count: int) -> None:
         )
         assert hashlib.sha256(results[2]).digest() == hashlib.sha256(down).digest()
         assert hashlib.sha256(results[3]).digest() == hashlib.sha256(up).digest()
-        sent, received = transport(writer).statistics(), transport(server_writer).statistics()
+        sent, received = transport(writer).counters(), transport(server_writer).counters()
         assert sent.bytes_sent == received.bytes_received == len(up)
         assert sent.bytes_received == received.bytes_sent == len(down)
         assert len(sent.streams) == count
@@ -134,7 +134,7 @@ async def test_streams_of_very_different_pace_deliver_in_order() -> None:
     async with connected([StreamSpec(rate_bps=rate) for rate in rates]) as ((_, writer), (server_reader, _)):
         _, got = await asyncio.gather(send_in_pieces(writer, data, 1), read_unevenly(server_reader, 2))
         assert got == data
-        carried = [stream.bytes_sent for stream in transport(writer).statistics().streams]
+        carried = [stream.bytes_sent for stream in transport(writer).counters().streams]
         assert carried == sorted(carried)
 
 
@@ -175,7 +175,7 @@ async def test_close_sends_everything_first(count: int) -> None:
         assert writer.is_closing()
         assert await reader.read() == data
         await writer.wait_closed()
-        assert transport(writer).statistics().bytes_sent == len(data)
+        assert transport(writer).counters().bytes_sent == len(data)
         with pytest.raises(mstcp.ConnectionClosed, match="was closed"):
             writer.write(b"more")
 
@@ -234,7 +234,7 @@ async def test_streams_that_break_come_back_and_every_byte_arrives_once() -> Non
         breaking.cancel()
         await writing
         assert hashlib.sha256(got).digest() == hashlib.sha256(data).digest()
-        resent = [stream.resent_bytes for stream in transport(writer).statistics().streams]
+        resent = [stream.resent_bytes for stream in transport(writer).counters().streams]
         assert sum(resent) > 0
 
 
@@ -261,9 +261,9 @@ async def test_a_slow_reader_holds_the_sender_back_in_bounded_memory() -> None:
                 await asyncio.wait_for(writer.drain(), 0.5)
         # What the kernel's buffers of 4 streams take, and no more.
         assert written < 100_000_000
-        statistics = transport(server_writer).statistics()
-        assert statistics.reorder_max_bytes is not None
-        assert statistics.reorder_max_bytes <= reorder + 4 * (1 << 18)
+        counters = transport(server_writer).counters()
+        assert counters.reorder_max_bytes is not None
+        assert counters.reorder_max_bytes <= reorder + 4 * (1 << 18)
         writer.write_eof()
         got = 0
         while chunk := await reader.read(1 << 20):
@@ -285,7 +285,7 @@ async def test_try_write_takes_all_or_nothing(count: int) -> None:
             taken += 1
         sockets = writer.get_extra_info("sockets")
         unacknowledged = sum(mstcp.sockets.unacknowledged_bytes(sock) for sock in sockets)
-        assert unacknowledged + sender.statistics().queued_bytes <= bound
+        assert unacknowledged + sender.counters().queued_bytes <= bound
         assert taken * payload >= bound - payload - 8 * taken
         await reader.readexactly(taken * payload)
         assert sender.try_write(bytes(payload))
@@ -341,7 +341,7 @@ async def test_what_the_connection_tells_of_itself() -> None:
         assert writer.get_extra_info("frame_payload_bytes") == 602 - overhead - 8
         assert writer.get_extra_info("connection_id") == server_writer.get_extra_info("connection_id")
         assert writer.get_extra_info("peername") == server_writer.get_extra_info("sockname")
-        assert writer.get_extra_info("statistics") == transport(writer).statistics()
+        assert writer.get_extra_info("counters") == transport(writer).counters()
         assert writer.get_extra_info("nothing", 7) == 7
 
 
@@ -351,7 +351,7 @@ async def test_each_write_of_one_payload_is_one_frame() -> None:
         for _ in range(20):
             assert transport(writer).try_write(bytes(payload))
             await reader.readexactly(payload)
-        assert transport(server_writer).statistics().frames_received == 20
+        assert transport(server_writer).counters().frames_received == 20
 
 
 async def test_streams_leave_from_the_ports_and_with_the_options_asked_for() -> None:

@@ -147,11 +147,11 @@ async def test_a_change_of_the_allocation_changes_the_split() -> None:
         controller.send(changed({first: 0.0, second: 1e9}))
         while transport.streams()[0].rate_bps != 0:
             await asyncio.sleep(0.01)
-        before = transport.statistics().streams
+        before = transport.counters().streams
         for _ in range(100):
             writer.write(bytes(1000))
             await writer.drain()
-        after = transport.statistics().streams
+        after = transport.counters().streams
         assert after[0].bytes_sent == before[0].bytes_sent
         assert after[1].bytes_sent > before[1].bytes_sent
         assert writer.get_extra_info("allocation").rate_bps == 1e9

@@ -1,4 +1,4 @@
-"""How a connection is: statistics with the kernel's part, traces, signs of life, streams taken out."""
+"""How a connection is: figures with the kernel's part, traces, signs of life, streams taken out."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def until(condition: Callable[[], object]) -> None:
     await asyncio.wait_for(poll(), 30)
 
 
-# --- statistics ---------------------------------------------------------------------------------------------
+# --- figures ------------------------------------------------------------------------------------------------
 async def test_stats_have_rates_and_the_kernels_part() -> None:
     async with connected(3) as ((_, writer), (reader, server), _):
         first = transport(writer).stats()

@@ -37,7 +37,7 @@ def test_the_socket_gets_what_was_written(writes: list[bytes], chunk: int) -> No
         while data := theirs.recv(1 << 20):
             wire += data
     assert wire == b"".join(writes)
-    assert plain.statistics().bytes_sent == len(wire)
+    assert plain.counters().bytes_sent == len(wire)
     assert plain.poll(0) is None
 
 

@@ -28,7 +28,7 @@ pub struct Config {
 
 /// What one stream has carried, both directions. Bytes are application bytes, without headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StreamStatistics {
+pub struct StreamCounters {
     /// Data frames sent.
     pub frames_sent: u64,
     /// Application bytes sent.
@@ -47,9 +47,9 @@ pub struct StreamStatistics {
 
 /// What a connection has carried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Statistics {
+pub struct Counters {
     /// Each stream's part.
-    pub streams: Vec<StreamStatistics>,
+    pub streams: Vec<StreamCounters>,
     /// Frames received before an earlier one, over all streams.
     pub out_of_order_frames: u64,
     /// Application bytes in the reorder buffer now.
@@ -410,13 +410,13 @@ impl Connection {
     }
 
     /// What has been carried so far.
-    pub fn statistics(&self) -> Statistics {
+    pub fn counters(&self) -> Counters {
         let reassembly = self.receiver.reassembly();
         let streams: Vec<_> = self
             .sender
             .sent()
             .zip(self.receiver.received())
-            .map(|(sent, received)| StreamStatistics {
+            .map(|(sent, received)| StreamCounters {
                 frames_sent: sent.frames,
                 bytes_sent: sent.bytes,
                 frames_received: received.frames,
@@ -426,7 +426,7 @@ impl Connection {
                 stalls: sent.stalls,
             })
             .collect();
-        Statistics {
+        Counters {
             out_of_order_frames: streams
                 .iter()
                 .map(|stream| stream.out_of_order_frames)

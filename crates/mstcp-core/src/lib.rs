@@ -34,7 +34,7 @@ pub mod sender;
 pub mod slice;
 
 pub use budget::Budget;
-pub use connection::{Config, Connection, Statistics, StreamStatistics};
+pub use connection::{Config, Connection, Counters, StreamCounters};
 pub use error::{Error, LocalError, RemoteError};
 pub use hello::Hello;
 pub use scheduler::{Scheduler, Stochastic, StreamSet};

@@ -90,7 +90,7 @@ fn a_full_socket_leaves_the_frame_to_the_others() {
         );
         from.on_sent(1 - first, 18).unwrap();
     }
-    assert_eq!(from.statistics().streams[first].frames_sent, 0);
+    assert_eq!(from.counters().streams[first].frames_sent, 0);
 }
 
 #[test]

@@ -126,7 +126,7 @@ impl Pair {
                 }
             }
             self.pump(side);
-            assert!(self.ends[side].statistics().reorder_bytes <= WINDOW);
+            assert!(self.ends[side].counters().reorder_bytes <= WINDOW);
         }
     }
 
@@ -209,7 +209,7 @@ fn a_stalled_stream_does_not_hold_the_others() {
         assert!(steps < 2000);
     }
     assert_eq!(pair.got[1], data);
-    assert!(pair.ends[0].statistics().streams[0].resent_bytes > 0);
+    assert!(pair.ends[0].counters().streams[0].resent_bytes > 0);
     assert!(pair.ends[0].stalled().contains(1));
 }
 

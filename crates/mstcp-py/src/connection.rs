@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::bytes::Bytes;
+use crate::counters::Counters;
 use crate::inbox::Inbox;
 use crate::receive_memory::budget;
-use crate::statistics::Statistics;
 use crate::stream_sockets::StreamSockets;
 use crate::{local, sockets};
 
@@ -312,12 +312,12 @@ impl Connection {
         self.inner.is_ended() && self.inbox.ready_bytes() == 0
     }
 
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics().into()
+    fn counters(&self) -> Counters {
+        self.inner.counters().into()
     }
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Connection>()?;
-    module.add_class::<Statistics>()
+    module.add_class::<Counters>()
 }

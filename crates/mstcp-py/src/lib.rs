@@ -6,6 +6,7 @@
 mod bytes;
 mod chunks;
 mod connection;
+mod counters;
 mod frames;
 mod gomr;
 mod hello;
@@ -13,7 +14,6 @@ mod inbox;
 mod receive_memory;
 mod sim;
 mod sockets;
-mod statistics;
 mod stream_sockets;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};

@@ -224,9 +224,9 @@ pub fn connection(data: &[u8]) {
             }
         }
         pump(&mut connection, now_ns, |_, bytes| bytes.len());
-        let statistics = connection.statistics();
-        assert!(statistics.reorder_bytes <= 1 << 18);
-        assert!(statistics.unacknowledged_bytes <= 64 << 20);
+        let counters = connection.counters();
+        assert!(counters.reorder_bytes <= 1 << 18);
+        assert!(counters.unacknowledged_bytes <= 64 << 20);
     }
 }
 

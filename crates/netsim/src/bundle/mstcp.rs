@@ -293,7 +293,7 @@ impl Bundle for Mstcp {
     }
 
     fn report(&self) -> BundleReport {
-        let [sent, received] = [0, 1].map(|side: usize| self.sides[side].statistics());
+        let [sent, received] = [0, 1].map(|side: usize| self.sides[side].counters());
         BundleReport {
             frames: Some(
                 received

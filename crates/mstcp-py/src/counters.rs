@@ -1,9 +1,9 @@
-//! `mstcp._core.Statistics`.
+//! `mstcp._core.Counters`.
 
 use pyo3::prelude::*;
 
 #[pyclass(module = "mstcp._core", frozen, get_all)]
-pub struct Statistics {
+pub struct Counters {
     streams: Vec<(u64, u64, u64, u64, u64, u64, u64)>,
     out_of_order_frames: u64,
     reorder_bytes: usize,
@@ -13,8 +13,8 @@ pub struct Statistics {
     duplicate_bytes: u64,
 }
 
-impl From<mstcp_core::Statistics> for Statistics {
-    fn from(from: mstcp_core::Statistics) -> Self {
+impl From<mstcp_core::Counters> for Counters {
+    fn from(from: mstcp_core::Counters) -> Self {
         let streams = from.streams.iter().map(|stream| {
             (
                 stream.frames_sent,
