@@ -101,11 +101,11 @@ def begin(emulator: LinkEmulator, case: Case, name: str, kind: str, arguments: a
     ]
     running = Running(case, Network(emulator, shapes, name), [])
     try:
-        if arguments.congestion_control:
-            running.network.set_congestion_control(arguments.congestion_control)
         for number, side in ((1, "far"), (0, "near")):
             words = [sys.executable, "-m", "benchmarks.shaped.peer", side, kind]
-            words += [str(arguments.mib << 20), arguments.scheduler]
+            sizes = [arguments.mib << 20, 0 if arguments.one_way else arguments.mib << 20]
+            words += map(str, sizes if side == "near" else reversed(sizes))
+            words += [arguments.scheduler, arguments.congestion_control]
             command = running.network.command(number, words)
             running.peers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
             if side == "far":
@@ -212,7 +212,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--queue-packets", type=int, default=1000, metavar="N", help="default 1000, as netem's"
     )
-    parser.add_argument("--congestion-control", metavar="NAME", help="of all streams (default the system's)")
+    parser.add_argument("--one-way", action="store_true", help="one direction alone (default both at once)")
+    parser.add_argument("--congestion-control", default="", metavar="NAME", help="default the system's")
     parser.add_argument("--no-tcp", action="store_true", help="leave the two plain TCP connections out")
     parser.add_argument(
         "--most-mbps",

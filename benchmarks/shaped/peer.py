@@ -1,8 +1,8 @@
-"""One host of one transfer, as a process: `python -m benchmarks.shaped.peer SIDE KIND BYTES SCHEDULER`.
+"""One host of one transfer: `python -m benchmarks.shaped.peer SIDE KIND SEND RECEIVE SCHEDULER CC`.
 
-Each side sends so many bytes and says when it began and when it had as many (monotonic clock, which the hosts
-share). `tcp2` are two plain TCP connections, one on each path: they send without end, and their bytes count
-together. The process then waits to be killed.
+Each side sends SEND bytes, and says when it began and when it had RECEIVE bytes (monotonic clock, which the
+hosts share). `tcp2` are two plain TCP connections, one on each path: they send without end, and their bytes
+count together. An empty CC is the system's congestion control. The process then waits to be killed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import socket
 import sys
 import time
 
@@ -30,25 +31,30 @@ class Count:
     def __init__(self, wanted_bytes: int) -> None:
         self._rest = wanted_bytes
         self.done_s: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._look()
 
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Count what comes on a connection."""
         while data := await reader.read(READER_LIMIT_BYTES):
             self._rest -= len(data)
-            if self._rest <= 0 and not self.done_s.done():
-                self.done_s.set_result(time.monotonic())
+            self._look()
+
+    def _look(self) -> None:
+        if self._rest <= 0 and not self.done_s.done():
+            self.done_s.set_result(time.monotonic())
 
 
 async def send(writer: asyncio.StreamWriter, total_bytes: float) -> None:
-    """Send so many bytes."""
+    """Send so many bytes, and the end."""
     chunk = bytes(WRITE_BYTES)
     while total_bytes > 0:
         writer.write(chunk)
         total_bytes -= len(chunk)
         await writer.drain()
+    writer.write_eof()
 
 
-async def near(kind: str, total_bytes: int, scheduler: str) -> None:
+async def near(kind: str, sizes: tuple[int, int], scheduler: str, congestion_control: str) -> None:
     """Open, say that it begins, send and receive."""
     connections: list[Streams]
     if kind == "mstcp":
@@ -59,6 +65,7 @@ async def near(kind: str, total_bytes: int, scheduler: str) -> None:
             streams=specs,
             source_address=network.NEAR,
             scheduler=scheduler,
+            congestion_control=congestion_control or None,
             limit=READER_LIMIT_BYTES,
         )
         connections = [opened]
@@ -67,16 +74,24 @@ async def near(kind: str, total_bytes: int, scheduler: str) -> None:
             await asyncio.open_connection(network.FAR, LISTEN_PORT, local_addr=(network.NEAR, port))
             for port in PORTS
         ]
+        use_congestion_control(connections, congestion_control)
     for _, writer in connections:
         writer.write(b"\0")
-    await exchange(connections, kind, total_bytes)
+    await exchange(connections, kind, *sizes)
 
 
-async def exchange(connections: list[Streams], kind: str, total_bytes: int) -> None:
+def use_congestion_control(connections: list[Streams], name: str) -> None:
+    """Have plain TCP connections use a congestion control, if one is named."""
+    for _, writer in connections if name else []:
+        sock = writer.get_extra_info("socket")
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+
+
+async def exchange(connections: list[Streams], kind: str, send_bytes: int, receive_bytes: int) -> None:
     """Send and receive; say when all was received."""
     began_s = time.monotonic()
-    count = Count(total_bytes)
-    size = total_bytes if kind == "mstcp" else math.inf
+    count = Count(receive_bytes)
+    size = math.inf if send_bytes and kind != "mstcp" else send_bytes
     tasks = [asyncio.create_task(count.read(reader)) for reader, _ in connections]
     tasks += [asyncio.create_task(send(writer, size)) for _, writer in connections]
     done_s = await count.done_s
@@ -85,7 +100,7 @@ async def exchange(connections: list[Streams], kind: str, total_bytes: int) -> N
     await asyncio.Event().wait()
 
 
-async def far(kind: str, total_bytes: int, scheduler: str) -> None:
+async def far(kind: str, sizes: tuple[int, int], scheduler: str, congestion_control: str) -> None:
     """Accept, wait for the beginning, send and receive."""
     accepted: asyncio.Queue[Streams] = asyncio.Queue()
 
@@ -95,20 +110,28 @@ async def far(kind: str, total_bytes: int, scheduler: str) -> None:
 
     if kind == "mstcp":
         await mstcp.start_server(
-            serve, network.FAR, LISTEN_PORT, scheduler=scheduler, limit=READER_LIMIT_BYTES
+            serve,
+            network.FAR,
+            LISTEN_PORT,
+            scheduler=scheduler,
+            congestion_control=congestion_control or None,
+            limit=READER_LIMIT_BYTES,
         )
     else:
         await asyncio.start_server(serve, network.FAR, LISTEN_PORT)
     print(json.dumps({"listening": True}), flush=True)
     count = 1 if kind == "mstcp" else len(PORTS)
     connections = [await accepted.get() for _ in range(count)]
-    await exchange(connections, kind, total_bytes)
+    if kind != "mstcp":
+        use_congestion_control(connections, congestion_control)
+    await exchange(connections, kind, *sizes)
 
 
 def main() -> None:
     """Run the side that the arguments name, until it is killed."""
-    side, kind, total_bytes, scheduler = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-    asyncio.run({"near": near, "far": far}[side](kind, total_bytes, scheduler))
+    side, kind, send_bytes, receive_bytes, scheduler, congestion_control = sys.argv[1:]
+    host = {"near": near, "far": far}[side]
+    asyncio.run(host(kind, (int(send_bytes), int(receive_bytes)), scheduler, congestion_control))
 
 
 if __name__ == "__main__":

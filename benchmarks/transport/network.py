@@ -54,6 +54,9 @@ class Network:
         for side, letter, own, other in ((0, "a", NEAR, FAR), (1, "b", FAR, NEAR)):
             self._set_up(side, letter, own, other)
             self._run(side, "ip mptcp limits set subflow 1 add_addr_accepted 1")
+        for path in range(PATHS):
+            # Neighbours are asked for now: their answers are no part of a connection's first round trip.
+            self._run(0, f"ping -c 1 -W 5 -I a{path} {path_address(path, 1)}")
         self._run(1, f"ip mptcp endpoint add {path_address(1, 1)} dev b1 signal")
 
     def _veth(self, side: int | None, name: str, other_side: int, other_name: str) -> None:
@@ -88,11 +91,6 @@ class Network:
         """Return `words` as a command that runs on a side."""
         holder = self._holders[side]
         return words if holder is None else ["nsenter", f"--net=/proc/{holder.pid}/ns/net", *words]
-
-    def set_congestion_control(self, name: str) -> None:
-        """Have both hosts use this congestion control."""
-        for side in (0, 1):
-            self._run(side, f"sysctl -qw net.ipv4.tcp_congestion_control={name}")
 
     def carried_bytes(self) -> list[int]:
         """Return what each path has carried from near to far."""

@@ -16,7 +16,7 @@ fn view(streams: &[StreamView], with_room: StreamSet) -> View<'_> {
     View {
         now_ns: 0,
         frame_bytes: 528,
-        queued_bytes: 528,
+        expected_bytes: 528,
         alive: StreamSet::first(streams.len()),
         with_room,
         streams,
@@ -133,15 +133,15 @@ fn earliest_uses_a_late_stream_when_the_faster_ones_would_bring_the_queue_later_
     let mut third = StreamSet::default();
     third.insert(2);
     let mut scheduler = by_name("earliest", 0).unwrap();
-    let mut choose = |queued_bytes| {
+    let mut choose = |expected_bytes| {
         let view = view(&streams, third);
         scheduler.choose(&View {
-            queued_bytes,
+            expected_bytes,
             ..view
         })
     };
     // What 40 Mbit/s carry until the third's frame would be there: a frame at 10 Mbit/s, and 0.2 s.
-    let carried = (40e6 / 8.0 * (528.0 * 8.0 / 10e6 + 0.2)) as usize;
+    let carried = (40e6 / 8.0 * (528.0 * 8.0 / 10e6 + 0.2)) as u64;
     assert_eq!(choose(carried - 100), None);
     assert_eq!(choose(carried + 100), Some(2));
 }

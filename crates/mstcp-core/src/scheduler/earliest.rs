@@ -6,9 +6,9 @@ use super::{Scheduler, StreamSet, View};
 /// the delay of the path. Arrivals then come in order as far as rates and delays hold.
 ///
 /// If that stream is full now, another with room gets the frame where it would arrive no later than the last of all
-/// that is queued would over the streams that are faster; else the frame waits. (Earliest completion first: Lim et al.,
-/// "ECF: An MPTCP path scheduler to manage heterogeneous paths", CoNEXT 2017, for any number of paths.) So a long queue
-/// uses every path, and the end of a transfer waits for none.
+/// that is to come would over the streams that are faster; else the frame waits. (Earliest completion first: Lim et al.,
+/// "ECF: An MPTCP path scheduler to manage heterogeneous paths", CoNEXT 2017, for any number of paths.) So a long transfer
+/// uses every path, and its end waits for none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Earliest;
 
@@ -37,10 +37,10 @@ fn arrival_s(view: &View<'_>, index: usize) -> f64 {
     bits / stream.weight + stream.delay_ns as f64 * 1e-9
 }
 
-/// Seconds from now until all that is queued would be at the peer over the streams that bring the frame before
+/// Seconds from now until all that is to come would be at the peer over the streams that bring the frame before
 /// `before_s`, all busy to the end.
 fn completion_s(view: &View<'_>, before_s: f64) -> f64 {
-    let (mut bits, mut rate_bps) = (view.queued_bytes as f64 * 8.0, 0.0);
+    let (mut bits, mut rate_bps) = (view.expected_bytes as f64 * 8.0, 0.0);
     for index in view.weighed(view.alive) {
         if arrival_s(view, index) < before_s {
             let stream = &view.streams[index];

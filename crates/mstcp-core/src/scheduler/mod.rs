@@ -103,8 +103,10 @@ pub struct View<'a> {
     pub now_ns: u64,
     /// Application bytes of the frame.
     pub frame_bytes: usize,
-    /// Application bytes that are to be sent, those of the frame included.
-    pub queued_bytes: usize,
+    /// Application bytes that are expected to be sent yet, those of the frame included: all that are queued, and before
+    /// the application has ended as many as were sent since the streams had last nothing to do. What has lasted long will
+    /// last, and a queue is kept short by the application that waits for it.
+    pub expected_bytes: u64,
     /// The streams that are alive.
     pub alive: StreamSet,
     /// Those of them whose sockets have room.

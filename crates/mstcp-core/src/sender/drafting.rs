@@ -123,10 +123,19 @@ impl Sender {
         View {
             now_ns,
             frame_bytes,
-            queued_bytes: self.queued_bytes().max(frame_bytes),
+            expected_bytes: self.expected_bytes().max(frame_bytes as u64),
             alive: eligible,
             with_room: self.with_room.and(eligible),
             streams: &self.views,
+        }
+    }
+
+    /// What is to be sent yet, as far as one can know.
+    fn expected_bytes(&self) -> u64 {
+        let queued = self.queued_bytes() as u64;
+        match self.ended || queued == 0 {
+            true => queued,
+            false => queued.max(self.next_offset - self.busy_since),
         }
     }
 

@@ -70,6 +70,10 @@ pub struct Sender {
     /// Bytes to be sent once more, by rising offset.
     again: VecDeque<Span>,
     next_offset: u64,
+    /// Where the bytes begin that were written since the streams had last nothing to do, and whether that is to be seen:
+    /// they were written to an empty queue.
+    busy_since: u64,
+    was_empty: bool,
     acknowledged: u64,
     limit: u64,
     ended: bool,
@@ -106,6 +110,8 @@ impl Sender {
             draft: None,
             again: VecDeque::new(),
             next_offset: 0,
+            busy_since: 0,
+            was_empty: true,
             acknowledged: 0,
             limit: INITIAL_WINDOW_BYTES as u64,
             ended: false,
@@ -144,6 +150,7 @@ impl Sender {
     /// Queue a copy of application bytes.
     pub fn write(&mut self, data: &[u8]) -> Result<(), LocalError> {
         self.check_write(data.len())?;
+        self.was_empty |= self.queued_bytes() == 0;
         self.buffer.push_copy(data);
         Ok(())
     }
@@ -151,6 +158,7 @@ impl Sender {
     /// Queue application bytes without copying them.
     pub fn write_shared(&mut self, data: SharedBytes) -> Result<(), LocalError> {
         self.check_write((*data).as_ref().len())?;
+        self.was_empty |= self.queued_bytes() == 0;
         self.buffer.push_shared(data);
         Ok(())
     }
@@ -486,6 +494,14 @@ impl Sender {
             let left = view.backlog_bytes - view.weight / 8.0 * elapsed_s;
             view.backlog_bytes = left.max(0.0);
         }
+        if std::mem::take(&mut self.was_empty) && self.is_idle() {
+            self.busy_since = self.next_offset;
+        }
+    }
+
+    /// Whether all that the streams took has left the host, as far as it was told or reckoned.
+    fn is_idle(&self) -> bool {
+        (self.alive.iter()).all(|slot| self.views[slot].backlog_bytes <= 0.0)
     }
 
     /// Whether the stream's socket was full when last tried.
