@@ -2,8 +2,9 @@
 
 Every pair of rates with every pair of one-way delays, as the kernel's own MPTCP test has them. No rate is
 told to the library: the scheduler must find the shares. Printed for each: the part of the paths' summed rate
-that the slower direction reached, raw and less the start-up, and how long two plain TCP connections, one on
-each path and both sending without end, took for as many bytes (1.00: as long; above: MSTCP was faster).
+(headers and the acknowledgements of the other direction taken off) that the slower direction reached, raw and
+less the start-up, and how long two plain TCP connections, one on each path and both sending without end, took
+for as many bytes (1.00: as long; above: MSTCP was faster).
 
 The start-up is reckoned: bytes take a path's delay to arrive, and a window that starts with ten segments and
 doubles each round trip leaves the path idle until it fills it.
@@ -29,6 +30,7 @@ INSIDE = "MSTCP_SHAPED_INSIDE"
 RATES_MBPS = ((10, 10), (30, 10), (10, 3), (100, 20))
 DELAYS_MS = ((0, 0), (1, 25), (25, 1), (1, 50), (10, 200))
 SEGMENT_BYTES, FRAME_BYTES = 1448, 1514
+ACK_BYTES, SEGMENTS_AN_ACK = 66, 2
 INITIAL_SEGMENTS = 10
 LEAST_SHARE = 0.97
 LIMIT_S = 120.0
@@ -41,10 +43,13 @@ class Case:
     rates_mbps: tuple[float, float]
     delays_ms: tuple[float, float]
 
+    both_ways: bool = True
+
     @property
     def goodput_bps(self) -> list[float]:
-        """What TCP can carry on each path."""
-        return [rate * 1e6 * SEGMENT_BYTES / FRAME_BYTES for rate in self.rates_mbps]
+        """What TCP can carry on each path beside the acknowledgements of as much in the other direction."""
+        frame_bytes = FRAME_BYTES + (ACK_BYTES / SEGMENTS_AN_ACK if self.both_ways else 0)
+        return [rate * 1e6 * SEGMENT_BYTES / frame_bytes for rate in self.rates_mbps]
 
     def startup_s(self) -> float:
         """Return how much later than at the summed rate the bytes can be there."""
@@ -238,7 +243,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m"]
         words += ["benchmarks.shaped", *(sys.argv[1:] if argv is None else argv)]
         os.execvpe(words[0], words, {**os.environ, INSIDE: "1"})
-    cases = [Case(rates, delays) for rates in arguments.rates for delays in arguments.delays]
+    both_ways = not arguments.one_way
+    cases = [Case(rates, delays, both_ways) for rates in arguments.rates for delays in arguments.delays]
     try:
         with LinkEmulator() as emulator:
             rows = results(measure(emulator, cases, arguments), arguments.mib)

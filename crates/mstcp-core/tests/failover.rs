@@ -100,6 +100,17 @@ impl Pair {
         }
     }
 
+    /// Let the second end have all of `data`, in so many steps at most.
+    fn receive(&mut self, data: &[u8], most_steps: usize) {
+        for _ in 0..most_steps {
+            self.step(false);
+            if self.got[1].len() == data.len() {
+                break;
+            }
+        }
+        assert_eq!(self.got[1], data);
+    }
+
     /// Let things happen for a while: reads, sends, and now and then a fault.
     fn step(&mut self, faults: bool) {
         self.now_ns += 1_000_000;
@@ -199,18 +210,22 @@ fn a_stalled_stream_does_not_hold_the_others() {
     let mut pair = Pair::new("weighted", 2, 100, 1000, 7);
     let data = random_bytes(50_000, 3);
     pair.ends[0].write(&data).unwrap();
-    pair.ends[0].end();
     pair.blackholed[1] = true;
-    let mut steps = 0;
-    while pair.got[1].len() < data.len() {
-        pair.step(false);
-        steps += 1;
-        // One second until the stall is seen, and the transfer over one stream.
-        assert!(steps < 2000);
-    }
-    assert_eq!(pair.got[1], data);
+    // One second until the stall is seen, and the transfer over one stream.
+    pair.receive(&data, 2000);
     assert!(pair.ends[0].counters().streams[0].resent_bytes > 0);
     assert!(pair.ends[0].stalled().contains(1));
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_stall_to_be_seen() {
+    let mut pair = Pair::new("weighted", 2, 100, 1000, 7);
+    let data = random_bytes(50_000, 3);
+    pair.ends[0].write(&data).unwrap();
+    pair.ends[0].end();
+    pair.blackholed[1] = true;
+    pair.receive(&data, 900);
+    assert!(pair.ends[0].stalled().is_empty());
 }
 
 #[test]

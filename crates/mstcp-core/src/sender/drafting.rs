@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::stream::Span;
+use super::stream::{InFlight, Span};
 use super::Sender;
 use crate::control::Control;
 use crate::frame::{self, MAX_LONG_BYTES};
@@ -23,6 +23,8 @@ const WINDOW_BYTES_A_FRAME: u64 = 128;
 pub(super) enum Draft {
     New,
     Again,
+    /// Bytes that another stream, which carries them already, would bring later.
+    Overtaking,
     Fin,
     Last,
     Control,
@@ -74,11 +76,11 @@ impl Sender {
             Draft::Control => {
                 self.controls.pop_front();
             }
-            Draft::New | Draft::Again => self.begin_data(stream, draft == Draft::Again),
+            Draft::New | Draft::Again | Draft::Overtaking => self.begin_data(stream, draft),
         }
     }
 
-    fn begin_data(&mut self, stream: usize, again: bool) {
+    fn begin_data(&mut self, stream: usize, draft: Draft) {
         let Some(span) = self.streams[stream].out.span else {
             return;
         };
@@ -104,17 +106,22 @@ impl Sender {
             let out = &mut self.streams[index];
             out.sent.frames += 1;
             out.sent.bytes += span.length as u64;
-            if again {
+            if draft != Draft::New {
                 out.sent.resent_bytes += span.length as u64;
             }
             if out.in_flight.is_empty() {
                 out.progress_ns = now_ns;
             }
-            out.in_flight.push_back(span);
+            out.in_flight.push_back(InFlight {
+                span,
+                is_elsewhere: false,
+            });
             self.views[index].backlog_bytes += out.out.rest() as f64;
         }
-        if !again {
-            self.next_offset = span.end();
+        match draft {
+            Draft::New => self.next_offset = span.end(),
+            Draft::Overtaking => self.mark_elsewhere(span),
+            _ => {}
         }
     }
 
@@ -206,7 +213,7 @@ impl Sender {
         if self.queued_bytes() > 0 || !(self.ended || self.closing) {
             return None;
         }
-        self.draft_end()
+        self.draft_end().or_else(|| self.draft_overtaking(now_ns))
     }
 
     /// Whether as many frames are on their way as the peer can be asked to order: what it lacks cuts what it has into
@@ -218,10 +225,10 @@ impl Sender {
         let alive = || self.alive.iter().map(|slot| &self.streams[slot].in_flight);
         let all = self.again.len() + alive().map(VecDeque::len).sum::<usize>();
         // The count of those that the peer may really lack takes longer.
-        let lacking = |span: &&Span| span.end() > self.acknowledged;
+        let spans = alive().flatten().map(|frame| &frame.span);
         all as u64 >= most
-            && (self.again.iter().chain(alive().flatten()))
-                .filter(lacking)
+            && (self.again.iter().chain(spans))
+                .filter(|span| span.end() > self.acknowledged)
                 .count() as u64
                 >= most
     }
@@ -279,7 +286,13 @@ impl Sender {
         chosen
     }
 
-    fn draft_data(&mut self, stream: usize, draft: Draft, offset: u64, length: usize) -> usize {
+    pub(super) fn draft_data(
+        &mut self,
+        stream: usize,
+        draft: Draft,
+        offset: u64,
+        length: usize,
+    ) -> usize {
         let out = &mut self.streams[stream].out;
         frame::encode_data_header(&mut out.header, offset, length, self.frame_payload_bytes);
         out.span = Some(Span { offset, length });

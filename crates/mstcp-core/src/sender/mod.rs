@@ -6,6 +6,7 @@
 //! frame; writes merge only while they wait in the queue anyway. Bytes stay here until the peer acknowledged them.
 
 mod drafting;
+mod overtaking;
 mod stream;
 
 use std::collections::VecDeque;
@@ -272,7 +273,7 @@ impl Sender {
     /// Queue a stream's unreported frames for the other streams.
     fn send_again(&mut self, slot: usize) {
         let acknowledged = self.acknowledged;
-        let spans = self.streams[slot].in_flight.iter();
+        let spans = self.streams[slot].in_flight.iter().map(|frame| frame.span);
         self.again
             .extend(spans.filter(|span| span.end() > acknowledged));
         self.again

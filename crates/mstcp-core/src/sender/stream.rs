@@ -17,6 +17,14 @@ impl Span {
     }
 }
 
+/// A data frame that a stream took and the peer has not reported.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InFlight {
+    pub(super) span: Span,
+    /// Another stream carries its bytes as well.
+    pub(super) is_elsewhere: bool,
+}
+
 /// A frame that is being sent.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Outgoing {
@@ -47,7 +55,7 @@ pub(super) struct Stream {
     pub(super) alive: bool,
     pub(super) out: Outgoing,
     /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
-    pub(super) in_flight: VecDeque<Span>,
+    pub(super) in_flight: VecDeque<InFlight>,
     pub(super) reported: u64,
     pub(super) progress_ns: u64,
     pub(super) fin_begun: bool,

@@ -1,0 +1,67 @@
+//! The end of a transfer: what slow streams carry, once more over streams that have nothing left to do.
+
+use super::drafting::Draft;
+use super::stream::{InFlight, Span};
+use super::Sender;
+
+/// A stream is slower than reckoned if its peer reports nothing for so long: twice as long as an ACK may wait.
+const SILENT_NS: u64 = 100_000_000;
+
+impl Sender {
+    /// Once the application has ended and all is on its way: what a stream with nothing to do would bring earlier than the
+    /// one that carries it. The last bytes of a slow path come last, so those go first; a path that lost some of them
+    /// (all after these wait) is overtaken as its silence grows.
+    pub(super) fn draft_overtaking(&mut self, now_ns: u64) -> Option<usize> {
+        if !self.ended || self.trusting {
+            return None;
+        }
+        let idle = self.with_room.and(self.eligible());
+        let arrival_s = |stream: usize, bytes: usize| {
+            let view = &self.views[stream];
+            (view.backlog_bytes + bytes as f64) * 8.0 / view.weight + view.delay_ns as f64 * 1e-9
+        };
+        let stream = (idle
+            .iter()
+            .filter(|&stream| self.views[stream].weight > 0.0))
+        .min_by(|&a, &b| {
+            let frame_bytes = self.frame_payload_bytes;
+            arrival_s(a, frame_bytes).total_cmp(&arrival_s(b, frame_bytes))
+        })?;
+        let others = self.alive.iter().filter(|&other| other != stream);
+        let latest = others
+            .filter_map(|other| self.latest_frame(now_ns, other))
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let (carried_s, span) = latest?;
+        (arrival_s(stream, span.length) < carried_s)
+            .then(|| self.draft_data(stream, Draft::Overtaking, span.offset, span.length))
+    }
+
+    /// The last frame on a stream that is nowhere else, and in how many seconds it may be there.
+    fn latest_frame(&self, now_ns: u64, stream: usize) -> Option<(f64, Span)> {
+        let in_flight = &self.streams[stream].in_flight;
+        let lacking = |frame: &InFlight| frame.span.end() > self.acknowledged;
+        let last = in_flight
+            .iter()
+            .rposition(|frame| !frame.is_elsewhere && lacking(frame))?;
+        let before = in_flight
+            .iter()
+            .take(last + 1)
+            .map(|frame| frame.span.length);
+        let view = &self.views[stream];
+        let silent_ns = now_ns.saturating_sub(self.streams[stream].progress_ns);
+        let late_ns = if silent_ns > SILENT_NS { silent_ns } else { 0 };
+        let report_s = before.sum::<usize>() as f64 * 8.0 / view.weight.max(1.0);
+        let carried_s = report_s + (late_ns as f64 - view.delay_ns as f64) * 1e-9;
+        Some((carried_s, in_flight[last].span))
+    }
+
+    /// Note that bytes are on a further stream, which took them last.
+    pub(super) fn mark_elsewhere(&mut self, span: Span) {
+        for stream in &mut self.streams {
+            let frames = stream.in_flight.iter_mut().rev();
+            for frame in frames.filter(|frame| frame.span == span) {
+                frame.is_elsewhere = true;
+            }
+        }
+    }
+}
