@@ -460,12 +460,7 @@ class Server(asyncio.AbstractServer):
         self._transport(core, stream, payload, {}, self._admission.forget_plain).start(opening.data)
 
     def _transport(
-        self,
-        core: Core,
-        stream: OpenStream,
-        payload: int,
-        extra: dict[str, Any],
-        forget: Callable[[], None],
+        self, core: Core, stream: OpenStream, payload: int, extra: dict[str, Any], forget: Callable[[], None]
     ) -> ConnectionTransport:
         async def closed() -> None:
             forget()

@@ -56,4 +56,5 @@ async def mstcp_command(*arguments: str, **environment: str) -> AsyncIterator[Co
 
 async def ended(command: Command) -> None:
     """End a proxy as Ctrl-C does, and see that it says nothing."""
-    assert await command.end() == (130, "", "")
+    result = await command.end()
+    assert result == (130, "", ""), result
