@@ -93,8 +93,13 @@ class ConnectionCounters:
 
     @property
     def bytes_sent(self) -> int:
-        """Application bytes sent over all streams."""
+        """Application bytes sent over all streams, those sent again included."""
         return sum(stream.bytes_sent for stream in self.streams)
+
+    @property
+    def resent_bytes(self) -> int:
+        """Those of them that another stream had carried before."""
+        return sum(stream.resent_bytes or 0 for stream in self.streams)
 
     @property
     def bytes_received(self) -> int:

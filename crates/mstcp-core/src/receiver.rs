@@ -18,6 +18,8 @@ use crate::slice::Slice;
 pub const INITIAL_WINDOW_BYTES: usize = 1 << 18;
 /// The longest that an acknowledgement waits, in nanoseconds.
 pub const ACK_DELAY_NS: u64 = 50_000_000;
+/// An ACK is sent once so many bytes have come since the last, or a quarter of the window if that is less.
+pub const ACK_BYTES: u64 = 1 << 20;
 /// So many pieces may wait however small the window is.
 pub(crate) const LEAST_PIECES: usize = 1024;
 
@@ -254,7 +256,7 @@ impl Receiver {
     /// Whether an acknowledgement should be sent; starts the clock of one that may wait.
     pub fn wants_ack(&mut self, now_ns: u64) -> bool {
         let quarter = self.window_bytes as u64 / 4;
-        let far = self.received_position() - self.told_received >= quarter.min(1 << 20)
+        let far = self.received_position() - self.told_received >= quarter.min(ACK_BYTES)
             || self.limit() - self.told_limit >= quarter;
         let any = self.received_position() > self.told_received
             || self.limit() > self.told_limit

@@ -3,9 +3,12 @@
 use super::drafting::Draft;
 use super::stream::{InFlight, Span};
 use super::Sender;
+use crate::receiver::{ACK_BYTES, ACK_DELAY_NS};
 
-/// A stream is slower than reckoned if its peer reports nothing for so long: twice as long as an ACK may wait.
-const SILENT_NS: u64 = 100_000_000;
+/// A stream is slower than reckoned if its peer reports nothing for so long.
+const SILENT_NS: u64 = 2 * ACK_DELAY_NS;
+/// Bytes are sent again for a gain of so much and more, in seconds.
+const LEAST_GAIN_S: f64 = 0.02;
 
 impl Sender {
     /// Once the application has ended and all is on its way: what a stream with nothing to do would bring earlier than the
@@ -32,7 +35,7 @@ impl Sender {
             .filter_map(|other| self.latest_frame(now_ns, other))
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let (carried_s, span) = latest?;
-        (arrival_s(stream, span.length) < carried_s)
+        (arrival_s(stream, span.length) + LEAST_GAIN_S < carried_s)
             .then(|| self.draft_data(stream, Draft::Overtaking, span.offset, span.length))
     }
 
@@ -50,7 +53,10 @@ impl Sender {
         let view = &self.views[stream];
         let silent_ns = now_ns.saturating_sub(self.streams[stream].progress_ns);
         let late_ns = if silent_ns > SILENT_NS { silent_ns } else { 0 };
-        let report_s = before.sum::<usize>() as f64 * 8.0 / view.weight.max(1.0);
+        // Some may be there already: an ACK is not sent for each of them.
+        let rate = view.weight.max(1.0) / 8.0;
+        let unreported = (rate * ACK_DELAY_NS as f64 * 1e-9).min(ACK_BYTES as f64);
+        let report_s = (before.sum::<usize>() as f64 - unreported) / rate;
         let carried_s = report_s + (late_ns as f64 - view.delay_ns as f64) * 1e-9;
         Some((carried_s, in_flight[last].span))
     }
