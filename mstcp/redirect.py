@@ -28,6 +28,10 @@ SHIM = Path(__file__).resolve().parent / "libmstcp_shim.so"
 _REQUEST_BYTES = 20
 _CLAIM_S = 10.0
 """How long an open connection waits for the program to connect to us."""
+_ACCEPTING_TURNS = 20
+"""Turns of the event loop after which connections that were made before are taken up."""
+_PATIENCE_S = 1.0
+"""After so long one is told why the end takes time."""
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -57,12 +61,15 @@ class Redirector:
         # By family and the program's port: what is being opened for it.
         self._opening: dict[tuple[int, int], asyncio.Task[Pair]] = {}
         self._tasks = Tasks(self._told)
+        self._connections = Tasks(self._told)
+        self._left = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
         self.carried = 0
 
     async def start(self, folder: Path) -> Path:
         """Listen; return the path of the Unix socket for the library, in `folder`."""
         await self._stack.enter_async_context(self._tasks)
+        await self._stack.enter_async_context(self._connections)
         for family, host in ((4, "127.0.0.1"), (6, "::1")):
             with contextlib.suppress(OSError):  # no IPv6 here: nothing to lead
                 server = await asyncio.start_server(self._on_connected, host, 0, limit=LIMIT_BYTES)
@@ -72,6 +79,18 @@ class Redirector:
         asked = await asyncio.start_unix_server(self._on_asked, str(path))
         self._stack.callback(asked.close)
         return path
+
+    async def finish(self) -> None:
+        """Bring over what the program, which has ended, has sent; wait for connections of its children."""
+        for _ in range(_ACCEPTING_TURNS):
+            await asyncio.sleep(0)
+        self._left.set()
+        await self._connections.ended()
+
+    @property
+    def open(self) -> int:
+        """How many connections are carried now."""
+        return len(self._connections)
 
     async def stop(self) -> None:
         """Stop listening and break what is still open."""
@@ -131,7 +150,7 @@ class Redirector:
 
     # --- the program's connections --------------------------------------------------------------------------
     def _on_connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.start(self._carry((reader, writer)))
+        self._connections.start(self._carry((reader, writer)))
 
     async def _carry(self, inner: Pair) -> None:
         sock: socket.socket = inner[1].get_extra_info("socket")
@@ -146,7 +165,7 @@ class Redirector:
             abort(inner)
             raise
         self.carried += 1
-        await relay(inner, outer)
+        await relay(inner, outer, self._left)
 
     def _told(self, error: BaseException) -> None:
         self._report(f"a connection failed: {sentence(error)}")
@@ -181,6 +200,8 @@ async def run(
         preload = " ".join(filter(None, [str(SHIM), environment.get("LD_PRELOAD")]))
         led = {**environment, "LD_PRELOAD": preload, "MSTCP_RUN": str(path)}
         status = await _wait_for(command, led)
+        if not await _finish(redirector, report):
+            return 128 + signal.SIGINT
         if not redirector.carried:
             report(
                 "the command opened no connection over MSTCP (programs without libc's connect, "
@@ -190,6 +211,27 @@ async def run(
     finally:
         await redirector.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _finish(redirector: Redirector, report: Callable[[str], None]) -> bool:
+    """Wait until what the command sent has come over; False if a signal ended that."""
+    loop = asyncio.get_running_loop()
+    finishing = asyncio.ensure_future(redirector.finish())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, finishing.cancel)
+    try:
+        await asyncio.wait([finishing], timeout=_PATIENCE_S)
+        if not finishing.done():
+            report(
+                "the command has ended; what it sent is still on its way, or children of it have connections "
+                f"({redirector.open} open): Ctrl-C breaks them off"
+            )
+        await asyncio.wait([finishing])
+    finally:
+        finishing.cancel()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    return not finishing.cancelled()
 
 
 async def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> int:

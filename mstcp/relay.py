@@ -17,19 +17,28 @@ LIMIT_BYTES = 1 << 20
 """Of the readers: what may wait in each direction, twice."""
 
 
-async def relay(one: Pair, other: Pair) -> None:
+async def relay(one: Pair, other: Pair, one_left: asyncio.Event | None = None) -> None:
     """Carry bytes both ways until both have ended; half-closes are passed on, and a break breaks the other.
+
+    Args:
+        one: A connection.
+        other: The one that it is carried on to.
+        one_left: When it is set nobody waits at `one` any more: what came from there is still brought over,
+            and that is the end.
 
     Raises:
         MstcpError: The connection over MSTCP broke.
         OSError: The other one broke.
     """
-    pumps = [
-        asyncio.ensure_future(_pump(one[0], other[1])),
-        asyncio.ensure_future(_pump(other[0], one[1])),
-    ]
+    there = asyncio.ensure_future(_pump(one[0], other[1]))
+    back = asyncio.ensure_future(_pump(other[0], one[1]))
+    leaving = asyncio.ensure_future(_leave(one_left or asyncio.Event(), there, back))
+    pumps = [there, back]
     try:
-        await asyncio.gather(*pumps)
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_EXCEPTION)
+        for pump in pumps:
+            if pump.done() and not pump.cancelled():
+                pump.result()
     except BaseException:
         for pump in pumps:
             pump.cancel()
@@ -37,11 +46,19 @@ async def relay(one: Pair, other: Pair) -> None:
         abort(one)
         abort(other)
         raise
+    finally:
+        leaving.cancel()
     for _, writer in (one, other):
         writer.close()
     for _, writer in (one, other):
         with contextlib.suppress(MstcpError, OSError):
             await writer.wait_closed()
+
+
+async def _leave(left: asyncio.Event, there: asyncio.Task[None], back: asyncio.Task[None]) -> None:
+    await left.wait()
+    await asyncio.wait([there])
+    back.cancel()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -77,6 +94,11 @@ class Tasks:
         task = asyncio.ensure_future(self._run(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+
+    async def ended(self) -> None:
+        """Wait until none runs."""
+        while self._running:
+            await asyncio.wait(set(self._running))
 
     async def _run(self, work: Awaitable[None]) -> None:
         try:

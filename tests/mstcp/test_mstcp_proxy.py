@@ -326,6 +326,57 @@ async def test_run_tells_a_program_that_nobody_listens_and_passes_its_status_on(
             assert await run.end(0) == (1, "", "mstcp run: no-such-command: No such file or directory\n")
 
 
+SEND_AND_GO = """
+import os, socket, sys
+sock = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+if len(sys.argv) > 2 and os.fork():
+    os._exit(5)  # the child goes on
+sock.sendall(bytes(1_000_000))
+"""
+
+
+@pytest.mark.parametrize(("child", "expected"), [((), 0), (("child",), 5)])
+async def test_run_ends_when_what_the_program_sent_has_come(child: tuple[str, ...], expected: int) -> None:
+    """At 4 Mbit/s the bytes take two seconds, the program none."""
+    received = 0
+    leaves = asyncio.Event()
+
+    async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        while chunk := await reader.read(1 << 16):
+            received += len(chunk)
+        await leaves.wait()  # it does not end its direction: nobody would read
+        writer.close()
+
+    async with (
+        await asyncio.start_server(keep, "127.0.0.1") as server,
+        mstcp_command("proxy", "exit", "0") as leave,
+    ):
+        port = str(server.sockets[0].getsockname()[1])
+        via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}", "--rates", "2e6,2e6")
+        program = (sys.executable, "-c", SEND_AND_GO, port, *child)
+        async with mstcp_command("run", *via, "--", *program) as run:
+            assert (await run.end(0))[0] == expected
+        await until(lambda: received == 1_000_000)
+        leaves.set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_the_wait_for_what_the_program_sent(number: signal.Signals) -> None:
+    async with (
+        await asyncio.start_server(echo, "127.0.0.1") as server,
+        mstcp_command("proxy", "exit", "0") as leave,
+    ):
+        port = str(server.sockets[0].getsockname()[1])
+        via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}", "--rates", "1e4,1e4")
+        async with mstcp_command("run", *via, "--", sys.executable, "-c", SEND_AND_GO, port) as run:
+            assert run.process.stderr is not None
+            line = (await asyncio.wait_for(run.process.stderr.readline(), 60)).decode()
+            assert "Ctrl-C breaks them off" in line
+            status, _, err = await run.end(number)
+            assert (status, err) == (130, "")
+
+
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 async def test_run_leads_iperf3() -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:

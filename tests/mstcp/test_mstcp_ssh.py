@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from mstcp.redirect import SHIM
-from tests.fakes.mstcp_command import Command, mstcp_command
+from tests.fakes.mstcp_command import Command, ended, mstcp_command
 
 _PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
 SSHD = shutil.which("sshd", path=_PATH)
@@ -142,6 +142,7 @@ async def test_run_leads_ssh_and_rsync(ssh_server: SshServer, tree: Path, tmp_pa
         async with mstcp_command(*led, "rsync", "-a", "-e", shlex.join(ssh), remote, f"{back}/") as rsync:
             assert await finished(rsync) == ""
         assert digests(back) == digests(tree)
+        await ended(leave)
 
 
 async def test_proxies_carry_ssh_and_rsync(ssh_server: SshServer, tree: Path, tmp_path: Path) -> None:
