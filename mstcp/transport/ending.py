@@ -71,14 +71,18 @@ class Ending(Membership):
                 self._linger_until = now + _LINGER_LIMIT_S
                 core.close_streams()
                 self._pump()
-            alive = [stream for index, stream in enumerate(self._streams) if core.alive >> index & 1]
-            waiting = not self._is_plain and core.alive & ~self._shut_streams
-            if now >= self._linger_until or not (
-                waiting or any(stream.unacknowledged_bytes() for stream in alive)
-            ):
+            if now >= self._linger_until or not self._is_awaited():
                 self._finish(None, reset=False)
                 return
         self._loop.call_later(_LINGER_POLL_S, self._linger)
+
+    def _is_awaited(self) -> bool:
+        """Return whether the peer may lack something, though it has acknowledged all."""
+        core = self._core
+        if not self._is_plain and (core.alive & ~self._shut_streams or not self._peer_ended_stream):
+            return True
+        alive = (stream for index, stream in enumerate(self._streams) if core.alive >> index & 1)
+        return any(stream.unacknowledged_bytes() for stream in alive)
 
     def _finish(self, error: MstcpError | None, *, reset: bool) -> None:
         if self._closed:

@@ -135,7 +135,8 @@ impl Connection {
 
     /// See [`Sender::close_streams`].
     pub fn close_streams(&mut self) {
-        self.sender.close_streams();
+        let ack = (!self.trusting).then(|| self.receiver.make_ack());
+        self.sender.close_streams(ack);
     }
 
     /// Tell the peer that the connection is given up; see [`crate::control::code`].

@@ -263,6 +263,9 @@ impl Sender {
 
     fn draft_last(&mut self, stream: usize) -> usize {
         let out = &mut self.streams[stream].out;
+        if let Some(ack) = &self.last_ack {
+            frame::encode_control(&mut out.header, ack);
+        }
         frame::encode_control(&mut out.header, &Control::Last);
         out.ends_stream = true;
         self.draft = Some((stream, Draft::Last));

@@ -83,6 +83,8 @@ pub struct Sender {
     controls: VecDeque<Control>,
     /// The acknowledgement that is to be sent, and the stream that it prefers.
     ack: Option<(usize, Control)>,
+    /// What goes before the LAST of each stream at the end.
+    last_ack: Option<Control>,
     scratch: Vec<u8>,
     trusting: bool,
 }
@@ -120,6 +122,7 @@ impl Sender {
             closing: false,
             controls: VecDeque::new(),
             ack: None,
+            last_ack: None,
             scratch: Vec::new(),
             trusting: false,
         };
@@ -183,9 +186,11 @@ impl Sender {
         self.ended = true;
     }
 
-    /// Say that nothing more will be sent or awaited: each stream gets its LAST, once all else has been taken.
-    pub fn close_streams(&mut self) {
+    /// Say that nothing more will be sent or awaited: each stream gets its LAST, once all else has been taken. Before it
+    /// goes `ack`, what is known to have come: an acknowledgement on another stream may never arrive.
+    pub fn close_streams(&mut self, ack: Option<Control>) {
         self.closing = true;
+        self.last_ack = ack;
     }
 
     /// Queue a control frame; it goes before data.
