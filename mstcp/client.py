@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from ssl import SSLContext, SSLError
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -229,7 +229,7 @@ async def _connect(
     destination: Any,
     options: ClientOptions,
     tls: TlsSettings | None,
-    on_closed: Callable[[], Awaitable[None]] | None = None,
+    on_closed: Callable[[], asyncio.Future[None]] | None = None,
 ) -> tuple[ConnectionTransport, Opener | None]:
     """Connect bound sockets and make one connection of them; it has not been started yet."""
     loop = asyncio.get_running_loop()
@@ -290,12 +290,11 @@ async def _connect(
 
 
 def _stopping(
-    opener: Opener, on_closed: Callable[[], Awaitable[None]] | None
-) -> Callable[[], Awaitable[None]]:
-    async def stop() -> None:
+    opener: Opener, on_closed: Callable[[], asyncio.Future[None]] | None
+) -> Callable[[], asyncio.Future[None] | None]:
+    def stop() -> asyncio.Future[None] | None:
         opener.stop()
-        if on_closed is not None:
-            await on_closed()
+        return None if on_closed is None else on_closed()
 
     return stop
 
@@ -386,11 +385,15 @@ class _FlowOpening:
         self._allocation: Allocation | None = None
         self._transport: ConnectionTransport | None = None
         self._opener: Opener | None = None
+        self._closed = asyncio.Event()
+        self._keeper: asyncio.Task[None]
 
     async def open(self) -> ConnectionTransport:
         options, count = self._options, self._options.path_count
         source = options.source_address or sockets.local_address(self._family, self._destination)
+        self._keeper = asyncio.create_task(self._keep())
         try:
+            await asyncio.sleep(0)  # the keeper has begun
             with _closing_on_error() as socks:
                 _bind(socks, self._family, source, [0] * count, options)
                 allocation = await self._client.request(
@@ -410,9 +413,10 @@ class _FlowOpening:
                 self._allocation = allocation
                 _keep_allocated(socks, allocation)
                 self._transport, self._opener = await _connect(
-                    socks, allocation.streams, self._destination, options, self._tls, self._release
+                    socks, allocation.streams, self._destination, options, self._tls, self._give_back
                 )
         except BaseException:
+            self._keeper.cancel()
             await self._release()
             raise
         self._follow(self._transport, self._allocation)
@@ -450,6 +454,18 @@ class _FlowOpening:
             # By the loop, so that what it raises does not hit the control channel.
             event = AllocationChanged(before, allocation, reason)
             asyncio.get_running_loop().call_soon(told, event)
+
+    async def _keep(self) -> None:
+        """Keep the allocation until the connection is closed.
+
+        A task that runs from the beginning: when the connection closes, the loop may run no more.
+        """
+        await self._closed.wait()
+        await self._release()
+
+    def _give_back(self) -> asyncio.Future[None]:
+        self._closed.set()
+        return self._keeper
 
     async def _release(self) -> None:
         """Give the allocation back; a controller that is gone lets the lease run out."""

@@ -462,9 +462,6 @@ class Server(asyncio.AbstractServer):
     def _transport(
         self, core: Core, stream: OpenStream, payload: int, extra: dict[str, Any], forget: Callable[[], None]
     ) -> ConnectionTransport:
-        async def closed() -> None:
-            forget()
-
         try:
             protocol = self._protocol_factory()
         except BaseException:
@@ -480,7 +477,7 @@ class Server(asyncio.AbstractServer):
                 frame_payload_bytes=payload,
                 send_buffer_bytes=self._options.send_buffer_bytes,
                 extra=extra,
-                on_closed=closed,
+                on_closed=forget,
                 reconnect_s=self._options.reconnect_timeout,
             )
         )

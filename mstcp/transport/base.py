@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mstcp import _core
-from mstcp.errors import MstcpError, RemoteProtocolError
+from mstcp.errors import RemoteProtocolError
 from mstcp.open_stream import OpenStream
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec
@@ -32,7 +32,8 @@ class Setup:
         send_buffer_bytes: Bound on the bytes that `try_write` took and the peer's kernel has not acknowledged
             yet, headers included; None bounds only those that no socket has taken (256 KiB).
         extra: What `get_extra_info` knows beside sockets and streams.
-        on_closed: Awaited after the sockets are closed and before `wait_closed` returns.
+        on_closed: Called when the sockets are closed; `wait_closed` and `connection_lost` wait for the future
+            that it returns, if any. It must begin no task: the loop may run no more.
         reconnect_s: How long the connection waits without any stream before it is lost.
         on_stream_lost: Told of each stream that broke, so that it can be opened again.
     """
@@ -44,7 +45,7 @@ class Setup:
     frame_payload_bytes: int
     send_buffer_bytes: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    on_closed: Callable[[], Awaitable[None]] | None = None
+    on_closed: Callable[[], asyncio.Future[None] | None] | None = None
     reconnect_s: float = RECONNECT_S
     on_stream_lost: Callable[[StreamSpec], None] | None = None
 
@@ -83,13 +84,20 @@ class TransportBase(asyncio.Transport):
         raise NotImplementedError
 
     def _lose(self, stream: int, error: OSError) -> None:
-        """Go on without a stream that broke, or end; what it brought before is read out."""
+        """Go on without a stream that broke, or end; what it brought before is read out.
+
+        While the protocol is being given bytes that waits until it has them.
+        """
         raise NotImplementedError
 
     def _refuse(self, error: RemoteProtocolError) -> None:
         """End a connection whose peer broke the protocol, and say so."""
         raise NotImplementedError
 
-    def _finish(self, error: MstcpError | None, *, reset: bool) -> None:
+    def _fail(self, error: Exception) -> None:
+        """End a connection whose protocol failed: what it did not take must not be missing unseen."""
+        raise NotImplementedError
+
+    def _finish(self, error: Exception | None, *, reset: bool) -> None:
         """Close the sockets and tell the application."""
         raise NotImplementedError

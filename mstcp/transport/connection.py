@@ -44,7 +44,7 @@ class ConnectionTransport(Ending):
         """Set the protocol that gets the bytes."""
         # As asyncio's own transports do: the caller passes an asyncio.Protocol.
         self._protocol = protocol  # type: ignore[assignment]
-        self._delivery.protocol = protocol
+        self._delivery.set_protocol(protocol)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
         """Return the protocol."""

@@ -3,60 +3,87 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
 class Delivery:
     """Gives a protocol the peer's bytes and their end; what is left when it pauses in the middle is held.
 
+    Args:
+        protocol: See `set_protocol`.
+        on_failure: Told of the exception that the protocol raised; nothing is given after it.
+
     Attributes:
-        protocol: Gets the bytes; an `asyncio.Protocol` or an `asyncio.BufferedProtocol`.
-        held: Pieces in order that were not given yet.
-        is_paused: The protocol wants nothing now (`pause_reading`).
+        held: Bytes in order that were not given yet.
+        is_giving: The protocol is at it now; it must not be called again meanwhile.
+        is_paused: It wants nothing now (`pause_reading`).
         is_stopped: Nothing is received any more: bytes are thrown away.
     """
 
-    def __init__(self, protocol: asyncio.BaseProtocol) -> None:
-        self.protocol: Any = protocol
-        self.held: list[bytes] = []
+    def __init__(self, protocol: asyncio.BaseProtocol, on_failure: Callable[[Exception], None]) -> None:
+        self.set_protocol(protocol)
+        self._on_failure = on_failure
+        self.held: deque[bytes | memoryview] = deque()
+        self.is_giving = False
         self.is_paused = False
         self.is_stopped = False
         self._end_told = False
 
-    def give(self, pieces: list[bytes]) -> None:
-        """Pass pieces on after those that are held, until the protocol pauses or closes."""
-        if self.held:
-            pieces, self.held = self.held + pieces, []
-        for number, data in enumerate(pieces):
-            if self.is_stopped:
-                return
-            if self.is_paused:
-                self.held = pieces[number:]
-                return
-            if isinstance(self.protocol, asyncio.BufferedProtocol):
-                self._fill_buffers(data)
-            else:
-                self.protocol.data_received(data)
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Set who gets the bytes: an `asyncio.Protocol` or an `asyncio.BufferedProtocol`."""
+        self._protocol: Any = protocol
+        self._is_buffered = isinstance(protocol, asyncio.BufferedProtocol)
+
+    def give(self, pieces: Iterable[bytes]) -> None:
+        """Pass pieces on after those that are held, until the protocol pauses, closes or fails."""
+        held = self.held
+        held.extend(pieces)
+        self.is_giving = True
+        try:
+            while held and not (self.is_paused or self.is_stopped):
+                data = held.popleft()
+                if self._is_buffered:
+                    if rest := self._fill_buffers(data):
+                        held.appendleft(rest)
+                else:
+                    self._protocol.data_received(data if type(data) is bytes else bytes(data))
+        except Exception as error:  # as asyncio has it: whatever a protocol raises ends the connection
+            self._fail(error)
+        finally:
+            self.is_giving = False
+        if self.is_stopped:
+            held.clear()
 
     def give_end(self) -> bool:
-        """Tell the protocol, once and after all bytes, that they have ended.
+        """Tell the protocol, once, after all bytes and not while it pauses, that they have ended.
 
         Returns:
             Whether the connection is to be closed now, as the protocol answered.
         """
-        if self.held or self._end_told or self.is_stopped:
+        if self.held or self.is_paused or self._end_told or self.is_stopped:
             return False
         self._end_told = True
-        return not self.protocol.eof_received()
+        try:
+            return not self._protocol.eof_received()
+        except Exception as error:  # as above
+            self._fail(error)
+            return False
 
-    def _fill_buffers(self, data: bytes) -> None:
-        with memoryview(data) as rest:
-            at = 0
-            while at < len(rest):
-                buffer = self.protocol.get_buffer(len(rest) - at)
-                count = min(len(buffer), len(rest) - at)
-                if not count:
-                    raise RuntimeError("get_buffer() returned an empty buffer")
-                memoryview(buffer)[:count] = rest[at : at + count]
-                at += count
-                self.protocol.buffer_updated(count)
+    def _fail(self, error: Exception) -> None:
+        self.is_stopped = True
+        self._on_failure(error)
+
+    def _fill_buffers(self, data: bytes | memoryview) -> memoryview:
+        """Copy bytes to where the protocol wants them; return those that it has not taken."""
+        rest = memoryview(data)
+        while rest and self._is_buffered and not (self.is_paused or self.is_stopped):
+            buffer = self._protocol.get_buffer(len(rest))
+            count = min(len(buffer), len(rest))
+            if not count:
+                raise RuntimeError("get_buffer() returned an empty buffer")
+            memoryview(buffer)[:count] = rest[:count]
+            rest = rest[count:]
+            self._protocol.buffer_updated(count)
+        return rest

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
 
 from mstcp import sockets
-from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
+from mstcp.errors import ConnectionLost, RemoteProtocolError
 from mstcp.transport.base import Setup
 from mstcp.transport.membership import Membership
 
@@ -27,7 +26,6 @@ class Ending(Membership):
         self._on_closed = setup.on_closed
         self._lost: BaseException | None = None
         self._linger_until: float | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self._gone = asyncio.Event()
 
     def _say_closed(self, code: int, reason: str) -> None:
@@ -45,7 +43,25 @@ class Ending(Membership):
         self._say_closed(_PROTOCOL_ERROR, error.reason)
         self._finish(error, reset=True)
 
+    def _fail(self, error: Exception) -> None:
+        self._loop.call_exception_handler(
+            {
+                "message": "Fatal error: the protocol failed to take what was received.",
+                "exception": error,
+                "transport": self,
+                "protocol": self._protocol,
+            }
+        )
+        if not self._closed:
+            self._say_closed(ABORTED, "the application failed")
+        self._finish(error, reset=True)
+
     def _lose(self, stream: int, error: OSError) -> None:
+        if self._closed or not self._core.alive >> stream & 1:
+            return
+        if self._delivery.is_giving:
+            self._loop.call_soon(self._lose, stream, error)
+            return
         if not self._is_plain:
             self._read_out(stream)
             # What came may have led to further writes, and these to the stream's end.
@@ -84,7 +100,7 @@ class Ending(Membership):
         alive = (stream for index, stream in enumerate(self._streams) if core.alive >> index & 1)
         return any(stream.unacknowledged_bytes() for stream in alive)
 
-    def _finish(self, error: MstcpError | None, *, reset: bool) -> None:
+    def _finish(self, error: Exception | None, *, reset: bool) -> None:
         if self._closed:
             return
         for index in range(len(self._streams)):
@@ -102,19 +118,12 @@ class Ending(Membership):
                 sockets.reset(stream.sock)
             else:
                 stream.sock.close()
-        if self._on_closed is None:
+        waiting = None if self._on_closed is None else self._on_closed()
+        if waiting is None:
             self._loop.call_soon(self._tell_lost, error)
-            return
-        task = self._loop.create_task(self._tell_closed(self._on_closed, error))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        else:
+            waiting.add_done_callback(lambda _: self._tell_lost(error))
 
-    async def _tell_closed(self, on_closed: Callable[[], Awaitable[None]], error: MstcpError | None) -> None:
-        try:
-            await on_closed()
-        finally:
-            self._tell_lost(error)
-
-    def _tell_lost(self, error: MstcpError | None) -> None:
+    def _tell_lost(self, error: Exception | None) -> None:
         self._gone.set()
         self._protocol.connection_lost(error)

@@ -18,7 +18,7 @@ class Receiving(Sending):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._delivery = Delivery(setup.protocol)
+        self._delivery = Delivery(setup.protocol, self._fail)
         # Streams (bits) that the loop watches for bytes.
         self._read_watched = 0
 
@@ -79,7 +79,12 @@ class Receiving(Sending):
                 self._lose(stream, OSError(-count, strerror(-count)))
             return
         if outcome is not None:
-            self._note(outcome)
+            if outcome[4] is not None and data and not self._closing:
+                # A stream broke: what it still brings comes after this.
+                self._delivery.give(data)
+                data = []
+            if not self._closed:
+                self._note(outcome)
         if data and not self._closing:
             self._delivery.give(data)
             if core.ready_bytes and not self._closed:

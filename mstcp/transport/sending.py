@@ -84,7 +84,7 @@ class Sending(Health):
                 if count < 0:
                     if -count not in NOT_NOW:
                         self._lose(stream, OSError(-count, strerror(-count)))
-                        if self._closed:
+                        if self._closed or core.alive >> stream & 1:
                             return
                         continue
                     count = 0
@@ -113,9 +113,7 @@ class Sending(Health):
                     self._watch_writing(stream)
         if failed is not None:
             stream, number = failed
-            self._lose(stream, OSError(number, strerror(number)))
-            if not self._closed:
-                self._pump()
+            self._lose(stream, OSError(number, strerror(number)))  # which goes on sending
             return
         if self._write_paused or queued > self._high_water:
             self._control_flow()

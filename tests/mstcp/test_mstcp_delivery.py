@@ -1,0 +1,361 @@
+"""Giving a protocol bytes: pauses in the middle, failures, and the order of all."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+import socket
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mstcp
+from mstcp import ConnectionTransport, StreamSpec, _core
+from mstcp.open_stream import OpenStream
+from mstcp.transport import Setup
+from mstcp.transport.delivery import Delivery
+
+Told = tuple[str, bytes]
+
+
+class Taker:
+    """A protocol's part that both kinds share: pauses after bytes as it was told to."""
+
+    def __init__(self, pauses: list[bool]) -> None:
+        self.delivery: Delivery
+        self.pauses = pauses
+        self.got = bytearray()
+        self.ended = 0
+        self.depth = 0
+
+    def take(self, data: bytes) -> None:
+        assert not self.delivery.is_paused, "bytes came while reading was paused"
+        assert not self.ended, "bytes came after the end"
+        self.got += data
+        self.delivery.is_paused = bool(self.pauses and self.pauses.pop())
+
+    def eof_received(self) -> bool:
+        self.ended += 1
+        return True
+
+
+class Plain(Taker, asyncio.Protocol):
+    def data_received(self, data: bytes) -> None:
+        assert type(data) is bytes
+        self.take(data)
+
+
+class Buffered(Taker, asyncio.BufferedProtocol):
+    """Its buffer has room for a few bytes, and none while it is paused."""
+
+    def __init__(self, pauses: list[bool], room: int = 3) -> None:
+        super().__init__(pauses)
+        self.buffer = bytearray(room)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        assert sizehint > 0
+        return memoryview(self.buffer)[: 0 if self.delivery.is_paused else len(self.buffer)]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.take(bytes(self.buffer[:nbytes]))
+
+
+def unexpected(error: Exception) -> None:
+    raise error
+
+
+@given(
+    st.sampled_from([Plain, Buffered]),
+    st.lists(st.lists(st.binary(min_size=1, max_size=9), max_size=4), max_size=6),
+    st.lists(st.booleans(), max_size=40),
+)
+def test_all_bytes_come_once_and_in_order_whenever_the_protocol_pauses(
+    kind: Callable[[list[bool]], Plain | Buffered], rounds: list[list[bytes]], pauses: list[bool]
+) -> None:
+    protocol = kind(pauses)
+    delivery = protocol.delivery = Delivery(protocol, unexpected)
+    for pieces in rounds:
+        delivery.give(pieces)
+        if not protocol.pauses:
+            delivery.is_paused = False
+    while delivery.held or delivery.is_paused:
+        assert not delivery.give_end()
+        assert not protocol.ended
+        delivery.is_paused = False
+        delivery.give([])
+    assert protocol.got == b"".join(b"".join(pieces) for pieces in rounds)
+    for _ in range(2):
+        assert not delivery.give_end()
+    assert protocol.ended == 1
+
+
+def test_another_protocol_takes_over_in_the_middle_of_a_piece() -> None:
+    first = Buffered([])
+    second = Plain([])
+    first.delivery = second.delivery = delivery = Delivery(first, unexpected)
+
+    def hand_over(nbytes: int) -> None:
+        Buffered.buffer_updated(first, nbytes)
+        delivery.set_protocol(second)
+
+    first.buffer_updated = hand_over  # type: ignore[method-assign]
+    delivery.give([b"abcdef", b"gh"])
+    assert (bytes(first.got), bytes(second.got)) == (b"abc", b"defgh")
+
+
+def test_a_protocol_that_closes_gets_nothing_more() -> None:
+    protocol = Plain([])
+    delivery = protocol.delivery = Delivery(protocol, unexpected)
+
+    def close(data: bytes) -> None:
+        delivery.is_stopped = True
+
+    protocol.data_received = close  # type: ignore[method-assign]
+    delivery.give([b"a", b"b"])
+    assert not delivery.held
+    assert not delivery.give_end()
+    assert not protocol.ended
+
+
+def test_a_buffer_without_room_is_a_failure_of_the_protocol() -> None:
+    failures: list[Exception] = []
+    protocol = Buffered([], room=0)
+    protocol.delivery = Delivery(protocol, failures.append)
+    protocol.delivery.give([b"a"])
+    assert [str(error) for error in failures] == ["get_buffer() returned an empty buffer"]
+
+
+# --- with a transport ---------------------------------------------------------------------------------------
+PAYLOAD_BYTES = 1000
+
+
+class Raw:
+    """A transport over loopback sockets whose peer is a bare core that the test moves by hand."""
+
+    def __init__(self, protocol: asyncio.BaseProtocol) -> None:
+        ours, theirs = zip(*(self._pair() for _ in range(2)), strict=True)
+        self.theirs = theirs
+        self.peer = self._core()
+        streams = [OpenStream(sock, StreamSpec()) for sock in ours]
+        loop = asyncio.get_running_loop()
+        self.core = self._core()
+        self.transport = ConnectionTransport(Setup(loop, protocol, self.core, streams, PAYLOAD_BYTES))
+
+    @staticmethod
+    def _core() -> _core.Connection:
+        return _core.Connection(
+            [1.0, 1.0],
+            PAYLOAD_BYTES,
+            scheduler="weighted",
+            seed=1,
+            send_queue_bytes=1 << 20,
+            reorder_buffer_bytes=1 << 20,
+        )
+
+    @staticmethod
+    def _pair() -> tuple[socket.socket, socket.socket]:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            first = socket.create_connection(listener.getsockname())
+            second = listener.accept()[0]
+        for sock in (first, second):
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return first, second
+
+    def send(self, data: bytes) -> list[int]:
+        """Send from the peer; return the streams of the frames in order."""
+        self.peer.write(data)
+        used = []
+        while (offer := self.peer.poll(0)) is not None:
+            stream, size = offer
+            assert self.theirs[stream].send(self.peer.offered(stream)) == size
+            self.peer.sent(stream, size)
+            if size >= PAYLOAD_BYTES:
+                used.append(stream)
+        return used
+
+    def is_told(self) -> bool:
+        """Read what came to the peer; return whether the connection was given up."""
+        for stream, sock in enumerate(self.theirs):
+            self.peer.receive_from(stream, sock.fileno())
+        return self.peer.closed_by_peer is not None
+
+    def close(self) -> None:
+        self.transport.abort()
+        for sock in self.theirs:
+            sock.close()
+
+
+class Breaking:
+    """A core whose first call that sends finds a stream broken."""
+
+    def __init__(self, core: _core.Connection, stream: int) -> None:
+        self._core = core
+        self._failed: tuple[int, int] | None = (stream, errno.ECONNRESET)
+
+    def _broken(self) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
+        failed, self._failed = self._failed, None
+        return 0, self._core.queued_bytes, 0, 0, failed, None
+
+    def exchange(self, now_ns: int, stream: int, deliver: bool) -> Any:
+        result = self._core.exchange(now_ns, stream, deliver)
+        return (*result[:3], self._broken()) if self._failed else result
+
+    def transmit(self, now_ns: int) -> Any:
+        return self._broken() if self._failed else self._core.transmit(now_ns)
+
+
+class Listening(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.got: list[bytes] = []
+        self.lost: list[Exception | None] = []
+        self.is_called = False
+        self.on_data: Callable[[bytes], None] = lambda data: None
+
+    def data_received(self, data: bytes) -> None:
+        assert not self.is_called, "called while it was being called"
+        self.is_called = True
+        self.got.append(data)
+        self.on_data(data)
+        self.is_called = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost.append(exc)
+
+
+@pytest.fixture
+async def raw() -> AsyncIterator[tuple[Raw, Listening]]:
+    protocol = Listening()
+    raw = Raw(protocol)
+    yield raw, protocol
+    raw.close()
+    await raw.transport.wait_closed()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async def wait() -> None:
+        while not condition():
+            await asyncio.sleep(0.001)
+
+    await asyncio.wait_for(wait(), 20)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+async def test_what_a_breaking_stream_still_brings_comes_after_what_was_read_before(
+    raw: tuple[Raw, Listening], writes: bool
+) -> None:
+    connection, protocol = raw
+    transport = connection.transport
+    transport.start()
+    data = random.Random(1).randbytes(2 * PAYLOAD_BYTES)
+    first, second = connection.send(data)
+    assert first != second
+    breaking: Any = Breaking(connection.core, second)
+    if writes:
+        # The application's write finds the stream broken, in the midst of a delivery.
+        def answer(_data: bytes) -> None:
+            transport._direct = breaking
+            transport.write(b"thanks")
+
+        protocol.on_data = answer
+    else:
+        transport._direct = breaking
+    transport._on_readable(first)
+    transport._direct = connection.core
+    await until(lambda: sum(map(len, protocol.got)) == len(data))
+    assert b"".join(protocol.got) == data
+    assert transport.alive_streams == 1
+    connection.theirs[second].close()
+
+
+async def test_a_protocol_that_fails_ends_the_connection(raw: tuple[Raw, Listening]) -> None:
+    connection, protocol = raw
+    seen: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: seen.append(context))
+    error = ValueError("not what I expected")
+
+    def fail(_data: bytes) -> None:
+        raise error
+
+    protocol.on_data = fail
+    connection.transport.start()
+    connection.send(bytes(2 * PAYLOAD_BYTES))
+    await until(lambda: protocol.lost)
+    assert protocol.lost == [error]
+    assert len(protocol.got) == 1
+    assert [context["exception"] for context in seen] == [error]
+    # And the peer is told, rather than left to find out.
+    await until(connection.is_told)
+    assert connection.peer.closed_by_peer == (0, "the application failed")
+
+
+class Pausing(asyncio.Protocol):
+    """Pauses after all it gets, and goes on a little later."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.ended = self.loop.create_future()
+        self.got = bytearray()
+        self.is_paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, ConnectionTransport)
+        self.transport = transport
+
+    def take(self, data: bytes | bytearray) -> None:
+        assert not self.is_paused
+        assert not self.ended.done()
+        self.got += data
+        self.is_paused = True
+        self.transport.pause_reading()
+        self.loop.call_soon(self.loop.call_soon, self.resume)
+
+    def resume(self) -> None:
+        self.is_paused = False
+        self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        self.take(data)
+
+    def eof_received(self) -> None:
+        assert not self.is_paused
+        self.ended.set_result(None)
+
+
+class PausingBuffered(Pausing, asyncio.BufferedProtocol):
+    buffer = bytearray(10_000)
+
+    def get_buffer(self, _sizehint: int) -> bytearray:
+        assert not self.is_paused
+        return self.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.take(self.buffer[:nbytes])
+
+
+@pytest.mark.parametrize("protocol_class", [Pausing, PausingBuffered])
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_protocol_that_pauses_within_its_callback_gets_every_byte_once(
+    count: int, protocol_class: type[Pausing]
+) -> None:
+    data = random.Random(2).randbytes(3_000_000)
+
+    async def send(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        writer.close()
+
+    async with await mstcp.start_server(send, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        streams = [StreamSpec()] * count
+        connection, protocol = await mstcp.create_connection(
+            protocol_class, "127.0.0.1", port, streams=streams
+        )
+        if count == 1:
+            connection.write(b"plain")
+        await asyncio.wait_for(protocol.ended, 60)
+        assert protocol.got == data
+        await connection.wait_closed()
