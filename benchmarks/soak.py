@@ -174,6 +174,10 @@ async def transfer(seed: int, total_bytes: int, least_s: float = 0.0) -> Outcome
         troubling.cancel()
         proxy.close()
         server.close()
+        for path in paths:
+            path.restore()
+            path.break_streams()
+        await asyncio.sleep(0)  # the relays see it and end
     return Outcome(
         seed,
         carried,

@@ -363,8 +363,13 @@ async def test_run_ends_when_what_the_program_sent_has_come(child: tuple[str, ..
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_the_wait_for_what_the_program_sent(number: signal.Signals) -> None:
+    # What answered would have the system reset the connection of a program that is gone.
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1 << 16):
+            pass
+
     async with (
-        await asyncio.start_server(echo, "127.0.0.1") as server,
+        await asyncio.start_server(take, "127.0.0.1") as server,
         mstcp_command("proxy", "exit", "0") as leave,
     ):
         port = str(server.sockets[0].getsockname()[1])
