@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from mstcp import _core
 
 HUGE_BPS, SLOW_BPS = 1e10, 1e6
 FRAME_BYTES = 1 << 17
+SENT_BYTES = 1 << 23
 
 
 def core(weights: list[float]) -> _core.Connection:
@@ -57,3 +59,54 @@ def test_a_frame_larger_than_what_may_wait_unsent_still_leaves(
             connection.writable(0)
             connection.transmit(0)
     assert connection.queued_bytes == 0
+
+
+# --- streams whose rates nobody gave ------------------------------------------------------------------------
+def loopback(stack: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        first = stack.enter_context(socket.create_connection(listener.getsockname()))
+        second = stack.enter_context(listener.accept()[0])
+    for sock in (first, second):
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return first, second
+
+
+def share_after_measuring(has_rates: bool) -> float:
+    """Return the part of a stream whose path is like the other's, but that was said to carry nothing."""
+    with contextlib.ExitStack() as stack:
+        ends = list(zip(*(loopback(stack) for _ in range(2)), strict=True))
+        cores = [core([1.0, 1.0]) for _ in ends]
+        for connection, socks in zip(cores, ends, strict=True):
+            for stream, sock in enumerate(socks):
+                connection.attach(stream, sock.fileno(), None, has_rates)
+        sender = cores[0]
+        sender.write(bytes(SENT_BYTES))
+        every = [sock for socks in ends for sock in socks]
+        while sender.queued_bytes or sender.counters().unacknowledged_bytes:
+            readable, writable, _ = select.select(every, every, [], 10)
+            for connection, socks in zip(cores, ends, strict=True):
+                for stream, sock in enumerate(socks):
+                    if sock in readable:
+                        connection.exchange(time.monotonic_ns(), stream, True)
+                    if sock in writable:
+                        connection.writable(stream)
+                connection.transmit(time.monotonic_ns())
+        sender.set_weights([1.0, HUGE_BPS])
+        now_ns = time.monotonic_ns() + 10**9
+        changed = sender.measure(now_ns)
+        assert not (has_rates and changed)
+        sender.write(bytes(SENT_BYTES))
+        sizes = [0, 0]
+        while (offer := sender.poll(now_ns)) is not None:
+            sizes[offer[0]] += offer[1]
+            sender.sent(*offer)
+        return sizes[0] / sum(sizes)
+
+
+def test_a_stream_without_a_rate_gets_what_its_path_is_found_to_carry() -> None:
+    assert share_after_measuring(has_rates=False) > 0.02
+
+
+def test_a_stream_with_a_rate_keeps_it_whatever_its_path_could_carry() -> None:
+    assert share_after_measuring(has_rates=True) <= FRAME_BYTES / SENT_BYTES
