@@ -107,7 +107,7 @@ class Server:
     def close(self) -> None:
         """End the process."""
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
 
 
 async def open_all(
@@ -165,6 +165,7 @@ async def measure(server: Server, count: int) -> dict[str, Any]:
         "server_bytes_per_connection": round((after["bytes"] - before["bytes"]) / max(1, len(opened))),
         "client_bytes_per_connection": round((own_after - own_before) / max(1, len(opened))),
     }
+    server.close()  # first, or it would tell of each connection that it is given up
     for _, writer in opened:
         writer.transport.abort()
     return result
@@ -181,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not 1 <= arguments.connections <= most:
         parser.error(f"--connections must be 1 to {most}, not {arguments.connections}")
     try:
-        raise_descriptor_limit(arguments.connections + AT_ONCE)
+        raise_descriptor_limit(arguments.connections)
         if arguments.serve:
             asyncio.run(serve())
             return 0
