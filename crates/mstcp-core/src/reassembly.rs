@@ -24,7 +24,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Take a piece; append to `out` what is now in order. Bytes that came before are dropped.
+    /// Take a piece; append to `out` what is now in order. Bytes that came before are dropped, and small pieces that must
+    /// wait are copied.
     pub fn insert(&mut self, offset: u64, piece: Slice, out: &mut Vec<Slice>) {
         let end = offset + piece.len() as u64;
         // Nearly always: the next bytes, and nothing waits before their end.
@@ -37,7 +38,7 @@ impl Reassembly {
             out.push(piece);
         } else if offset > self.next_offset && offset >= self.last_end() {
             self.note_waiting(piece.len());
-            self.waiting.insert(offset, piece);
+            self.waiting.insert(offset, piece.kept(SHARED_PIECE_BYTES));
             return;
         } else {
             self.fill(offset, end, &piece);
@@ -118,6 +119,10 @@ impl Reassembly {
                 before.append(&joined);
                 return;
             }
+        }
+        // What comes next leaves at once.
+        if start != self.next_offset {
+            joined = joined.kept(SHARED_PIECE_BYTES);
         }
         self.waiting.insert(start, joined);
     }

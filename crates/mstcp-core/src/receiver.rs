@@ -3,7 +3,6 @@
 //! The peer may send up to a limit that follows what the application took; so all streams are always read, whatever
 //! waits, and memory is bounded by the window.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::budget::{Budget, Share};
@@ -157,7 +156,10 @@ impl Receiver {
                     let range = at - payload.len()..at;
                     self.note_data(stream, offset, payload.len(), first, last)?;
                     if !self.reassembly.extend_last(offset, payload) {
-                        let piece = self.piece(data, range, offset, shared);
+                        let piece = match shared {
+                            Some(whole) => whole.part(range),
+                            None => Slice::copy_of(payload),
+                        };
                         self.reassembly.insert(offset, piece, out);
                     }
                     let most = self.window_bytes / PIECE_OVERHEAD_BYTES + LEAST_PIECES;
@@ -359,21 +361,6 @@ impl Receiver {
             stream.received.out_of_order_frames += u64::from(ahead);
         }
         Ok(())
-    }
-
-    /// The bytes of a piece: shared where that is worth it, or a copy.
-    fn piece(
-        &self,
-        data: &[u8],
-        range: Range<usize>,
-        offset: u64,
-        shared: Option<&Slice>,
-    ) -> Slice {
-        let waits = offset != self.reassembly.next_offset();
-        match shared {
-            Some(whole) if !waits || range.len() >= SHARED_PIECE_BYTES => whole.part(range),
-            _ => Slice::copy_of(&data[range]),
-        }
     }
 
     fn on_fin(&mut self, total_bytes: u64) -> Result<(), RemoteError> {

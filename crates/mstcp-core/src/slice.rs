@@ -67,6 +67,17 @@ impl Slice {
         Self::new(Arc::new(bytes.to_vec()), 0..bytes.len())
     }
 
+    /// This slice to be kept for long: if it is smaller than `least_bytes`, in memory of just its size, so that it does not
+    /// hold a large chunk.
+    pub fn kept(self, least_bytes: usize) -> Self {
+        let is_copy = matches!(&self.chunk, Chunk::Own(chunk) if chunk.len() == self.len());
+        if self.len() >= least_bytes || is_copy {
+            self
+        } else {
+            Self::copy_of(&self)
+        }
+    }
+
     /// The bytes `range` of this slice, the memory shared.
     pub fn part(&self, range: Range<usize>) -> Self {
         debug_assert!(range.start <= range.end && range.end <= self.len());

@@ -277,3 +277,24 @@ fn a_small_piece_that_waits_holds_none_of_the_shells_memory() {
     assert_eq!(dropped.load(Ordering::Relaxed), 0);
     assert_eq!([&out[0][..], &out[1][..]].concat(), bytes);
 }
+
+#[test]
+fn a_small_piece_that_joins_others_holds_none_of_the_shells_memory() {
+    let (mut connection, mut out) = (receiver(), Vec::new());
+    let bytes = random_bytes(6000);
+    for (at, end) in [
+        (1000, 2000),
+        (4000, 6000),
+        (2000, 3000),
+        (3500, 4000),
+        (3000, 3500),
+    ] {
+        let dropped = bring(&mut connection, 0, at as u64, &bytes[at..end], &mut out);
+        assert_eq!(dropped.load(Ordering::Relaxed), 1, "{at} to {end}");
+    }
+    assert!(out.is_empty());
+    // One that also brings what is there already.
+    bring(&mut connection, 1, 0, &bytes[..2500], &mut out);
+    let joined: Vec<_> = out.iter().flat_map(|slice| slice.to_vec()).collect();
+    assert_eq!(joined, bytes);
+}
