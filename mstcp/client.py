@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import secrets
 import socket
@@ -235,9 +236,17 @@ async def _connect(
     loop = asyncio.get_running_loop()
     family, address = socks[0].family, socks[0].getsockname()[0]
 
+    named_ports = {spec.source_port for spec in specs}
+
     def bind(port: int) -> socket.socket:
         bound: list[socket.socket] = []
-        _bind(bound, family, address, [port], options)
+        try:
+            _bind(bound, family, address, [port], options)
+        except OSError as error:
+            # While the stream was gone the system may have given a port that nobody named to another.
+            if error.errno != errno.EADDRINUSE or port in named_ports:
+                raise
+            _bind(bound, family, address, [0], options)
         return bound[0]
 
     opener = Opener(loop, destination, bind, len(socks), options.secret, tls)

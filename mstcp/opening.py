@@ -92,7 +92,10 @@ class Opener:
         self._transport = transport
 
     def reopen(self, spec: StreamSpec) -> None:
-        """Open a stream (again), from its source port, as soon as that works."""
+        """Open a stream (again), from its source port, as soon as that works.
+
+        From another where the port is taken meanwhile and neither the application nor a controller named it.
+        """
         task = self._tasks.get(spec.source_port)
         if self._transport is None or (task is not None and not task.done()):
             return
@@ -104,7 +107,7 @@ class Opener:
             sock: socket.socket | None = None
             try:
                 sock = self._bind(spec.source_port)
-                stream = OpenStream(sock, spec, await self.connect(sock))
+                stream = named(sock, spec, await self.connect(sock))
                 stream_id = await self.greet(stream)
                 transport.add_stream(stream, stream_id)
                 return

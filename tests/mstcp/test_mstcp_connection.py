@@ -8,7 +8,7 @@ import hashlib
 import random
 import socket
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -210,6 +210,33 @@ async def test_a_connection_whose_streams_do_not_come_back_is_lost_after_its_tim
             await client_reader.read()
         assert loop.time() - started >= 0.3
         assert await reader.read() == b""
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_a_stream_whose_port_was_taken_comes_back_from_another_unless_it_was_named(
+    is_named: bool,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        named_port = free.getsockname()[1] if is_named else 0
+    specs = [StreamSpec(source_port=named_port), StreamSpec()]
+    async with connected(specs) as ((_, writer), _):
+        mine = transport(writer)
+        port = mine.streams()[0].source_port
+        with socket.socket() as other:
+            other.bind(("127.0.0.2", port))
+            writer.get_extra_info("sockets")[0].shutdown(socket.SHUT_RDWR)
+            if not is_named:
+                await until(lambda: mine.streams()[0].source_port != port and mine.alive_streams == 2)
+                return
+            await until(lambda: mine.alive_streams == 1)
+        await until(lambda: mine.alive_streams == 2)
+        assert mine.streams()[0].source_port == port
 
 
 async def test_streams_that_break_come_back_and_every_byte_arrives_once() -> None:
