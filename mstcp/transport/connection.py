@@ -73,8 +73,8 @@ class ConnectionTransport(Ending):
     def close(self) -> None:
         """Send what is queued and the end, then close; nothing more is received.
 
-        The sockets stay until the peer's kernel has acknowledged everything, 5 s at most after the last byte
-        was handed over: closing before could reset the connection under data in flight.
+        The sockets stay until the peer has acknowledged everything and ended a stream too, 5 s at most after
+        the last byte was handed over: closing before could reset the connection under data in flight.
         """
         if self._closing:
             return
