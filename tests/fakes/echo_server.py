@@ -31,6 +31,9 @@ class EchoServer:
                 await writer.drain()
         except MstcpError as error:
             self.errors.append(error)
+        except asyncio.CancelledError:  # the loop ends: the garbage collector would complain of what is open
+            writer.transport.abort()
+            raise
         writer.close()
         with contextlib.suppress(MstcpError):
             await writer.wait_closed()

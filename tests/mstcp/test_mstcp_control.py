@@ -17,6 +17,7 @@ from mstcp.control import ControllerClient
 from mstcp.proto import control_pb2 as pb
 from mstcp.relay import relay
 from tests.fakes.flow_controller import FlowController, split_evenly
+from tests.fakes.tcp_server import tcp_server
 
 
 async def drain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,12 +70,12 @@ async def test_one_allocated_stream_is_plain_tcp() -> None:
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         got.append(await reader.read())
-        writer.close()
 
     # Not our server: any TCP server can be the peer.
-    server = await asyncio.start_server(take, "127.0.0.1")
-    port = server.sockets[0].getsockname()[1]
-    async with FlowController(lambda request: split_evenly(request, 1)) as controller:
+    async with (
+        tcp_server(take) as port,
+        FlowController(lambda request: split_evenly(request, 1)) as controller,
+    ):
         reader, writer = await mstcp.open_connection(
             "127.0.0.1", port, rate=1e9, controller=controller.address
         )
@@ -84,7 +85,6 @@ async def test_one_allocated_stream_is_plain_tcp() -> None:
         assert await reader.read() == b""
         writer.close()
         await writer.wait_closed()
-    server.close()
     assert got == [b"just this"]
 
 
@@ -237,12 +237,11 @@ async def test_what_changes_while_the_streams_are_connected_is_known_when_they_a
         await ready.wait()
         await relay((reader, writer), await asyncio.open_connection("127.0.0.1", port))
 
-    slow = await asyncio.start_server(hold_up, "127.0.0.1")
-    async with server, slow, FlowController() as controller:
+    async with server, tcp_server(hold_up) as slow_port, FlowController() as controller:
         opening = asyncio.create_task(
             mstcp.open_connection(
                 "127.0.0.1",
-                slow.sockets[0].getsockname()[1],
+                slow_port,
                 rate=8e6,
                 controller=controller.address,
                 on_allocation_changed=heard.append,

@@ -34,6 +34,7 @@ from mstcp.preamble import (
 from mstcp.proxy import Entry, Exit, Upstream
 from mstcp.redirect import SHIM
 from tests.fakes.mstcp_command import ended, mstcp_command
+from tests.fakes.tcp_server import keep_silent, tcp_server
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
@@ -86,9 +87,7 @@ async def listening(stack: contextlib.AsyncExitStack, serve: Callable[..., Corou
 async def chain(handler: Handler = echo, *, asks: bool = False, **options: Any) -> AsyncIterator[Chain]:
     it = Chain()
     async with contextlib.AsyncExitStack() as stack:
-        server = await asyncio.start_server(handler, "127.0.0.1")
-        stack.callback(server.close)
-        target = Destination("127.0.0.1", server.sockets[0].getsockname()[1])
+        target = Destination("127.0.0.1", await stack.enter_async_context(tcp_server(handler)))
         leave = Exit(None if asks else target, options.get("allow"), it.reports.append)
         exit_port = await listening(stack, leave.serve)
         upstream = Upstream("127.0.0.1", exit_port, {"streams": [StreamSpec()] * 2})
@@ -232,9 +231,10 @@ def test_endpoints_and_rules() -> None:
 
 # --- the commands -------------------------------------------------------------------------------------------
 async def test_both_ends_as_commands_and_ctrl_c() -> None:
-    server = await asyncio.start_server(echo, "127.0.0.1")
-    port = server.sockets[0].getsockname()[1]
-    async with mstcp_command("proxy", "exit", "0", f"127.0.0.1:{port}") as leave:
+    async with (
+        tcp_server(echo) as port,
+        mstcp_command("proxy", "exit", "0", f"127.0.0.1:{port}") as leave,
+    ):
         to = await leave.address()
         async with mstcp_command("proxy", "enter", "127.0.0.1:0", to, "--streams", "3") as enter:
             host, _, entry = (await enter.address()).rpartition(":")
@@ -250,7 +250,6 @@ async def test_both_ends_as_commands_and_ctrl_c() -> None:
         status, _, err = await leave.end(signal.SIGTERM)
         assert status == 130
         assert "Traceback" not in err
-    server.close()
 
 
 @contextlib.asynccontextmanager
@@ -348,11 +347,8 @@ async def test_run_ends_when_what_the_program_sent_has_come(child: tuple[str, ..
         await leaves.wait()  # it does not end its direction: nobody would read
         writer.close()
 
-    async with (
-        await asyncio.start_server(keep, "127.0.0.1") as server,
-        mstcp_command("proxy", "exit", "0") as leave,
-    ):
-        port = str(server.sockets[0].getsockname()[1])
+    async with tcp_server(keep) as served, mstcp_command("proxy", "exit", "0") as leave:
+        port = str(served)
         via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}", "--rates", "2e6,2e6")
         program = (sys.executable, "-c", SEND_AND_GO, port, *child)
         async with mstcp_command("run", *via, "--", *program) as run:
@@ -364,15 +360,8 @@ async def test_run_ends_when_what_the_program_sent_has_come(child: tuple[str, ..
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_the_wait_for_what_the_program_sent(number: signal.Signals) -> None:
     # What answered would have the system reset the connection of a program that is gone.
-    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.read(1 << 16):
-            pass
-
-    async with (
-        await asyncio.start_server(take, "127.0.0.1") as server,
-        mstcp_command("proxy", "exit", "0") as leave,
-    ):
-        port = str(server.sockets[0].getsockname()[1])
+    async with tcp_server(keep_silent) as served, mstcp_command("proxy", "exit", "0") as leave:
+        port = str(served)
         via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}", "--rates", "1e4,1e4")
         async with mstcp_command("run", *via, "--", sys.executable, "-c", SEND_AND_GO, port) as run:
             assert run.process.stderr is not None

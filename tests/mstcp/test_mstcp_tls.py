@@ -16,6 +16,7 @@ import trustme
 
 import mstcp
 from mstcp import StreamSpec, blocking
+from tests.fakes.tcp_server import tcp_server
 
 AUTHORITY = trustme.CA()
 OTHER_AUTHORITY = trustme.CA()
@@ -143,9 +144,7 @@ async def test_plain_clients_speak_tls_as_any() -> None:
 
 
 async def test_a_single_stream_speaks_tls_to_any_server() -> None:
-    server = await asyncio.start_server(echo_of_asyncio, "127.0.0.1", 0, ssl=server_context())
-    async with server:
-        port = server.sockets[0].getsockname()[1]
+    async with tcp_server(echo_of_asyncio, server_context()) as port:
         reader, writer = await mstcp.open_connection("127.0.0.1", port, ssl=client_context())
         writer.write(b"hello")
         assert await reader.readexactly(5) == b"hello"
@@ -158,7 +157,6 @@ async def test_a_single_stream_speaks_tls_to_any_server() -> None:
 async def echo_of_asyncio(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(await reader.read(100))
     await reader.read()
-    writer.close()
 
 
 async def test_tcps_end_without_tlss_is_no_end() -> None:

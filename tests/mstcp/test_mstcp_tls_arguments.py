@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from mstcp.cli import main
 from mstcp.redirect import SHIM
 from tests.fakes.mstcp_command import ended, mstcp_command
+from tests.fakes.tcp_server import tcp_server
 
 NAME = "copies.example"
 
@@ -113,10 +114,10 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as sock:
 async def test_proxies_and_run_over_tls(pem: Path) -> None:
     assert SHIM.exists(), "run `make setup`"
     async with (
-        await asyncio.start_server(upper, "127.0.0.1") as server,
+        tcp_server(upper) as served,
         mstcp_command("proxy", "exit", "0", *accepting(pem)) as leave,
     ):
-        target = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        target = f"127.0.0.1:{served}"
         far = await leave.address()
         entering = ("proxy", "enter", "127.0.0.1:0", far, "--target", target)
         async with mstcp_command(*entering, *trusting(pem)) as enter:
