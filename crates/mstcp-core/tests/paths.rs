@@ -9,13 +9,17 @@ const MS: u64 = 1_000_000;
 const UNKNOWN_BPS: f64 = 1e10;
 
 fn connection(weights: &[f64]) -> Connection {
+    connection_by("weighted", weights)
+}
+
+fn connection_by(scheduler: &str, weights: &[f64]) -> Connection {
     let config = Config {
         stream_count: weights.len(),
         frame_payload_bytes: PAYLOAD_BYTES,
         send_queue_bytes: usize::MAX,
         reorder_buffer_bytes: 1 << 20,
     };
-    let scheduler = scheduler::by_name("weighted", 1).unwrap();
+    let scheduler = scheduler::by_name(scheduler, 1).unwrap();
     let mut connection = Connection::new(config, scheduler).unwrap();
     connection.set_weights(weights).unwrap();
     // The first acknowledgement is out of the way.
@@ -170,4 +174,27 @@ fn the_only_stream_never_stalls() {
     assert_eq!(connection.timeout_ns(), None);
     assert!(connection.poll_frame(1 << 50).is_none());
     assert!(connection.stalled().is_empty());
+}
+
+#[test]
+fn a_stream_that_leaves_the_host_faster_than_its_path_carries_gets_no_more_than_its_rate() {
+    // 99.4 % of two streams' rates. The second is longer, and the host never has a byte waiting.
+    let (rate_bps, seconds, wire_bytes) = (4.5e6, 20.0, PAYLOAD_BYTES as f64 + 8.0);
+    let mut from = connection_by("earliest", &[rate_bps, rate_bps]);
+    from.set_delay(1, 20 * MS).unwrap();
+    let interval_s = wire_bytes * 8.0 / (2.0 * rate_bps * 0.994);
+    let mut first_bytes = 0.0;
+    for number in 0..(seconds / interval_s) as u64 {
+        let now_ns = (number as f64 * interval_s * 1e9) as u64;
+        from.write(&[0; PAYLOAD_BYTES]).unwrap();
+        first_bytes += send(&mut from, now_ns)[0] as f64;
+        (0..2).for_each(|stream| from.on_unsent(now_ns, stream, 0).unwrap());
+        let frames = from.counters().streams;
+        let told = [(0, frames[0].frames_sent), (1, frames[1].frames_sent)];
+        acknowledge(&mut from, u64::MAX >> 2, &told);
+    }
+    // More would wait on the path: what brings it level with the second is 20 ms of its rate.
+    let most_bytes = rate_bps / 8.0 * (seconds + 0.02) * PAYLOAD_BYTES as f64 / wire_bytes;
+    assert!(first_bytes <= most_bytes + 2.0 * PAYLOAD_BYTES as f64);
+    assert!(first_bytes >= 0.99 * most_bytes);
 }

@@ -24,6 +24,9 @@ use stream::{Outgoing, Span, Stream};
 /// sent over others.
 pub const STALL_NS: u64 = 1_000_000_000;
 
+/// Of what a stream with a rate sent beyond it, so much is reckoned to wait on its path, in seconds of the rate.
+const MOST_UNSEEN_S: f64 = 1.0;
+
 /// The most bytes that are kept until the peer acknowledges them, whatever it grants.
 pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 64 << 20;
 
@@ -466,6 +469,7 @@ impl Sender {
         if view.weight > 0.0 {
             view.weight = rate_bps;
         }
+        self.streams[stream].is_measured = true;
         Ok(())
     }
 
@@ -483,7 +487,15 @@ impl Sender {
         unsent_bytes: usize,
     ) -> Result<(), LocalError> {
         self.drain_backlogs(now_ns);
-        self.view_mut(stream)?.backlog_bytes = unsent_bytes as f64;
+        let is_measured = self.streams.get(stream).is_some_and(|it| it.is_measured);
+        let view = self.view_mut(stream)?;
+        let unsent = unsent_bytes as f64;
+        // A stream may leave the host faster than its path has room for it; the rest waits on the way, unseen.
+        let unseen = match is_measured {
+            true => 0.0,
+            false => view.weight / 8.0 * MOST_UNSEEN_S,
+        };
+        view.backlog_bytes = view.backlog_bytes.clamp(unsent, unsent + unseen);
         Ok(())
     }
 

@@ -53,6 +53,8 @@ impl Outgoing {
 pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) alive: bool,
+    /// Its weight is what its path was found to carry; else a rate that it should keep.
+    pub(super) is_measured: bool,
     pub(super) out: Outgoing,
     /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
     pub(super) in_flight: VecDeque<InFlight>,
@@ -68,6 +70,7 @@ impl Stream {
         Self {
             id,
             alive: true,
+            is_measured: false,
             out: Outgoing::default(),
             in_flight: VecDeque::new(),
             reported: 0,
