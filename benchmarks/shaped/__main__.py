@@ -3,8 +3,8 @@
 Every pair of rates with every pair of one-way delays, as the kernel's own MPTCP test has them. No rate is
 told to the library: the scheduler must find the shares. Printed for each: the part of the paths' summed rate
 (headers and the acknowledgements of the other direction taken off) that the slower direction reached, raw and
-less the start-up, and how long two plain TCP connections, one on each path and both sending without end, took
-for as many bytes (1.00: as long; above: MSTCP was faster).
+less the start-up, and how long the kernel's MPTCP took, and two plain TCP connections, one on each path and
+both sending without end, for as many bytes (1.00: as long as MSTCP; above: MSTCP was faster).
 
 The start-up is reckoned: bytes take a path's delay to arrive, and a window that starts with ten segments and
 doubles each round trip leaves the path idle until it fills it.
@@ -16,6 +16,7 @@ import argparse
 import json
 import math
 import os
+import select
 import statistics
 import subprocess
 import sys
@@ -84,6 +85,8 @@ class Running:
 
     def _report(self, peer: subprocess.Popen[str]) -> dict[str, float]:
         assert peer.stdout is not None
+        if not select.select([peer.stdout], [], [], LIMIT_S)[0]:
+            raise RuntimeError(f"{self.case}: nothing was heard of a transfer for {LIMIT_S:g} s")
         line = peer.stdout.readline()
         if not line:
             raise RuntimeError(f"{self.case}: a host's process ended before its transfer")
@@ -162,16 +165,17 @@ def results(seconds: dict[Case, dict[str, list[float]]], mib: int) -> list[dict[
     for case, kinds in seconds.items():
         least_s = (mib << 23) / sum(case.goodput_bps)
         startup_s = case.startup_s()
-        mine, tcp = kinds["mstcp"], kinds.get("tcp2")
+        mine = kinds["mstcp"]
         row = asdict(case) | {
             "seconds": mine,
             "startup_s": startup_s,
             "share": least_s / statistics.mean(mine),
             "share_less_startup": least_s / (statistics.mean(mine) - startup_s),
             "least_share_less_startup": least_s / (max(mine) - startup_s),
-            "tcp2_seconds": tcp,
-            "of_tcp2": statistics.mean(tcp) / statistics.mean(mine) if tcp else None,
         }
+        for other in kinds.keys() - {"mstcp"}:
+            row[f"{other}_seconds"] = kinds[other]
+            row[f"of_{other}"] = statistics.mean(kinds[other]) / statistics.mean(mine)
         rows.append(row)
     return rows
 
@@ -179,16 +183,16 @@ def results(seconds: dict[Case, dict[str, list[float]]], mib: int) -> list[dict[
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """Return the results as a table."""
     lines = [
-        "| Mbit/s | ms | seconds | share % | less start-up % (least) | of two TCPs |",
-        "|---|---|---|---|---|---|",
+        "| Mbit/s | ms | seconds | share % | less start-up % (least) | MPTCP's time | two TCPs' time |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         rates = ", ".join(f"{rate:g}" for rate in row["rates_mbps"])
         delays = ", ".join(f"{delay:g}" for delay in row["delays_ms"])
         less = f"{100 * row['share_less_startup']:.1f} ({100 * row['least_share_less_startup']:.1f})"
-        tcp = "" if row["of_tcp2"] is None else f"{row['of_tcp2']:.2f}"
+        others = " | ".join(f"{row[name]:.2f}" if name in row else "" for name in ("of_mptcp", "of_tcp2"))
         mean_s = statistics.mean(row["seconds"])
-        lines.append(f"| {rates} | {delays} | {mean_s:.2f} | {100 * row['share']:.1f} | {less} | {tcp} |")
+        lines.append(f"| {rates} | {delays} | {mean_s:.2f} | {100 * row['share']:.1f} | {less} | {others} |")
     return "\n".join(lines)
 
 
@@ -219,7 +223,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--one-way", action="store_true", help="one direction alone (default both at once)")
     parser.add_argument("--congestion-control", default="", metavar="NAME", help="default the system's")
-    parser.add_argument("--no-tcp", action="store_true", help="leave the two plain TCP connections out")
+    parser.add_argument("--alone", action="store_true", help="leave MPTCP and the plain TCP connections out")
     parser.add_argument(
         "--most-mbps",
         type=float,
@@ -232,7 +236,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("network namespaces need root: run it with sudo")
     if arguments.repetitions < 1 or arguments.mib < 1:
         parser.error("--repetitions and --mib must be at least 1")
-    arguments.kinds = ("mstcp",) if arguments.no_tcp else ("mstcp", "tcp2")
+    arguments.kinds = ("mstcp",) if arguments.alone else ("mstcp", "mptcp", "tcp2")
     return arguments
 
 

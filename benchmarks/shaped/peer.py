@@ -1,8 +1,9 @@
 """One host of one transfer: `python -m benchmarks.shaped.peer SIDE KIND SEND RECEIVE SCHEDULER CC`.
 
 Each side sends SEND bytes, and says when it began and when it had RECEIVE bytes (monotonic clock, which the
-hosts share). `tcp2` are two plain TCP connections, one on each path: they send without end, and their bytes
-count together. An empty CC is the system's congestion control. The process then waits to be killed.
+hosts share). `mptcp` is the kernel's, and begins when its second subflow had time to come. `tcp2` are two
+plain TCP connections, one on each path: they send without end, and their bytes count together. An empty CC is
+the system's congestion control. The process then waits to be killed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import time
 
 import mstcp
 from benchmarks.transport import network
+from benchmarks.transport.peer import IPPROTO_MPTCP
 
 LISTEN_PORT = 5001
 WRITE_BYTES = 1 << 16
 READER_LIMIT_BYTES = 1 << 20
+SUBFLOWS_S = 2.0
+"""How long the kernel's MPTCP gets for its second subflow: more than two of the longest round trips."""
 PORTS = (network.FIRST_PATH_PORT, network.SECOND_PATH_PORT)
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -69,6 +73,12 @@ async def near(kind: str, sizes: tuple[int, int], scheduler: str, congestion_con
             limit=READER_LIMIT_BYTES,
         )
         connections = [opened]
+    elif kind == "mptcp":
+        sock = mptcp_socket(congestion_control)
+        sock.bind((network.NEAR, 0))
+        sock.connect((network.FAR, LISTEN_PORT))
+        sock.setblocking(False)
+        connections = [await asyncio.open_connection(sock=sock)]
     else:
         connections = [
             await asyncio.open_connection(network.FAR, LISTEN_PORT, local_addr=(network.NEAR, port))
@@ -80,6 +90,14 @@ async def near(kind: str, sizes: tuple[int, int], scheduler: str, congestion_con
     await exchange(connections, kind, *sizes)
 
 
+def mptcp_socket(congestion_control: str) -> socket.socket:
+    """Return a socket of the kernel's MPTCP."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+    if congestion_control:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+    return sock
+
+
 def use_congestion_control(connections: list[Streams], name: str) -> None:
     """Have plain TCP connections use a congestion control, if one is named."""
     for _, writer in connections if name else []:
@@ -89,9 +107,11 @@ def use_congestion_control(connections: list[Streams], name: str) -> None:
 
 async def exchange(connections: list[Streams], kind: str, send_bytes: int, receive_bytes: int) -> None:
     """Send and receive; say when all was received."""
+    if kind == "mptcp":
+        await asyncio.sleep(SUBFLOWS_S)
     began_s = time.monotonic()
     count = Count(receive_bytes)
-    size = math.inf if send_bytes and kind != "mstcp" else send_bytes
+    size = math.inf if send_bytes and kind == "tcp2" else send_bytes
     tasks = [asyncio.create_task(count.read(reader)) for reader, _ in connections]
     tasks += [asyncio.create_task(send(writer, size)) for _, writer in connections]
     done_s = await count.done_s
@@ -117,12 +137,16 @@ async def far(kind: str, sizes: tuple[int, int], scheduler: str, congestion_cont
             congestion_control=congestion_control or None,
             limit=READER_LIMIT_BYTES,
         )
+    elif kind == "mptcp":
+        listener = mptcp_socket(congestion_control)
+        listener.bind(("", LISTEN_PORT))  # the second subflow comes to another address
+        await asyncio.start_server(serve, sock=listener)
     else:
         await asyncio.start_server(serve, network.FAR, LISTEN_PORT)
     print(json.dumps({"listening": True}), flush=True)
-    count = 1 if kind == "mstcp" else len(PORTS)
+    count = len(PORTS) if kind == "tcp2" else 1
     connections = [await accepted.get() for _ in range(count)]
-    if kind != "mstcp":
+    if kind == "tcp2":
         use_congestion_control(connections, congestion_control)
     await exchange(connections, kind, *sizes)
 
