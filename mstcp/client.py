@@ -326,7 +326,9 @@ async def _connect_all(
     if not streams:
         first = results[0]
         assert isinstance(first, BaseException)
-        raise TimeoutError("the connection timed out") if isinstance(first, asyncio.TimeoutError) else first
+        if isinstance(first, asyncio.TimeoutError) and not str(first):
+            raise TimeoutError("the connection timed out") from None
+        raise first
     return streams
 
 

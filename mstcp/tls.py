@@ -93,10 +93,14 @@ class TlsStream:
         Raises:
             ssl.SSLError: The peer's certificate is not trusted, or TLS failed otherwise.
             ConnectionLost: The stream ended before.
-            asyncio.TimeoutError: It took too long.
+            TimeoutError: It took too long.
         """
         try:
             await asyncio.wait_for(self._handshake(loop, sock), timeout_s)
+        except asyncio.TimeoutError:
+            raise TimeoutError(
+                f"the peer did not answer the TLS handshake within {timeout_s:g} s: it may not use TLS"
+            ) from None
         except ssl.SSLError:
             # The alert, so that the peer knows why.
             with contextlib.suppress(OSError):

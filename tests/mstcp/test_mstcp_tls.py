@@ -114,6 +114,16 @@ async def test_certificates_are_checked(count: int) -> None:
     assert len(rejected) == 3 * count
 
 
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_peer_without_tls_is_named_as_such(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mstcp.opening.CONNECT_S", 0.1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(TimeoutError, match=r"within 0\.1 s: it may not use TLS"),
+    ):
+        await ask(silent.getsockname()[1], b"x", count, ssl=client_context())
+
+
 async def test_a_server_may_ask_clients_for_certificates() -> None:
     context = server_context()
     context.verify_mode = ssl.CERT_REQUIRED
