@@ -51,8 +51,17 @@ fn send(connection: &mut Connection, now_ns: u64) -> Vec<usize> {
 
 /// The peer's word of what it got, by stream, and what it grants.
 fn acknowledge(connection: &mut Connection, limit: u64, streams: &[(u32, u64)]) {
+    acknowledge_up_to(connection, 0, limit, streams);
+}
+
+fn acknowledge_up_to(
+    connection: &mut Connection,
+    received: u64,
+    limit: u64,
+    streams: &[(u32, u64)],
+) {
     let ack = Control::Ack {
-        received: 0,
+        received,
         limit,
         streams: streams.to_vec(),
     };
@@ -197,4 +206,19 @@ fn a_stream_that_leaves_the_host_faster_than_its_path_carries_gets_no_more_than_
     let most_bytes = rate_bps / 8.0 * (seconds + 0.02) * PAYLOAD_BYTES as f64 / wire_bytes;
     assert!(first_bytes <= most_bytes + 2.0 * PAYLOAD_BYTES as f64);
     assert!(first_bytes >= 0.99 * most_bytes);
+}
+
+#[test]
+fn of_a_frame_that_the_peer_has_in_part_the_rest_alone_overtakes() {
+    let mut from = connection_by("earliest", &[1e5]);
+    from.write(&[7; PAYLOAD_BYTES]).unwrap();
+    send(&mut from, 0);
+    let fast = from.add_stream(1, 1e7).unwrap();
+    from.end();
+    acknowledge_up_to(&mut from, 300, 1 << 20, &[]);
+    let resent = |of: &Connection| of.counters().streams[fast].resent_bytes;
+    send(&mut from, 200 * MS);
+    assert_eq!(resent(&from), PAYLOAD_BYTES as u64 - 300);
+    send(&mut from, 300 * MS);
+    assert_eq!(resent(&from), PAYLOAD_BYTES as u64 - 300, "once is enough");
 }

@@ -35,8 +35,11 @@ impl Sender {
             .filter_map(|other| self.latest_frame(now_ns, other))
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let (carried_s, span) = latest?;
-        (arrival_s(stream, span.length) + LEAST_GAIN_S < carried_s)
-            .then(|| self.draft_data(stream, Draft::Overtaking, span.offset, span.length))
+        // What the peer has of it is not kept any more.
+        let offset = span.offset.max(self.acknowledged);
+        let length = (span.end() - offset) as usize;
+        (arrival_s(stream, length) + LEAST_GAIN_S < carried_s)
+            .then(|| self.draft_data(stream, Draft::Overtaking, offset, length))
     }
 
     /// The last frame on a stream that is nowhere else, and in how many seconds it may be there.
@@ -61,12 +64,11 @@ impl Sender {
         Some((carried_s, in_flight[last].span))
     }
 
-    /// Note that bytes are on a further stream, which took them last.
+    /// Note that what the peer lacks of a frame is on a further stream, which took it last.
     pub(super) fn mark_elsewhere(&mut self, span: Span) {
         for stream in &mut self.streams {
-            let frames = stream.in_flight.iter_mut().rev();
-            for frame in frames.filter(|frame| frame.span == span) {
-                frame.is_elsewhere = true;
+            for frame in &mut stream.in_flight {
+                frame.is_elsewhere |= frame.span.end() == span.end();
             }
         }
     }
