@@ -287,6 +287,7 @@ pub fn pair(data: &[u8]) {
                     let _ = ends[side].remove_stream(slot);
                 }
             }
+            5 => ends[side].end(),
             _ => {}
         }
         for side in 0..2 {
