@@ -1,9 +1,9 @@
 """One host of one transfer: `python -m benchmarks.shaped.peer SIDE KIND SEND RECEIVE SCHEDULER CC`.
 
-Each side sends SEND bytes, and says when it began and when it had RECEIVE bytes (monotonic clock, which the
-hosts share). `mptcp` is the kernel's, and begins when its second subflow had time to come. `tcp2` are two
-plain TCP connections, one on each path: they send without end, and their bytes count together. An empty CC is
-the system's congestion control. The process then waits to be killed.
+Each side sends SEND bytes, and says when it began, when it had a quarter of RECEIVE bytes, and when all (by
+the monotonic clock, which the hosts share). `mptcp` is the kernel's, and begins when its second subflow had
+time to come. `tcp2` are two plain TCP connections, one on each path: they send without end, and their bytes
+count together. An empty CC is the system's congestion control. The process then waits to be killed.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Count:
 
     def __init__(self, wanted_bytes: int) -> None:
         self._rest = wanted_bytes
+        self._after_quarter = wanted_bytes * 3 // 4
+        self.quarter_s = 0.0
         self.done_s: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._look()
 
@@ -44,6 +46,8 @@ class Count:
             self._look()
 
     def _look(self) -> None:
+        if self._rest <= self._after_quarter and not self.quarter_s:
+            self.quarter_s = time.monotonic()
         if self._rest <= 0 and not self.done_s.done():
             self.done_s.set_result(time.monotonic())
 
@@ -115,7 +119,7 @@ async def exchange(connections: list[Streams], kind: str, send_bytes: int, recei
     tasks = [asyncio.create_task(count.read(reader)) for reader, _ in connections]
     tasks += [asyncio.create_task(send(writer, size)) for _, writer in connections]
     done_s = await count.done_s
-    print(json.dumps({"began_s": began_s, "done_s": done_s}), flush=True)
+    print(json.dumps({"began_s": began_s, "quarter_s": count.quarter_s, "done_s": done_s}), flush=True)
     await asyncio.gather(*tasks)
     await asyncio.Event().wait()
 
