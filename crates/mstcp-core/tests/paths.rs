@@ -222,3 +222,19 @@ fn of_a_frame_that_the_peer_has_in_part_the_rest_alone_overtakes() {
     send(&mut from, 300 * MS);
     assert_eq!(resent(&from), PAYLOAD_BYTES as u64 - 300, "once is enough");
 }
+
+#[test]
+fn what_went_again_since_its_stream_stalled_does_not_overtake_as_well() {
+    let mut from = connection(&[1e6, 1e6]);
+    from.write(&[7; 10 * PAYLOAD_BYTES]).unwrap();
+    let stalled = send(&mut from, 0)[0];
+    // The other stream's frames are reported, the first's are not.
+    let reported = from.counters().streams[1].frames_sent;
+    acknowledge(&mut from, 1 << 20, &[(1, reported)]);
+    send(&mut from, 2000 * MS);
+    let resent = |of: &Connection| of.counters().streams[1].resent_bytes as usize;
+    assert_eq!(resent(&from), stalled);
+    from.end();
+    send(&mut from, 2050 * MS);
+    assert_eq!(resent(&from), stalled);
+}

@@ -281,7 +281,10 @@ impl Sender {
     /// Queue a stream's unreported frames for the other streams.
     fn send_again(&mut self, slot: usize) {
         let acknowledged = self.acknowledged;
-        let spans = self.streams[slot].in_flight.iter().map(|frame| frame.span);
+        let spans = self.streams[slot].in_flight.iter_mut().map(|frame| {
+            frame.is_elsewhere = true;
+            frame.span
+        });
         self.again
             .extend(spans.filter(|span| span.end() > acknowledged));
         self.again
