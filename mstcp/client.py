@@ -327,7 +327,7 @@ async def _connect_all(
         first = results[0]
         assert isinstance(first, BaseException)
         if isinstance(first, asyncio.TimeoutError) and not str(first):
-            raise TimeoutError("the connection timed out") from None
+            raise TimeoutError("the connection timed out")
         raise first
     return streams
 

@@ -99,7 +99,7 @@ class ConnectionCounters:
     @property
     def resent_bytes(self) -> int:
         """Those of them that another stream had carried before."""
-        return sum(stream.resent_bytes or 0 for stream in self.streams)
+        return sum(stream.resent_bytes for stream in self.streams)
 
     @property
     def bytes_received(self) -> int:

@@ -21,7 +21,7 @@ class Membership(Receiving):
         super().__init__(setup)
         self._reconnect_s = setup.reconnect_s
         self._on_stream_lost = setup.on_stream_lost
-        # The peer has ended a stream as it should.
+        # Since we close: the peer has ended a stream as it should.
         self._peer_ended_stream = False
         # Runs while there is no stream.
         self._lost_timer: asyncio.TimerHandle | None = None
@@ -93,7 +93,7 @@ class Membership(Receiving):
         if not proper:
             self._note_event("stream_lost", stream=stream, reason=error and error.strerror)
         if proper:
-            self._peer_ended_stream = True
+            self._peer_ended_stream |= self._closing  # else it was taken out
             sock.close()
         else:
             sockets.reset(sock)

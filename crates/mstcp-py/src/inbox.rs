@@ -164,7 +164,6 @@ impl Inbox {
         }
         if !between.is_empty() {
             taken.push(bytes::copy(py, &between)?);
-            between.clear();
         }
         self.ready_bytes -= taken_bytes;
         core.on_consumed(taken_bytes);

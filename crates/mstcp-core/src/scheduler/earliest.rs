@@ -26,15 +26,8 @@ impl Scheduler for Earliest {
 /// The stream of a set on which the frame would arrive first, and when.
 fn earliest(view: &View<'_>, set: StreamSet) -> Option<(f64, usize)> {
     view.weighed(set)
-        .map(|index| (arrival_s(view, index), index))
+        .map(|index| (view.streams[index].arrival_s(view.frame_bytes), index))
         .reduce(|best, next| if next.0 < best.0 { next } else { best })
-}
-
-/// Seconds from now until the last byte of the frame would be at the peer.
-fn arrival_s(view: &View<'_>, index: usize) -> f64 {
-    let stream = &view.streams[index];
-    let bits = (stream.backlog_bytes + view.frame_bytes as f64) * 8.0;
-    bits / stream.weight + stream.delay_ns as f64 * 1e-9
 }
 
 /// Seconds from now until all that is to come would be at the peer over the streams that bring the frame before
@@ -42,7 +35,7 @@ fn arrival_s(view: &View<'_>, index: usize) -> f64 {
 fn completion_s(view: &View<'_>, before_s: f64) -> f64 {
     let (mut bits, mut rate_bps) = (view.expected_bytes as f64 * 8.0, 0.0);
     for index in view.weighed(view.alive) {
-        if arrival_s(view, index) < before_s {
+        if view.streams[index].arrival_s(view.frame_bytes) < before_s {
             let stream = &view.streams[index];
             bits += stream.backlog_bytes * 8.0 + stream.weight * stream.delay_ns as f64 * 1e-9;
             rate_bps += stream.weight;

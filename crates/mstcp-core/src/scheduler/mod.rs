@@ -96,6 +96,14 @@ pub struct StreamView {
     pub backlog_bytes: f64,
 }
 
+impl StreamView {
+    /// Seconds from now until the last byte of a frame of so many bytes would be at the peer.
+    pub fn arrival_s(&self, frame_bytes: usize) -> f64 {
+        let bits = (self.backlog_bytes + frame_bytes as f64) * 8.0;
+        bits / self.weight + self.delay_ns as f64 * 1e-9
+    }
+}
+
 /// What a scheduler sees when a frame is to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {

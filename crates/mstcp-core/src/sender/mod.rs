@@ -7,6 +7,7 @@
 
 mod drafting;
 mod overtaking;
+mod paths;
 mod stream;
 
 use std::collections::VecDeque;
@@ -23,9 +24,6 @@ use stream::{Outgoing, Span, Stream};
 /// A stream that had nothing acknowledged for so long, and two round trips, is stalled, in nanoseconds: what it holds is
 /// sent over others.
 pub const STALL_NS: u64 = 1_000_000_000;
-
-/// Of what a stream with a rate sent beyond it, so much is reckoned to wait on its path, in seconds of the rate.
-const MOST_UNSEEN_S: f64 = 1.0;
 
 /// The most bytes that are kept until the peer acknowledges them, whatever it grants.
 pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 64 << 20;
@@ -156,21 +154,20 @@ impl Sender {
 
     /// Queue a copy of application bytes.
     pub fn write(&mut self, data: &[u8]) -> Result<(), LocalError> {
-        self.check_write(data.len())?;
-        self.was_empty |= self.queued_bytes() == 0;
+        self.admit(data.len())?;
         self.buffer.push_copy(data);
         Ok(())
     }
 
     /// Queue application bytes without copying them.
     pub fn write_shared(&mut self, data: SharedBytes) -> Result<(), LocalError> {
-        self.check_write((*data).as_ref().len())?;
-        self.was_empty |= self.queued_bytes() == 0;
+        self.admit((*data).as_ref().len())?;
         self.buffer.push_shared(data);
         Ok(())
     }
 
-    fn check_write(&self, length: usize) -> Result<(), LocalError> {
+    /// Check that a write may be queued, and note whether it begins a queue.
+    fn admit(&mut self, length: usize) -> Result<(), LocalError> {
         if self.ended {
             return Err(LocalError::WriteAfterEnd);
         }
@@ -181,6 +178,7 @@ impl Sender {
                 limit: self.queue_limit_bytes,
             });
         }
+        self.was_empty |= queued == 0;
         Ok(())
     }
 
@@ -454,75 +452,6 @@ impl Sender {
             view.weight = *weight;
         }
         Ok(())
-    }
-
-    /// Take what the shell found a stream to carry, in bit/s, and how long that takes to arrive: for streams whose rates
-    /// nobody gave. A stream whose weight is 0 keeps it.
-    pub fn on_measured(
-        &mut self,
-        stream: usize,
-        rate_bps: f64,
-        delay_ns: u64,
-    ) -> Result<(), LocalError> {
-        if !(rate_bps.is_finite() && rate_bps > 0.0) {
-            return Err(LocalError::BadWeights);
-        }
-        let view = self.view_mut(stream)?;
-        view.delay_ns = delay_ns;
-        if view.weight > 0.0 {
-            view.weight = rate_bps;
-        }
-        self.streams[stream].is_measured = true;
-        Ok(())
-    }
-
-    /// Take the one-way propagation delay of a stream's path.
-    pub fn set_delay(&mut self, stream: usize, delay_ns: u64) -> Result<(), LocalError> {
-        self.view_mut(stream)?.delay_ns = delay_ns;
-        Ok(())
-    }
-
-    /// Take what the shell found of a stream's bytes to be still in the host; without such reports it is reckoned.
-    pub fn on_unsent(
-        &mut self,
-        now_ns: u64,
-        stream: usize,
-        unsent_bytes: usize,
-    ) -> Result<(), LocalError> {
-        self.drain_backlogs(now_ns);
-        let is_measured = self.streams.get(stream).is_some_and(|it| it.is_measured);
-        let view = self.view_mut(stream)?;
-        let unsent = unsent_bytes as f64;
-        // A stream may leave the host faster than its path has room for it; the rest waits on the way, unseen.
-        let unseen = match is_measured {
-            true => 0.0,
-            false => view.weight / 8.0 * MOST_UNSEEN_S,
-        };
-        view.backlog_bytes = view.backlog_bytes.clamp(unsent, unsent + unseen);
-        Ok(())
-    }
-
-    fn view_mut(&mut self, stream: usize) -> Result<&mut StreamView, LocalError> {
-        self.views
-            .get_mut(stream)
-            .ok_or(LocalError::NoSuchStream(stream))
-    }
-
-    fn drain_backlogs(&mut self, now_ns: u64) {
-        let elapsed_s = now_ns.saturating_sub(self.views_ns) as f64 * 1e-9;
-        self.views_ns = self.views_ns.max(now_ns);
-        for view in &mut self.views {
-            let left = view.backlog_bytes - view.weight / 8.0 * elapsed_s;
-            view.backlog_bytes = left.max(0.0);
-        }
-        if std::mem::take(&mut self.was_empty) && self.is_idle() {
-            self.busy_since = self.next_offset;
-        }
-    }
-
-    /// Whether all that the streams took has left the host, as far as it was told or reckoned.
-    fn is_idle(&self) -> bool {
-        (self.alive.iter()).all(|slot| self.views[slot].backlog_bytes <= 0.0)
     }
 
     /// Whether the stream's socket was full when last tried.

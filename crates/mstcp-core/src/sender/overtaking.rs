@@ -19,17 +19,12 @@ impl Sender {
             return None;
         }
         let idle = self.with_room.and(self.eligible());
-        let arrival_s = |stream: usize, bytes: usize| {
-            let view = &self.views[stream];
-            (view.backlog_bytes + bytes as f64) * 8.0 / view.weight + view.delay_ns as f64 * 1e-9
-        };
+        let arrival_s = |stream: usize, bytes: usize| self.views[stream].arrival_s(bytes);
+        let frame_bytes = self.frame_payload_bytes;
         let stream = (idle
             .iter()
             .filter(|&stream| self.views[stream].weight > 0.0))
-        .min_by(|&a, &b| {
-            let frame_bytes = self.frame_payload_bytes;
-            arrival_s(a, frame_bytes).total_cmp(&arrival_s(b, frame_bytes))
-        })?;
+        .min_by(|&a, &b| arrival_s(a, frame_bytes).total_cmp(&arrival_s(b, frame_bytes)))?;
         let others = self.alive.iter().filter(|&other| other != stream);
         let latest = others
             .filter_map(|other| self.latest_frame(now_ns, other))
