@@ -1,4 +1,4 @@
-"""The worker inside the sandbox: prepares its namespaces, runs the job, reports on standard output.
+"""The worker in namespaces of its own: prepares them, runs the job, reports on standard output.
 
 Process 1 of the PID namespace only reaps and waits; its child does the work. So daemons that detach from
 their parents (Open vSwitch's) do not stay as zombies, which their stop scripts would wait for.
@@ -6,7 +6,6 @@ their parents (Open vSwitch's) do not stay as zombies, which their stop scripts 
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,8 +14,6 @@ import threading
 import time
 from pathlib import Path
 from typing import NoReturn, TextIO
-
-from experiments.errors import OutputError
 
 STOP_WITHIN_S = 8.0
 """After the order to stop; then the worker ends as it is, and its namespaces with it."""
@@ -38,24 +35,14 @@ def main() -> NoReturn:
 
 def _work(line: bytes, events: TextIO) -> int:
     # Imported after the fork: some of what they import starts threads.
-    from experiments import engines
-    from experiments.runner import Job, execute
+    from experiments.events import Event, to_line
+    from experiments.places.worker import work
 
-    def report(event: dict[str, object]) -> None:
-        events.write(json.dumps(event) + "\n")
+    def report(event: Event) -> None:
+        events.write(to_line(event))
         events.flush()
 
-    job = Job.model_validate_json(line)
-    try:
-        prepare_namespaces(job.out)
-        execute(job, engines.get(job.engine), report)
-    except OutputError as error:
-        report({"event": "output-error", "path": error.path, "reason": error.reason})
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    report({"event": "finished"})
-    return 0
+    return work(line, lambda job: prepare_namespaces(job.out), report)
 
 
 def _reap_until(child: int) -> NoReturn:
