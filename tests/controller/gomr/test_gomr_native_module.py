@@ -1,0 +1,23 @@
+"""The compiled engine is a module of its own, described by its stub."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from mstcp import _core
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_stub_describes_the_compiled_engine() -> None:
+    argv = [sys.executable, "-m", "mypy.stubtest", "--mypy-config-file", "pyproject.toml", "gomr_native"]
+    result = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+
+
+def test_the_end_host_library_holds_no_solver() -> None:
+    assert not hasattr(_core, "gomr")
+    compiled = Path(str(_core.__file__)).read_bytes()
+    assert b"max_throughput_min_delay" not in compiled
