@@ -11,8 +11,11 @@ from mstcp import _core
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_stub_describes_the_compiled_engine() -> None:
-    argv = [sys.executable, "-m", "mypy.stubtest", "--mypy-config-file", "pyproject.toml", "gomr_native"]
+def test_the_stub_describes_the_compiled_engine(tmp_path: Path) -> None:
+    # The package holds one compiled module of the same name and hands on all that is in it.
+    (tmp_path / "allowed").write_text("gomr_native.gomr_native\n")
+    options = ["--mypy-config-file", "pyproject.toml", "--allowlist", str(tmp_path / "allowed")]
+    argv = [sys.executable, "-m", "mypy.stubtest", *options, "gomr_native"]
     result = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout
 
