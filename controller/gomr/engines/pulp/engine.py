@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from controller.gomr.allocation import Rates, edge_loads, fit
-from controller.gomr.answer import Answer, Cut, nothing
-from controller.gomr.filling import asking, check_fair
+from controller.gomr.engines.answer import Answer, Cut, nothing
+from controller.gomr.engines.filling import asking, check_fair
+from controller.gomr.engines.pulp.model import PathSets, RoutingModel, fixed_path_sets
+from controller.gomr.engines.pulp.program import dual, value
+from controller.gomr.engines.time_budget import TimeBudget
 from controller.gomr.problem import Demand, Problem
-from controller.gomr.pulp_model import PathSets, RoutingModel, fixed_path_sets
-from controller.gomr.pulp_program import dual, value
-from controller.gomr.time_budget import TimeBudget
 
 _SMALL = 0.25
 """A throughput below this, in the unit of rates, asks for a smaller unit."""
@@ -40,7 +40,7 @@ def solve(
     time_limit_s: float | None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Answer:
-    """Solve a problem; an engine as `controller.gomr.answer` wants it.
+    """Solve a problem; an engine as `controller.gomr.engines.answer` wants it.
 
     Raises:
         SolverError: HiGHS failed or ran out of time.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from controller.errors import InvalidProblem
-from controller.gomr.graph import Path
-from controller.gomr.native_network import NativeNetwork
+from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.paths.graph import Path
 from controller.gomr.problem import Problem
 
 

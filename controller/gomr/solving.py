@@ -22,10 +22,10 @@ from controller.gomr.allocation import (
     max_utilisation,
     path_rates,
 )
-from controller.gomr.answer import Answer, Engine
 from controller.gomr.certificate import bound_bps
-from controller.gomr.limits import solve_within_limits
+from controller.gomr.engines.answer import Answer, Engine
 from controller.gomr.objectives import OBJECTIVES, value_bps
+from controller.gomr.paths.limits import solve_within_limits
 from controller.gomr.problem import Demand, Problem
 
 DEFAULT_ENGINE = "native"
@@ -35,21 +35,21 @@ _TRUSTED = 1e-6
 
 
 def _load_native() -> Engine:
-    from controller.gomr import native_engine
+    from controller.gomr.engines.native import engine
 
-    return native_engine.solve
+    return engine.solve
 
 
 def _load_highs() -> Engine:
-    from controller.gomr import highs_engine  # HiGHS and numpy are loaded when they are first used
+    from controller.gomr.engines.highs import engine  # HiGHS and numpy are loaded when they are first used
 
-    return highs_engine.solve
+    return engine.solve
 
 
 def _load_pulp() -> Engine:
-    from controller.gomr import pulp_engine  # PuLP is loaded when it is first used
+    from controller.gomr.engines.pulp import engine  # PuLP is loaded when it is first used
 
-    return pulp_engine.solve
+    return engine.solve
 
 
 ENGINES: Mapping[str, Callable[[], Engine]] = {

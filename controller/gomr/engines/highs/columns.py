@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from controller.gomr.allocation import Rates
-from controller.gomr.delay_limit import cheapest_within
-from controller.gomr.filling import Throughput
-from controller.gomr.graph import Graph, Path
-from controller.gomr.highs_program import Numbers, Program
-from controller.gomr.numbering import Numbering
+from controller.gomr.engines.filling import Throughput
+from controller.gomr.engines.highs.program import Numbers, Program
 from controller.gomr.objectives import worths
+from controller.gomr.paths.delay_limit import cheapest_within
+from controller.gomr.paths.graph import Graph, Path
+from controller.gomr.paths.numbering import Numbering
+from controller.gomr.paths.trees import Relaxation, Trees
 from controller.gomr.problem import Demand, Edge, Problem
-from controller.gomr.shortest import Relaxation, Trees
 
 _GAIN = 1e-12
 """A path that gains less than this, relative to the largest gain there can be, is not worth adding."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from controller.gomr.graph import Path
-from controller.gomr.numbering import Numbering
+from gomr_native import Network
+
+from controller.gomr.paths.graph import Path
+from controller.gomr.paths.numbering import Numbering
 from controller.gomr.problem import Demand, Edge, Problem
-from mstcp._core.gomr import Network
 
 FlowFields: TypeAlias = tuple[
     int, int, float, float, float, float | None, list[list[int]] | None, list[int] | None
 ]
-"""A flow as the compiled engine takes it (mstcp/_core/gomr.pyi)."""
+"""A flow as the compiled engine takes it (crates/gomr-py/gomr_native.pyi)."""
 
 
 class NativeNetwork:

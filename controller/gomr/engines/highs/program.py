@@ -10,8 +10,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.gomr.refinement import refined
-from controller.gomr.time_budget import TimeBudget
+from controller.gomr.engines.refinement import refined
+from controller.gomr.engines.time_budget import TimeBudget
 
 Numbers = NDArray[np.float64]
 

@@ -13,13 +13,13 @@ from itertools import combinations
 
 from controller.errors import SolverError
 from controller.gomr.allocation import edges_loaded
-from controller.gomr.decomposition import decompose
-from controller.gomr.delay_limit import paths_within
-from controller.gomr.graph import Graph, Path
+from controller.gomr.engines.decomposition import decompose
+from controller.gomr.engines.pulp.program import AT_MOST, EQUAL, Program, Row, Variable, dual, value
+from controller.gomr.engines.time_budget import TimeBudget
 from controller.gomr.objectives import worths
+from controller.gomr.paths.delay_limit import paths_within
+from controller.gomr.paths.graph import Graph, Path
 from controller.gomr.problem import Demand, Edge, Problem
-from controller.gomr.pulp_program import AT_MOST, EQUAL, Program, Row, Variable, dual, value
-from controller.gomr.time_budget import TimeBudget
 
 PathSets = Mapping[str, tuple[Path, ...]]
 """The only paths that some demands may take, by demand id."""

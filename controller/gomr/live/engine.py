@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 from controller.errors import InvalidProblem
 from controller.gomr.allocation import Allocation
-from controller.gomr.churn import Churn, churn_between
-from controller.gomr.engines import DEFAULT_ENGINE, check_names
-from controller.gomr.live_sessions import ColdSession, LiveProblem, Session
+from controller.gomr.live.churn import Churn, churn_between
+from controller.gomr.live.sessions import ColdSession, LiveProblem, Session
 from controller.gomr.problem import Demand, Problem, check_number
+from controller.gomr.solving import DEFAULT_ENGINE, check_names
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class LiveEngine:
             engine: A name in `ENGINES`. `native` goes on from its last basis; the others solve anew at each
                 event.
             min_churn: Of all optima choose one that moves no flow without need
-                (`controller.gomr.least_churn`).
+                (`controller.gomr.live.least_churn`).
             time_limit_s: Seconds that an event may take; None for no limit.
             clock: Seconds, for `Change.wall_s`.
             cpu_clock: Seconds, for `Change.cpu_s`.
@@ -90,7 +90,7 @@ class LiveEngine:
         self._cpu_clock = cpu_clock
         self._session: Session
         if engine == "native":
-            from controller.gomr.live_native import NativeSession  # loads the compiled engine
+            from controller.gomr.live.native import NativeSession  # loads the compiled engine
 
             self._session = NativeSession(self._problem, objective, time_limit_s, min_churn=min_churn)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from controller.gomr.graph import Graph, Path
+from controller.gomr.paths.graph import Graph, Path
 from controller.gomr.problem import Demand, Edge
 
 NEGLIGIBLE = 1e-13

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from controller.gomr.allocation import Rates
-from controller.gomr.answer import Answer, nothing
+from controller.gomr.engines.answer import Answer, nothing
+from controller.gomr.engines.filling import Throughput, asking, check_fair, fill
+from controller.gomr.engines.highs.columns import ColumnMaster
+from controller.gomr.engines.highs.program import Program
+from controller.gomr.engines.time_budget import TimeBudget
 from controller.gomr.even_split import spread
-from controller.gomr.filling import Throughput, asking, check_fair, fill
-from controller.gomr.highs_columns import ColumnMaster
-from controller.gomr.highs_program import Program
 from controller.gomr.problem import Problem
-from controller.gomr.time_budget import TimeBudget
 
 NAME = "highs"
 _SMALL = 0.1
@@ -38,7 +38,7 @@ def solve(
     time_limit_s: float | None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Answer:
-    """Solve a problem; an engine as `controller.gomr.answer` wants it.
+    """Solve a problem; an engine as `controller.gomr.engines.answer` wants it.
 
     Raises:
         SolverError: HiGHS failed or ran out of time.

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from controller.gomr.allocation import Rates
-from controller.gomr.graph import Path
-from controller.gomr.limits import is_limited, within_limits
-from controller.gomr.paths import PathFinder, are_disjoint
+from controller.gomr.engines.pulp.model import PathSets, RoutingModel, fixed_path_sets
+from controller.gomr.engines.pulp.program import AT_MOST, value
+from controller.gomr.engines.time_budget import TimeBudget
+from controller.gomr.paths.finder import PathFinder, are_disjoint
+from controller.gomr.paths.graph import Path
+from controller.gomr.paths.limits import is_limited, within_limits
 from controller.gomr.problem import Demand, Problem
-from controller.gomr.pulp_model import PathSets, RoutingModel, fixed_path_sets
-from controller.gomr.pulp_program import AT_MOST, value
-from controller.gomr.time_budget import TimeBudget
 
 _CANDIDATE_PATHS = 8
 """Shortest paths offered to a demand with `max_paths`, besides those of the unlimited optimum."""

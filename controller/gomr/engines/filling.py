@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.gomr.allocation import Rates
-from controller.gomr.answer import Cut
+from controller.gomr.engines.answer import Cut
+from controller.gomr.engines.time_budget import TimeBudget
 from controller.gomr.problem import Demand, Problem
-from controller.gomr.time_budget import TimeBudget
 
 _MOST_STEPS = 200
 _FITS = 1e-13

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from controller.gomr.allocation import Allocation
-from controller.gomr.engines import solve
 from controller.gomr.problem import Demand, Problem
+from controller.gomr.solving import solve
 
 
 class LiveProblem:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gomr_native import Engine, InvalidInput, NotSolved
+
 from controller.errors import InvalidProblem, SolverError
 from controller.gomr.allocation import Rates
-from controller.gomr.answer import Answer
+from controller.gomr.engines.answer import Answer
+from controller.gomr.engines.native.network import NativeNetwork
 from controller.gomr.even_split import spread
-from controller.gomr.native_network import NativeNetwork
 from controller.gomr.problem import Problem
-from mstcp._core.gomr import Engine, InvalidInput, NotSolved
 
 NAME = "native"
 
 
 def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
-    """Solve a problem; an engine as `controller.gomr.answer` wants it.
+    """Solve a problem; an engine as `controller.gomr.engines.answer` wants it.
 
     Raises:
         InvalidProblem: A number is beyond what the engine takes.

@@ -12,8 +12,8 @@ from typing import Any
 
 import pulp
 
-from controller.gomr.refinement import refined
-from controller.gomr.time_budget import TimeBudget
+from controller.gomr.engines.refinement import refined
+from controller.gomr.engines.time_budget import TimeBudget
 
 Variable = Any
 """A `pulp.LpVariable` (PuLP ships no types)."""

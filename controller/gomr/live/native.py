@@ -10,20 +10,21 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
+from gomr_native import InvalidInput, NotSolved, Summary
+
 from controller.gomr.allocation import Allocation, PathRate, Rates, path_rates
-from controller.gomr.answer import Answer
-from controller.gomr.churn import is_same
-from controller.gomr.engines import assemble, local_paths, solve, without_local
+from controller.gomr.engines.answer import Answer
+from controller.gomr.engines.native.engine import NAME, failure, refusal, start
+from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.engines.time_budget import TimeBudget
 from controller.gomr.even_split import spread
-from controller.gomr.graph import Path
-from controller.gomr.limits import is_limited, within_limits
-from controller.gomr.live_sessions import LiveProblem
-from controller.gomr.native_engine import NAME, failure, refusal, start
-from controller.gomr.native_network import NativeNetwork
+from controller.gomr.live.churn import is_same
+from controller.gomr.live.sessions import LiveProblem
 from controller.gomr.objectives import value_bps
+from controller.gomr.paths.graph import Path
+from controller.gomr.paths.limits import is_limited, within_limits
 from controller.gomr.problem import Demand
-from controller.gomr.time_budget import TimeBudget
-from mstcp._core.gomr import InvalidInput, NotSolved, Summary
+from controller.gomr.solving import assemble, local_paths, solve, without_local
 
 RateList: TypeAlias = list[tuple[Path, float]]
 """The paths of a flow and the rate of each."""
@@ -179,8 +180,8 @@ class NativeSession:
         return name in self._rates and is_same(self._paths[name], path_rates(self._found[name]))
 
     def _least_churn(self) -> dict[str, RateList]:
-        from controller.gomr.highs_program import Program  # HiGHS is loaded when it is first needed
-        from controller.gomr.least_churn import least_churn
+        from controller.gomr.engines.highs.program import Program  # HiGHS is loaded when it is first needed
+        from controller.gomr.live.least_churn import least_churn
 
         number = self._network.number
         before = {

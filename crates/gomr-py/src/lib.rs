@@ -1,4 +1,6 @@
-//! `mstcp._core.gomr`: the routing engine for Python. Converts and nothing else; see `mstcp/_core/gomr.pyi`.
+//! `gomr_native`: the routing engine for Python. Converts and nothing else; see `gomr_native.pyi`.
+// The functions' documentation for users is in the stub; PyO3's macros make items of their own.
+#![allow(missing_docs)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,9 +10,9 @@ use pyo3::exceptions::{PyLookupError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-pyo3::create_exception!(mstcp._core.gomr, InvalidInput, PyValueError);
-pyo3::create_exception!(mstcp._core.gomr, NotSolved, PyRuntimeError);
-pyo3::create_exception!(mstcp._core.gomr, TimeIsUp, NotSolved);
+pyo3::create_exception!(gomr_native, InvalidInput, PyValueError);
+pyo3::create_exception!(gomr_native, NotSolved, PyRuntimeError);
+pyo3::create_exception!(gomr_native, TimeIsUp, NotSolved);
 
 fn refuse(error: Error) -> PyErr {
     match error {
@@ -87,7 +89,7 @@ type FaceFields = (Vec<(f64, bool)>, Vec<FaceCommodity>);
 type FaceCommodity = (Vec<(usize, f64)>, bool, Vec<FacePath>);
 type FacePath = (Vec<usize>, Vec<(usize, f64)>);
 
-#[pyclass(module = "mstcp._core.gomr", frozen, get_all)]
+#[pyclass(module = "gomr_native", frozen, get_all)]
 struct Summary {
     admitted_bps: f64,
     requested_bps: f64,
@@ -118,7 +120,7 @@ impl From<::gomr::Summary> for Summary {
     }
 }
 
-#[pyclass(module = "mstcp._core.gomr", frozen)]
+#[pyclass(module = "gomr_native", frozen)]
 struct Network {
     problem: Problem,
     /// What stands for each arc in paths.
@@ -186,7 +188,7 @@ impl Network {
     }
 }
 
-#[pyclass(module = "mstcp._core.gomr")]
+#[pyclass(module = "gomr_native")]
 struct Engine {
     inner: ::gomr::Engine,
     network: Py<Network>,
@@ -284,18 +286,13 @@ impl Engine {
     }
 }
 
-/// Adds the submodule, so that `import mstcp._core.gomr` finds it.
-pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = parent.py();
-    let module = PyModule::new(py, "gomr")?;
-    module.setattr("__name__", "mstcp._core.gomr")?;
+#[pymodule]
+fn gomr_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
     module.add_class::<Engine>()?;
     module.add_class::<Network>()?;
     module.add_class::<Summary>()?;
     module.add("InvalidInput", py.get_type::<InvalidInput>())?;
     module.add("NotSolved", py.get_type::<NotSolved>())?;
-    module.add("TimeIsUp", py.get_type::<TimeIsUp>())?;
-    parent.add("gomr", &module)?;
-    let modules = py.import("sys")?.getattr("modules")?;
-    modules.set_item("mstcp._core.gomr", module)
+    module.add("TimeIsUp", py.get_type::<TimeIsUp>())
 }

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller.errors import SolverError
-from controller.gomr.highs_program import Program
+from controller.gomr.engines.highs.program import Program
 
 Arcs = tuple[int, ...]
 FlowRates = Mapping[Arcs, float]
@@ -24,7 +24,7 @@ Face = tuple[
     list[tuple[float, bool]],
     list[tuple[list[tuple[int, float]], bool, list[tuple[list[int], list[tuple[int, float]]]]]],
 ]
-"""What `mstcp._core.gomr.Engine.face` returns."""
+"""What `gomr_native.Engine.face` returns."""
 
 _KEPT = 1e-10
 """A flow that moves less than this share of its rate stays."""

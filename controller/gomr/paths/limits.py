@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from controller.gomr.allocation import Rates
-from controller.gomr.answer import Answer, Engine
-from controller.gomr.graph import Path
-from controller.gomr.paths import are_disjoint
+from controller.gomr.engines.answer import Answer, Engine
+from controller.gomr.paths.finder import are_disjoint
+from controller.gomr.paths.graph import Path
 from controller.gomr.problem import Demand, Problem
 
 
@@ -48,7 +48,7 @@ def solve_within_limits(
     def left_s() -> float | None:
         return None if time_limit_s is None else max(0.0, time_limit_s - (clock() - started))
 
-    from controller.gomr.path_choice import choose_paths  # loads PuLP, which few problems need
+    from controller.gomr.paths.choice import choose_paths  # loads PuLP, which few problems need
 
     chosen = choose_paths(problem, answer.rates, left_s())
     demands = tuple(

@@ -12,7 +12,7 @@ import heapq
 import math
 from collections.abc import Iterator
 
-from controller.gomr.graph import Graph, Length, Path
+from controller.gomr.paths.graph import Graph, Length, Path
 from controller.gomr.problem import Demand, Edge
 
 
