@@ -16,7 +16,7 @@ from controller.flows.ack_paths import SHORTEST, ack_path
 from controller.flows.flow import Flow, arc_loads, arcs_of
 from controller.flows.live_optima import LiveOptima
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
-from controller.gomr.paths import PathFinder
+from controller.gomr.paths.finder import PathFinder
 from controller.network.live_network import arc_name
 from controller.wire import Framing
 from topologies.model import Arc
