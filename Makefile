@@ -11,6 +11,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 CARGO_COMMAND = $$(CARGO="$(CARGO)" scripts/find-cargo)
 CARGO ?=
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+BPF_SOURCES := $(wildcard switch/*/*.bpf.c)
 PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
 
 DURATION ?= 20
@@ -23,7 +24,7 @@ help: ## list the targets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 .PHONY: setup
-setup: packages python .venv/.core .venv/.gomr build/.shim build/.wires build/.splitter ## install what is missing and build (idempotent)
+setup: packages python .venv/.core .venv/.gomr build/.shim build/.wires build/.bpf ## install what is missing and build (idempotent)
 
 .PHONY: packages
 packages:
@@ -67,10 +68,10 @@ build/.shim: $(RUST_SOURCES) | packages
 	@cp target/release/libmstcp_shim.so mstcp/
 	@touch $@
 
-# The object is shipped and carries its source's hash: clang is needed only where the source was changed.
-build/.splitter: switch/ppfs/splitter.bpf.c switch/ppfs/splitter.bpf.o switch/ppfs/build.py | python
+# The objects are shipped and carry their sources' hashes: clang is needed only where a source was changed.
+build/.bpf: $(BPF_SOURCES) $(BPF_SOURCES:.c=.o) switch/bpf/build.py | python
 	@mkdir -p build
-	@$(VENV)/python -m switch.ppfs.build
+	@$(VENV)/python -m switch.bpf.build
 	@touch $@
 
 # --- the main job -----------------------------------------------------------------------------------------------------

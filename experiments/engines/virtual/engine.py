@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
 from experiments.engines.base import Abilities, Clock
+from experiments.engines.live.agents import Lab
 from experiments.engines.live.engine import LiveEngine
+from switch.packet_digest import PacketDigest
 
 
 class VirtualEngine(LiveEngine):
@@ -12,3 +18,25 @@ class VirtualEngine(LiveEngine):
     name = "virtual"
     description = "the live engine in virtual time, in a kernel of its own: the same bytes on every machine"
     abilities = Abilities(clock=Clock.VIRTUAL, protocols=None, drains=True)
+
+    def _watch_packets(self, lab: Lab, begin_ns: int) -> AbstractContextManager[Callable[[], str | None]]:
+        return _watching(lab, begin_ns)
+
+
+@contextmanager
+def _watching(lab: Lab, begin_ns: int) -> Iterator[Callable[[], str]]:
+    """Watch the switches' ports, where every packet comes by, from the first byte of the first flow."""
+    hosts = set(lab.plan.network.hosts)
+    ports = {
+        f"{arc.tail}:{arc.tail_port}": lab.names.port(arc.tail, arc.tail_port)
+        for arc in lab.plan.network.arcs()
+        if arc.tail not in hosts
+    }
+    with PacketDigest(ports.values(), begin_ns) as watching:
+
+        def digest() -> str:
+            seen = watching.read()
+            lines = (f"{place} {seen[ports[place]]}" for place in sorted(ports))
+            return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+        yield digest
