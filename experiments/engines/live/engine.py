@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import environment, protocols
+from experiments.apps.config import Timing
 from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.live import requirements
 from experiments.engines.live.agents import Agent, Lab, agent_for
@@ -105,7 +106,7 @@ class LiveEngine:
         lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network))
         agent = stack.enter_context(agent_for(lab))
         agent.prepare()
-        traffic = stack.enter_context(Traffic(plan, emulation, out, controller.grpc_for_hosts))
+        traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
         traffic.connect(agent)
         agent.look(counting=False)
         drops = MachineDrops(plan.network, lab.names)
@@ -118,6 +119,10 @@ class LiveEngine:
         lost = measured.sampler.machine_drops() | drops.since_start()
         result = _result(lab, measured, transfers, sysctls, agent, lost)
         return result.model_copy(update={"digest": watched()})
+
+    def _traffic(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> Traffic:
+        """Return the sources and sinks of a plan, not yet started."""
+        return Traffic(plan, emulation, out, controller, Timing())
 
     def _watch_packets(self, lab: Lab, begin_ns: int) -> AbstractContextManager[Callable[[], str | None]]:
         """Return what tells the run's digest at its end, if packets' times are worth one."""

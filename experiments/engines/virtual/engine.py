@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
-from experiments.engines.base import Abilities, Clock
+from experiments.apps.config import Timing
+from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.live.agents import Lab
 from experiments.engines.live.engine import LiveEngine
+from experiments.engines.live.traffic import Traffic
 from switch.packet_digest import PacketDigest
+from topologies.mininet_builder import Emulation
 
 
 class VirtualEngine(LiveEngine):
@@ -18,6 +22,17 @@ class VirtualEngine(LiveEngine):
     name = "virtual"
     description = "the live engine in virtual time, in a kernel of its own: the same bytes on every machine"
     abilities = Abilities(clock=Clock.VIRTUAL, protocols=None, drains=True)
+
+    def _traffic(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> Traffic:
+        settings = plan.scenario.virtual
+        timing = Timing(
+            wake_early_ns=0,
+            write_gap_ns=0,
+            read_gap_ns=0,
+            tick_jitter=settings.tick_jitter,
+            wakeup_ns=round(settings.wakeup_s * 1e9),
+        )
+        return Traffic(plan, emulation, out, controller, timing, settings.start_jitter_s)
 
     def _watch_packets(self, lab: Lab, begin_ns: int) -> AbstractContextManager[Callable[[], str | None]]:
         return _watching(lab, begin_ns)
