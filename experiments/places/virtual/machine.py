@@ -36,6 +36,13 @@ SILENCE_LIMIT_S = 900.0
 POLL_S = 0.05
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TEMPORARY = "/tmp"  # noqa: S108 (of the guest)
+SAME_ARITHMETIC = {
+    # Which instructions a sum is made with depends on the processor, and its last bits on that.
+    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
+    "OPENBLAS_CORETYPE": "Prescott",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 PROGRAMS = {"taskset": "util-linux", "setpriv": "util-linux"}
 
 
@@ -133,7 +140,7 @@ class Machine:
                     heard_s = time.monotonic()
                 elif time.monotonic() - heard_s > SILENCE_LIMIT_S:
                     self.kill()
-                    raise self._failed(f"it did nothing for {SILENCE_LIMIT_S:g} s") from None
+                    raise self._failed(f"nothing was heard from it for {SILENCE_LIMIT_S:g} s") from None
                 continue
             look()
             status = self._folder / "status"
@@ -159,6 +166,7 @@ class Machine:
             "PYTHONPATH": str(ROOT),
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
+            **SAME_ARITHMETIC,
             # The files may belong to a user that is not this machine's root.
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": "safe.directory",
