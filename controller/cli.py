@@ -18,13 +18,13 @@ from typing import Any
 import topologies
 from controller import logs
 from controller.address import Address, listen
-from controller.core import Core
+from controller.api.service import Service
+from controller.core.core import Core
+from controller.core.messages import DatapathMessage
+from controller.core.state import Settings
 from controller.errors import ConfigError, ControllerError
 from controller.gomr import OBJECTIVES, Demand, Edge, Problem, solve
 from controller.loop import ControllerLoop
-from controller.messages import DatapathMessage
-from controller.service import Service
-from controller.state import Settings
 from controller.wire import DEFAULT_ACK_RATIO
 
 __all__ = ["main", "run"]
@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> None:
         TopologyError: the topology cannot be loaded.
     """
     # Imported late: --help and a wrong option need neither os-ken nor gRPC.
-    from controller.osken_runtime import OpenFlowRuntime
-    from controller.servers import ServiceThread
+    from controller.api.servers import ServiceThread
+    from controller.openflow.runtime import OpenFlowRuntime
 
     stop = _stop_on_signals()
     network = topologies.load(options.topology, variant=options.variant)

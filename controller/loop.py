@@ -8,9 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from controller.core import Core
-from controller.errors import RequestError, Unavailable
-from controller.events import (
+from controller.core.core import Core
+from controller.core.events import (
     Event,
     FlowChanged,
     FlowReleased,
@@ -18,7 +17,8 @@ from controller.events import (
     SnapshotRequested,
     TimePassed,
 )
-from controller.messages import Answer, DatapathMessage, Message, Notify, Report
+from controller.core.messages import Answer, DatapathMessage, Message, Notify, Report
+from controller.errors import RequestError, Unavailable
 
 __all__ = ["ControllerLoop"]
 
@@ -35,7 +35,7 @@ class ControllerLoop:
     Args:
         core: The core; from `start` on it belongs to the loop's thread.
         send: Carries out a message to a switch; called from the loop's thread.
-        deliver: Takes answers and news for clients; called from the loop's thread.
+        deliver: Takes answers and notifications for clients; called from the loop's thread.
         clock: Seconds, monotonic.
     """
 
@@ -96,7 +96,7 @@ class ControllerLoop:
         try:
             messages = self._core.handle(event, self._clock())
         except Exception as error:
-            # A fault of ours must not take the whole network's control down; whoever waits is told.
+            # A fault of ours must not take the whole network's control down; the client that waits is told.
             LOG.exception("handling %s failed", type(event).__name__)
             token = getattr(event, "token", None)
             if token is not None:

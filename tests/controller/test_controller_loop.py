@@ -2,17 +2,17 @@ import threading
 from typing import Any
 
 import topologies
-from controller.core import Core
-from controller.events import (
+from controller.core.core import Core
+from controller.core.events import (
     BarrierReceived,
     Event,
     LeaseRenewed,
     SnapshotRequested,
     TimePassed,
 )
+from controller.core.messages import Answer, Message, Notify
+from controller.core.state import Settings
 from controller.loop import ControllerLoop
-from controller.messages import Answer, Message, Notify
-from controller.state import Settings
 
 
 class SlowCore(Core):

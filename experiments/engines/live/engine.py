@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments import environment, protocols, sandbox
-from experiments.engines.base import Report, RunPlan
+from experiments import environment, protocols
+from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.live import requirements
 from experiments.engines.live.agents import Agent, Lab, agent_for
 from experiments.engines.live.child import ChildFailed
@@ -21,6 +21,7 @@ from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import MissingRequirement, RunFailed
+from experiments.events import PhaseBegun, Report, TimeMeasured
 from experiments.metrics import Window
 from experiments.results import Environment, RunResult
 from experiments.validity import CpuMeter, why_invalid
@@ -42,22 +43,20 @@ class LiveEngine:
 
     name = "live"
     description = "Mininet, Open vSwitch, the controller and kernel TCP in real time (needs root)"
-    sandboxed = True
-    protocols: tuple[str, ...] | None = None
-    workers = 1
+    abilities = Abilities(clock=Clock.MACHINE, protocols=None, drains=True)
+    most_at_once = 1
 
     def __init__(self) -> None:
         self._link_backend: str | None = None
         self._datapath: str | None = None
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse where root, a program or a terminal's second link is missing."""
+        """Refuse where a program or a terminal's second link is missing."""
         for plan in plans:
             with_second_interfaces(plan)
             if plan.protocol.startswith("ppfs") and plan.scenario.ppfs.ack_path == "split":
                 what = "Switches do not draw paths for the acknowledgements of split flows."
                 raise MissingRequirement(what, "Set ppfs.ack_path to shortest, or use --engine sim.")
-        sandbox.require_root()
         requirements.check()
 
     def environment(self) -> Environment:
@@ -80,12 +79,12 @@ class LiveEngine:
             raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error), str(out)) from error
 
     def _run(self, plan: RunPlan, out: Path, report: Report, stack: ExitStack) -> RunResult:
-        report({"event": "phase", "text": "building the network"})
+        report(PhaseBegun(text="building the network"))
         plan, homes = with_second_interfaces(plan)
         protocol = protocols.get(plan.protocol)
         controller = stack.enter_context(ControllerProcess(plan.network, out, protocol.default_routing))
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
-        ovs = stack.enter_context(PrivateInstance(sandbox.OVS_FOLDER))
+        ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
         emulation = stack.enter_context(
             Emulation(
                 plan.network,
@@ -99,9 +98,9 @@ class LiveEngine:
         )
         self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
         sysctls = configure_hosts(emulation, plan.scenario.tcp)
-        report({"event": "phase", "text": "waiting for the controller"})
+        report(PhaseBegun(text="waiting for the controller"))
         controller.wait_ready()
-        report({"event": "phase", "text": "connecting"})
+        report(PhaseBegun(text="connecting"))
         lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network))
         agent = stack.enter_context(agent_for(lab))
         agent.prepare()
@@ -110,7 +109,7 @@ class LiveEngine:
         agent.look(counting=False)
         drops = MachineDrops(plan.network, lab.names)
         measured = _measure(plan, traffic, LinkSampler(emulation.link_counters), agent, report)
-        report({"event": "phase", "text": "draining"})
+        report(PhaseBegun(text="draining"))
         transfers = traffic.finish()
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
@@ -147,7 +146,7 @@ def _measure(
             meter = CpuMeter()
         if now_ns >= window.end_ns:
             return _Measured(started_at, window, meter.busy() if meter else None, sampler)
-        report({"event": "measuring", "seconds": max(0.0, (now_ns - window.start_ns) * 1e-9)})
+        report(TimeMeasured(seconds=max(0.0, (now_ns - window.start_ns) * 1e-9)))
         traffic.check_alive()
         left_s = (window.end_ns - now_ns) * 1e-9
         if not looked and left_s < LOOK_S:
