@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import singledispatchmethod
 
 from controller.core import events
+from controller.core.journal import Journal
 from controller.core.messages import Message, PacketOut
-from controller.core.outbox import Outbox
+from controller.core.outbox import DEFAULT_ROUTES, Outbox
 from controller.core.state import Settings, State
 from controller.flows.manager import FlowManager
 from controller.network import arp, lldp
@@ -36,13 +37,25 @@ class Core:
     def handle(self, event: events.Event, now: float) -> list[Message]:
         """Take an event in and return what is to be done about it, in order.
 
+        An event is applied whole or not at all: where this raises, the state is as before, and no message of
+        the event is left.
+
         Args:
             event: What happened.
             now: Seconds on a monotonic clock.
         """
         self._now = now
-        self._on(event)
+        try:
+            with Journal():
+                self._on(event)
+        except BaseException:
+            self._outbox.take()
+            raise
         return self._outbox.take()
+
+    def sent(self, now: float) -> None:
+        """Take in that the messages of the last event have been sent: now begins the time to confirm them."""
+        self._flows.sent(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
@@ -106,9 +119,9 @@ class Core:
         live = self._state.live
         tail, head = (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
         if not live.is_known(tail, head):
-            before, faults = live.links_down(), live.faults()
-            live.discovered(tail, head)
-            for fault in set(live.faults()) - set(faults):
+            before = live.links_down()
+            fault = live.discovered(tail, head)
+            if fault is not None:
                 self._outbox.report("warning", fault)
             self._links_may_have_changed(before)
         if live.is_known(tail, head):  # it is not if a port went down while the packet was under way
@@ -164,12 +177,21 @@ class Core:
     @_on.register
     def _rules_refused(self, event: events.RulesRefused) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
-        if switch is not None and not self._flows.refuse(switch, event.barrier, event.reason, self._now):
+        owner = self._outbox.take_owner(event.barrier)
+        if switch is None or owner is None:
+            return  # a second error for the same rules, or one of a flow that has ended
+        if owner == DEFAULT_ROUTES:
             self._default_routes.refuse(switch, event.barrier, event.reason)
+        else:
+            self._flows.refuse(owner, switch, event.barrier, event.reason, self._now)
 
     @_on.register
     def _flow_requested(self, event: events.FlowRequested) -> None:
         self._flows.request(event, self._now)
+
+    @_on.register
+    def _request_abandoned(self, event: events.RequestAbandoned) -> None:
+        self._flows.abandon(event.token, self._now)
 
     @_on.register
     def _flow_changed(self, event: events.FlowChanged) -> None:

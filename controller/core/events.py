@@ -20,6 +20,7 @@ __all__ = [
     "PacketArrived",
     "PortCameUp",
     "PortWentDown",
+    "RequestAbandoned",
     "RulesRefused",
     "SnapshotRequested",
     "SwitchConnected",
@@ -105,6 +106,13 @@ class FlowRequested:
 
 
 @dataclass(frozen=True)
+class RequestAbandoned:
+    """The client that requested a flow with this token has gone or given up: the flow is undone."""
+
+    token: int
+
+
+@dataclass(frozen=True)
 class FlowChanged:
     """A client asked for another rate (goodput, bit/s) of a running flow."""
 
@@ -152,6 +160,7 @@ Event = (
     | BarrierReceived
     | RulesRefused
     | FlowRequested
+    | RequestAbandoned
     | FlowChanged
     | FlowReleased
     | LeaseRenewed

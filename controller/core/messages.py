@@ -12,6 +12,7 @@ from controller.rules.model import Entry
 __all__ = [
     "AllocationChanged",
     "Answer",
+    "CloseConnection",
     "DatapathMessage",
     "FlowEnded",
     "InstallRules",
@@ -22,6 +23,7 @@ __all__ = [
     "RemoveGroup",
     "RemoveRules",
     "Report",
+    "Result",
 ]
 
 
@@ -52,6 +54,14 @@ class RemoveGroup:
 
 
 @dataclass(frozen=True)
+class CloseConnection:
+    """End a switch's connection: it will come back, and what it has is compared with what it should have."""
+
+    datapath_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class PacketOut:
     """Send a frame out of a port."""
 
@@ -68,12 +78,15 @@ class LeaseResult:
     unknown: tuple[str, ...]
 
 
+Result = FlowView | Snapshot | LeaseResult | RequestError | None
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer to the event with this token; an error is raised by the service layer, never by the core."""
 
     token: int
-    result: FlowView | Snapshot | LeaseResult | RequestError | None
+    result: Result
 
 
 @dataclass(frozen=True)
@@ -108,5 +121,5 @@ class Report:
     data: Mapping[str, object] = field(default_factory=dict)
 
 
-DatapathMessage = InstallRules | RemoveRules | RemoveGroup | PacketOut
+DatapathMessage = InstallRules | RemoveRules | RemoveGroup | PacketOut | CloseConnection
 Message = DatapathMessage | Answer | Notify | Report

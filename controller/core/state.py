@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from controller.core.views import (
     FlowView,
     HealthView,
@@ -50,7 +51,7 @@ class Settings:
     boot_id: str = "f"
 
 
-class State:
+class State(Journaled):
     """The one place where the controller's knowledge is."""
 
     def __init__(self, network: Network, settings: Settings) -> None:
@@ -59,8 +60,8 @@ class State:
         self.hosts = HostTable(self.live)
         self.flows = FlowTable()
         # Switches that have confirmed all default routes, and what they refused.
-        self.confirmed: set[str] = set()
-        self.refusals: dict[str, str] = {}
+        self.confirmed: JournaledSet[str] = JournaledSet()
+        self.refusals: JournaledDict[str, str] = JournaledDict()
 
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable copy of everything that clients may see."""

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
+from controller.core.journal import Journaled, JournaledDict
 from controller.core.views import FlowView, IngressView, SplitView, StreamView
 from controller.network.hosts import Host
 from controller.network.live_network import arc_name
@@ -25,7 +26,7 @@ def arcs_of(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @dataclass
-class Stream:
+class Stream(Journaled):
     """A path and the source port of its TCP connection; the paths of a split flow share one connection.
 
     `rate_bps` is goodput and may change; the rest stays.
@@ -38,7 +39,7 @@ class Stream:
 
 
 @dataclass
-class Flow:
+class Flow(Journaled):
     """A flow, from its request to its end.
 
     `objective` is None where its paths were given by hand, `split` where each stream is a connection.
@@ -175,8 +176,8 @@ class FlowTable:
     """All flows by id, and the TCP addresses they hold."""
 
     def __init__(self) -> None:
-        self._flows: dict[str, Flow] = {}
-        self._holders: dict[TcpConnection, str] = {}
+        self._flows: JournaledDict[str, Flow] = JournaledDict()
+        self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
+from controller.core.journal import Journaled
 from controller.core.messages import (
     AllocationChanged,
     FlowEnded,
@@ -32,7 +33,7 @@ from controller.flows.installation import Installation, Installations
 from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
 from controller.flows.planning import Optimum, PlannedPath, optimise
-from controller.rules.model import Entry, GroupChange
+from controller.rules.model import Entry, Group, GroupChange, Stages
 from controller.rules.split import TAGS, Split
 
 __all__ = ["FlowManager"]
@@ -40,11 +41,14 @@ __all__ = ["FlowManager"]
 _NEGLIGIBLE_SHARE = 1e-6
 """Less than this share of a flow's rate is the solver's rounding."""
 
+_GROUP_OF = "group of "
+"""Owner of a barrier that follows new shares: this and the flow's id."""
+
 _REBALANCE_INTERVAL_S = 0.5
 """Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
 
 
-class FlowManager:
+class FlowManager(Journaled):
     """Handles what clients ask of flows, and what happens to flows."""
 
     def __init__(self, state: State, outbox: Outbox) -> None:
@@ -71,7 +75,14 @@ class FlowManager:
         self._outbox.report("info", f"flow {flow.id} is being installed", **_facts(flow))
         if flow.split is not None:
             flow.split.group = flow.group(self._state.live.ports)
-        self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports), now)
+        self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
+
+    def abandon(self, token: int, now: float) -> None:
+        """End a flow that is being installed for a client that no longer waits."""
+        installation = self._installations.with_token(token)
+        flow = None if installation is None else self._state.flows.get(installation.flow_id)
+        if flow is not None and flow.state == "installing":
+            self._end(flow, "its client no longer waits", now)
 
     def change(self, event: FlowChanged, now: float) -> None:
         """Give a running flow another rate over the paths it has."""
@@ -79,17 +90,23 @@ class FlowManager:
         try:
             if flow is None or flow.state != "active":
                 raise self._unknown(event.flow_id)
+            if self._installations.of(flow.id) is not None:
+                raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
+            before_bps = flow.requested_bps
             rates = self._plan_change(flow, event.rate_bps)
         except ControllerError as error:
             self._refuse(event.token, error)
             return
         flow.expires_at = now + flow.lease_s
-        own = {flow.id: rates.pop(flow.id)}
-        for changed in self._set_rates(own):
-            self._update_group(changed)
+        self._set_rates({flow.id: rates.pop(flow.id)})
         self._apply(rates, now)
         self._outbox.report("info", f"flow {flow.id} changed its rate", **_facts(flow))
-        self._outbox.answer(event.token, self._state.view(flow, now))
+        group = self._new_group(flow)
+        if group is None:
+            self._outbox.answer(event.token, self._state.view(flow, now))
+        else:
+            stages: Stages = [{flow.source.switch: (GroupChange(group),)}]
+            self._installations.begin(flow.id, event.token, stages, before_bps)
 
     def release(self, event: FlowReleased, now: float) -> None:
         """End a flow at its client's wish; a flow that has ended already is no error."""
@@ -127,9 +144,12 @@ class FlowManager:
 
     def confirm(self, barrier: int, now: float) -> None:
         """Take a barrier in; the flow that is complete with it is answered."""
-        installation = self._installations.confirm(barrier, now)
+        installation = self._installations.confirm(barrier)
         flow = self._state.flows.get(installation.flow_id) if installation is not None else None
         if installation is None or flow is None:
+            return
+        if installation.requested_before_bps is not None:
+            self._outbox.answer(installation.token, self._state.view(flow, now))
             return
         flow.state = "active"
         flow.expires_at = now + flow.lease_s
@@ -137,13 +157,26 @@ class FlowManager:
         self._outbox.report("info", f"flow {flow.id} is installed", flow=flow.id)
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
-    def refuse(self, switch: str, barrier: int, reason: str, now: float) -> bool:
-        """Take in that a switch did not accept rules; returns whether they were a flow's."""
+    def refuse(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
+        """Take in that a switch did not accept rules that were sent for a flow."""
         installation = self._installations.awaiting(barrier)
-        if installation is None:
-            return False
-        self._take_back(installation, f"{switch} refused the rules: {reason}", now)
-        return True
+        if installation is not None:
+            self._give_up(installation, f"{switch} refused the rules: {reason}", now)
+            return
+        flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
+        if flow is None:
+            return
+        if owner.startswith(_GROUP_OF) and flow.split is not None:
+            flow.split.group = None  # so the next change of rates sends it again
+            self._outbox.report(
+                "error", f"{switch} refused new shares of flow {flow.id}: {reason}", flow=flow.id
+            )
+        elif flow.state == "active":
+            self._end(flow, f"{switch} refused its rules after it had confirmed them: {reason}", now)
+
+    def sent(self, now: float) -> None:
+        """Take in that all messages have been sent."""
+        self._installations.sent(now)
 
     def switch_lost(self, switch: str, now: float) -> None:
         """Fail the installations that need a switch which has gone."""
@@ -158,7 +191,7 @@ class FlowManager:
         for installation in self._installations.overdue(now):
             silent = ", ".join(sorted(set(installation.awaited.values())))
             limit_s = self._state.settings.confirm_timeout_s
-            self._take_back(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
+            self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
         expired = [flow for flow in self._state.flows if flow.state == "active" and flow.expires_at <= now]
         for flow in expired:
             self._end(flow, "its lease ran out", now)
@@ -269,23 +302,28 @@ class FlowManager:
                 self._outbox.report("info", f"flow {flow.id} has new rates", **_facts(flow))
                 self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
+    def _new_group(self, flow: Flow) -> Group | None:
+        """Return the group with the weights of a split flow's rates if its ingress switch has other ones."""
+        group = flow.group(self._state.live.ports)
+        if flow.split is None or group is None or group == flow.split.group:
+            return None
+        flow.split.group = group
+        return group if self._state.live.is_connected(flow.source.switch) else None
+
     def _update_group(self, flow: Flow) -> None:
         """Give the group that splits a flow the weights of its rates, if it has others."""
-        group, ingress = flow.group(self._state.live.ports), flow.source.switch
-        if flow.split is None or group is None or group == flow.split.group:
-            return
-        flow.split.group = group
-        if self._state.live.is_connected(ingress):
-            self._outbox.install(self._state.live.datapath_id(ingress), (GroupChange(group),))
+        group = self._new_group(flow)
+        if group is not None:
+            datapath_id = self._state.live.datapath_id(flow.source.switch)
+            self._outbox.install(datapath_id, (GroupChange(group),), _GROUP_OF + flow.id)
 
     def _end(self, flow: Flow, reason: str, now: float, tell_owner: bool = True) -> None:
         """Take a flow out: its rules, near end first, its rates, and the others' share of what it leaves."""
         installation = self._installations.cancel(flow.id)
         if installation is not None:
-            self._outbox.answer(
-                installation.token, Unavailable("", f"the flow ended before it began: {reason}")
-            )
-        elif tell_owner:
+            text = f"the flow ended before it began: {reason}" if flow.state == "installing" else reason
+            self._outbox.answer(installation.token, Unavailable("", text))
+        if flow.state == "active" and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
         for switch in flow.switches():
@@ -298,10 +336,21 @@ class FlowManager:
         self._outbox.report("info", f"flow {flow.id} ended: {reason}", flow=flow.id)
         self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
 
-    def _take_back(self, installation: Installation, reason: str, now: float) -> None:
+    def _give_up(self, installation: Installation, reason: str, now: float) -> None:
+        """Take back what a switch did not take: a new flow, or a running one's new rate."""
         flow = self._state.flows.get(installation.flow_id)
-        if flow is not None:
+        if flow is None:
+            return
+        if installation.requested_before_bps is None:
             self._end(flow, reason, now)
+            return
+        self._installations.cancel(flow.id)
+        self._outbox.answer(installation.token, Unavailable("", f"the rate is as before: {reason}"))
+        flow.requested_bps = installation.requested_before_bps
+        if flow.split is not None:
+            flow.split.group = None
+        if flow.objective is not None:
+            self._apply(self._optimum_or_nothing(flow.objective), now)
 
     def _rebalance(self, now: float) -> None:
         """Let the flows that are left share what has become free."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, replace
 
+from controller.core.journal import JournaledDict
 from controller.network.arp import ArpPacket
 from controller.network.live_network import LiveNetwork
 from topologies.model import DATA_NETWORK
@@ -36,8 +37,8 @@ class HostTable:
 
     def __init__(self, live: LiveNetwork) -> None:
         self._live = live
-        self._by_name: dict[str, Host] = {}
-        self._by_ip: dict[str, Host] = {}
+        self._by_name: JournaledDict[str, Host] = JournaledDict()
+        self._by_ip: JournaledDict[str, Host] = JournaledDict()
         network = live.network
         for arc in network.arcs():
             if live.is_host(arc.head) and not live.is_host(arc.tail) and arc.head not in self._by_name:

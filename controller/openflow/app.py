@@ -15,7 +15,14 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controller.core import events
-from controller.core.messages import DatapathMessage, InstallRules, PacketOut, RemoveGroup, RemoveRules
+from controller.core.messages import (
+    CloseConnection,
+    DatapathMessage,
+    InstallRules,
+    PacketOut,
+    RemoveGroup,
+    RemoveRules,
+)
 from controller.network import lldp
 from controller.rules.model import Entry, GotoTable, Group, GroupChange, Match, Output, Rule, ToGroup
 
@@ -69,7 +76,10 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         datapath = self._datapaths.get(message.datapath_id)
         if datapath is None:
             return
-        if isinstance(message, PacketOut):
+        if isinstance(message, CloseConnection):
+            self.logger.error("datapath %d is disconnected: %s", message.datapath_id, message.reason)
+            datapath.close()
+        elif isinstance(message, PacketOut):
             self._send_all(datapath, [_packet_out(datapath, message)], None)
         elif isinstance(message, RemoveRules):
             self._send_all(datapath, [_removal(datapath, message.cookie, _ALL_BITS)], None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import RemoveGroup, RemoveRules
-from controller.core.outbox import Outbox
+from controller.core.outbox import DEFAULT_ROUTES, Outbox
 from controller.core.state import State
 from controller.rules.classification import classification_rules
 from controller.rules.ecmp import ecmp_group
@@ -50,14 +51,14 @@ class _Routes:
         return (*groups, *rules)
 
 
-class DefaultRoutes:
+class DefaultRoutes(Journaled):
     """Sends each switch the difference between the routes it has and those it should have."""
 
     def __init__(self, state: State, outbox: Outbox) -> None:
         self._state = state
         self._outbox = outbox
-        self._sent: dict[str, _Routes] = {}  # to each connected switch
-        self._awaited: dict[str, int] = {}
+        self._sent: JournaledDict[str, _Routes] = JournaledDict()  # to each connected switch
+        self._awaited: JournaledDict[str, int] = JournaledDict()
         self._due: float | None = None
 
     def connect(self, switch: str, pinned: tuple[Entry, ...]) -> None:
@@ -118,7 +119,9 @@ class DefaultRoutes:
 
     def _send(self, switch: str, entries: tuple[Entry, ...], wipe: bool = False) -> None:
         self._state.confirmed.discard(switch)
-        self._awaited[switch] = self._outbox.install(self._state.live.datapath_id(switch), entries, wipe)
+        self._awaited[switch] = self._outbox.install(
+            self._state.live.datapath_id(switch), entries, DEFAULT_ROUTES, wipe
+        )
 
     def _desired(self) -> dict[str, _Routes]:
         """Return the routes to all reachable hosts, for each switch."""

@@ -21,6 +21,7 @@ from controller.core.events import (
 )
 from controller.core.messages import (
     Answer,
+    CloseConnection,
     DatapathMessage,
     InstallRules,
     Notify,
@@ -183,12 +184,16 @@ class FakeSwitches:
         self.probes: list[tuple[int, int]] = []
         self.silent_arcs: frozenset[str] = frozenset()  # where probes are lost
         self.installed: list[InstallRules] = []
+        self.closed: list[CloseConnection] = []
         self._live = LiveNetwork(network)
 
     def carry_out(self, message: DatapathMessage) -> BarrierReceived | LinkDiscovered | None:
         """Do what a message says; returns what comes back: the barrier of rules, a probe that has arrived."""
         if isinstance(message, PacketOut):
             return self._put_out(message)
+        if isinstance(message, CloseConnection):
+            self.closed.append(message)
+            return None
         table = self.tables[message.datapath_id]
         if isinstance(message, RemoveRules):
             table.remove(message.cookie)
@@ -291,7 +296,9 @@ class ControlledNetwork:
         events = [event]
         silent = {self.switches.network.datapath_id(name) for name in self.silent}
         while events or self._is_due():
-            for message in self.core.handle(events.pop(0) if events else TimePassed(), self.now):
+            messages = self.core.handle(events.pop(0) if events else TimePassed(), self.now)
+            self.core.sent(self.now)
+            for message in messages:
                 if isinstance(message, Answer):
                     answers.append(message)
                 elif isinstance(message, Notify):
