@@ -6,7 +6,7 @@ import datetime
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiments import environment, protocols
@@ -113,12 +113,19 @@ class LiveEngine:
         begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         watched = stack.enter_context(self._watch_packets(lab, begin_ns))
         measured = _measure(plan, begin_ns, traffic, LinkSampler(emulation.link_counters), agent, report)
+        if self.abilities.clock is not Clock.MACHINE:
+            measured = replace(measured, cpu_busy=None)  # there programs take no time
         report(PhaseBegun(text="draining"))
         transfers = traffic.finish()
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
         result = _result(lab, measured, transfers, sysctls, agent, lost)
-        return result.model_copy(update={"digest": watched()})
+        return result.model_copy(update={"digest": watched(), "charged_s": self._charged_s(plan)})
+
+    def _charged_s(self, plan: RunPlan) -> dict[str, float] | None:
+        """Return what programs are charged on a clock that does not move by itself while they run."""
+        del plan
+        return None
 
     def _traffic(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> Traffic:
         """Return the sources and sinks of a plan, not yet started."""
