@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -20,7 +20,8 @@ from controller.core.events import (
     TimePassed,
 )
 from controller.core.messages import Answer, CloseConnection, DatapathMessage, Message, Notify, Report
-from controller.errors import RequestError, Unavailable
+from controller.errors import RequestError, StoreError, Unavailable
+from controller.store.interface import Change
 
 __all__ = ["ControllerLoop"]
 
@@ -77,6 +78,7 @@ class ControllerLoop:
         send: Carries out a message to a switch; called from the loop's thread. Must not wait.
         deliver: Takes answers and notifications for clients; called from the loop's thread.
         clock: Seconds, monotonic.
+        write: Takes records that must survive a restart, before any client hears of what they say.
         on_failure: Called once, with a sentence, when the core cannot go on.
     """
 
@@ -86,12 +88,14 @@ class ControllerLoop:
         send: Callable[[DatapathMessage], None],
         deliver: Callable[[Answer | Notify], None],
         clock: Callable[[], float] = time.monotonic,
+        write: Callable[[Sequence[Change]], None] = lambda _: None,
         on_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._core = core
         self._send = send
         self._deliver = deliver
         self._clock = clock
+        self._write = write
         self._on_failure = on_failure
         self._queues: dict[_Kind, deque[Event]] = {kind: deque() for kind in _Kind}
         self._packets_left = _PACKETS_A_TURN
@@ -99,6 +103,7 @@ class ControllerLoop:
         self._timer_failures = 0
         self._timer_paused_until: float | None = None
         self._stopping = False
+        self._last: Event | None = None
         self._arrived = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="controller-core", daemon=True)
 
@@ -135,10 +140,11 @@ class ControllerLoop:
                     return True
         return False
 
-    def stop(self) -> None:
-        """End after the event in hand."""
+    def stop(self, last: Event | None = None) -> None:
+        """End after the event in hand and, if one is given, a last one."""
         with self._arrived:
             self._stopping = True
+            self._last = last
             self._arrived.notify()
         self._thread.join()
 
@@ -151,6 +157,8 @@ class ControllerLoop:
         try:
             while (event := self._next()) is not None:
                 self._handle(event)
+            if self._last is not None:
+                self._handle(self._last)
         except BaseException as error:
             LOG.exception("the core's thread ended")
             self._on_failure(f"the core's thread ended: {type(error).__name__}: {error}")
@@ -191,9 +199,20 @@ class ControllerLoop:
             return
         if isinstance(event, TimePassed):
             self._timer_failures, self._timer_paused_until = 0, None
-        for message in messages:
-            self._carry_out(message)
+        self.carry_out(messages)
         self._core.sent(self._clock())
+
+    def carry_out(self, messages: list[Message]) -> None:
+        """Write what must survive first, then carry the other messages out in order."""
+        changes = [message for message in messages if isinstance(message, Change)]
+        if changes:
+            try:
+                self._write(changes)
+            except StoreError as error:
+                LOG.error("%s; after a restart, what was changed would be forgotten", error)
+        for message in messages:
+            if not isinstance(message, Change):
+                self._carry_out(message)
 
     def _failed(self, event: Event, error: BaseException) -> None:
         self._answer(event, _internal(error))
@@ -211,7 +230,7 @@ class ControllerLoop:
         if token is not None:
             self._deliver(Answer(token, error))
 
-    def _carry_out(self, message: Message) -> None:
+    def _carry_out(self, message: DatapathMessage | Answer | Notify | Report) -> None:
         if isinstance(message, Report):
             level = logging.getLevelName(message.level.upper())
             LOG.log(level, message.text, extra={"data": dict(message.data)})

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.core.requests import FlowRequest
+from controller.rules.reconcile import Installed
 
 __all__ = [
     "BarrierReceived",
+    "ControllerStopping",
     "Event",
     "FlowChanged",
     "FlowReleased",
@@ -31,10 +33,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SwitchConnected:
-    """A switch finished its handshake; `live_ports` are the ports that are up."""
+    """A switch finished its handshake; `live_ports` are the ports that are up.
+
+    `installed` is what it has; None: that is not known, and it is given everything in place of what it has.
+    """
 
     datapath_id: int
     live_ports: frozenset[int]
+    installed: Installed | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +152,13 @@ class SnapshotRequested:
 
 
 @dataclass(frozen=True)
+class ControllerStopping:
+    """The process is about to end; the switches keep the rules of what runs, or lose them all."""
+
+    remove_rules: bool
+
+
+@dataclass(frozen=True)
 class TimePassed:
     """The core's deadline passed, and what had happened before it has been handed over."""
 
@@ -165,5 +178,6 @@ Event = (
     | FlowReleased
     | LeaseRenewed
     | SnapshotRequested
+    | ControllerStopping
     | TimePassed
 )

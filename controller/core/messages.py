@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from controller.core.views import FlowView, Snapshot
 from controller.errors import RequestError
-from controller.rules.model import Entry
+from controller.rules.model import Entry, Rule
+from controller.store.interface import Change
 
 __all__ = [
     "AllocationChanged",
@@ -21,6 +22,7 @@ __all__ = [
     "Notify",
     "PacketOut",
     "RemoveGroup",
+    "RemoveRule",
     "RemoveRules",
     "Report",
     "Result",
@@ -43,6 +45,14 @@ class RemoveRules:
 
     datapath_id: int
     cookie: int
+
+
+@dataclass(frozen=True)
+class RemoveRule:
+    """Remove one rule while others of its cookie stay."""
+
+    datapath_id: int
+    rule: Rule
 
 
 @dataclass(frozen=True)
@@ -121,5 +131,5 @@ class Report:
     data: Mapping[str, object] = field(default_factory=dict)
 
 
-DatapathMessage = InstallRules | RemoveRules | RemoveGroup | PacketOut | CloseConnection
-Message = DatapathMessage | Answer | Notify | Report
+DatapathMessage = InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | CloseConnection
+Message = DatapathMessage | Answer | Notify | Report | Change

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from itertools import count
 
 from controller.core.messages import Answer, InstallRules, Message, Report, Result
 from controller.rules.model import Entry
+from controller.store.interface import Change
 
 __all__ = ["DEFAULT_ROUTES", "Outbox"]
 
@@ -45,6 +47,10 @@ class Outbox:
     def answer(self, token: int, result: Result) -> None:
         """Add the answer to an event."""
         self.put(Answer(token, result))
+
+    def store(self, kind: str, key: str, value: Mapping[str, object] | None) -> None:
+        """Add a record's new value (None: it goes); it is written before any other message is carried out."""
+        self.put(Change(kind, key, value))
 
     def report(self, level: str, text: str, **data: object) -> None:
         """Add a line for the log."""

@@ -39,6 +39,8 @@ class Settings:
         confirm_timeout_s: A switch that has not confirmed a stage of rules after this fails the request.
         default_routing: Of all traffic without an allocation: `shortest`, the one path of least delay, or
             `ecmp`, all paths of least delay by a hash of each connection.
+        switch_grace_s: A switch whose connection ended is assumed to forward as before for so long; after a
+            restart of the controller, all are.
         boot_id: Distinguishes this start of the controller from others in the ids of its flows.
     """
 
@@ -48,6 +50,7 @@ class Settings:
     reserved_share: float = 0.0
     confirm_timeout_s: float = 3.0
     default_routing: Literal["shortest", "ecmp"] = "shortest"
+    switch_grace_s: float = 10.0
     boot_id: str = "f"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
 from controller.core.journal import Journaled
@@ -33,7 +34,8 @@ from controller.flows.installation import Installation, Installations
 from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
 from controller.flows.planning import Optimum, PlannedPath, optimise
-from controller.rules.model import Entry, Group, GroupChange, Stages
+from controller.flows.record import FLOW, flow_of, record_of
+from controller.rules.model import Group, GroupChange, Rule, Stages
 from controller.rules.split import TAGS, Split
 
 __all__ = ["FlowManager"]
@@ -69,6 +71,13 @@ class FlowManager(Journaled):
         except ControllerError as error:
             self._refuse(event.token, error)
             return
+        absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
+        if absent:
+            self._outbox.answer(
+                event.token,
+                Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again"),
+            )
+            return
         self._last_number = flow.number
         self._state.flows.add(flow)
         self._apply(rates, now)
@@ -100,6 +109,7 @@ class FlowManager(Journaled):
         flow.expires_at = now + flow.lease_s
         self._set_rates({flow.id: rates.pop(flow.id)})
         self._apply(rates, now)
+        self._save(flow)
         self._outbox.report("info", f"flow {flow.id} changed its rate", **_facts(flow))
         group = self._new_group(flow)
         if group is None:
@@ -131,16 +141,36 @@ class FlowManager(Journaled):
             renewed.append(flow_id)
         self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown)))
 
+    def stop(self, now: float) -> None:
+        """End what is not complete, as the process is about to end."""
+        for flow in [flow for flow in self._state.flows if flow.state == "installing"]:
+            self._end(flow, "the controller is stopping", now)
+
     # What happens to flows
 
-    def pinned_rules(self, switch: str) -> tuple[Entry, ...]:
+    def pinned_rules(self, switch: str) -> tuple[Rule | Group, ...]:
         """Return the rules and groups that a switch should have of the flows that are complete."""
-        entries: list[Entry] = []
-        for flow in self._state.flows:
+        entries: list[Rule | Group] = []
+        for flow in self._state.flows.through(switch):
             if flow.state == "active":
                 for stage in flow.stages(self._state.live.ports):
-                    entries.extend(stage.get(switch, ()))
+                    entries.extend(
+                        entry for entry in stage.get(switch, ()) if not isinstance(entry, GroupChange)
+                    )
         return tuple(entries)
+
+    def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
+        """Take up the flows of the controller's last run, each with a whole lease for its owner to renew."""
+        for flow_id, record in sorted(records.items(), key=lambda item: item[1]["number"]):
+            flow = flow_of(flow_id, record, self._state, now)
+            self._last_number = max(self._last_number, record["number"])
+            if flow is None:
+                self._outbox.report(
+                    "warning", f"flow {flow_id} is given up: the topology has its path no more", flow=flow_id
+                )
+                self._outbox.store(FLOW, flow_id, None)
+            else:
+                self._state.flows.add(flow)
 
     def confirm(self, barrier: int, now: float) -> None:
         """Take a barrier in; the flow that is complete with it is answered."""
@@ -154,17 +184,21 @@ class FlowManager(Journaled):
         flow.state = "active"
         flow.expires_at = now + flow.lease_s
         self._update_group(flow)
+        self._save(flow)
         self._outbox.report("info", f"flow {flow.id} is installed", flow=flow.id)
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
     def refuse(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
         """Take in that a switch did not accept rules that were sent for a flow."""
+        flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
         installation = self._installations.awaiting(barrier)
+        if flow is None:
+            return
+        if flow.state == "installing":
+            # Or of a stage that the switch has confirmed before it sent the error.
+            installation = self._installations.of(flow.id)
         if installation is not None:
             self._give_up(installation, f"{switch} refused the rules: {reason}", now)
-            return
-        flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
-        if flow is None:
             return
         if owner.startswith(_GROUP_OF) and flow.split is not None:
             flow.split.group = None  # so the next change of rates sends it again
@@ -299,6 +333,7 @@ class FlowManager(Journaled):
         for flow in self._set_rates(rates):
             if flow.state == "active":
                 self._update_group(flow)
+                self._save(flow)
                 self._outbox.report("info", f"flow {flow.id} has new rates", **_facts(flow))
                 self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
@@ -326,6 +361,8 @@ class FlowManager(Journaled):
         if flow.state == "active" and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
+        if flow.state == "active":
+            self._outbox.store(FLOW, flow.id, None)
         for switch in flow.switches():
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), flow.cookie))
@@ -363,6 +400,9 @@ class FlowManager(Journaled):
         except ControllerError as error:
             self._outbox.report("error", f"the flows keep their rates: {error}", objective=objective)
             return {}
+
+    def _save(self, flow: Flow) -> None:
+        self._outbox.store(FLOW, flow.id, record_of(flow))
 
     # Answers
 

@@ -8,6 +8,7 @@ formulas.
 from controller.gomr.allocation import Allocation, PathRate
 from controller.gomr.live.churn import Churn
 from controller.gomr.live.engine import Change, LiveEngine
+from controller.gomr.networkx_graph import from_networkx
 from controller.gomr.objectives import OBJECTIVES
 from controller.gomr.problem import Demand, Edge, Problem, from_network
 from controller.gomr.solving import DEFAULT_ENGINE, ENGINES, solve
@@ -25,5 +26,6 @@ __all__ = [
     "PathRate",
     "Problem",
     "from_network",
+    "from_networkx",
     "solve",
 ]

@@ -63,6 +63,10 @@ class LiveNetwork(Journaled):
         """Return whether a switch of the file is connected."""
         return self._datapath_ids[switch] in self._connected
 
+    def is_connected_id(self, datapath_id: int) -> bool:
+        """Return whether the switch with a datapath id is connected."""
+        return datapath_id in self._connected
+
     def arc_at(self, datapath_id: int, port: int) -> Arc | None:
         """Return the arc that leaves a switch by this port; None if the file has none there."""
         return self._arc_by_port.get((datapath_id, port))

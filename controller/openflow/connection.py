@@ -28,6 +28,7 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
     def __init__(self, connected: object, address: object) -> None:
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
+        self._is_sending = False
         self._is_over = False
         self._arrived = threading.Condition()
         super().__init__(connected, address)
@@ -42,18 +43,23 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
                 self._unsent.append(bytes(buf))
                 self._unsent_bytes += len(buf)
                 self._is_over = close_socket
-                self._arrived.notify()
+                self._arrived.notify_all()
         if overflow:
             LOG.error("datapath %s left %d bytes unread: it is disconnected", self.id, MAX_UNSENT_BYTES)
             self.close()
         return not overflow
+
+    def drain(self, timeout_s: float) -> None:
+        """Wait until all is sent, but no longer."""
+        with self._arrived:
+            self._arrived.wait_for(lambda: self._is_over or not (self._unsent or self._is_sending), timeout_s)
 
     def close(self) -> None:
         """End the connection; what is unsent is dropped."""
         with self._arrived:
             self._is_over = True
             self._unsent.clear()
-            self._arrived.notify()
+            self._arrived.notify_all()
         super().close()
 
     def _send_loop(self) -> None:
@@ -61,6 +67,9 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
             while (data := self._take()) is not None:
                 for start in range(0, len(data), _CHUNK_BYTES):
                     self.socket.sendall(data[start : start + _CHUNK_BYTES])
+                with self._arrived:
+                    self._is_sending = False
+                    self._arrived.notify_all()
         except OSError as error:  # a switch that reads nothing for os-ken's socket timeout (5 s) too
             LOG.warning("datapath %s takes no messages: %s", self.id, error)
         finally:
@@ -77,6 +86,7 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
             data = b"".join(self._unsent)
             self._unsent.clear()
             self._unsent_bytes = 0
+            self._is_sending = True
             return data
 
     def _recv_loop(self) -> None:

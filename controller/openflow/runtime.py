@@ -31,6 +31,9 @@ LOG = logging.getLogger("controller.openflow")
 _ECHO_INTERVAL_S = 5.0
 _MAX_UNANSWERED_ECHOES = 2
 
+_DRAIN_S = 0.5
+"""What is still to be sent to a switch may take so long once the controller stops."""
+
 
 class _Handler(OFPHandler):  # type: ignore[misc]  # os-ken has no type information
     """OpenFlow's handshake without os-ken's own listener, which tells nobody when its address is in use."""
@@ -76,6 +79,7 @@ class OpenFlowRuntime:
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         for connection in list(self._connections):
+            connection.drain(_DRAIN_S)
             connection.close()
 
     def _start(self) -> None:

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.patches import Circle, FancyArrow, Rectangle
+from matplotlib.textpath import TextPath
 
 from experiments.report import units
 from experiments.report.canvas import POINTS_PER_INCH, WIDTH_IN, Plot, file_stem, finish, new_figure, style
+from experiments.report.map_labels import Box, PlacedName, around, place_names
 from experiments.report.palette import FAINT, INK, MUTED, PAPER
 from experiments.report.summary import ScenarioSummary, summarise_links
-from topologies import Network, positions
+from topologies import Link, Network, positions
 
 COLOURS = "cividis"
 MOST_LABELS = 40
 MOST_NAMES = 60
-CROWDED_RADIUS_PT = 2.0
+CROWDED_RADIUS_PT = 2.2
+CROWDED_WIDTH_PT = 1600.0
+BESIDE_RADIUS_PT = 5.0
+"""Of nodes whose names stand beside them."""
+LEAST_INSIDE_PT = 5.5
+"""Names that would have to be smaller within their node stand beside it."""
+BESIDE_PT = 8.5
+CROWDED_PT = 6.5
+MOST_SIDE_PT = 80.0
+TEXT_ROOM = 1.1
+"""Of a text's width: the reader's font may be wider than the one that is measured."""
 CROWDED_LINE_PT = 1.5
 LABEL_PT = 26.0
 """Length of line, and distance to the next label, that a label takes."""
+LABEL_ASIDE_PT = 6.0
+"""Distance of a direction's label from its line."""
 SCALE_PT = 46.0
 """Room below the drawing for the colour scale."""
 TITLE_PT = 18.0
@@ -41,6 +57,7 @@ class Canvas:
     height: float
     places: dict[str, Point]
     radius: float
+    names_inside: bool = True
 
     @property
     def is_crowded(self) -> bool:
@@ -82,6 +99,7 @@ def draw_network(network: Network, links: Shares, *, name: str, heading: str, ti
     """
     canvas = arrange(network)
     labelled = set() if canvas.is_crowded else labelled_links(network, links, canvas)
+    beside = [] if canvas.names_inside else names_beside(network, links, canvas, labelled)
     with style():
         figure = new_figure(canvas.width / POINTS_PER_INCH, canvas.height / POINTS_PER_INCH)
         figure.set_layout_engine("none")
@@ -90,34 +108,117 @@ def draw_network(network: Network, links: Shares, *, name: str, heading: str, ti
         axes.set_xlim(0, canvas.width)
         axes.set_ylim(0, canvas.height)
         for link in network.links:
-            _link(axes, canvas, link.ends, links, link.name in labelled, link.rate_bps)
+            has_label = link.name in labelled
+            _link(axes, canvas, link.ends, links, has_label, _rates(link), one_way=link.one_way)
         for node in network.nodes:
-            _node(axes, canvas, node.name, host=node.kind == "host", named=not canvas.is_crowded)
+            _node(axes, canvas, node.name, host=node.kind == "host")
+        for placed in beside:
+            size = CROWDED_PT if canvas.is_crowded else BESIDE_PT
+            axes.text(placed.x, placed.y, placed.name, fontsize=size, zorder=5, ha="center", va="center")
         _scale(axes, canvas)
         axes.text(8, canvas.height - 13, heading, fontsize=9.5, fontweight="bold", va="center")
-        return finish(figure, name, title, _caption(network, labelled))
+        named = len(network.nodes) if canvas.names_inside else len(beside)
+        plot = finish(figure, name, title, _caption(network, labelled, named))
+    plot = replace(plot, svg=with_tooltips(plot.svg, _tooltips(network, links)))
+    return (
+        replace(plot, min_width_px=round(canvas.width / POINTS_PER_INCH * 96)) if canvas.is_crowded else plot
+    )
 
 
 def arrange(network: Network) -> Canvas:
     """Place the nodes on a page in points, both axes to the same scale where that leaves no thin strip."""
     crowd = max(1.0, math.sqrt(len(network.nodes) / 12))
-    radius = CROWDED_RADIUS_PT if len(network.nodes) > MOST_NAMES else 11.0 / crowd
-    margin = radius + 14
+    is_crowded = len(network.nodes) > MOST_NAMES
+    radius = CROWDED_RADIUS_PT if is_crowded else 11.0 / crowd
+    longest = max(len(node.name) for node in network.nodes)
+    inside = not is_crowded and _size_inside(radius, longest) >= LEAST_INSIDE_PT
     width = min(WIDTH_IN * POINTS_PER_INCH * math.sqrt(crowd), 900.0)
+    if is_crowded:
+        width = CROWDED_WIDTH_PT
+    elif not inside:
+        radius, width = min(radius, BESIDE_RADIUS_PT), width * 2
+    margin = radius + 14
+    # Names beside the nodes at the edge need their room; a few long ones can go elsewhere.
+    side = margin if inside else radius + min(14 + text_size("n" * longest, BESIDE_PT)[0], MOST_SIDE_PT)
     found = positions(network)
     xs, ys = [x for x, _ in found.values()], [y for _, y in found.values()]
     span_x, span_y = max(xs) - min(xs), max(ys) - min(ys)
-    inner_width = width - 2 * margin
+    inner_width = width - 2 * side
     ratio = span_y / span_x if span_x else 1.0
     inner_height = 0.0 if span_y == 0 else inner_width * min(max(ratio, 0.25), 1.0)
     scale_x = inner_width / span_x if span_x else 0.0
     scale_y = inner_height / span_y if span_y else 0.0
-    left = margin if span_x else width / 2
+    left = side if span_x else width / 2
     places = {
         name: (left + (x - min(xs)) * scale_x, SCALE_PT + margin + (y - min(ys)) * scale_y)
         for name, (x, y) in found.items()
     }
-    return Canvas(width, inner_height + 2 * margin + SCALE_PT + TITLE_PT, places, radius)
+    return Canvas(width, inner_height + 2 * margin + SCALE_PT + TITLE_PT, places, radius, inside)
+
+
+def names_beside(network: Network, links: Shares, canvas: Canvas, labelled: set[str]) -> list[PlacedName]:
+    """Return the names that stand beside their nodes: of a crowd the ends of the busiest links first."""
+    busy: dict[str, float] = dict.fromkeys(canvas.places, 0.0)
+    for link in network.links:
+        used = max(links.get(f"{a}->{b}") or 0.0 for a, b in (link.ends, link.ends[::-1]))
+        for end in link.ends:
+            busy[end] += used
+    size = CROWDED_PT if canvas.is_crowded else BESIDE_PT
+    return place_names(
+        sorted(busy, key=lambda name: (-busy[name], name)),
+        canvas.places,
+        [(canvas.places[a], canvas.places[b]) for a, b in (link.ends for link in network.links)],
+        Box(2, SCALE_PT, canvas.width - 2, canvas.height - TITLE_PT - 4),
+        lambda name: text_size(name, size),
+        radius=canvas.radius + canvas.line,
+        taken=[
+            around(place, LABEL_PT * 0.42)
+            for link in network.links
+            if link.name in labelled
+            for place in _label_places(canvas, link.ends)
+        ],
+        rings=2 if canvas.is_crowded else 12,
+    )
+
+
+def _label_places(canvas: Canvas, ends: tuple[str, str]) -> list[Point]:
+    """Return where the labels of a link stand: its rate in the middle, its use on both sides."""
+    (ax, ay), (bx, by) = (canvas.places[end] for end in ends)
+    x, y = canvas.middle(*ends)
+    aside = (2 * canvas.line + LABEL_ASIDE_PT) / canvas.length(*ends)
+    dx, dy = (by - ay) * aside, (ax - bx) * aside
+    return [(x, y), (x + dx, y + dy), (x - dx, y - dy)]
+
+
+def text_size(text: str, size_pt: float) -> tuple[float, float]:
+    """Return the width and height of a text in points, with room for other fonts."""
+    extent = TextPath((0, 0), text, size=size_pt).get_extents()
+    return float(extent.width) * TEXT_ROOM + 1.0, size_pt * 1.15
+
+
+def with_tooltips(svg: str, texts: Mapping[str, str]) -> str:
+    """Return a drawing whose groups show a text under the mouse, by the groups' ids."""
+
+    def titled(match: re.Match[str]) -> str:
+        text = texts.get(html.unescape(match[1]))
+        return match[0] if text is None else f"{match[0]}<title>{html.escape(text)}</title>"
+
+    return re.sub(r'<g id="([^"]*)">', titled, svg)
+
+
+def _tooltips(network: Network, links: Shares) -> dict[str, str]:
+    texts = {f"node {node.name}": node.name for node in network.nodes}
+    for link in network.links:
+        for tail, head in (link.ends, link.ends[::-1]):
+            share = links.get(f"{tail}->{head}")
+            used = units.MISSING if share is None else f"{units.percent(share, 1)} %"
+            texts[f"link {tail}->{head}"] = f"{tail} to {head}: {used} used"
+    return texts
+
+
+def _size_inside(radius: float, letters: int) -> float:
+    """Return the largest size in points of a name within its node."""
+    return min(8.0, 3.4 * radius / max(2, letters))
 
 
 def labelled_links(network: Network, links: Shares, canvas: Canvas) -> set[str]:
@@ -147,15 +248,17 @@ def _link(
     ends: tuple[str, str],
     links: Shares,
     labelled: bool,
-    rate_bps: float,
+    rates: str,
+    *,
+    one_way: bool,
 ) -> None:
-    for tail, head in (ends, ends[::-1]):
+    for tail, head in [ends] if one_way else [ends, ends[::-1]]:
         _direction(axes, canvas, tail, head, links.get(f"{tail}->{head}"), labelled)
     if labelled:
         (ax, ay), (bx, by) = canvas.places[ends[0]], canvas.places[ends[1]]
         axes.text(
             *canvas.middle(*ends),
-            units.rate_label(rate_bps),
+            rates,
             rotation=_upright(bx - ax, by - ay),
             fontsize=7.5,
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8},
@@ -182,13 +285,14 @@ def _direction(
     arrow = FancyArrow(
         *start, ux * reach, uy * reach, width=canvas.line, length_includes_head=True,
         head_width=canvas.line * 1.9, head_length=min(canvas.line * 2, reach / 2),
-        linewidth=canvas.line * 0.15, edgecolor=INK, zorder=2 + (utilisation or 0.0) * 0.5, **fill,
+        linewidth=canvas.line * 0.15, edgecolor=INK, zorder=2 + (utilisation or 0.0) * 0.5,
+        gid=f"link {tail}->{head}", **fill,
     )  # fmt: skip
     axes.add_patch(arrow)
     if not labelled:
         return
     text = units.MISSING if utilisation is None else f"{units.percent(utilisation, 0)} %"
-    beside = aside + canvas.line + 6
+    beside = aside + canvas.line + LABEL_ASIDE_PT
     x, y = canvas.middle(tail, head)
     axes.text(
         x + right[0] * beside, y + right[1] * beside, text, rotation=_upright(ux, uy), fontsize=8, **CENTRED
@@ -201,14 +305,23 @@ def _upright(dx: float, dy: float) -> float:
     return angle - 180 if angle > 90 else angle + 180 if angle <= -90 else angle
 
 
-def _node(axes: Any, canvas: Canvas, name: str, *, host: bool, named: bool) -> None:
+def _rates(link: Link) -> str:
+    """Return the rate of a link, or those of its two directions."""
+    forth = units.rate_label(link.rate_bps)
+    back = units.rate_label(link.reverse_rate_bps or link.rate_bps)
+    return forth if forth == back else f"{forth} / {back}"
+
+
+def _node(axes: Any, canvas: Canvas, name: str, *, host: bool) -> None:
     x, y = canvas.places[name]
     r = canvas.radius
     outline = 0.5 if canvas.is_crowded else 1.0
-    look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": outline, "zorder": 3}
+    look: dict[str, Any] = {
+        "facecolor": PAPER, "edgecolor": INK, "linewidth": outline, "zorder": 3, "gid": f"node {name}"
+    }  # fmt: skip
     axes.add_patch(Rectangle((x - r, y - r), 2 * r, 2 * r, **look) if host else Circle((x, y), r, **look))
-    if named:
-        size = min(8.0, max(4.0, 3.4 * r / max(2, len(name))))
+    if canvas.names_inside:
+        size = max(4.0, _size_inside(r, len(name)))
         axes.text(x, y, name, ha="center", va="center", fontsize=size, zorder=5, fontweight="bold")
 
 
@@ -235,9 +348,12 @@ def _scale(axes: Any, canvas: Canvas) -> None:
         )
 
 
-def _caption(network: Network, labelled: set[str]) -> str:
+def _caption(network: Network, labelled: set[str], named: int) -> str:
     if len(network.nodes) > MOST_NAMES:
-        return "Each line is one direction of a link, on the right of its way; the table has the numbers."
+        return (
+            "Each line is one direction of a link, on the right of its way; the mouse shows its use, and the "
+            f"name of every node. {named} of {len(network.nodes)} names have room, the busiest first."
+        )
     text = (
         "Beside each line the utilisation of that direction (on the right of its way), on the link its rate."
     )

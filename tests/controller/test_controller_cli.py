@@ -22,7 +22,8 @@ TIMEOUT_S = 60.0
 
 
 def command(*options: str) -> list[str]:
-    return [sys.executable, "-m", "controller.cli", "--topology", "butterfly", *options]
+    kept = () if "--store" in options else ("--store", "none")
+    return [sys.executable, "-m", "controller.cli", "--topology", "butterfly", *kept, *options]
 
 
 @contextmanager
@@ -139,7 +140,7 @@ def test_a_core_that_cannot_go_on_ends_the_process_with_a_reason() -> None:
     )
     options = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY)]
     ended = subprocess.run(
-        [sys.executable, "-c", program, "--topology", "butterfly", *options],
+        [sys.executable, "-c", program, "--topology", "butterfly", "--store", "none", *options],
         cwd=ROOT,
         capture_output=True,
         text=True,

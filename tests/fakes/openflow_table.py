@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from controller.core.messages import (
     Notify,
     PacketOut,
     RemoveGroup,
+    RemoveRule,
     RemoveRules,
     Report,
 )
@@ -50,6 +52,8 @@ from controller.rules.model import (
     ToGroup,
 )
 from controller.rules.pinned import TcpConnection
+from controller.rules.reconcile import Installed
+from controller.store.interface import Change, Records
 from topologies.model import Arc, Network
 
 CONTROLLER = "controller"
@@ -125,6 +129,10 @@ class FakeTable:
         self.rules.clear()
         self.groups.clear()
 
+    def installed(self) -> Installed:
+        """Return everything as a switch says it."""
+        return Installed(tuple(self.rules.values()), tuple(self.groups.values()))
+
     def apply(self, packet: Packet) -> int | str:
         """Return the port out of which a packet goes, CONTROLLER or DROPPED."""
         return self.forward(packet)[0]
@@ -197,6 +205,10 @@ class FakeSwitches:
         table = self.tables[message.datapath_id]
         if isinstance(message, RemoveRules):
             table.remove(message.cookie)
+            return None
+        if isinstance(message, RemoveRule):
+            rule = message.rule
+            table.rules.pop((rule.table, rule.priority, rule.match), None)
             return None
         if isinstance(message, RemoveGroup):
             table.remove_group(message.group)
@@ -278,12 +290,14 @@ class ControlledNetwork:
     """
 
     def __init__(self, network: Network, settings: Settings | None = None) -> None:
-        self.core = Core(network, settings or Settings())
+        self._settings = settings or Settings()
+        self.core = Core(network, self._settings)
         self.switches = FakeSwitches(network)
         self.silent: frozenset[str] = frozenset()
         self.now = 0.0
         self.notifications: list[Notify] = []
         self.reports: list[Report] = []
+        self.records: Records = {}
 
     def bring_up(self) -> None:
         """Let all switches connect and all links be discovered."""
@@ -303,6 +317,8 @@ class ControlledNetwork:
                     answers.append(message)
                 elif isinstance(message, Notify):
                     self.notifications.append(message)
+                elif isinstance(message, Change):
+                    self.write(message)
                 elif isinstance(message, Report):
                     self.reports.append(message)
                 else:
@@ -312,6 +328,26 @@ class ControlledNetwork:
                     if back is not None:
                         events.append(back)
         return answers
+
+    def write(self, change: Change) -> None:
+        """Be the store."""
+        records = self.records.setdefault(change.kind, {})
+        if change.value is None:
+            records.pop(change.key, None)
+        else:
+            records[change.key] = json.loads(json.dumps(change.value))
+
+    def restart(self) -> None:
+        """Let a new controller take over, as after a crash; the switches keep what they have."""
+        self.core = Core(self.switches.network, self._settings)
+        assert self.core.restore(json.loads(json.dumps(self.records)), self.now) == []
+
+    def reconnect(self, name: str) -> None:
+        """Let a switch connect and say what it has."""
+        (event,) = (
+            e for e in self.switches.connections() if e.datapath_id == self.switches.network.datapath_id(name)
+        )
+        self.handle(replace(event, installed=self.switches.tables[event.datapath_id].installed()))
 
     def _is_due(self) -> bool:
         deadline = self.core.next_deadline()

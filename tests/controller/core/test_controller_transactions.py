@@ -151,6 +151,23 @@ def test_an_error_after_the_barrier_ends_the_flow_and_tells_its_owner() -> None:
     assert all(flow.flow_id not in str(t.rules) for t in net.switches.tables.values())
 
 
+def test_an_error_after_the_barrier_of_an_earlier_stage_refuses_the_request() -> None:
+    net = network()
+    net.silent = frozenset({"S0"})  # the last stage
+    net.handle(FlowRequested(1, _parsed(), ""))
+    (flow,) = net.core._state.flows
+    pinned = [
+        rule
+        for table in net.switches.tables.values()
+        for rule in table.rules.values()
+        if rule.cookie == flow.cookie
+    ]
+    first = next(m for m in net.switches.installed if any(e in pinned for e in m.entries))
+    (answer,) = refused(net, first, times=1)
+    assert isinstance(answer.result, Unavailable)
+    assert net.snapshot().flows == ()
+
+
 def test_a_refused_change_of_a_group_is_an_error_and_the_rate_stays() -> None:
     net = network()
     flow = net.request(**{**REQUEST, "source_ports": [40001], "splitting": "group"})

@@ -1,0 +1,121 @@
+"""Backup paths: for each path in use another one that a switch can turn to at once when a link of it fails.
+
+A backup shares no link with its path, and no node between the ends, where the network has such a path; else
+as few links as possible, then as few nodes, and of those it has the least delay. Backups say where traffic can
+go, not that there is room: what is admitted after a failure tells `controller.gomr.failures`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from controller.gomr.allocation import Allocation, PathRate
+from controller.gomr.problem import Edge, Problem
+
+Cost = tuple[int, int, float, int]
+"""Links and nodes shared, delay in seconds, links."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A path in use and its backup.
+
+    Attributes:
+        demand: Id of the demand.
+        path: The path in use.
+        nodes: The nodes of the backup; () if there is no way but the path itself.
+        delay_s: Delay of the backup.
+        shared_links: Ids of the path's edges that the backup needs too; their failure breaks both.
+        shared_nodes: Nodes between the ends that both pass.
+    """
+
+    demand: str
+    path: PathRate
+    nodes: tuple[str, ...]
+    delay_s: float
+    shared_links: tuple[str, ...]
+    shared_nodes: tuple[str, ...]
+
+
+def backup_paths(problem: Problem, allocation: Allocation) -> Iterator[Backup]:
+    """Yield a backup for each path of an allocation that uses the network, in the order of the demands.
+
+    Args:
+        problem: The problem.
+        allocation: Its allocation.
+    """
+    finder = _Finder(problem)
+    known: dict[tuple[str, ...], tuple[Edge, ...]] = {}
+    for demand in problem.demands:
+        for path in allocation.paths[demand.id]:
+            if not path.edges:
+                continue
+            if path.edges not in known:
+                known[path.edges] = finder.apart_from(path)
+            yield _backup(problem, demand.id, path, known[path.edges])
+
+
+def _backup(problem: Problem, demand: str, path: PathRate, found: tuple[Edge, ...]) -> Backup:
+    taken = _links_of(problem, path.edges)
+    shared = tuple(edge.id for edge in found if edge.id in taken)
+    if len(shared) == len(path.edges) == len(found):
+        return Backup(demand, path, (), 0.0, path.edges, path.nodes[1:-1])
+    inner = set(path.nodes[1:-1])
+    return Backup(
+        demand,
+        path,
+        (found[0].tail, *(edge.head for edge in found)),
+        sum(edge.delay_s for edge in found),
+        shared,
+        tuple(edge.head for edge in found[:-1] if edge.head in inner),
+    )
+
+
+def _links_of(problem: Problem, edges: Collection[str]) -> set[str]:
+    """Return the edges and their reverses: a link fails in both directions."""
+    reverse = problem.reverse or {}
+    return {*edges, *(reverse[edge] for edge in edges if edge in reverse)}
+
+
+class _Finder:
+    """Shortest paths that avoid another path."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._leaving: dict[str, list[Edge]] = {}
+        for edge in problem.edges:
+            if edge.capacity_bps > 0:
+                self._leaving.setdefault(edge.tail, []).append(edge)
+
+    def apart_from(self, path: PathRate) -> tuple[Edge, ...]:
+        """Return the path between the same ends that shares the least (Dijkstra's algorithm)."""
+        source, destination = path.nodes[0], path.nodes[-1]
+        links, inner = _links_of(self._problem, path.edges), set(path.nodes[1:-1])
+        best: dict[str, Cost] = {source: (0, 0, 0.0, 0)}
+        last: dict[str, Edge] = {}
+        heap: list[tuple[Cost, str]] = [(best[source], source)]
+        while heap:
+            cost, node = heapq.heappop(heap)
+            if node == destination:
+                break
+            if cost > best[node] or (node in self._problem.endpoints and node != source):
+                continue
+            for edge in self._leaving.get(node, ()):
+                head = edge.head
+                onward = (
+                    cost[0] + (edge.id in links),
+                    cost[1] + (head in inner),
+                    cost[2] + edge.delay_s,
+                    cost[3] + 1,
+                )
+                if head not in best or onward < best[head]:
+                    best[head], last[head] = onward, edge
+                    heapq.heappush(heap, (onward, head))
+        edges: list[Edge] = []
+        node = destination
+        while node != source:
+            edges.append(last[node])
+            node = edges[-1].tail
+        return tuple(reversed(edges))
