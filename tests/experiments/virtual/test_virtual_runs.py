@@ -110,21 +110,33 @@ def test_time_that_is_charged_is_seen(tmp_path: Path) -> None:
     assert 40e-6 < means[1] - means[0] < 300e-6
 
 
+OPEN_HOME = """
+home=$1 aside=$2; shift 2
+mount --bind "$home" "$aside"
+mount -t tmpfs -o mode=755 tmpfs "$home"
+for each in "$aside"/* "$aside"/.[!.]*; do
+    [ -d "$each" ] || continue
+    mkdir "$home/${each##*/}"
+    mount --bind "$each" "$home/${each##*/}"
+done
+exec "$@"
+"""
+"""Lets others into root's home, in a mount namespace of its own: Python and the checkout may lie there."""
+
+
 def test_no_root_is_needed(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What the checkout and its environment let others read, anyone may run."""
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else; as another user all of these tests show it")
-    folder = Path("/tmp", f"virtual-nobody-{os.getpid()}")
-    folder.mkdir()
+    folder, aside = (Path("/tmp", f"virtual-{name}-{os.getpid()}") for name in ("nobody", "aside"))
+    for made in (folder, aside):
+        made.mkdir()
     try:
         os.chown(folder, NOBODY, NOBODY)
-        call = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+        call = ["unshare", "--mount", "--", "sh", "-euc", OPEN_HOME, "sh", str(Path.home()), str(aside)]
+        call += ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
         call += ["env", f"XDG_CACHE_HOME={folder}/cache", f"HOME={folder}", f"MPLCONFIGDIR={folder}"]
         call += [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
         call += [*CASE_1, "--json", "--out", f"{folder}/out"]
-        readable = subprocess.run([*call[:5], "test", "-x", sys.executable, "-a", "-r", "experiments/cli.py"])
-        if readable.returncode:
-            pytest.skip("this checkout is not readable to others")
         done = subprocess.run(call, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         by_nobody = Results.model_validate_json(done.stdout)
@@ -132,6 +144,7 @@ def test_no_root_is_needed(tmp_path_factory: pytest.TempPathFactory) -> None:
         assert by_nobody.runs[0].digest == by_root.runs[0].digest
     finally:
         shutil.rmtree(folder)
+        aside.rmdir()
 
 
 def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path) -> None:
