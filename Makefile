@@ -11,9 +11,10 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 CARGO_COMMAND = $$(CARGO="$(CARGO)" scripts/find-cargo)
 CARGO ?=
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+BPF_SOURCES := $(wildcard switch/*/*.bpf.c)
 PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
 
-DURATION ?= 20
+DURATION ?= 4
 # Examples of the Rust random tests; those of the Python ones are fixed in tests/conftest.py.
 PROPTEST_RNG_SEED ?= 1
 
@@ -23,7 +24,7 @@ help: ## list the targets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 .PHONY: setup
-setup: packages python .venv/.core .venv/.gomr build/.shim build/.wires build/.splitter ## install what is missing and build (idempotent)
+setup: packages python .venv/.core .venv/.gomr build/.shim build/.wires build/.bpf ## install what is missing and build (idempotent)
 
 .PHONY: packages
 packages:
@@ -67,16 +68,16 @@ build/.shim: $(RUST_SOURCES) | packages
 	@cp target/release/libmstcp_shim.so mstcp/
 	@touch $@
 
-# The object is shipped and carries its source's hash: clang is needed only where the source was changed.
-build/.splitter: switch/ppfs/splitter.bpf.c switch/ppfs/splitter.bpf.o switch/ppfs/build.py | python
+# The objects are shipped and carry their sources' hashes: clang is needed only where a source was changed.
+build/.bpf: $(BPF_SOURCES) $(BPF_SOURCES:.c=.o) switch/bpf/build.py | python
 	@mkdir -p build
-	@$(VENV)/python -m switch.ppfs.build
+	@$(VENV)/python -m switch.bpf.build
 	@touch $@
 
 # --- the main job -----------------------------------------------------------------------------------------------------
 .PHONY: demo
-demo: setup ## run the paper's butterfly, all protocols, both scenarios (some 7 minutes); table and report
-	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine live --protocol all --scenario 1,2 --duration $(DURATION)
+demo: setup ## Table I simulated, then the butterfly with all protocols, live or in virtual time (some 5 minutes)
+	@$(SUDO) $(VENV)/mstcp-lab demo --duration $(DURATION)
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 .PHONY: test
@@ -130,6 +131,15 @@ format: setup ## format the sources
 .PHONY: proto
 proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 	@$(VENV)/python -m mstcp.proto.generate
+
+.PHONY: kernel
+kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)
+	@scripts/build-kernel
+
+.PHONY: golden
+golden: setup ## renew the golden results of the virtual engine, after a change that is meant to change packets
+	@$(VENV)/python -m tests.experiments.virtual.golden
+	@git --no-pager diff --stat -- tests/experiments/virtual/golden.json
 
 .PHONY: lock
 lock: python ## renew requirements.lock and Cargo.lock from what pyproject.toml and the crates ask for

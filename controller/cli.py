@@ -11,6 +11,7 @@ import secrets
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,22 @@ from controller import logs
 from controller.address import Address, listen
 from controller.api.service import Service
 from controller.core.core import Core
+from controller.core.events import ControllerStopping
 from controller.core.messages import DatapathMessage
 from controller.core.state import Settings
-from controller.errors import ConfigError, ControllerError
+from controller.errors import ConfigError, ControllerError, CoreFailed
 from controller.gomr import OBJECTIVES, Demand, Edge, Problem, solve
 from controller.loop import ControllerLoop
+from controller.store.sqlite import SqliteStore
 from controller.wire import DEFAULT_ACK_RATIO
 
 __all__ = ["main", "run"]
 
 LOG = logging.getLogger("controller")
+
+_NO_STORE = "none"
+
+_EX_SOFTWARE = 70  # sysexits.h: an internal fault
 
 _DEFAULT_OPENFLOW = Address("127.0.0.1", 6653)
 _DEFAULT_REST = Address("127.0.0.1", 8080)
@@ -37,14 +44,19 @@ _DEFAULT_GRPC = Address("127.0.0.1", 50051)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 after a signal, 2 if it could not start."""
+    """Run the command; returns 0 after a signal, 2 if it could not start, 70 if the core failed."""
     options = _parser().parse_args(arguments)
-    logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
+    log = logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
     try:
         run(options)
+    except CoreFailed as error:
+        print(f"mstcp-controller: {error}", file=sys.stderr)
+        return _EX_SOFTWARE
     except (ControllerError, topologies.TopologyError) as error:
         print(f"mstcp-controller: {error}", file=sys.stderr)
         return 2
+    finally:
+        log.stop()
     return 0
 
 
@@ -54,6 +66,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         ConfigError: a setting cannot be used.
         TopologyError: the topology cannot be loaded.
+        CoreFailed: the core could not go on.
     """
     # Imported late: --help and a wrong option need neither os-ken nor gRPC.
     from controller.api.servers import ServiceThread
@@ -67,12 +80,27 @@ def run(options: argparse.Namespace) -> None:
     def send(message: DatapathMessage) -> None:
         runtime.send(message)
 
+    failures: list[str] = []
+
+    def fail(reason: str) -> None:
+        failures.append(reason)
+        stop.set()
+
     core = Core(network, _settings(options))
-    loop = ControllerLoop(core, send, lambda message: service.deliver(message))
+    store = _open_store(options.store, network.name)
+    loop = ControllerLoop(
+        core,
+        send,
+        lambda message: service.deliver(message),
+        write=store.write if store is not None else lambda _: None,
+        on_failure=fail,
+    )
     service = Service(loop.post)
     runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post)
     services = ServiceThread(service, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
     _warm_up()
+    if store is not None:
+        loop.carry_out(core.restore(store.load(), time.monotonic()))
     loop.start()
     services.start()
     runtime.start()
@@ -86,10 +114,14 @@ def run(options: argparse.Namespace) -> None:
         stop.wait()
     finally:
         services.stop()
-        loop.stop()
+        loop.stop(ControllerStopping(remove_rules=options.on_stop == "remove"))
         runtime.stop()
+        if store is not None:
+            store.close()
         if options.ready_file is not None:
             options.ready_file.unlink(missing_ok=True)
+    if failures:
+        raise CoreFailed(failures[0])
     LOG.info("stopped")
 
 
@@ -97,6 +129,17 @@ def _warm_up() -> None:
     """Load the solver now, so that the first request is not the one that waits for it."""
     edge = Edge("a->b", "a", "b", 1.0, 0.0)
     solve(Problem((edge,), (Demand("warm-up", "a", "b", 1.0),)))
+
+
+def _open_store(place: str | None, network: str) -> SqliteStore | None:
+    """Open the store that the options name; by default one for each network in the user's state directory."""
+    if place == _NO_STORE:
+        return None
+    if place is not None:
+        return SqliteStore(Path(place))
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = os.environ.get("STATE_DIRECTORY") or Path(home, "mstcp-controller")  # systemd's, else XDG's
+    return SqliteStore(Path(folder, f"{network}.sqlite"))
 
 
 def _stop_on_signals() -> threading.Event:
@@ -188,6 +231,19 @@ def _parser() -> argparse.ArgumentParser:
         default=Settings.reserved_share,
         metavar="SHARE",
         help="share of every link that no flow is given, for default traffic (default %(default)g)",
+    )
+    parser.add_argument(
+        "--on-stop",
+        default="keep",
+        choices=["keep", "remove"],
+        help="what becomes of the rules in the switches when the controller is stopped: the network forwards "
+        "on, or they are removed (default %(default)s)",
+    )
+    parser.add_argument(
+        "--store",
+        metavar="FILE",
+        help="SQLite file of what survives a restart: flows and learned hosts (default: one for each "
+        f"topology in the state directory; `{_NO_STORE}`: keep nothing)",
     )
     parser.add_argument(
         "--log-format", choices=["text", "json"], default="text", help="(default %(default)s)"

@@ -8,6 +8,8 @@
     │   ├── Conflict             a port in use, or capacity that other flows hold
     │   ├── InfeasibleRequest    the network as it is cannot serve it
     │   └── Unavailable          a switch did not confirm, or the controller is stopping
+    ├── StoreError               what must survive a restart cannot be read or written; carries `store`
+    ├── CoreFailed               the core cannot go on, and the process ends with status 70
     ├── InvalidProblem           a routing problem that contradicts itself; carries `field`
     └── SolverError              the solver failed on a valid problem; carries `engine`
 
@@ -23,6 +25,7 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "ControllerError",
+    "CoreFailed",
     "ErrorCode",
     "InfeasibleRequest",
     "InvalidProblem",
@@ -30,6 +33,7 @@ __all__ = [
     "NotFound",
     "RequestError",
     "SolverError",
+    "StoreError",
     "Unavailable",
 ]
 
@@ -113,6 +117,27 @@ class Unavailable(RequestError):
     """A switch did not confirm in time, or the controller is stopping."""
 
     code = ErrorCode.UNAVAILABLE
+
+
+class StoreError(ControllerError):
+    """What must survive a restart cannot be read or written.
+
+    Attributes:
+        store: Its place, as a path.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, store: str, reason: str) -> None:
+        super().__init__(store, reason)
+        self.store = store
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the store {self.store} cannot be used: {self.reason}"
+
+
+class CoreFailed(ControllerError):
+    """The core cannot go on, a fault of ours. The process ends, for its supervisor to start it again."""
 
 
 class InvalidProblem(ControllerError):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from pydantic import ValidationError
-from rich.console import Console
 
 from controller.errors import InvalidProblem, SolverError
 from experiments import (
     compare,
     demands,
+    demo,
     doctor,
     engines,
     overrides,
@@ -27,11 +25,11 @@ from experiments import (
     shell,
     solve,
 )
-from experiments.engines.base import Clock, Engine
-from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
+from experiments.engines.base import Engine
+from experiments.errors import ExperimentError, Interrupted, ScenarioError, UnknownName
 from experiments.job import PARALLEL_LIMIT, RETRY_LIMIT, Job, begun
-from experiments.progress import Display
 from experiments.results import Results
+from experiments.run_and_report import report, run_and_report
 from experiments.sweep import command as sweep
 from experiments.workloads.shorthand import parse_workload
 from topologies import TopologyError, builtin_names
@@ -42,8 +40,6 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 ALL = "all"
 JSON_HELP = "print the results document on standard output"
-AROUND_A_RUN_S = 7.5
-"""What the live engine takes to build a network, to drain and to tear it down."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,6 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     solve.add_arguments(
         commands.add_parser("solve", help="route demands over a network by GOMR, with the certificate")
+    )
+    demo.add_arguments(
+        commands.add_parser("demo", help="Table I simulated, then the butterfly live or in virtual time")
     )
     sweep.add_arguments(
         commands.add_parser("sweep", help="simulate a network under rising load, each protocol in turn")
@@ -182,6 +181,12 @@ def _add_retries(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _exit_status(failures: Sequence[str]) -> int:
+    for failure in failures:
+        _complain(failure, EXIT_FAILED)
+    return EXIT_FAILED if failures else 0
+
+
 def _retries(args: argparse.Namespace) -> int:
     retries: int = args.retries
     if not 0 <= retries <= RETRY_LIMIT:
@@ -210,7 +215,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return _make_runs(job_from(args, time.time()), json=args.json)
+    return _exit_status(run_and_report(job_from(args, time.time()), json=args.json))
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -218,37 +223,7 @@ def _resume(args: argparse.Namespace) -> int:
     if not job.pending():
         print(f"Every run in {args.folder} is there and valid.", file=sys.stderr)
         return 0
-    return _make_runs(job, json=args.json, resume=True)
-
-
-def _make_runs(job: Job, *, json: bool, resume: bool = False) -> int:
-    signal.signal(signal.SIGTERM, _interrupt)
-    errors = Console(stderr=True)
-    if engines.get(job.engine).abilities.clock is Clock.MACHINE:
-        errors.print(how_long(job), highlight=False, soft_wrap=True)
-    with Display(errors, job.duration_s) as display:
-        outcome = runner.run(job, display, resume=resume)
-    if json:
-        sys.stdout.write(outcome.results.to_json())
-    if outcome.results.runs:
-        _make_report(outcome.results, job.out, table=not json)
-    for failure in outcome.failures:
-        _complain(failure, EXIT_FAILED)
-    return EXIT_FAILED if outcome.failures else 0
-
-
-def how_long(job: Job) -> str:
-    """Return a sentence that says how long a job in real time will take."""
-    count = len(job.pending())
-    minutes = count * (job.scenario.warm_up_s + job.duration_s + AROUND_A_RUN_S) / 60
-    about = f"about {minutes:.0f} minutes" if round(minutes) > 1 else "about a minute"
-    runs = "1 run" if count == 1 else f"{count} runs"
-    return f"{runs} of {job.duration_s:g} s: {about}. Ctrl-C ends it early and keeps what is complete."
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    del signum, frame
-    raise KeyboardInterrupt
+    return _exit_status(run_and_report(job, json=args.json, resume=True))
 
 
 def job_from(args: argparse.Namespace, now: float) -> Job:
@@ -327,21 +302,8 @@ def _report(args: argparse.Namespace) -> int:
     except ValidationError as error:
         place, reason = scenario.first_problem(error)
         raise ScenarioError(str(path), place, f"is not a results document: {reason}") from None
-    _make_report(results, args.folder, table=True)
+    report(results, args.folder, table=True)
     return 0
-
-
-def _make_report(results: Results, folder: Path, *, table: bool) -> None:
-    # Matplotlib takes a second to import, which only those should wait for who get plots.
-    from experiments.report import print_table, write_report
-
-    try:
-        report = write_report(results, folder)
-    except OSError as error:
-        raise OutputError(str(folder), error.strerror or str(error)) from None
-    if table:
-        print_table(results, Console())
-        print(f"Report: {report}")
 
 
 if __name__ == "__main__":

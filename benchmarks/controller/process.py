@@ -52,7 +52,9 @@ async def controller(topology: str, log: Path, *options: str) -> AsyncIterator[C
     addresses = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", "127.0.0.1:0")]
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "controller.cli", "--topology", topology, *addresses, *options),
+            *(sys.executable, "-m", "controller.cli", "--topology", topology, *addresses),
+            *(() if "--store" in options else ("--store", "none")),
+            *options,
             cwd=ROOT,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,

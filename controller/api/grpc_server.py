@@ -1,7 +1,8 @@
 """gRPC: the control channel of mstcp/proto/control.proto, which the end-host library speaks.
 
 A session that ends without releasing its flows leaves them alive until their leases run out: a client whose
-connection broke may open another session and renew them, and so owns them again.
+connection broke may open another session and renew them, and so owns them again. What it has asked and not
+been answered is undone.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from controller.core.views import FlowView, SplitView
 from controller.errors import ErrorCode, InvalidRequest, RequestError
 from mstcp.proto import control_pb2, control_pb2_grpc
 
-__all__ = ["FlowControlServicer", "make_server"]
+__all__ = ["MAX_UNSENT", "FlowControlServicer", "make_server"]
 
 _MAX_IN_FLIGHT = 256
 """Requests of one session that wait for an answer; further ones are not read until then."""
 
-_MAX_UNSENT = 4096
+MAX_UNSENT = 4096
 """Messages that a client may leave unread before its session is ended."""
 
 _ERROR_CODES = {
@@ -42,7 +43,14 @@ _ERROR_CODES = {
 def make_server(service: Service) -> grpc.aio.Server:
     """Return a server that offers a service; give it addresses and start it."""
     # Without this, a second controller could listen on the same port and each would get half of the clients.
-    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    # A client that is dead is noticed by keepalives (gRFC A8), a minute after it last said something.
+    server = grpc.aio.server(
+        options=[
+            ("grpc.so_reuseport", 0),
+            ("grpc.keepalive_time_ms", 40_000),
+            ("grpc.keepalive_timeout_ms", 20_000),
+        ]
+    )
     control_pb2_grpc.add_FlowControlServicer_to_server(FlowControlServicer(service), server)
     return server
 
@@ -54,20 +62,19 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
         self._service = service
         self._sessions = count(1)
 
-    async def Session(
+    async def Session(  # type: ignore[override]  # gRPC takes a coroutine that writes too
         self, request_iterator: AsyncIterator[control_pb2.ClientMessage], context: Any
-    ) -> AsyncIterator[control_pb2.ServerMessage]:
+    ) -> None:
         """Serve one client until it closes its side and everything it asked is answered."""
         session = _Session(self._service, f"grpc-{next(self._sessions)}")
         reader = asyncio.create_task(session.read(request_iterator))
         try:
             while (message := await session.unsent.get()) is not None:
-                if session.unsent.qsize() > _MAX_UNSENT:
-                    await context.abort(
-                        grpc.StatusCode.RESOURCE_EXHAUSTED,
-                        f"more than {_MAX_UNSENT} messages were left unread",
-                    )
-                yield message
+                await context.write(message)
+            if session.overflowed:
+                await context.abort(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED, f"more than {MAX_UNSENT} messages were left unread"
+                )
         finally:
             session.close()
             reader.cancel()
@@ -83,11 +90,15 @@ class _Session:
         self._in_flight = asyncio.Semaphore(_MAX_IN_FLIGHT)
         self._waiting = 0
         self._finished = False
+        self._tokens: set[int] = set()  # of requests for flows that are not answered
+        self.overflowed = False
         service.subscribe(owner, self._on_notification)
 
     def close(self) -> None:
-        """Take no more notifications."""
+        """Take no more notifications, and undo what is not answered: the client will not know its flows."""
         self._service.unsubscribe(self._owner)
+        for token in list(self._tokens):
+            self._service.abandon(token, undo=True)
 
     async def read(self, messages: AsyncIterator[control_pb2.ClientMessage]) -> None:
         """Hand the client's messages to the service until it closes its side."""
@@ -106,13 +117,15 @@ class _Session:
         def done(answer: Answer) -> None:
             self._in_flight.release()
             self._waiting -= 1
+            self._tokens.discard(answer.token)
             self._on_answer(request_id, message, answer)
             self._end_if_done()
 
         try:
             if body == "request":
                 request = parse(_request_fields(message.request))
-                self._service.submit(lambda token: FlowRequested(token, request, self._owner), done)
+                token = self._service.submit(lambda token: FlowRequested(token, request, self._owner), done)
+                self._tokens.add(token)
             elif body == "change":
                 change = message.change
                 rate_bps = check_rate(change.rate_bps)
@@ -150,7 +163,21 @@ class _Session:
             self._send(_ended(change.flow_id, change.reason))
 
     def _send(self, message: control_pb2.ServerMessage) -> None:
-        self.unsent.put_nowait(message)
+        """Queue a message; a client that leaves too many unread loses them all, and then its session.
+
+        gRPC can end a call only between two writes: so the end waits until the client reads again, or until
+        its connection is found dead.
+        """
+        if self.overflowed:
+            return
+        if self.unsent.qsize() >= MAX_UNSENT:
+            self.overflowed = True
+            self.close()
+            while not self.unsent.empty():
+                self.unsent.get_nowait()
+            self.unsent.put_nowait(None)
+        else:
+            self.unsent.put_nowait(message)
 
     def _end_if_done(self) -> None:
         if self._finished and self._waiting == 0:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Body, FastAPI, Request, Response
 from fastapi import Path as PathParameter
@@ -18,6 +20,11 @@ from controller.errors import ErrorCode, NotFound, RequestError
 from controller.gomr import OBJECTIVES
 
 __all__ = ["ErrorBody", "make_app"]
+
+_CLIENT_CHECK_S = 0.1
+_CLIENT_CLOSED = 499  # never seen by anybody
+
+_T = TypeVar("_T")
 
 _STATUS = {
     ErrorCode.INVALID: 422,
@@ -153,10 +160,12 @@ def make_app(service: Service) -> FastAPI:
 def _add_flows(app: FastAPI, service: Service) -> None:
     @app.post("/v1/flows", status_code=201, tags=["flows"], responses=_refusals(404, 409, 422))
     async def request_flow(
-        request: Annotated[FlowRequestBody, Body(openapi_examples=_EXAMPLES)], response: Response
+        request: Annotated[FlowRequestBody, Body(openapi_examples=_EXAMPLES)],
+        connection: Request,
+        response: Response,
     ) -> FlowView:
         """Ask for a rate; the answer comes when all switches have confirmed. It may grant less."""
-        flow = await service.request(request.to_request())
+        flow = await _unless_client_leaves(connection, service.request(request.to_request()))
         response.headers["Location"] = f"/v1/flows/{flow.flow_id}"
         return flow
 
@@ -188,6 +197,20 @@ def _add_flows(app: FastAPI, service: Service) -> None:
         """Let a flow live on for another lease."""
         await service.renew((flow_id,))
         return await get_flow(flow_id)
+
+
+async def _unless_client_leaves(connection: Request, asked: Coroutine[Any, Any, _T]) -> _T:
+    """Return the answer; if the client closes its connection before, what it asked is cancelled."""
+    task = asyncio.ensure_future(asked)
+    try:
+        while True:
+            done, _ = await asyncio.wait((task,), timeout=_CLIENT_CHECK_S)
+            if done:
+                return task.result()
+            if await connection.is_disconnected():
+                raise HTTPException(_CLIENT_CLOSED, "the client closed its connection")
+    finally:
+        task.cancel()
 
 
 def _add_network(app: FastAPI, service: Service) -> None:

@@ -13,6 +13,7 @@ from controller.core.events import (
     FlowReleased,
     FlowRequested,
     LeaseRenewed,
+    RequestAbandoned,
     SnapshotRequested,
 )
 from controller.core.messages import Answer, LeaseResult, Notify
@@ -38,10 +39,12 @@ class Service:
 
     Args:
         post: Puts an event in the controller's queue.
+        timeout_s: A request that is not answered within this is undone.
     """
 
-    def __init__(self, post: Callable[[Event], None]) -> None:
+    def __init__(self, post: Callable[[Event], None], timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
         self._post = post
+        self._timeout_s = timeout_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tokens = count(1)
         self._waiting: dict[int, Done] = {}
@@ -74,11 +77,25 @@ class Service:
         """Call the owner's listener no more; its flows live on until their leases run out."""
         self._listeners.pop(owner, None)
 
-    def submit(self, event: Callable[[int], Event], done: Done) -> None:
-        """Post the event that `event` makes of a token, and call `done` with its answer."""
+    def submit(self, event: Callable[[int], Event], done: Done) -> int:
+        """Post the event that `event` makes of a token, call `done` with its answer; returns the token."""
         token = next(self._tokens)
         self._waiting[token] = done
         self._post(event(token))
+        return token
+
+    def abandon(self, token: int, undo: bool) -> None:
+        """Wait no more for an answer; `undo` what was requested, unless it is answered already."""
+        if token not in self._waiting:
+            return
+        self._waiting[token] = self._release_unwanted if undo else _ignore
+        if undo:
+            self._post(RequestAbandoned(token))
+
+    def _release_unwanted(self, answer: Answer) -> None:
+        """End a flow that was installed before the core heard that nobody waits for it."""
+        if isinstance(answer.result, FlowView):
+            self._post(FlowReleased(next(self._tokens), answer.result.flow_id))
 
     async def request(self, request: FlowRequest, owner: str = "") -> FlowView:
         """Return the flow once every switch has confirmed its rules.
@@ -86,7 +103,7 @@ class Service:
         Raises:
             RequestError: it is refused.
         """
-        return await self._ask(lambda token: FlowRequested(token, request, owner), FlowView)
+        return await self._ask(lambda token: FlowRequested(token, request, owner), FlowView, undo=True)
 
     async def change(self, flow_id: str, rate_bps: float) -> FlowView:
         """Ask for another rate (goodput, bit/s) over the paths that the flow has.
@@ -112,18 +129,17 @@ class Service:
         """Return how things are."""
         return await self._ask(SnapshotRequested, Snapshot)
 
-    async def _ask(self, event: Callable[[int], Event], kind: type[_T]) -> _T:
+    async def _ask(self, event: Callable[[int], Event], kind: type[_T], undo: bool = False) -> _T:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-        def done(answer: Answer) -> None:
-            if not future.done():
-                future.set_result(answer)
-
-        self.submit(event, done)
+        token = self.submit(event, future.set_result)
         try:
-            result = (await asyncio.wait_for(future, _ANSWER_TIMEOUT_S)).result
+            result = (await asyncio.wait_for(future, self._timeout_s)).result
         except asyncio.TimeoutError:
-            raise Unavailable("", f"the controller did not answer within {_ANSWER_TIMEOUT_S:g} s") from None
+            self.abandon(token, undo)
+            raise Unavailable("", f"the controller did not answer within {self._timeout_s:g} s") from None
+        except asyncio.CancelledError:
+            self.abandon(token, undo)
+            raise
         if isinstance(result, RequestError):
             raise result
         assert isinstance(result, kind)
@@ -138,3 +154,7 @@ class Service:
             listener = self._listeners.get(message.owner)
             if listener is not None:
                 listener(message)
+
+
+def _ignore(_: Answer) -> None:
+    pass

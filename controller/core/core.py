@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import singledispatchmethod
 
 from controller.core import events
+from controller.core.journal import Journal, JournaledDict
 from controller.core.messages import Message, PacketOut
-from controller.core.outbox import Outbox
+from controller.core.outbox import DEFAULT_ROUTES, Outbox
 from controller.core.state import Settings, State
 from controller.flows.manager import FlowManager
+from controller.flows.record import FLOW
 from controller.network import arp, lldp
 from controller.network.discovery import Discovery
+from controller.network.hosts import LEARNED_HOST
 from controller.rules.default_routes import DefaultRoutes
+from controller.store.interface import Records
 from topologies.model import Network
 
 __all__ = ["Core"]
@@ -31,23 +35,56 @@ class Core:
         self._default_routes = DefaultRoutes(self._state, self._outbox)
         self._flows = FlowManager(self._state, self._outbox)
         self._discovery = Discovery()
+        self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._now = 0.0  # of the event in hand
+
+    def restore(self, records: Records, now: float) -> list[Message]:
+        """Take up what the last run has left in the store; call it before any event.
+
+        The network is assumed to be as the file has it until its switches have had the time to connect, so
+        that nothing that works is taken away.
+
+        Args:
+            records: What the store has.
+            now: Seconds on the clock of the events.
+        """
+        self._now = now
+        if records:
+            self._state.hosts.restore(records.get(LEARNED_HOST, {}))
+            self._state.live.assume_all()
+            for switch in self._state.live.network.switches:
+                datapath_id = self._state.live.datapath_id(switch)
+                self._gone_at[datapath_id] = now + self._state.settings.switch_grace_s
+            self._flows.restore(records.get(FLOW, {}), now)
+        return self._outbox.take()
 
     def handle(self, event: events.Event, now: float) -> list[Message]:
         """Take an event in and return what is to be done about it, in order.
+
+        An event is applied whole or not at all: where this raises, the state is as before, and no message of
+        the event is left.
 
         Args:
             event: What happened.
             now: Seconds on a monotonic clock.
         """
         self._now = now
-        self._on(event)
+        try:
+            with Journal():
+                self._on(event)
+        except BaseException:
+            self._outbox.take()
+            raise
         return self._outbox.take()
+
+    def sent(self, now: float) -> None:
+        """Take in that the messages of the last event have been sent: now begins the time to confirm them."""
+        self._flows.sent(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
         parts = (self._flows, self._default_routes, self._discovery)
-        deadlines = (part.next_deadline() for part in parts)
+        deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @singledispatchmethod
@@ -59,32 +96,50 @@ class Core:
         live = self._state.live
         switch = live.switch_name(event.datapath_id)
         if switch is not None and live.is_connected(switch):
-            self._lose_switch(event.datapath_id, switch)
-        live.connect(event.datapath_id, event.live_ports)
-        if switch is None:
+            self._leave(event.datapath_id, switch)
+        before = live.links_down()
+        if not live.connect(event.datapath_id, event.live_ports) or switch is None:
             self._outbox.report("warning", live.faults()[0], datapath_id=event.datapath_id)
             return
+        self._gone_at.pop(event.datapath_id, None)
         for port in sorted(event.live_ports):
             self._discovery.add((event.datapath_id, port))
+        for tail, head in live.seen_links(event.datapath_id):
+            if live.is_connected_id(tail[0]) and live.is_connected_id(head[0]):
+                self._discovery.expect(tail, head, self._now)
         self._outbox.report("info", f"{switch} is connected", switch=switch, ports=sorted(event.live_ports))
-        self._default_routes.connect(switch, self._flows.pinned_rules(switch))
+        self._default_routes.connect(switch, self._flows.pinned_rules(switch), event.installed)
+        self._links_may_have_changed(before)
         self._default_routes.refresh_soon(self._now)
 
     @_on.register
     def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is None:
-            self._state.live.disconnect(event.datapath_id)
+            self._state.live.leave(event.datapath_id)
             return
         self._outbox.report("warning", f"the connection to {switch} ended", switch=switch)
-        self._lose_switch(event.datapath_id, switch)
-        self._default_routes.refresh_soon(self._now)
+        self._leave(event.datapath_id, switch)
 
-    def _lose_switch(self, datapath_id: int, switch: str) -> None:
-        self._state.live.disconnect(datapath_id)
+    def _leave(self, datapath_id: int, switch: str) -> None:
+        """Take in that a switch's connection ended: it is assumed to forward as before, for a while."""
+        self._state.live.leave(datapath_id)
+        self._gone_at[datapath_id] = self._now + self._state.settings.switch_grace_s
         self._discovery.remove_switch(datapath_id)
         self._default_routes.disconnect(switch)
         self._flows.switch_lost(switch, self._now)
+
+    def _give_up_switches(self) -> None:
+        """Take switches that did not come back in time for gone, with all their links."""
+        for datapath_id in [each for each, time in self._gone_at.items() if time <= self._now]:
+            del self._gone_at[datapath_id]
+            before = self._state.live.links_down()
+            name = self._state.live.switch_name(datapath_id)
+            self._outbox.report(
+                "warning", f"{name} did not come back: its links are taken for down", switch=name
+            )
+            self._state.live.disconnect(datapath_id)
+            self._links_may_have_changed(before)
 
     @_on.register
     def _port_came_up(self, event: events.PortCameUp) -> None:
@@ -106,9 +161,9 @@ class Core:
         live = self._state.live
         tail, head = (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
         if not live.is_known(tail, head):
-            before, faults = live.links_down(), live.faults()
-            live.discovered(tail, head)
-            for fault in set(live.faults()) - set(faults):
+            before = live.links_down()
+            fault = live.discovered(tail, head)
+            if fault is not None:
                 self._outbox.report("warning", fault)
             self._links_may_have_changed(before)
         if live.is_known(tail, head):  # it is not if a port went down while the packet was under way
@@ -145,6 +200,8 @@ class Core:
             return
         host = self._state.hosts.learn(switch, event.port, packet)
         if host is not None:
+            if host.learned:
+                self._outbox.store(LEARNED_HOST, host.ip, self._state.hosts.record_of(host))
             self._outbox.report(
                 "info", f"host {host.name} is at {switch} port {event.port}", ip=host.ip, mac=host.mac
             )
@@ -164,12 +221,21 @@ class Core:
     @_on.register
     def _rules_refused(self, event: events.RulesRefused) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
-        if switch is not None and not self._flows.refuse(switch, event.barrier, event.reason, self._now):
+        owner = self._outbox.take_owner(event.barrier)
+        if switch is None or owner is None:
+            return  # a second error for the same rules, or one of a flow that has ended
+        if owner == DEFAULT_ROUTES:
             self._default_routes.refuse(switch, event.barrier, event.reason)
+        else:
+            self._flows.refuse(owner, switch, event.barrier, event.reason, self._now)
 
     @_on.register
     def _flow_requested(self, event: events.FlowRequested) -> None:
         self._flows.request(event, self._now)
+
+    @_on.register
+    def _request_abandoned(self, event: events.RequestAbandoned) -> None:
+        self._flows.abandon(event.token, self._now)
 
     @_on.register
     def _flow_changed(self, event: events.FlowChanged) -> None:
@@ -188,7 +254,16 @@ class Core:
         self._outbox.answer(event.token, self._state.snapshot(self._now))
 
     @_on.register
+    def _controller_stopping(self, event: events.ControllerStopping) -> None:
+        """Take half-installed flows out, and all rules if so configured."""
+        self._flows.stop(self._now)
+        for switch in self._state.live.network.switches if event.remove_rules else ():
+            if self._state.live.is_connected(switch):
+                self._default_routes.wipe(switch)
+
+    @_on.register
     def _time_passed(self, _: events.TimePassed) -> None:
+        self._give_up_switches()
         self._discover()
         self._default_routes.tick(self._now)
         self._flows.tick(self._now)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.core.requests import FlowRequest
+from controller.rules.reconcile import Installed
 
 __all__ = [
     "BarrierReceived",
+    "ControllerStopping",
     "Event",
     "FlowChanged",
     "FlowReleased",
@@ -20,6 +22,7 @@ __all__ = [
     "PacketArrived",
     "PortCameUp",
     "PortWentDown",
+    "RequestAbandoned",
     "RulesRefused",
     "SnapshotRequested",
     "SwitchConnected",
@@ -30,10 +33,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SwitchConnected:
-    """A switch finished its handshake; `live_ports` are the ports that are up."""
+    """A switch finished its handshake; `live_ports` are the ports that are up.
+
+    `installed` is what it has; None: that is not known, and it is given everything in place of what it has.
+    """
 
     datapath_id: int
     live_ports: frozenset[int]
+    installed: Installed | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,13 @@ class FlowRequested:
 
 
 @dataclass(frozen=True)
+class RequestAbandoned:
+    """The client that requested a flow with this token has gone or given up: the flow is undone."""
+
+    token: int
+
+
+@dataclass(frozen=True)
 class FlowChanged:
     """A client asked for another rate (goodput, bit/s) of a running flow."""
 
@@ -138,6 +152,13 @@ class SnapshotRequested:
 
 
 @dataclass(frozen=True)
+class ControllerStopping:
+    """The process is about to end; the switches keep the rules of what runs, or lose them all."""
+
+    remove_rules: bool
+
+
+@dataclass(frozen=True)
 class TimePassed:
     """The core's deadline passed, and what had happened before it has been handed over."""
 
@@ -152,9 +173,11 @@ Event = (
     | BarrierReceived
     | RulesRefused
     | FlowRequested
+    | RequestAbandoned
     | FlowChanged
     | FlowReleased
     | LeaseRenewed
     | SnapshotRequested
+    | ControllerStopping
     | TimePassed
 )

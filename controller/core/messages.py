@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from controller.core.views import FlowView, Snapshot
 from controller.errors import RequestError
-from controller.rules.model import Entry
+from controller.rules.model import Entry, Rule
+from controller.store.interface import Change
 
 __all__ = [
     "AllocationChanged",
     "Answer",
+    "CloseConnection",
     "DatapathMessage",
     "FlowEnded",
     "InstallRules",
@@ -20,8 +22,10 @@ __all__ = [
     "Notify",
     "PacketOut",
     "RemoveGroup",
+    "RemoveRule",
     "RemoveRules",
     "Report",
+    "Result",
 ]
 
 
@@ -44,11 +48,27 @@ class RemoveRules:
 
 
 @dataclass(frozen=True)
+class RemoveRule:
+    """Remove one rule while others of its cookie stay."""
+
+    datapath_id: int
+    rule: Rule
+
+
+@dataclass(frozen=True)
 class RemoveGroup:
     """Remove a group, and with it every rule that leads to it."""
 
     datapath_id: int
     group: int
+
+
+@dataclass(frozen=True)
+class CloseConnection:
+    """End a switch's connection: it will come back, and what it has is compared with what it should have."""
+
+    datapath_id: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -68,12 +88,15 @@ class LeaseResult:
     unknown: tuple[str, ...]
 
 
+Result = FlowView | Snapshot | LeaseResult | RequestError | None
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer to the event with this token; an error is raised by the service layer, never by the core."""
 
     token: int
-    result: FlowView | Snapshot | LeaseResult | RequestError | None
+    result: Result
 
 
 @dataclass(frozen=True)
@@ -108,5 +131,5 @@ class Report:
     data: Mapping[str, object] = field(default_factory=dict)
 
 
-DatapathMessage = InstallRules | RemoveRules | RemoveGroup | PacketOut
-Message = DatapathMessage | Answer | Notify | Report
+DatapathMessage = InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | CloseConnection
+Message = DatapathMessage | Answer | Notify | Report | Change

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from controller.core.views import (
     FlowView,
     HealthView,
@@ -38,6 +39,8 @@ class Settings:
         confirm_timeout_s: A switch that has not confirmed a stage of rules after this fails the request.
         default_routing: Of all traffic without an allocation: `shortest`, the one path of least delay, or
             `ecmp`, all paths of least delay by a hash of each connection.
+        switch_grace_s: A switch whose connection ended is assumed to forward as before for so long; after a
+            restart of the controller, all are.
         boot_id: Distinguishes this start of the controller from others in the ids of its flows.
     """
 
@@ -47,10 +50,11 @@ class Settings:
     reserved_share: float = 0.0
     confirm_timeout_s: float = 3.0
     default_routing: Literal["shortest", "ecmp"] = "shortest"
+    switch_grace_s: float = 10.0
     boot_id: str = "f"
 
 
-class State:
+class State(Journaled):
     """The one place where the controller's knowledge is."""
 
     def __init__(self, network: Network, settings: Settings) -> None:
@@ -59,8 +63,8 @@ class State:
         self.hosts = HostTable(self.live)
         self.flows = FlowTable()
         # Switches that have confirmed all default routes, and what they refused.
-        self.confirmed: set[str] = set()
-        self.refusals: dict[str, str] = {}
+        self.confirmed: JournaledSet[str] = JournaledSet()
+        self.refusals: JournaledDict[str, str] = JournaledDict()
 
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable copy of everything that clients may see."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
+from controller.core.journal import Journaled, JournaledDict
 from controller.core.views import FlowView, IngressView, SplitView, StreamView
 from controller.network.hosts import Host
 from controller.network.live_network import arc_name
@@ -19,13 +20,14 @@ from controller.wire import Framing
 __all__ = ["Flow", "FlowTable", "Stream", "add_loads", "arc_loads", "arcs_of"]
 
 
+@lru_cache(maxsize=1 << 16)
 def arcs_of(path: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the arcs along a path of nodes."""
     return tuple(arc_name(a, b) for a, b in pairwise(path))
 
 
 @dataclass
-class Stream:
+class Stream(Journaled):
     """A path and the source port of its TCP connection; the paths of a split flow share one connection.
 
     `rate_bps` is goodput and may change; the rest stays.
@@ -38,7 +40,7 @@ class Stream:
 
 
 @dataclass
-class Flow:
+class Flow(Journaled):
     """A flow, from its request to its end.
 
     `objective` is None where its paths were given by hand, `split` where each stream is a connection.
@@ -58,11 +60,12 @@ class Flow:
     owner: str
     split: Split | None = None
     state: Literal["installing", "active"] = "installing"
+    generation: int = 0  # how often its paths have changed
 
     @property
     def cookie(self) -> int:
         """The cookie of all its rules."""
-        return flow_cookie(self.number)
+        return flow_cookie(self.number, self.generation)
 
     @property
     def rate_bps(self) -> float:
@@ -79,9 +82,9 @@ class Flow:
         """The path of each stream."""
         return tuple(stream.path for stream in self.streams)
 
-    @cached_property
+    @property
     def arcs(self) -> tuple[tuple[str, ...], ...]:
-        """The arcs of each path; the paths of a flow stay as they are."""
+        """The arcs of each path."""
         return tuple(arcs_of(path) for path in self.paths)
 
     @property
@@ -172,11 +175,12 @@ class Flow:
 
 
 class FlowTable:
-    """All flows by id, and the TCP addresses they hold."""
+    """All flows by id, by the switches of their paths, and the TCP addresses they hold."""
 
     def __init__(self) -> None:
-        self._flows: dict[str, Flow] = {}
-        self._holders: dict[TcpConnection, str] = {}
+        self._by_switch: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
+        self._flows: JournaledDict[str, Flow] = JournaledDict()
+        self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
@@ -209,12 +213,28 @@ class FlowTable:
         self._flows[flow.id] = flow
         for connection in flow.tcp_connections():
             self._holders[connection] = flow.id
+        self.index(flow)
 
     def remove(self, flow: Flow) -> None:
         """Let a flow go."""
         del self._flows[flow.id]
         for connection in flow.tcp_connections():
             del self._holders[connection]
+        self.unindex(flow)
+
+    def index(self, flow: Flow) -> None:
+        """List a flow under the switches of its paths."""
+        for switch in flow.switches():
+            self._by_switch.setdefault(switch, JournaledDict())[flow.id] = None
+
+    def unindex(self, flow: Flow) -> None:
+        """Take a flow off the lists of its switches; before its paths change."""
+        for switch in flow.switches():
+            del self._by_switch[switch][flow.id]
+
+    def through(self, switch: str) -> list[Flow]:
+        """Return the flows whose paths lead through a switch."""
+        return [self._flows[flow_id] for flow_id in self._by_switch.get(switch, ())]
 
 
 def arc_loads(flows: Iterable[Flow], ack_ratio: float) -> dict[str, float]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
+from controller.core.journal import Journaled
 from controller.core.messages import (
     AllocationChanged,
     FlowEnded,
@@ -32,7 +34,8 @@ from controller.flows.installation import Installation, Installations
 from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
 from controller.flows.planning import Optimum, PlannedPath, optimise
-from controller.rules.model import Entry, GroupChange
+from controller.flows.record import FLOW, flow_of, record_of
+from controller.rules.model import Group, GroupChange, Rule, Stages
 from controller.rules.split import TAGS, Split
 
 __all__ = ["FlowManager"]
@@ -40,11 +43,14 @@ __all__ = ["FlowManager"]
 _NEGLIGIBLE_SHARE = 1e-6
 """Less than this share of a flow's rate is the solver's rounding."""
 
+_GROUP_OF = "group of "
+"""Owner of a barrier that follows new shares: this and the flow's id."""
+
 _REBALANCE_INTERVAL_S = 0.5
 """Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
 
 
-class FlowManager:
+class FlowManager(Journaled):
     """Handles what clients ask of flows, and what happens to flows."""
 
     def __init__(self, state: State, outbox: Outbox) -> None:
@@ -65,13 +71,27 @@ class FlowManager:
         except ControllerError as error:
             self._refuse(event.token, error)
             return
+        absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
+        if absent:
+            self._outbox.answer(
+                event.token,
+                Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again"),
+            )
+            return
         self._last_number = flow.number
         self._state.flows.add(flow)
         self._apply(rates, now)
         self._outbox.report("info", f"flow {flow.id} is being installed", **_facts(flow))
         if flow.split is not None:
             flow.split.group = flow.group(self._state.live.ports)
-        self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports), now)
+        self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
+
+    def abandon(self, token: int, now: float) -> None:
+        """End a flow that is being installed for a client that no longer waits."""
+        installation = self._installations.with_token(token)
+        flow = None if installation is None else self._state.flows.get(installation.flow_id)
+        if flow is not None and flow.state == "installing":
+            self._end(flow, "its client no longer waits", now)
 
     def change(self, event: FlowChanged, now: float) -> None:
         """Give a running flow another rate over the paths it has."""
@@ -79,17 +99,24 @@ class FlowManager:
         try:
             if flow is None or flow.state != "active":
                 raise self._unknown(event.flow_id)
+            if self._installations.of(flow.id) is not None:
+                raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
+            before_bps = flow.requested_bps
             rates = self._plan_change(flow, event.rate_bps)
         except ControllerError as error:
             self._refuse(event.token, error)
             return
         flow.expires_at = now + flow.lease_s
-        own = {flow.id: rates.pop(flow.id)}
-        for changed in self._set_rates(own):
-            self._update_group(changed)
+        self._set_rates({flow.id: rates.pop(flow.id)})
         self._apply(rates, now)
+        self._save(flow)
         self._outbox.report("info", f"flow {flow.id} changed its rate", **_facts(flow))
-        self._outbox.answer(event.token, self._state.view(flow, now))
+        group = self._new_group(flow)
+        if group is None:
+            self._outbox.answer(event.token, self._state.view(flow, now))
+        else:
+            stages: Stages = [{flow.source.switch: (GroupChange(group),)}]
+            self._installations.begin(flow.id, event.token, stages, before_bps)
 
     def release(self, event: FlowReleased, now: float) -> None:
         """End a flow at its client's wish; a flow that has ended already is no error."""
@@ -114,36 +141,76 @@ class FlowManager:
             renewed.append(flow_id)
         self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown)))
 
+    def stop(self, now: float) -> None:
+        """End what is not complete, as the process is about to end."""
+        for flow in [flow for flow in self._state.flows if flow.state == "installing"]:
+            self._end(flow, "the controller is stopping", now)
+
     # What happens to flows
 
-    def pinned_rules(self, switch: str) -> tuple[Entry, ...]:
+    def pinned_rules(self, switch: str) -> tuple[Rule | Group, ...]:
         """Return the rules and groups that a switch should have of the flows that are complete."""
-        entries: list[Entry] = []
-        for flow in self._state.flows:
+        entries: list[Rule | Group] = []
+        for flow in self._state.flows.through(switch):
             if flow.state == "active":
                 for stage in flow.stages(self._state.live.ports):
-                    entries.extend(stage.get(switch, ()))
+                    entries.extend(
+                        entry for entry in stage.get(switch, ()) if not isinstance(entry, GroupChange)
+                    )
         return tuple(entries)
+
+    def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
+        """Take up the flows of the controller's last run, each with a whole lease for its owner to renew."""
+        for flow_id, record in sorted(records.items(), key=lambda item: item[1]["number"]):
+            flow = flow_of(flow_id, record, self._state, now)
+            self._last_number = max(self._last_number, record["number"])
+            if flow is None:
+                self._outbox.report(
+                    "warning", f"flow {flow_id} is given up: the topology has its path no more", flow=flow_id
+                )
+                self._outbox.store(FLOW, flow_id, None)
+            else:
+                self._state.flows.add(flow)
 
     def confirm(self, barrier: int, now: float) -> None:
         """Take a barrier in; the flow that is complete with it is answered."""
-        installation = self._installations.confirm(barrier, now)
+        installation = self._installations.confirm(barrier)
         flow = self._state.flows.get(installation.flow_id) if installation is not None else None
         if installation is None or flow is None:
+            return
+        if installation.requested_before_bps is not None:
+            self._outbox.answer(installation.token, self._state.view(flow, now))
             return
         flow.state = "active"
         flow.expires_at = now + flow.lease_s
         self._update_group(flow)
+        self._save(flow)
         self._outbox.report("info", f"flow {flow.id} is installed", flow=flow.id)
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
-    def refuse(self, switch: str, barrier: int, reason: str, now: float) -> bool:
-        """Take in that a switch did not accept rules; returns whether they were a flow's."""
+    def refuse(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
+        """Take in that a switch did not accept rules that were sent for a flow."""
+        flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
         installation = self._installations.awaiting(barrier)
-        if installation is None:
-            return False
-        self._take_back(installation, f"{switch} refused the rules: {reason}", now)
-        return True
+        if flow is None:
+            return
+        if flow.state == "installing":
+            # Or of a stage that the switch has confirmed before it sent the error.
+            installation = self._installations.of(flow.id)
+        if installation is not None:
+            self._give_up(installation, f"{switch} refused the rules: {reason}", now)
+            return
+        if owner.startswith(_GROUP_OF) and flow.split is not None:
+            flow.split.group = None  # so the next change of rates sends it again
+            self._outbox.report(
+                "error", f"{switch} refused new shares of flow {flow.id}: {reason}", flow=flow.id
+            )
+        elif flow.state == "active":
+            self._end(flow, f"{switch} refused its rules after it had confirmed them: {reason}", now)
+
+    def sent(self, now: float) -> None:
+        """Take in that all messages have been sent."""
+        self._installations.sent(now)
 
     def switch_lost(self, switch: str, now: float) -> None:
         """Fail the installations that need a switch which has gone."""
@@ -158,7 +225,7 @@ class FlowManager:
         for installation in self._installations.overdue(now):
             silent = ", ".join(sorted(set(installation.awaited.values())))
             limit_s = self._state.settings.confirm_timeout_s
-            self._take_back(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
+            self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
         expired = [flow for flow in self._state.flows if flow.state == "active" and flow.expires_at <= now]
         for flow in expired:
             self._end(flow, "its lease ran out", now)
@@ -266,28 +333,36 @@ class FlowManager:
         for flow in self._set_rates(rates):
             if flow.state == "active":
                 self._update_group(flow)
+                self._save(flow)
                 self._outbox.report("info", f"flow {flow.id} has new rates", **_facts(flow))
                 self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
+    def _new_group(self, flow: Flow) -> Group | None:
+        """Return the group with the weights of a split flow's rates if its ingress switch has other ones."""
+        group = flow.group(self._state.live.ports)
+        if flow.split is None or group is None or group == flow.split.group:
+            return None
+        flow.split.group = group
+        return group if self._state.live.is_connected(flow.source.switch) else None
+
     def _update_group(self, flow: Flow) -> None:
         """Give the group that splits a flow the weights of its rates, if it has others."""
-        group, ingress = flow.group(self._state.live.ports), flow.source.switch
-        if flow.split is None or group is None or group == flow.split.group:
-            return
-        flow.split.group = group
-        if self._state.live.is_connected(ingress):
-            self._outbox.install(self._state.live.datapath_id(ingress), (GroupChange(group),))
+        group = self._new_group(flow)
+        if group is not None:
+            datapath_id = self._state.live.datapath_id(flow.source.switch)
+            self._outbox.install(datapath_id, (GroupChange(group),), _GROUP_OF + flow.id)
 
     def _end(self, flow: Flow, reason: str, now: float, tell_owner: bool = True) -> None:
         """Take a flow out: its rules, near end first, its rates, and the others' share of what it leaves."""
         installation = self._installations.cancel(flow.id)
         if installation is not None:
-            self._outbox.answer(
-                installation.token, Unavailable("", f"the flow ended before it began: {reason}")
-            )
-        elif tell_owner:
+            text = f"the flow ended before it began: {reason}" if flow.state == "installing" else reason
+            self._outbox.answer(installation.token, Unavailable("", text))
+        if flow.state == "active" and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
+        if flow.state == "active":
+            self._outbox.store(FLOW, flow.id, None)
         for switch in flow.switches():
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), flow.cookie))
@@ -298,10 +373,21 @@ class FlowManager:
         self._outbox.report("info", f"flow {flow.id} ended: {reason}", flow=flow.id)
         self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
 
-    def _take_back(self, installation: Installation, reason: str, now: float) -> None:
+    def _give_up(self, installation: Installation, reason: str, now: float) -> None:
+        """Take back what a switch did not take: a new flow, or a running one's new rate."""
         flow = self._state.flows.get(installation.flow_id)
-        if flow is not None:
+        if flow is None:
+            return
+        if installation.requested_before_bps is None:
             self._end(flow, reason, now)
+            return
+        self._installations.cancel(flow.id)
+        self._outbox.answer(installation.token, Unavailable("", f"the rate is as before: {reason}"))
+        flow.requested_bps = installation.requested_before_bps
+        if flow.split is not None:
+            flow.split.group = None
+        if flow.objective is not None:
+            self._apply(self._optimum_or_nothing(flow.objective), now)
 
     def _rebalance(self, now: float) -> None:
         """Let the flows that are left share what has become free."""
@@ -314,6 +400,9 @@ class FlowManager:
         except ControllerError as error:
             self._outbox.report("error", f"the flows keep their rates: {error}", objective=objective)
             return {}
+
+    def _save(self, flow: Flow) -> None:
+        self._outbox.store(FLOW, flow.id, record_of(flow))
 
     # Answers
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from controller.core.journal import Journaled, JournaledDict
+
 __all__ = ["Discovery", "Link", "Port"]
 
 Port = tuple[int, int]
@@ -37,20 +39,21 @@ _LATELY = 3
 
 
 @dataclass
-class _Answers:
+class _Answers(Journaled):
     """When a link's last probe arrived, and how many have been sent since."""
 
     heard_at: float
     unanswered: int = 0
 
 
-class Discovery:
+class Discovery(Journaled):
     """Counts probes and answers; the times it is given never go back."""
 
     def __init__(self) -> None:
-        self._ports: list[Port] = []
-        self._at_once: list[Port] = []
-        self._links: dict[Port, dict[Port, _Answers]] = {}  # by tail, then head
+        self._ports: JournaledDict[Port, None] = JournaledDict()
+        self._at_once: tuple[Port, ...] = ()
+        # By tail, then head.
+        self._links: JournaledDict[Port, JournaledDict[Port, _Answers]] = JournaledDict()
         self._slice = 0
         self._due = -math.inf
         self._busy = False
@@ -58,16 +61,17 @@ class Discovery:
     def add(self, port: Port) -> None:
         """Begin to probe a port that came up, at once; one that was up keeps its links."""
         if port not in self._ports:
-            self._ports.append(port)
-        self._at_once.append(port)
+            self._ports[port] = None
+        self._at_once += (port,)
 
     def remove(self, port: Port) -> None:
         """Probe a port that went down no more, and forget its links."""
         if port in self._ports:
-            self._ports.remove(port)
+            del self._ports[port]
         self._links.pop(port, None)
         for heads in self._links.values():
-            heads.pop(port, None)
+            if port in heads:
+                del heads[port]
 
     def remove_switch(self, datapath_id: int) -> None:
         """Remove all ports of a switch."""
@@ -76,9 +80,13 @@ class Discovery:
 
     def heard(self, tail: Port, head: Port, now: float) -> None:
         """Take in that a probe arrived; the way back is probed at once if it is not known yet."""
-        self._links.setdefault(tail, {})[head] = _Answers(now)
+        self.expect(tail, head, now)
         if tail not in self._links.get(head, {}):
-            self._at_once.append(head)
+            self._at_once += (head,)
+
+    def expect(self, tail: Port, head: Port, now: float) -> None:
+        """Take a link for known from now on: it is lost if no probe arrives."""
+        self._links.setdefault(tail, JournaledDict())[head] = _Answers(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
@@ -88,16 +96,15 @@ class Discovery:
 
     def tick(self, now: float) -> list[Port]:
         """Return the ports to send a probe out of now."""
-        ports, self._at_once = self._at_once, []
+        ports, self._at_once = list(self._at_once), ()
         if now >= self._due:
-            ports += self._ports[self._slice :: _SLICES]
+            ports += list(self._ports)[self._slice :: _SLICES]
             self._slice = (self._slice + 1) % _SLICES
             # From now on: what a stall has missed is not made up for in one burst.
             self._due = now + max(_PERIOD_S, len(self._ports) / _MAX_PROBES_PER_S) / _SLICES
-        up = set(self._ports)
-        ports = [port for port in dict.fromkeys(ports) if port in up]
+        ports = [port for port in dict.fromkeys(ports) if port in self._ports]
         for port in ports:
-            for answers in self._links.get(port, {}).values():
+            for answers in self._links.get(port, JournaledDict()).values():
                 answers.unanswered += 1
         return ports
 

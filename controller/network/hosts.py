@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from controller.core.journal import JournaledDict
 from controller.network.arp import ArpPacket
 from controller.network.live_network import LiveNetwork
 from topologies.model import DATA_NETWORK
 
-__all__ = ["Host", "HostTable"]
+__all__ = ["LEARNED_HOST", "Host", "HostTable"]
+
+LEARNED_HOST = "learned_host"
+"""Kind of the records of learned hosts; their keys are IPv4 addresses."""
 
 _MAX_LEARNED = 1024
 """Hosts learned at most, so that a stranger cannot fill the switches' tables."""
@@ -36,13 +42,24 @@ class HostTable:
 
     def __init__(self, live: LiveNetwork) -> None:
         self._live = live
-        self._by_name: dict[str, Host] = {}
-        self._by_ip: dict[str, Host] = {}
+        self._by_name: JournaledDict[str, Host] = JournaledDict()
+        self._by_ip: JournaledDict[str, Host] = JournaledDict()
         network = live.network
         for arc in network.arcs():
             if live.is_host(arc.head) and not live.is_host(arc.tail) and arc.head not in self._by_name:
                 ip, mac = network.host_ip(arc.head), network.host_mac(arc.head)
                 self._put(Host(arc.head, ip, mac, arc.tail, arc.tail_port))
+
+    def restore(self, records: Mapping[str, Mapping[str, Any]]) -> None:
+        """Know the hosts again that were learned before a restart."""
+        for ip, record in records.items():
+            if ip not in self._by_ip and record["switch"] in self._live.network.switches:
+                self._put(Host(ip, ip, record["mac"], record["switch"], record["port"], learned=True))
+
+    @staticmethod
+    def record_of(host: Host) -> dict[str, Any]:
+        """Return a learned host as `restore` takes it."""
+        return {"mac": host.mac, "switch": host.switch, "port": host.port}
 
     def find(self, name_or_ip: str) -> Host | None:
         """Return the host with this name or IPv4 address."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from topologies.model import Arc, Network
 
 __all__ = ["LiveNetwork", "arc_name"]
 
 _Port = tuple[int, int]  # datapath id, port number
+
+_MAX_STRANGE = 64
+"""Switches, and ports with links, that the file does not have: so many of each are kept as faults."""
 
 
 def arc_name(tail: str, head: str) -> str:
@@ -17,7 +21,7 @@ def arc_name(tail: str, head: str) -> str:
     return f"{tail}->{head}"
 
 
-class LiveNetwork:
+class LiveNetwork(Journaled):
     """Follows which switches are connected, which ports are up and which links discovery has seen.
 
     A link between switches is up while discovery sees both directions and both ports are up; a link to a host
@@ -39,11 +43,12 @@ class LiveNetwork:
             for arc in self.arcs.values()
             if arc.tail not in self._hosts
         }
-        self._connected: set[int] = set()
-        self._live_ports: set[_Port] = set()
-        self._seen: set[str] = set()
-        self._strange_switches: set[int] = set()
-        self._strange_links: set[tuple[_Port, _Port]] = set()
+        self._connected: JournaledSet[int] = JournaledSet()
+        self._away: JournaledSet[int] = JournaledSet()
+        self._live_ports: JournaledSet[_Port] = JournaledSet()
+        self._seen: JournaledSet[str] = JournaledSet()
+        self._strange_switches: JournaledSet[int] = JournaledSet()
+        self._strange_links: JournaledDict[_Port, _Port] = JournaledDict()  # by head: the tail last seen
         self._up: frozenset[str] | None = None  # made when it is next asked for
 
     def switch_name(self, datapath_id: int) -> str | None:
@@ -58,6 +63,10 @@ class LiveNetwork:
         """Return whether a switch of the file is connected."""
         return self._datapath_ids[switch] in self._connected
 
+    def is_connected_id(self, datapath_id: int) -> bool:
+        """Return whether the switch with a datapath id is connected."""
+        return datapath_id in self._connected
+
     def arc_at(self, datapath_id: int, port: int) -> Arc | None:
         """Return the arc that leaves a switch by this port; None if the file has none there."""
         return self._arc_by_port.get((datapath_id, port))
@@ -67,7 +76,7 @@ class LiveNetwork:
         arc = self._arc_by_port.get((datapath_id, port))
         if arc is not None and arc.head not in self._hosts:
             return False
-        return not any((datapath_id, port) in ends for ends in self._strange_links)
+        return arc is not None or (datapath_id, port) not in self._strange_links
 
     def port_is_live(self, datapath_id: int, port: int) -> bool:
         """Return whether a connected switch's port is up."""
@@ -117,22 +126,69 @@ class LiveNetwork:
         steps = pairwise(path)
         return tuple(self.arcs[arc_name(a, b)].link for a, b in steps if not self.arc_is_up(arc_name(a, b)))
 
-    def connect(self, datapath_id: int, live_ports: frozenset[int]) -> None:
-        """Note that a switch is connected; an unknown one is a fault."""
-        if datapath_id not in self._switches:
-            self._strange_switches.add(datapath_id)
-            return
-        self.disconnect(datapath_id)
+    def is_away(self, switch: str) -> bool:
+        """Return whether a switch's connection ended a moment ago: it is assumed to forward still."""
+        return self._datapath_ids[switch] in self._away
+
+    def assume_all(self) -> None:
+        """Assume, after a restart, that all is as the file has it until the switches say otherwise."""
         self._up = None
+        self._away.add_all(self._switches)
+        self._live_ports.add_all(self._arc_by_port)
+        self._seen.add_all(
+            name
+            for name, arc in self.arcs.items()
+            if arc.tail not in self._hosts and arc.head not in self._hosts
+        )
+
+    def connect(self, datapath_id: int, live_ports: frozenset[int]) -> bool:
+        """Note that a switch is connected; returns False for one that is not in the file, which is a fault.
+
+        What was known of the links of a switch that was away stays, where their ports are up still.
+        """
+        if datapath_id not in self._switches:
+            if len(self._strange_switches) < _MAX_STRANGE:
+                self._strange_switches.add(datapath_id)
+            return False
+        if datapath_id in self._connected:
+            self.disconnect(datapath_id)
+        self._up = None
+        for port in self._ports_of(datapath_id):
+            if port[1] not in live_ports:
+                self.port_down(*port)
+        self._away.discard(datapath_id)
         self._connected.add(datapath_id)
-        self._live_ports |= {(datapath_id, port) for port in live_ports}
+        self._live_ports.add_all((datapath_id, port) for port in live_ports)
+        return True
+
+    def leave(self, datapath_id: int) -> None:
+        """Note that a switch's connection ended: for a while it is assumed to forward as before."""
+        self._strange_switches.discard(datapath_id)
+        if datapath_id in self._connected:
+            self._connected.discard(datapath_id)
+            self._away.add(datapath_id)
 
     def disconnect(self, datapath_id: int) -> None:
-        """Note that a switch's connection ended: nothing is known of its ports and links any more."""
+        """Note that a switch is gone: nothing is known of its ports and links any more."""
         self._strange_switches.discard(datapath_id)
         self._connected.discard(datapath_id)
-        for port in [port for port in self._live_ports if port[0] == datapath_id]:
+        self._away.discard(datapath_id)
+        for port in self._ports_of(datapath_id):
             self.port_down(*port)
+
+    def seen_links(self, datapath_id: int) -> list[tuple[_Port, _Port]]:
+        """Return the links of a switch that discovery has seen, as (tail, head), both directions."""
+        found = []
+        for name in self._seen:
+            arc = self.arcs[name]
+            tail = self._datapath_ids[arc.tail], arc.tail_port
+            head = self._datapath_ids[arc.head], arc.head_port
+            if datapath_id in (tail[0], head[0]):
+                found.append((tail, head))
+        return found
+
+    def _ports_of(self, datapath_id: int) -> list[_Port]:
+        return [port for port in self._live_ports if port[0] == datapath_id]
 
     def port_up(self, datapath_id: int, port: int) -> None:
         """Note that a port is up; its link to a switch waits for discovery."""
@@ -146,31 +202,42 @@ class LiveNetwork:
         self._live_ports.discard((datapath_id, port))
         arc = self._arc_by_port.get((datapath_id, port))
         if arc is not None:
-            self._seen -= {arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)}
-        self._strange_links = {ends for ends in self._strange_links if (datapath_id, port) not in ends}
+            self._seen.discard_all((arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)))
+        for head, tail in list(self._strange_links.items()):
+            if (datapath_id, port) in (head, tail):
+                del self._strange_links[head]
 
     def is_known(self, tail: _Port, head: _Port) -> bool:
         """Return whether a discovery packet from one port to another is known already."""
         arc = self._arc_by_port.get(tail)
         if arc is not None and self._leads_to(arc, head):
             return arc_name(arc.tail, arc.head) in self._seen
-        return (tail, head) in self._strange_links
+        return self._strange_links.get(head) == tail
 
-    def discovered(self, tail: _Port, head: _Port) -> None:
-        """Note a discovery packet from one port to another; a link that is not in the file is a fault."""
+    def discovered(self, tail: _Port, head: _Port) -> str | None:
+        """Note a discovery packet from one port to another.
+
+        Returns:
+            The fault, as a sentence, if the link is not in the file and was not known yet.
+        """
         arc = self._arc_by_port.get(tail)
         if arc is None or not self._leads_to(arc, head):
-            self._strange_links.add((tail, head))
-        elif tail in self._live_ports and head in self._live_ports:
+            if head not in self._strange_links and len(self._strange_links) >= _MAX_STRANGE:
+                return None
+            self._strange_links[head] = tail
+            return self._strange_link(tail, head)
+        if tail in self._live_ports and head in self._live_ports:
             self._up = None
             self._seen.add(arc_name(arc.tail, arc.head))
+        return None
 
     def _leads_to(self, arc: Arc, head: _Port) -> bool:
         return (self._datapath_ids.get(arc.head), arc.head_port) == head
 
     def lost(self, tail: _Port, head: _Port) -> None:
         """Note that discovery sees a link no more."""
-        self._strange_links.discard((tail, head))
+        if self._strange_links.get(head) == tail:
+            del self._strange_links[head]
         arc = self._arc_by_port.get(tail)
         if arc is not None and self._leads_to(arc, head):
             self._up = None
@@ -191,12 +258,14 @@ class LiveNetwork:
             "it is not used."
             for datapath_id in sorted(self._strange_switches)
         ]
-        links = [
+        links = [self._strange_link(tail, head) for head, tail in sorted(self._strange_links.items())]
+        return tuple(switches + links)
+
+    def _strange_link(self, tail: _Port, head: _Port) -> str:
+        return (
             f"A link from {self._describe(tail)} to {self._describe(head)} was found but is not in the "
             "topology file; it is not used."
-            for tail, head in sorted(self._strange_links)
-        ]
-        return tuple(switches + links)
+        )
 
     def _describe(self, end: _Port) -> str:
         return f"{self._switches.get(end[0], f'datapath {end[0]}')} port {end[1]}"

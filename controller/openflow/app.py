@@ -15,23 +15,27 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controller.core import events
-from controller.core.messages import DatapathMessage, InstallRules, PacketOut, RemoveGroup, RemoveRules
+from controller.core.messages import (
+    CloseConnection,
+    DatapathMessage,
+    PacketOut,
+    RemoveGroup,
+    RemoveRule,
+    RemoveRules,
+)
 from controller.network import lldp
-from controller.rules.model import Entry, GotoTable, Group, GroupChange, Match, Output, Rule, ToGroup
+from controller.openflow.encoding import (
+    ALL_BITS,
+    group_removal,
+    installation,
+    packet_out,
+    removal,
+    strict_removal,
+)
+from controller.openflow.readback import Readback
+from controller.rules.reconcile import Installed
 
 __all__ = ["ControllerApp"]
-
-_ALL_BITS = 2**64 - 1
-
-_MATCH_FIELDS = {
-    "eth_type": "eth_type",
-    "ip_protocol": "ip_proto",
-    "source_ip": "ipv4_src",
-    "destination_ip": "ipv4_dst",
-    "source_port": "tcp_src",
-    "destination_port": "tcp_dst",
-    "source_mac": "eth_src",
-}
 
 _REMEMBERED = 4096
 """Transactions remembered, so that an error that comes back can be told from which rules it came."""
@@ -62,6 +66,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         self._datapaths: dict[int, Any] = {}
         self._transactions = count(1)
         self._barriers: OrderedDict[tuple[int, int], int] = OrderedDict()  # (datapath id, xid) -> barrier
+        self._readings: dict[Any, Readback] = {}  # switches that have not said yet what they have
         self._lock = threading.Lock()
 
     def send(self, message: DatapathMessage) -> None:
@@ -69,14 +74,19 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         datapath = self._datapaths.get(message.datapath_id)
         if datapath is None:
             return
-        if isinstance(message, PacketOut):
-            self._send_all(datapath, [_packet_out(datapath, message)], None)
+        if isinstance(message, CloseConnection):
+            self.logger.error("datapath %d is disconnected: %s", message.datapath_id, message.reason)
+            datapath.close()
+        elif isinstance(message, PacketOut):
+            self._send_all(datapath, [packet_out(datapath, message)], None)
         elif isinstance(message, RemoveRules):
-            self._send_all(datapath, [_removal(datapath, message.cookie, _ALL_BITS)], None)
+            self._send_all(datapath, [removal(datapath, message.cookie, ALL_BITS)], None)
+        elif isinstance(message, RemoveRule):
+            self._send_all(datapath, [strict_removal(datapath, message.rule)], None)
         elif isinstance(message, RemoveGroup):
-            self._send_all(datapath, [_group_removal(datapath, message.group)], None)
+            self._send_all(datapath, [group_removal(datapath, message.group)], None)
         else:
-            self._send_all(datapath, _installation(datapath, message), message.barrier)
+            self._send_all(datapath, installation(datapath, message), message.barrier)
 
     def _send_all(self, datapath: Any, messages: Iterable[Any], barrier: int | None) -> None:
         """Send messages in one piece: one entry of the connection's short queue, not many."""
@@ -106,19 +116,42 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         datapath: Any = event.datapath
         datapath_id: Any = datapath.id
         if event.state == MAIN_DISPATCHER:
-            former = self._datapaths.get(datapath_id)
-            self._datapaths[datapath_id] = datapath
-            if former is not None:
-                former.close()
-            live = frozenset(
-                port.port_no
-                for port in datapath.ports.values()
-                if port.port_no <= ofp.OFPP_MAX and _is_up(port)
-            )
-            self._post(events.SwitchConnected(datapath_id, live))
-        elif datapath_id in self._datapaths and self._datapaths[datapath_id] is datapath:
+            reading = self._readings[datapath] = Readback()
+            requests = [
+                parser.OFPFlowStatsRequest(datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY),
+                parser.OFPGroupDescStatsRequest(datapath, 0),
+            ]
+            for request in requests:
+                request.set_xid(next(self._transactions) & 0xFFFFFFFF)
+                reading.unanswered.add(request.xid)
+                request.serialize()
+                datapath.send(bytes(request.buf))
+            return
+        self._readings.pop(datapath, None)
+        if self._datapaths.get(datapath_id) is datapath:
             del self._datapaths[datapath_id]
             self._post(events.SwitchDisconnected(datapath_id))
+
+    @_handles(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
+    @_handles(ofp_event.EventOFPGroupDescStatsReply, MAIN_DISPATCHER)
+    def on_readback(self, event: Any) -> None:
+        """A switch says which rules or groups it has: with both it takes part."""
+        datapath = event.msg.datapath
+        reading = self._readings.get(datapath)
+        if reading is not None and reading.take(event.msg):
+            self._take_part(datapath, reading.result())
+
+    def _take_part(self, datapath: Any, installed: Installed | None) -> None:
+        self._readings.pop(datapath, None)
+        datapath_id: Any = datapath.id
+        former = self._datapaths.get(datapath_id)
+        self._datapaths[datapath_id] = datapath
+        if former is not None:
+            former.close()
+        live = frozenset(
+            port.port_no for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX and _is_up(port)
+        )
+        self._post(events.SwitchConnected(datapath_id, live, installed))
 
     @_handles(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def on_port_status(self, event: Any) -> None:
@@ -156,7 +189,13 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         kind = ofp.ofp_error_type_to_str(message.type)
         reason = f"{kind}, {ofp.ofp_error_code_to_str(message.type, message.code)}"
         barrier = self._recall(message)
-        if barrier is not None:
+        reading = self._readings.get(message.datapath)
+        if reading is not None and message.xid in reading.unanswered:
+            self.logger.warning(
+                "datapath %d cannot say what it has (%s): it begins from nothing", message.datapath.id, reason
+            )
+            self._take_part(message.datapath, None)
+        elif barrier is not None:
             self._post(events.RulesRefused(message.datapath.id, barrier, reason))
         else:
             self.logger.warning("datapath %d refused a message: %s", message.datapath.id, reason)
@@ -164,88 +203,3 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
 
 def _is_up(port: Any) -> bool:
     return not (port.state & ofp.OFPPS_LINK_DOWN or port.config & ofp.OFPPC_PORT_DOWN)
-
-
-def _installation(datapath: Any, message: InstallRules) -> list[Any]:
-    wipe = [_removal(datapath, 0, 0), _group_removal(datapath, ofp.OFPG_ALL)] if message.wipe else []
-    entries = [_entry(datapath, entry) for entry in message.entries]
-    return [*wipe, *entries, parser.OFPBarrierRequest(datapath)]
-
-
-def _entry(datapath: Any, entry: Entry) -> Any:
-    if isinstance(entry, Rule):
-        return _flow_mod(datapath, entry)
-    if isinstance(entry, GroupChange):
-        return _group_mod(datapath, ofp.OFPGC_MODIFY, entry.group)
-    return _group_mod(datapath, ofp.OFPGC_ADD, entry)
-
-
-def _group_mod(datapath: Any, command: int, group: Group) -> Any:
-    buckets = [
-        parser.OFPBucket(bucket.weight, ofp.OFPP_ANY, ofp.OFPG_ANY, _output_actions(bucket.output))
-        for bucket in group.buckets
-    ]
-    return parser.OFPGroupMod(datapath, command, ofp.OFPGT_SELECT, group.number, buckets)
-
-
-def _group_removal(datapath: Any, group: int) -> Any:
-    return parser.OFPGroupMod(datapath, ofp.OFPGC_DELETE, ofp.OFPGT_SELECT, group, [])
-
-
-def _flow_mod(datapath: Any, rule: Rule) -> Any:
-    return parser.OFPFlowMod(
-        datapath,
-        command=ofp.OFPFC_ADD,
-        table_id=rule.table,
-        priority=rule.priority,
-        cookie=rule.cookie,
-        match=_match(rule.match),
-        instructions=_instructions(rule),
-    )
-
-
-def _match(match: Match) -> Any:
-    fields = {_MATCH_FIELDS[name]: value for name, value in vars(match).items() if value is not None}
-    return parser.OFPMatch(**fields)
-
-
-def _instructions(rule: Rule) -> list[Any]:
-    if isinstance(rule.action, GotoTable):
-        return [parser.OFPInstructionGotoTable(rule.action.table)]
-    if isinstance(rule.action, Output):
-        actions = _output_actions(rule.action)
-    elif isinstance(rule.action, ToGroup):
-        actions = [parser.OFPActionGroup(rule.action.group)]
-    else:
-        actions = [parser.OFPActionOutput(ofp.OFPP_CONTROLLER, ofp.OFPCML_NO_BUFFER)]
-    return [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
-
-
-def _output_actions(output: Output) -> list[Any]:
-    send = parser.OFPActionOutput(output.port)
-    if output.source_mac is None:
-        return [send]
-    return [parser.OFPActionSetField(eth_src=output.source_mac), send]
-
-
-def _removal(datapath: Any, cookie: int, mask: int) -> Any:
-    return parser.OFPFlowMod(
-        datapath,
-        command=ofp.OFPFC_DELETE,
-        table_id=ofp.OFPTT_ALL,
-        cookie=cookie,
-        cookie_mask=mask,
-        out_port=ofp.OFPP_ANY,
-        out_group=ofp.OFPG_ANY,
-        match=parser.OFPMatch(),
-    )
-
-
-def _packet_out(datapath: Any, message: PacketOut) -> Any:
-    return parser.OFPPacketOut(
-        datapath,
-        buffer_id=ofp.OFP_NO_BUFFER,
-        in_port=ofp.OFPP_CONTROLLER,
-        actions=[parser.OFPActionOutput(message.port)],
-        data=message.frame,
-    )

@@ -1,9 +1,9 @@
 """Starts os-ken: its hub, our application, and the sockets that switches connect to.
 
-os-ken 4.2.2 has no command of its own any more, so its AppManager is used directly. Two faults of its native
-hub (threads) are corrected here: connections whose end is noticed only when something is sent, and threads
-that keep a stopping process alive. Its link discovery is not used, as a pause of a second ends its probes for
-ever (docs/decisions.md); ours is in `controller.network.discovery`.
+os-ken 4.2.2 has no command of its own any more, so its AppManager is used directly. Threads of its native hub
+that keep a stopping process alive are daemons here, and its connections are replaced (`openflow.connection`).
+Its link discovery is not used, as a pause of a second ends its probes for ever (docs/decisions.md); ours is
+in `controller.network.discovery`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 from os_ken import cfg
 from os_ken.base.app_manager import AppManager
-from os_ken.controller import controller as osken_controller
 from os_ken.controller.ofp_handler import OFPHandler
 from os_ken.lib import hub
 
 from controller.core.events import Event
 from controller.core.messages import DatapathMessage
 from controller.openflow.app import ControllerApp
+from controller.openflow.connection import Connection
 
 __all__ = ["OpenFlowRuntime"]
 
@@ -31,26 +31,15 @@ LOG = logging.getLogger("controller.openflow")
 _ECHO_INTERVAL_S = 5.0
 _MAX_UNANSWERED_ECHOES = 2
 
+_DRAIN_S = 0.5
+"""What is still to be sent to a switch may take so long once the controller stops."""
+
 
 class _Handler(OFPHandler):  # type: ignore[misc]  # os-ken has no type information
     """OpenFlow's handshake without os-ken's own listener, which tells nobody when its address is in use."""
 
     def start(self) -> None:
         super(OFPHandler, self).start()
-
-
-class _Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has no type information
-    """A switch's connection that is over as soon as its socket is."""
-
-    def _recv_loop(self) -> None:
-        try:
-            super()._recv_loop()
-        finally:
-            self.close()
-            # The hub cannot kill the sending thread: wake it, so that it finds the socket closed and ends.
-            queue = self.send_q
-            if queue is not None:
-                queue.put((b"", True))
 
 
 class OpenFlowRuntime:
@@ -66,7 +55,7 @@ class OpenFlowRuntime:
         self._post = post
         self._app: ControllerApp | None = None
         self._stopping = False
-        self._connections: set[_Connection] = set()
+        self._connections: set[Connection] = set()
 
     def start(self) -> None:
         """Start everything; returns when switches are served."""
@@ -90,6 +79,7 @@ class OpenFlowRuntime:
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         for connection in list(self._connections):
+            connection.drain(_DRAIN_S)
             connection.close()
 
     def _start(self) -> None:
@@ -119,7 +109,7 @@ class OpenFlowRuntime:
             hub.spawn(self._serve, connected, address)
 
     def _serve(self, connected: socket.socket, address: object) -> None:
-        connection = _Connection(connected, address)
+        connection = Connection(connected, address)
         self._connections.add(connection)
         try:
             connection.serve()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from controller.core.messages import RemoveGroup, RemoveRules
-from controller.core.outbox import Outbox
+from controller.core.journal import Journaled, JournaledDict
+from controller.core.messages import RemoveGroup, RemoveRule, RemoveRules
+from controller.core.outbox import DEFAULT_ROUTES, Outbox
 from controller.core.state import State
 from controller.rules.classification import classification_rules
 from controller.rules.ecmp import ecmp_group
@@ -24,6 +25,7 @@ from controller.rules.model import (
     host_cookie,
 )
 from controller.rules.next_hops import equal_next_hops, next_hops
+from controller.rules.reconcile import Installed, difference
 
 __all__ = ["DefaultRoutes"]
 
@@ -34,6 +36,11 @@ class _Routes:
 
     actions: dict[str, Output | ToGroup] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
+
+    def all(self) -> tuple[Rule | Group, ...]:
+        """Return everything, groups first."""
+        rules = [_default_route_rule(ip, action) for ip, action in self.actions.items()]
+        return (*self.groups.values(), *rules)
 
     def entries(self, beside: _Routes) -> tuple[Entry, ...]:
         """Return what is new or different beside other routes, groups first."""
@@ -50,21 +57,46 @@ class _Routes:
         return (*groups, *rules)
 
 
-class DefaultRoutes:
+class DefaultRoutes(Journaled):
     """Sends each switch the difference between the routes it has and those it should have."""
 
     def __init__(self, state: State, outbox: Outbox) -> None:
         self._state = state
         self._outbox = outbox
-        self._sent: dict[str, _Routes] = {}  # to each connected switch
-        self._awaited: dict[str, int] = {}
+        self._sent: JournaledDict[str, _Routes] = JournaledDict()  # to each connected switch
+        self._awaited: JournaledDict[str, int] = JournaledDict()
         self._due: float | None = None
 
-    def connect(self, switch: str, pinned: tuple[Entry, ...]) -> None:
-        """Give a switch that has just connected all its rules, in place of any it had."""
+    def connect(
+        self, switch: str, pinned: tuple[Rule | Group, ...], installed: Installed | None = None
+    ) -> None:
+        """Give a switch that has just connected what it lacks, and take what it should not have.
+
+        Without knowing what it has, give it all of them in place of any that it had.
+        """
         routes = self._desired().get(switch, _Routes())
         self._sent[switch] = routes
-        self._send(switch, classification_rules() + routes.entries(beside=_Routes()) + pinned, wipe=True)
+        wanted = (*classification_rules(), *routes.all(), *pinned)
+        if installed is None:
+            self._send(switch, wanted, wipe=True)
+            return
+        datapath_id, missing = self._state.live.datapath_id(switch), difference(installed, wanted)
+        for cookie in missing.removed_first:
+            self._outbox.put(RemoveRules(datapath_id, cookie))
+        for number in missing.removed_groups_first:
+            self._outbox.put(RemoveGroup(datapath_id, number))
+        self._send(switch, missing.entries)
+        for rule in missing.removed_rules:
+            self._outbox.put(RemoveRule(datapath_id, rule))
+        for cookie in missing.removed_cookies:
+            self._outbox.put(RemoveRules(datapath_id, cookie))
+        for number in missing.removed_groups:
+            self._outbox.put(RemoveGroup(datapath_id, number))
+
+    def wipe(self, switch: str) -> None:
+        """Remove all rules of a switch, flows' ones too."""
+        self._sent.pop(switch, None)
+        self._send(switch, (), wipe=True)
 
     def disconnect(self, switch: str) -> None:
         """Forget what a switch had."""
@@ -118,7 +150,9 @@ class DefaultRoutes:
 
     def _send(self, switch: str, entries: tuple[Entry, ...], wipe: bool = False) -> None:
         self._state.confirmed.discard(switch)
-        self._awaited[switch] = self._outbox.install(self._state.live.datapath_id(switch), entries, wipe)
+        self._awaited[switch] = self._outbox.install(
+            self._state.live.datapath_id(switch), entries, DEFAULT_ROUTES, wipe
+        )
 
     def _desired(self) -> dict[str, _Routes]:
         """Return the routes to all reachable hosts, for each switch."""

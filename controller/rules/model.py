@@ -61,6 +61,7 @@ IP_PROTO_TCP = 6
 COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
 _COOKIE_HOST = 0x4D53_0001_0000_0000
 _COOKIE_FLOW = 0x4D53_0002_0000_0000
+_GENERATIONS = 1 << 12  # in the twelve bits above the kind's four
 
 # The same for the numbers of groups.
 _GROUP_ECMP = 0x0100_0000
@@ -170,9 +171,9 @@ def split_group_number(tag: int) -> int:
     return _GROUP_SPLIT | tag
 
 
-def flow_cookie(number: int) -> int:
-    """Return the cookie of all rules of the flow with this number (below 2**32)."""
-    return _COOKIE_FLOW | number
+def flow_cookie(number: int, generation: int = 0) -> int:
+    """Return the cookie of the rules of a flow (number below 2**32) since its paths changed so often."""
+    return _COOKIE_FLOW | generation % _GENERATIONS << 36 | number
 
 
 def host_cookie(ip: str) -> int:

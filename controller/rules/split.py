@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from controller.core.journal import Journaled
 from controller.rules.model import (
     ETH_TYPE_IPV4,
     PRIORITY_STAMP,
@@ -45,7 +46,7 @@ _WEIGHT_STEPS = 1000
 
 
 @dataclass
-class Split:
+class Split(Journaled):
     """How a flow is split.
 
     Attributes:

@@ -90,6 +90,7 @@ def common(folder: Path, port: int, workload: Workload, number: int, run_seed: i
         "port": port,
         "workload": workload,
         "sockets": SOCKETS,
+        "timing": config.Timing(),
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cli, protocols
+from experiments import cli, protocols, run_and_report
 
 
 def status_of(*argv: str) -> int:
@@ -109,10 +109,10 @@ def test_all_stands_for_every_protocol_and_the_time_is_told(tmp_path: Path) -> N
     job = cli.job_from(cli._parser().parse_args(argv), 0.0)
     assert job.protocols == tuple(protocols.PROTOCOLS)
     runs = 2 * len(protocols.PROTOCOLS)
-    minutes = runs * (1 + 20 + cli.AROUND_A_RUN_S) / 60
-    assert f"{runs} runs of 20 s: about {minutes:.0f} minutes" in cli.how_long(job)
+    minutes = runs * (1 + 20 + run_and_report.AROUND_A_RUN_S) / 60
+    assert f"{runs} runs of 20 s: about {minutes:.0f} minutes" in run_and_report.how_long(job)
     one = job.model_copy(update={"cases": ("1",), "protocols": ("ospf",)})
-    assert cli.how_long(one).startswith("1 run of 20 s: about a minute")
+    assert run_and_report.how_long(one).startswith("1 run of 20 s: about a minute")
 
 
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:

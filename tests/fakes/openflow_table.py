@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,11 +22,13 @@ from controller.core.events import (
 )
 from controller.core.messages import (
     Answer,
+    CloseConnection,
     DatapathMessage,
     InstallRules,
     Notify,
     PacketOut,
     RemoveGroup,
+    RemoveRule,
     RemoveRules,
     Report,
 )
@@ -49,6 +52,8 @@ from controller.rules.model import (
     ToGroup,
 )
 from controller.rules.pinned import TcpConnection
+from controller.rules.reconcile import Installed
+from controller.store.interface import Change, Records
 from topologies.model import Arc, Network
 
 CONTROLLER = "controller"
@@ -124,6 +129,10 @@ class FakeTable:
         self.rules.clear()
         self.groups.clear()
 
+    def installed(self) -> Installed:
+        """Return everything as a switch says it."""
+        return Installed(tuple(self.rules.values()), tuple(self.groups.values()))
+
     def apply(self, packet: Packet) -> int | str:
         """Return the port out of which a packet goes, CONTROLLER or DROPPED."""
         return self.forward(packet)[0]
@@ -183,15 +192,23 @@ class FakeSwitches:
         self.probes: list[tuple[int, int]] = []
         self.silent_arcs: frozenset[str] = frozenset()  # where probes are lost
         self.installed: list[InstallRules] = []
+        self.closed: list[CloseConnection] = []
         self._live = LiveNetwork(network)
 
     def carry_out(self, message: DatapathMessage) -> BarrierReceived | LinkDiscovered | None:
         """Do what a message says; returns what comes back: the barrier of rules, a probe that has arrived."""
         if isinstance(message, PacketOut):
             return self._put_out(message)
+        if isinstance(message, CloseConnection):
+            self.closed.append(message)
+            return None
         table = self.tables[message.datapath_id]
         if isinstance(message, RemoveRules):
             table.remove(message.cookie)
+            return None
+        if isinstance(message, RemoveRule):
+            rule = message.rule
+            table.rules.pop((rule.table, rule.priority, rule.match), None)
             return None
         if isinstance(message, RemoveGroup):
             table.remove_group(message.group)
@@ -273,12 +290,14 @@ class ControlledNetwork:
     """
 
     def __init__(self, network: Network, settings: Settings | None = None) -> None:
-        self.core = Core(network, settings or Settings())
+        self._settings = settings or Settings()
+        self.core = Core(network, self._settings)
         self.switches = FakeSwitches(network)
         self.silent: frozenset[str] = frozenset()
         self.now = 0.0
         self.notifications: list[Notify] = []
         self.reports: list[Report] = []
+        self.records: Records = {}
 
     def bring_up(self) -> None:
         """Let all switches connect and all links be discovered."""
@@ -291,11 +310,15 @@ class ControlledNetwork:
         events = [event]
         silent = {self.switches.network.datapath_id(name) for name in self.silent}
         while events or self._is_due():
-            for message in self.core.handle(events.pop(0) if events else TimePassed(), self.now):
+            messages = self.core.handle(events.pop(0) if events else TimePassed(), self.now)
+            self.core.sent(self.now)
+            for message in messages:
                 if isinstance(message, Answer):
                     answers.append(message)
                 elif isinstance(message, Notify):
                     self.notifications.append(message)
+                elif isinstance(message, Change):
+                    self.write(message)
                 elif isinstance(message, Report):
                     self.reports.append(message)
                 else:
@@ -305,6 +328,26 @@ class ControlledNetwork:
                     if back is not None:
                         events.append(back)
         return answers
+
+    def write(self, change: Change) -> None:
+        """Be the store."""
+        records = self.records.setdefault(change.kind, {})
+        if change.value is None:
+            records.pop(change.key, None)
+        else:
+            records[change.key] = json.loads(json.dumps(change.value))
+
+    def restart(self) -> None:
+        """Let a new controller take over, as after a crash; the switches keep what they have."""
+        self.core = Core(self.switches.network, self._settings)
+        assert self.core.restore(json.loads(json.dumps(self.records)), self.now) == []
+
+    def reconnect(self, name: str) -> None:
+        """Let a switch connect and say what it has."""
+        (event,) = (
+            e for e in self.switches.connections() if e.datapath_id == self.switches.network.datapath_id(name)
+        )
+        self.handle(replace(event, installed=self.switches.tables[event.datapath_id].installed()))
 
     def _is_due(self) -> bool:
         deadline = self.core.next_deadline()

@@ -30,6 +30,16 @@ impl Rng {
     }
 }
 
+/// Time since the first call, milliseconds.
+fn wall_ms() -> f64 {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START
+        .get_or_init(std::time::Instant::now)
+        .elapsed()
+        .as_secs_f64()
+        * 1e3
+}
+
 fn cpu_ms() -> f64 {
     // Yielding makes the kernel bring the thread's run time up to date.
     std::thread::yield_now();
@@ -298,7 +308,11 @@ fn main() {
     };
     let flows = number("--flows", 1000.0) as usize;
     if let Some(side) = text("--grid") {
-        base = grid(side.parse().expect("--grid takes a number"), flows, &mut rng);
+        base = grid(
+            side.parse().expect("--grid takes a number"),
+            flows,
+            &mut rng,
+        );
     } else if args.iter().any(|a| a == "--all-pairs") {
         all_pairs(&mut base, &mut rng);
     } else {
@@ -312,13 +326,15 @@ fn main() {
     let events = number("--events", 100.0) as usize;
 
     let runs = number("--runs", 5.0) as usize;
-    let mut cold = Vec::new();
+    let (mut cold, mut wall) = (Vec::new(), Vec::new());
     let mut engine = Engine::new(&problem, objective).expect("valid");
     for _ in 0..runs {
-        let start = cpu_ms();
+        let (start, wall_start) = (cpu_ms(), wall_ms());
         engine = Engine::new(&problem, objective).expect("valid");
+        engine.set_threads(number("--threads", 1.0) as usize);
         engine.solve().expect("it solves");
         cold.push(cpu_ms() - start);
+        wall.push(wall_ms() - wall_start);
     }
     let s = engine.solve().expect("it solves");
     println!(
@@ -332,6 +348,7 @@ fn main() {
         s.effort
     );
     println!("cold ms           {}", quantiles(cold));
+    println!("cold, wall ms     {}", quantiles(wall));
     if events > 0 {
         let times = flow_events(&mut engine, &problem, events, &mut rng);
         println!("flow event ms     {}", quantiles(times));

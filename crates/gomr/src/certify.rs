@@ -162,20 +162,26 @@ impl Solver {
         let value = |c: u32| master.columns[c as usize].value;
         let key = |c: u32| master.groups[master.columns[c as usize].group as usize].key;
         let mut at_tight = vec![0.0; n];
-        for (i, &c) in master.working.iter().enumerate() {
-            let gain = value(c) - value(key(c));
-            if gain != 0.0 {
-                master.inverse.add_row(i, gain, &mut at_tight);
+        let mut price = vec![0.0; master.capacity.len()];
+        // The second round refines the first: the inverse has drifted since it was made.
+        for _ in 0..2 {
+            for (i, &c) in master.working.iter().enumerate() {
+                let key = key(c);
+                let gain = value(c) - value(key);
+                let rest = gain - master.dot(&price, c) + master.dot(&price, key);
+                if rest != 0.0 {
+                    master.inverse.add_row(i, rest, &mut at_tight);
+                }
+            }
+            for (&e, &at_tight) in master.tight.iter().zip(&at_tight) {
+                price[e as usize] = at_tight;
             }
         }
-        let mut price = vec![0.0; master.capacity.len()];
-        for (t, &e) in master.tight.iter().enumerate() {
+        for &e in &master.tight {
             // Rounding noise would only make trees differ from one solve to the next.
-            price[e as usize] = if at_tight[t] > 1e-12 {
-                at_tight[t]
-            } else {
-                0.0
-            };
+            if price[e as usize] <= 1e-12 {
+                price[e as usize] = 0.0;
+            }
         }
         price
     }

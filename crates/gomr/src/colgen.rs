@@ -7,6 +7,7 @@
 
 mod crash;
 mod offers;
+mod origin;
 mod pool;
 
 use std::collections::BTreeMap;
@@ -15,15 +16,15 @@ use crate::dual::{DualEnd, HALT};
 use crate::forest::Forest;
 use crate::graph::Graph;
 use crate::master::{Enter, Master};
-use crate::pricing::Pricer;
+use crate::pricing::{Lengths, Pricer};
 use crate::problem::Error;
+use crate::tree::Scratch;
+use origin::Origin;
 
 /// Relative gain below which a path is not worth entering.
 const GAIN: f64 = 1e-11;
 /// Candidates looked at for each pivot.
 const WINDOW: usize = 64;
-/// Open commodities of an origin that are worth a tree.
-const TREE: usize = 2;
 /// Tableau entries per known path that a hot restart may cost.
 const WORK: usize = 300;
 /// Fewest candidates that end a pricing pass early.
@@ -50,14 +51,6 @@ pub(crate) struct Commodity {
     pub class: usize,
 }
 
-/// Commodities priced together: same source, same arc lengths.
-#[derive(Clone, Debug)]
-struct Origin {
-    source: u32,
-    class: usize,
-    members: Vec<u32>,
-}
-
 /// Work done, for tests and benchmarks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
@@ -80,7 +73,6 @@ pub(crate) struct Solver {
     pub master: Master,
     pub commodities: Vec<Commodity>,
     pub pricer: Pricer,
-    forest: Forest,
     origins: Vec<Origin>,
     origin_of: BTreeMap<(u32, usize), usize>,
     pub proof: Forest,
@@ -92,10 +84,15 @@ pub(crate) struct Solver {
     effort: Effort,
     /// The prices of the last passes, the older the less they count, and how much less from one to the next.
     smooth: Vec<f64>,
+    smooth_lengths: Lengths,
     smoothing: f64,
+    /// Working memory of the trees, for each thread.
+    scratch: Vec<Scratch>,
     spare: Vec<u32>,
     cursor: usize,
     kept: usize,
+    /// Pivots without progress, less those with it, since the solve began or bounds were last perturbed.
+    stalled: usize,
 }
 
 impl Solver {
@@ -111,12 +108,13 @@ impl Solver {
         Self {
             cost: graph.delay_s.iter().map(cost).collect(),
             smooth: Vec::new(),
+            smooth_lengths: Lengths::default(),
+            scratch: vec![Scratch::default()],
             smoothing: 0.0,
             usable: capacity.iter().map(|&c| c > 0.0).collect(),
             master: Master::new(capacity, 1.0),
             commodities: Vec::new(),
             pricer: Pricer::new(graph.nodes),
-            forest: Forest::default(),
             origins: Vec::new(),
             origin_of: BTreeMap::new(),
             proof: Forest::default(),
@@ -125,8 +123,14 @@ impl Solver {
             spare: Vec::new(),
             cursor: 0,
             kept: 0,
+            stalled: 0,
             graph,
         }
+    }
+
+    /// Prices on so many threads, at least one; what is found does not depend on it.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.scratch.resize(threads.max(1), Scratch::default());
     }
 
     /// Solves to optimality from the present basis.
@@ -263,7 +267,6 @@ impl Solver {
         let tolerance = self.master.tolerance();
         let limit = self.gain_limit();
         let ceiling = self.master.pivots + 50_000 + 200 * (self.graph.arcs() + candidates.len());
-        let mut stalled = 0;
         let none = [&[][..]];
         let windows: Vec<&[u32]> = match candidates {
             [] => none.to_vec(),
@@ -294,15 +297,15 @@ impl Solver {
                             return Err(self.not_solved("a link's price has no bound"));
                         }
                     }
-                    Some(theta) if theta <= tolerance => stalled += 1,
-                    Some(_) => stalled = 0,
+                    Some(theta) if theta <= tolerance => self.stalled += 1,
+                    Some(_) => self.stalled = self.stalled.saturating_sub(1),
                 }
                 self.keep_accurate();
                 if self.master.pivots % HALT == 0 {
                     self.check_halt()?;
                 }
-                if stalled > STALL {
-                    stalled = 0;
+                if self.stalled > STALL {
+                    self.stalled = 0;
                     self.master.perturb(1e4 * self.feasibility());
                 }
                 if self.master.pivots > ceiling {
@@ -314,7 +317,7 @@ impl Solver {
     }
 
     fn keep_accurate(&mut self) {
-        if self.master.pivots % 128 == 0 {
+        if self.master.pivots % (128 + self.master.groups.len() / 8) == 0 {
             self.accurate();
         }
     }

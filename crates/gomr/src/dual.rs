@@ -38,6 +38,7 @@ impl Master {
     pub fn dual_simplex(&mut self, tolerance: f64, limit: usize, work: usize) -> DualEnd {
         self.replace_banned_keys();
         self.compute_values();
+        self.index_arcs();
         let mut banned: Vec<u32> = self.banned_basics();
         let mut row: Option<Row> = None;
         let mut retries = 0;
@@ -221,7 +222,7 @@ impl Master {
             .zip(&row.rho)
             .map(|(&e, &value)| (e, value));
         for (e, value) in tight.chain(own).filter(|(_, value)| value.abs() > 1e-13) {
-            for &(c, load) in &self.by_arc[e as usize] {
+            for (c, load) in self.loading(e) {
                 row.dot.add(c, value * load);
             }
         }

@@ -341,6 +341,11 @@ impl Engine {
         self.solver.master.halt = Halt(halt);
     }
 
+    /// Searches for paths on so many threads (1 at first); the answer does not depend on it.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.solver.set_threads(threads);
+    }
+
     /// Price of each arc for the first objective: what one more bit/s of it would add.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 //! saturated arcs, need linear algebra: with `w_j = a_j − a_key(j)` they solve `W x = C − Σ_k d_k a_key(k)`
 //! on the saturated arcs. Prices are `π W = c_j − c_key(j)`, `σ_k = c_key(k) − π a_key(k)`.
 
+mod loads;
 mod pivot;
 mod start;
 mod values;
@@ -14,6 +15,7 @@ mod values;
 use crate::basis::Inverse;
 use crate::graph::NONE;
 use crate::halt::Halt;
+use loads::{Loads, Span};
 
 const KEY: u32 = NONE - 1;
 /// Numbers below this are not pivots.
@@ -23,9 +25,7 @@ pub(crate) const PIVOT: f64 = 1e-7;
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub group: u32,
-    start: u32,
-    path_len: u32,
-    len: u32,
+    span: Span,
     /// Worth of one unit in the first objective (0 for the rate not served).
     pub value: f64,
     /// Cost of one unit in the second objective.
@@ -125,11 +125,17 @@ pub(crate) struct Master {
     pub capacity: Vec<f64>,
     rhs: Vec<f64>,
     pub columns: Vec<Column>,
-    rows: Vec<u32>,
-    coefficients: Vec<f64>,
-    /// Columns that load each arc, and how much.
-    pub by_arc: Vec<Vec<(u32, f64)>>,
+    loads: Loads,
+    /// Columns that load each arc, of the first `indexed` columns.
+    by_arc: Vec<Vec<u32>>,
+    indexed: usize,
+    /// Arcs that have had a price, or may soon have one.
+    pub priced: Vec<bool>,
+    /// How often `priced` grew, columns got other numbers or other profits.
+    pub epoch: u32,
     pub groups: Vec<Group>,
+    /// The key of each commodity, as in its group: what pricing reads of all of them.
+    pub keys: Vec<u32>,
     /// Price of each arc (zero unless saturated).
     pub price: Vec<f64>,
     /// Unused capacity of each arc.
@@ -162,6 +168,7 @@ impl Master {
             slack: capacity.clone(),
             tight_at: vec![NONE; arcs],
             by_arc: vec![Vec::new(); arcs],
+            priced: vec![false; arcs],
             capacity,
             big_m,
             ..Self::default()
@@ -185,6 +192,7 @@ impl Master {
             columns: Vec::new(),
             active: true,
         });
+        self.keys.push(unserved);
         self.direction.key.resize(self.groups.len());
         id
     }
@@ -211,27 +219,11 @@ impl Master {
         path: &[u32],
         extra: &[(u32, f64)],
     ) -> u32 {
-        let start = self.rows.len();
-        self.rows.extend_from_slice(path);
-        self.coefficients.resize(self.rows.len(), 1.0);
-        for &(arc, load) in extra {
-            match self.rows[start..].iter().position(|&row| row == arc) {
-                Some(at) => self.coefficients[start + at] += load,
-                None => {
-                    self.rows.push(arc);
-                    self.coefficients.push(load);
-                }
-            }
-        }
         let id = self.columns.len() as u32;
-        for at in start..self.rows.len() {
-            self.by_arc[self.rows[at] as usize].push((id, self.coefficients[at]));
-        }
+        let span = self.loads.push(path, extra);
         self.columns.push(Column {
             group,
-            start: start as u32,
-            path_len: path.len() as u32,
-            len: (self.rows.len() - start) as u32,
+            span,
             value,
             cost,
             profit: self.big_m * value - cost,
@@ -244,30 +236,55 @@ impl Master {
 
     /// The arcs of a path, in order.
     pub fn path(&self, column: u32) -> &[u32] {
-        let c = &self.columns[column as usize];
-        &self.rows[c.start as usize..(c.start + c.path_len) as usize]
+        self.loads.path(self.columns[column as usize].span)
     }
 
     /// Arcs a column loads.
     pub fn loaded(&self, column: u32) -> &[u32] {
-        let c = &self.columns[column as usize];
-        &self.rows[c.start as usize..(c.start + c.len) as usize]
+        self.loads.rows(self.columns[column as usize].span)
     }
 
+    /// Arcs a column loads, and how much.
     pub fn entries(&self, column: u32) -> impl Iterator<Item = (u32, f64)> + '_ {
-        let c = &self.columns[column as usize];
-        let range = c.start as usize..(c.start + c.len) as usize;
-        self.rows[range.clone()]
-            .iter()
-            .copied()
-            .zip(self.coefficients[range].iter().copied())
+        self.loads.entries(self.columns[column as usize].span)
     }
 
     /// `prices · a_column`.
     pub fn dot(&self, prices: &[f64], column: u32) -> f64 {
-        self.entries(column)
-            .map(|(row, load)| prices[row as usize] * load)
-            .sum()
+        self.loads.dot(prices, self.columns[column as usize].span)
+    }
+
+    /// Whether every column loads the arcs of its path with 1 and no other.
+    pub fn is_plain(&self) -> bool {
+        self.loads.are_plain()
+    }
+
+    /// Brings the index of the columns by arc up to date.
+    pub fn index_arcs(&mut self) {
+        for id in self.indexed..self.columns.len() {
+            for &arc in self.loads.rows(self.columns[id].span) {
+                self.by_arc[arc as usize].push(id as u32);
+            }
+        }
+        self.indexed = self.columns.len();
+    }
+
+    /// The columns that load an arc, and how much; [`Master::index_arcs`] must have been called.
+    pub fn loading(&self, arc: u32) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let plain = self.is_plain();
+        self.by_arc[arc as usize].iter().map(move |&c| match plain {
+            true => (c, 1.0),
+            false => (c, self.loads.on(self.columns[c as usize].span, arc)),
+        })
+    }
+
+    /// Notes that arcs have or may soon have a price.
+    pub fn expect_prices(&mut self, arcs: impl Iterator<Item = u32>) {
+        for arc in arcs {
+            if !std::mem::replace(&mut self.priced[arc as usize], true) {
+                self.epoch += 1;
+            }
+        }
     }
 
     pub fn is_basic(&self, column: u32) -> bool {
@@ -309,6 +326,7 @@ impl Master {
 
     pub fn set_big_m(&mut self, big_m: f64) {
         self.big_m = big_m;
+        self.epoch += 1;
         for c in &mut self.columns {
             c.profit = big_m * c.value - c.cost;
         }
@@ -345,6 +363,7 @@ impl Master {
         let group = self.columns[column as usize].group as usize;
         debug_assert!(self.groups[group].working.is_empty());
         let old = std::mem::replace(&mut self.groups[group].key, column);
+        self.keys[group] = column;
         self.columns[old as usize].place = NONE;
         self.columns[column as usize].place = KEY;
     }
@@ -364,37 +383,25 @@ impl Master {
     }
 
     fn entry(&self, column: u32, arc: u32) -> f64 {
-        let at = |c: u32| {
-            let rows = self.loaded(c);
-            rows.iter().position(|&row| row == arc).map_or(0.0, |i| {
-                self.coefficients[self.columns[c as usize].start as usize + i]
-            })
-        };
+        let at = |c: u32| self.loads.on(self.columns[c as usize].span, arc);
         at(column) - at(self.key_of(column))
     }
 
     /// Forgets the paths that are not in the basis and for which `keep` is false.
     pub fn purge(&mut self, keep: impl Fn(u32) -> bool) {
         let mut renamed = vec![NONE; self.columns.len()];
-        let (old, rows) = (
-            std::mem::take(&mut self.columns),
-            std::mem::take(&mut self.rows),
-        );
-        let coefficients = std::mem::take(&mut self.coefficients);
+        let old = std::mem::take(&mut self.columns);
+        let loads = std::mem::take(&mut self.loads);
         self.by_arc.iter_mut().for_each(Vec::clear);
+        self.indexed = 0;
+        self.epoch += 1;
         for (c, mut column) in old.into_iter().enumerate() {
             let unserved = self.groups[column.group as usize].unserved == c as u32;
             if column.place == NONE && !unserved && (column.dead || !keep(c as u32)) {
                 continue;
             }
             let id = self.columns.len() as u32;
-            let range = column.start as usize..(column.start + column.len) as usize;
-            column.start = self.rows.len() as u32;
-            for at in range {
-                self.by_arc[rows[at] as usize].push((id, coefficients[at]));
-                self.rows.push(rows[at]);
-                self.coefficients.push(coefficients[at]);
-            }
+            column.span = self.loads.push_from(&loads, column.span);
             renamed[c] = id;
             self.columns.push(column);
         }
@@ -407,5 +414,6 @@ impl Master {
             g.columns.retain(|&c| renamed[c as usize] != NONE);
             g.columns.iter_mut().for_each(name);
         }
+        self.keys.iter_mut().for_each(name);
     }
 }

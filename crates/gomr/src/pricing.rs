@@ -11,13 +11,6 @@ use std::collections::BinaryHeap;
 
 use crate::graph::{Graph, NONE};
 
-/// Arc lengths for one ACK ratio.
-#[derive(Clone, Debug)]
-struct Class {
-    ack_ratio: f64,
-    length: Vec<f64>,
-}
-
 /// Length of an arc for flows with an ACK ratio; infinite when they cannot use it.
 pub(crate) fn arc_length(
     graph: &Graph,
@@ -40,10 +33,54 @@ pub(crate) fn arc_length(
     length + ack_ratio * price[reverse as usize].max(0.0)
 }
 
+/// Arc lengths, for each ACK ratio.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lengths {
+    ratios: Vec<f64>,
+    lengths: Vec<Vec<f64>>,
+    version: u32,
+}
+
+impl Lengths {
+    /// Number of the class of an ACK ratio; its lengths are set by the next [`Lengths::update`].
+    pub fn class(&mut self, ack_ratio: f64) -> usize {
+        let known = self.ratios.iter().position(|&ratio| ratio == ack_ratio);
+        known.unwrap_or_else(|| {
+            self.ratios.push(ack_ratio);
+            self.lengths.push(Vec::new());
+            self.ratios.len() - 1
+        })
+    }
+
+    /// Takes the lengths `cost + price`; arcs that are not `usable` are out.
+    pub fn update(&mut self, graph: &Graph, cost: &[f64], price: &[f64], usable: &[bool]) {
+        let mut changed = false;
+        for (&ratio, lengths) in self.ratios.iter().zip(&mut self.lengths) {
+            changed |= lengths.is_empty();
+            lengths.resize(graph.arcs(), f64::INFINITY);
+            for (arc, length) in lengths.iter_mut().enumerate() {
+                let now = cost[arc] + arc_length(graph, arc, ratio, price, usable);
+                changed |= std::mem::replace(length, now) != now;
+            }
+        }
+        self.version += u32::from(changed);
+    }
+
+    /// The lengths of each class.
+    pub fn all(&self) -> &[Vec<f64>] {
+        &self.lengths
+    }
+
+    /// Changes when a length does; never 0 after the first update with a class.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+}
+
 /// Arc lengths, potentials and working memory of the searches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pricer {
-    classes: Vec<Class>,
+    lengths: Lengths,
     /// Distance to each target at zero prices, by target; empty until it is needed.
     potential: Vec<Vec<f64>>,
     search: Search,
@@ -75,14 +112,7 @@ impl Pricer {
 
     /// Number of the class of an ACK ratio; its lengths are set by the next [`Pricer::update`].
     pub fn class(&mut self, ack_ratio: f64) -> usize {
-        let known = self.classes.iter().position(|c| c.ack_ratio == ack_ratio);
-        known.unwrap_or_else(|| {
-            self.classes.push(Class {
-                ack_ratio,
-                length: Vec::new(),
-            });
-            self.classes.len() - 1
-        })
+        self.lengths.class(ack_ratio)
     }
 
     /// Prepares the distances to `target` at zero prices.
@@ -114,18 +144,12 @@ impl Pricer {
 
     /// Takes the lengths `cost + price`; arcs that are not `usable` are out.
     pub fn update(&mut self, graph: &Graph, cost: &[f64], price: &[f64], usable: &[bool]) {
-        for class in &mut self.classes {
-            class.length.clear();
-            class.length.extend(
-                (0..graph.arcs())
-                    .map(|arc| cost[arc] + arc_length(graph, arc, class.ack_ratio, price, usable)),
-            );
-        }
+        self.lengths.update(graph, cost, price, usable);
     }
 
     /// Lengths of a class.
     pub fn length(&self, class: usize) -> &[f64] {
-        &self.classes[class].length
+        &self.lengths.all()[class]
     }
 
     /// Least length a path can have at any prices.
@@ -144,7 +168,7 @@ impl Pricer {
         path: &mut Vec<u32>,
     ) -> Option<f64> {
         let to_come = &self.potential[target as usize];
-        let length = &self.classes[class].length;
+        let length = &self.lengths.all()[class];
         let ends = (source, target);
         self.search.run(
             graph,

@@ -30,6 +30,10 @@ pub(crate) struct Scratch {
     queue: VecDeque<u32>,
     /// Whether a node's arcs will be looked at: by the sweep, or from the queue.
     awaited: Vec<bool>,
+    /// Lengths of tree paths under other arc lengths, as far as they were asked for; NaN where not.
+    measured: Vec<f64>,
+    /// The nodes of a path that is being measured.
+    walk: Vec<u32>,
 }
 
 /// The order is renewed when one node in so many had to be looked at again.
@@ -100,6 +104,28 @@ impl Tree {
                 }
             }
         }
+    }
+
+    /// Forgets what [`Tree::measure`] has measured: it is asked about another tree or other lengths.
+    pub fn begin_measuring(&self, scratch: &mut Scratch) {
+        scratch.measured.clear();
+        scratch.measured.resize(self.distance.len(), f64::NAN);
+        scratch.measured[self.source as usize] = 0.0;
+    }
+
+    /// Length of the path to a reachable `node` under other lengths; each node is walked over once.
+    pub fn measure(&self, graph: &Graph, length: &[f64], node: u32, scratch: &mut Scratch) -> f64 {
+        let mut at = node;
+        while scratch.measured[at as usize].is_nan() {
+            scratch.walk.push(at);
+            at = graph.tail[self.parent[at as usize] as usize];
+        }
+        let mut so_far = scratch.measured[at as usize];
+        while let Some(next) = scratch.walk.pop() {
+            so_far += length[self.parent[next as usize] as usize];
+            scratch.measured[next as usize] = so_far;
+        }
+        so_far
     }
 
     fn sort(&mut self) {

@@ -58,6 +58,8 @@ class ControllerProcess:
             "json",
             "--default-routing",
             self._default_routing,
+            "--store",
+            "none",
         ]
         argv += ["--openflow", f"{LOOPBACK}:{OPENFLOW_PORT}"]
         for address in (LOOPBACK, MANAGEMENT):

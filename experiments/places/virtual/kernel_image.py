@@ -31,6 +31,7 @@ class KernelRecord:
     source_package: str
     source_version: str
     source_suite: str
+    build_time: str
     release: str
     architecture: str
     compressed_sha256: str

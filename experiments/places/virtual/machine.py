@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -35,8 +36,14 @@ SILENCE_LIMIT_S = 900.0
 POLL_S = 0.05
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TEMPORARY = "/tmp"  # noqa: S108 (of the guest)
+SAME_ARITHMETIC = {
+    # Which instructions a sum is made with depends on the processor, and its last bits on that.
+    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
+    "OPENBLAS_CORETYPE": "Prescott",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 PROGRAMS = {"taskset": "util-linux", "setpriv": "util-linux"}
-_UNSPEAKABLE = frozenset('"\n')
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ class Machine:
     def __enter__(self) -> Machine:
         try:
             self._write_order()
+            self._write_init()
             with self._order.console.open("ab") as console:
                 self._process = subprocess.Popen(
                     self._command(),
@@ -132,7 +140,7 @@ class Machine:
                     heard_s = time.monotonic()
                 elif time.monotonic() - heard_s > SILENCE_LIMIT_S:
                     self.kill()
-                    raise self._failed(f"it did nothing for {SILENCE_LIMIT_S:g} s") from None
+                    raise self._failed(f"nothing was heard from it for {SILENCE_LIMIT_S:g} s") from None
                 continue
             look()
             status = self._folder / "status"
@@ -158,6 +166,7 @@ class Machine:
             "PYTHONPATH": str(ROOT),
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
+            **SAME_ARITHMETIC,
             # The files may belong to a user that is not this machine's root.
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": "safe.directory",
@@ -172,18 +181,26 @@ class Machine:
         }
         (self._folder / "order.json").write_text(json.dumps(document))
 
+    def _write_init(self) -> None:
+        """Write the script that becomes process 1; it alone has what differs between machines."""
+        script = self._folder / "init"
+        script.write_text(
+            "#!/bin/sh\n"
+            f"export {ORDER_VARIABLE}={shlex.quote(str(self._folder))}\n"
+            f"exec {shlex.join([sys.executable, str(Path(__file__).with_name('init.py'))])}\n"
+        )
+        script.chmod(0o755)
+
     def _command(self) -> list[str]:
         order = self._order
         return [
             *("setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list", str(order.core)),
             str(kernel_image.kernel()),
-            *("rootfstype=hostfs", "ro", "root=/dev/root", "quiet", f"mem={order.memory_mib}M"),
-            *("con=null", "con0=fd:0,fd:1", f"uml_dir={self._folder}", f"umid={self._folder.name}"),
-            *("time-travel=inf-cpu", f"time-travel-start={START_NS}", "seccomp=auto"),
-            f"{ORDER_VARIABLE}={_quoted(self._folder)}",
-            f"init={_quoted(Path(sys.executable))}",
-            "--",
-            _quoted(Path(__file__).with_name("init.py")),
+            # The kernel's random numbers begin with these words: they must be the same for every machine. The
+            # host's /proc is seen until process 1 mounts its own, and leads to this process's folder.
+            *("rootfstype=hostfs", "ro", "quiet", f"mem={order.memory_mib}M", "init=/proc/self/cwd/init"),
+            *("con=null", "con0=fd:0,fd:1", "umid=machine", "seccomp=auto"),
+            *("time-travel=inf-cpu", f"time-travel-start={START_NS}"),
         ]
 
     def _failed(self, reason: str) -> RunFailed:
@@ -194,11 +211,3 @@ class Machine:
 def _is_hidden(path: Path) -> bool:
     """Whether a folder lies below one that the machine has of its own."""
     return any(path.is_relative_to(spare) for spare in (TEMPORARY, "/run", "/var/log"))
-
-
-def _quoted(path: Path) -> str:
-    """Return a path as the kernel's command line takes it."""
-    text = str(path)
-    if _UNSPEAKABLE & set(text):
-        raise MissingRequirement(f"The path {text!r} cannot be told to a kernel.", "Use one without quotes.")
-    return f'"{text}"' if " " in text else text

@@ -105,6 +105,7 @@ class VirtualKernel:
                 core=core,
                 console=logs / "console.log",
                 writable=[job.out, Path(name)],
+                memory_mib=job.scenario.virtual.memory_mib,
             )
             with told.open("rb") as lines, Machine(order) as booted:
                 self._watch(booted)

@@ -2,7 +2,7 @@
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import grpc.aio
@@ -10,11 +10,12 @@ import pytest
 
 import mstcp
 import topologies
-from controller.api.grpc_server import make_server
+from controller.api.grpc_server import MAX_UNSENT, make_server
 from controller.api.service import Service
 from controller.core.core import Core
 from controller.core.messages import DatapathMessage
 from controller.core.state import Settings
+from controller.flows.flow import Flow
 from controller.loop import ControllerLoop
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.openflow_table import FakeSwitches
@@ -25,16 +26,19 @@ TIMEOUT_S = 20.0
 class Controller:
     def __init__(self) -> None:
         network = topologies.load("butterfly")
+        self.silent = False
         self.switches = FakeSwitches(network)
-        self.loop = ControllerLoop(
-            Core(network, Settings(boot_id="b")), self.send, lambda message: self.service.deliver(message)
-        )
+        self.core = Core(network, Settings(boot_id="b", confirm_timeout_s=2 * TIMEOUT_S))
+        self.loop = ControllerLoop(self.core, self.send, lambda message: self.service.deliver(message))
         self.service = Service(self.loop.post)
 
     def send(self, message: DatapathMessage) -> None:
         barrier = self.switches.carry_out(message)
-        if barrier is not None:
+        if barrier is not None and not self.silent:
             self.loop.post(barrier)
+
+    def flows(self) -> list[Flow]:
+        return list(self.core._state.flows)
 
 
 @pytest.fixture
@@ -255,3 +259,46 @@ async def test_a_split_flow_and_its_new_shares(channel: grpc.aio.Channel) -> Non
 async def test_streams_have_no_split(channel: grpc.aio.Channel) -> None:
     answer = await Session(channel).ask(1, request=flow_request(splitting="streams"))
     assert not answer.allocation.HasField("split")
+
+
+async def test_a_client_that_does_not_read_fills_no_memory_and_is_sent_away(
+    channel: grpc.aio.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[int] = []
+    put = asyncio.Queue.put_nowait
+
+    def counted(queue: Any, message: Any) -> None:
+        if isinstance(message, control_pb2.ServerMessage):
+            queued.append(queue.qsize())
+        put(queue, message)
+
+    monkeypatch.setattr(asyncio.Queue, "put_nowait", counted)
+    stub: Any = control_pb2_grpc.FlowControlStub(channel)
+    call = stub.Session()
+    unknown = [f"nothing-{number}" for number in range(10 * MAX_UNSENT)]
+    await call.write(control_pb2.ClientMessage(renewal=control_pb2.LeaseRenewal(flow_ids=unknown)))
+    await _until(lambda: len(queued) >= MAX_UNSENT)
+    with pytest.raises(grpc.aio.AioRpcError, match="left unread"):
+        async for _ in call:
+            pass
+    assert max(queued) < MAX_UNSENT
+
+
+async def test_what_was_asked_in_a_session_that_broke_before_the_answer_is_undone(
+    channel: grpc.aio.Channel, controller: Controller
+) -> None:
+    controller.silent = True
+    stub: Any = control_pb2_grpc.FlowControlStub(channel)
+    call = stub.Session()
+    request = control_pb2.FlowRequest(source="T0", destination="T2", destination_port=5001, rate_bps=1e6)
+    await call.write(control_pb2.ClientMessage(request_id=1, request=request))
+    await _until(lambda: bool(controller.flows()))
+    call.cancel()
+    await _until(lambda: not controller.flows())
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    deadline = asyncio.get_running_loop().time() + TIMEOUT_S
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.01)

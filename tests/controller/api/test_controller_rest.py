@@ -10,11 +10,13 @@ import pytest
 
 import topologies
 from controller.api.rest import make_app
+from controller.api.schema import parse
 from controller.api.service import Service
 from controller.core.core import Core
 from controller.core.events import PortWentDown
 from controller.core.messages import DatapathMessage
 from controller.core.state import Settings
+from controller.errors import Unavailable
 from controller.loop import ControllerLoop
 from tests.fakes.openflow_table import FakeSwitches
 
@@ -34,8 +36,8 @@ class Controller:
         network = topologies.load("butterfly")
         self.silent = False
         self.switches = FakeSwitches(network)
-        core = Core(network, Settings(confirm_timeout_s=0.05))
-        self.loop = ControllerLoop(core, self.send, lambda message: self.service.deliver(message))
+        self.core = Core(network, Settings(confirm_timeout_s=0.05))
+        self.loop = ControllerLoop(self.core, self.send, lambda message: self.service.deliver(message))
         self.service = Service(self.loop.post)
 
     def send(self, message: DatapathMessage) -> None:
@@ -263,3 +265,18 @@ async def test_a_split_flow_with_two_ports_is_refused(client: httpx.AsyncClient)
     answer = await client.post("/v1/flows", json=REQUEST | {"splitting": "group", "source_ports": [1, 2]})
     assert answer.status_code == 422
     assert answer.json()["field"] == "source_ports"
+
+
+async def test_a_request_that_takes_too_long_is_undone(controller: Controller) -> None:
+    service = Service(controller.loop.post, timeout_s=0.2)
+    controller.service = service
+    service.bind(asyncio.get_running_loop())
+    controller.silent = True
+    controller.core._state.settings = Settings(confirm_timeout_s=60)
+    with pytest.raises(Unavailable, match="did not answer within"):
+        await service.request(parse(REQUEST))
+    for _ in range(1000):
+        if not len(controller.core._state.flows):
+            break
+        await asyncio.sleep(0.01)
+    assert len(controller.core._state.flows) == 0

@@ -215,6 +215,7 @@ def test_a_switch_that_comes_back_gets_all_its_rules_again(net: ControlledNetwor
     flow = net.request(source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6)
     before = dict(net.switches.tables[S2].rules)
     net.handle(SwitchDisconnected(S2))
+    net.pass_time(10.1)  # it is given up
     assert net.snapshot().flows[0].lost_links == ("S0-S2", "S2-S3")
     assert net.snapshot().health.flows_on_lost_links[0].flow_id == flow.flow_id
     net.switches.tables[S2].rules.clear()

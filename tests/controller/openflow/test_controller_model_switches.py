@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 
+import pytest
+
 import topologies
-from benchmarks.controller.client import Session
+from benchmarks.controller.client import Refused, Session
+from benchmarks.controller.process import controller
+from switch.model import Fleet
 from tests.fakes.controller_command import controlled, until
 
-FLOW_COOKIES = (0x4D53_0002_0000_0000, 0xFFFF_FFFF_0000_0000)
+FLOW_COOKIES = (0x4D53_0002_0000_0000, 0xFFFF_000F_0000_0000)
 BUTTERFLY = topologies.load("butterfly")
+SMALL = {"source": "T0", "destination": "T2", "rate_bps": 1e5, "packet_bytes": 590}
+OTHER = {"source": "T1", "destination": "T3", "rate_bps": 1e5, "packet_bytes": 590}
 REQUEST = {
     "source": "T0",
     "destination": "T2",
@@ -20,8 +28,8 @@ REQUEST = {
 
 
 async def test_a_flow_is_installed_and_removed(tmp_path: Path) -> None:
-    async with controlled(BUTTERFLY, tmp_path) as (controller, fleet):
-        session = Session(controller.grpc)
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
+        session = Session(running.grpc)
         flow = await session.request(**REQUEST, source_ports=[40001, 40002])
         assert len(flow.streams) == 2
         rules = {name: len(list(s.tables.rules(*FLOW_COOKIES))) for name, s in fleet.switches.items()}
@@ -33,3 +41,113 @@ async def test_a_flow_is_installed_and_removed(tmp_path: Path) -> None:
             "the flow's rules to go",
         )
         await session.close()
+
+
+async def test_a_switch_that_stops_reading_harms_no_other(tmp_path: Path) -> None:
+    """Its own requests are refused in time; the others do not wait for it."""
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
+        session = Session(running.grpc)
+        fleet.switches["S4"].faults.stalled = True
+        unlucky = [
+            asyncio.ensure_future(
+                session.request(**{**REQUEST, "destination_port": 6000 + number, "rate_bps": 1e5})
+            )
+            for number in range(20)
+        ]
+        served = [await session.request(**OTHER, destination_port=7000 + number) for number in range(20)]
+        assert not any(request.done() for request in unlucky), "they wait for S4, and the others did not"
+        outcomes = await asyncio.gather(*unlucky, return_exceptions=True)
+        assert all(isinstance(outcome, Refused) for outcome in outcomes)
+        assert len(served) == 20
+        await session.close()
+
+
+async def test_rules_that_are_refused_are_taken_back(tmp_path: Path) -> None:
+    """Two errors for one barrier, before or after its reply, are one refusal and no fault of the network."""
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
+        session = Session(running.grpc)
+        for late in (False, True):
+            switch = fleet.switches["S4"]
+            switch.faults.errors_after_barrier = late
+            switch.tables.max_rules = len(switch.tables)
+            request = REQUEST | {"source_ports": [40001, 40002]}
+            with pytest.raises(Refused, match="S4 refused") if not late else contextlib.suppress(Refused):
+                flow = await session.request(**request)
+                # The error came after the last confirmation.
+                await until(lambda flow=flow: flow.flow_id in session.ended, "the owner to be told")  # type: ignore[misc]
+            assert (await running.get("/v1/health"))["ready"]
+            assert await running.get("/v1/flows") == []
+            await until(
+                lambda: not any(list(s.tables.rules(*FLOW_COOKIES)) for s in fleet.switches.values()),
+                "the flow's rules to go",
+            )
+        await session.close()
+
+
+def installed_by(fleet: Fleet) -> dict[str, set[tuple[int, int]]]:
+    """Return which change installed which rule: one that is sent again is another."""
+    return {
+        name: {(rule.change.cookie, rule.installed_by) for rule in switch.tables.rules()}
+        for name, switch in fleet.switches.items()
+    }
+
+
+async def test_a_controller_that_is_killed_and_restarted_touches_no_rule(tmp_path: Path) -> None:
+    store = ("--store", str(tmp_path / "state.sqlite"))
+    async with controlled(BUTTERFLY, tmp_path, *store) as (first, fleet):
+        session = Session(first.grpc)
+        flow = await session.request(**REQUEST, source_ports=[40001, 40002])
+        links = await first.get("/v1/links")
+        before = installed_by(fleet)
+        first.process.kill()
+        await first.process.wait()
+        await session.close()
+        async with controller(str(tmp_path / "network.json"), tmp_path / "second.log", *store) as second:
+            fleet.controller = second.openflow
+            await second.ready()
+            session = Session(second.grpc)
+            await session.renew([flow.flow_id])
+            (kept,) = await second.get("/v1/flows")
+            assert kept["flow_id"] == flow.flow_id
+            assert await second.get("/v1/links") == links
+            assert installed_by(fleet) == before, "no rule was sent again, so counters go on"
+            await session.release(flow.flow_id)
+            await until(
+                lambda: not any(list(s.tables.rules(*FLOW_COOKIES)) for s in fleet.switches.values()),
+                "the flow's rules to go",
+            )
+            await session.close()
+
+
+async def test_switches_that_lost_their_rules_get_them_back(tmp_path: Path) -> None:
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
+        session = Session(running.grpc)
+        await session.request(**REQUEST, source_ports=[40001, 40002])
+        before = {name: set(rules) for name, rules in cookies(fleet).items()}
+        for name, switch in fleet.switches.items():
+            fleet.disconnect(name)
+            switch.tables.clear()
+        await until(lambda: cookies(fleet) == before, "all rules to be back")
+        await running.ready()
+        await session.close()
+
+
+def cookies(fleet: Fleet) -> dict[str, set[int]]:
+    return {name: {r.change.cookie for r in s.tables.rules()} for name, s in fleet.switches.items()}
+
+
+@pytest.mark.parametrize("on_stop", ["keep", "remove"])
+async def test_what_becomes_of_the_rules_when_the_controller_stops(tmp_path: Path, on_stop: str) -> None:
+    async with controlled(BUTTERFLY, tmp_path, "--on-stop", on_stop) as (running, fleet):
+        session = Session(running.grpc)
+        await session.request(**REQUEST, source_ports=[40001, 40002])
+        fleet.switches["S4"].faults.swallow_barriers = True
+        half = asyncio.ensure_future(session.request(**SMALL, destination_port=6000))
+        full = sum(len(switch.tables) for switch in fleet.switches.values())
+        await until(lambda: sum(len(s.tables) for s in fleet.switches.values()) > full, "half a flow")
+        running.process.terminate()
+        await running.process.wait()
+        half.cancel()
+        await session.close()
+        expected = full if on_stop == "keep" else 0
+        await until(lambda: sum(len(s.tables) for s in fleet.switches.values()) == expected, "the rest to go")

@@ -6,6 +6,8 @@ use crate::graph::NONE;
 /// How many times as long as its main path another path of a commodity may be at first, but for one more
 /// arc of the longest delay.
 const DETOUR: f64 = 3.0;
+/// Arcs with less of their capacity left are expected to fill up.
+const NARROW: f64 = 0.05;
 
 impl Solver {
     /// Starts from an empty basis with, for each commodity, one path that has room for its whole request:
@@ -38,6 +40,9 @@ impl Solver {
             false
         });
         self.master.compute_values();
+        let narrow = |arc: &u32| room[*arc as usize] < NARROW * self.master.capacity[*arc as usize];
+        let full: Vec<u32> = (0..room.len() as u32).filter(narrow).collect();
+        self.master.expect_prices(full.into_iter());
         self.smoothing = SMOOTHING;
         order
     }

@@ -1,8 +1,21 @@
 //! Which paths are worth entering: pricing by origin, and a first path for newcomers.
 
-use super::{Solver, BATCH, GAIN, TREE};
+use std::ops::Range;
+
+use super::origin::{Offer, Origin, Terms};
+use super::{Solver, BATCH, GAIN};
 use crate::constrained::cheapest_within;
 use crate::master::Enter;
+use crate::tree::Scratch;
+
+/// A pricing pass ends with one candidate for so many commodities.
+const COMMODITIES: usize = 600;
+/// Origins priced between two looks at the candidates.
+const BLOCK: usize = 64;
+/// Commodities that come together and are worth the trees of all origins.
+const MANY: usize = 64;
+/// Nodes and commodities that are worth more than one thread.
+const PARALLEL: usize = 20_000;
 
 impl Solver {
     pub fn update_lengths(&mut self) {
@@ -37,20 +50,48 @@ impl Solver {
     /// Gives commodities that just came their best path at the current prices.
     pub fn introduce(&mut self, ids: &[u32]) {
         self.update_lengths();
+        if ids.len() > MANY {
+            self.introduce_many();
+        }
         let mut path = Vec::new();
         for &id in ids {
-            let value = self.commodities[id as usize].value;
             if self.commodities[id as usize].fixed {
                 self.introduce_fixed(id);
-                continue;
+            } else if ids.len() <= MANY {
+                self.introduce_one(id, &mut path);
             }
-            if self
-                .best_path(id as usize, f64::INFINITY, &mut path)
-                .is_some()
-            {
-                let column = self.add_path(id, &path);
-                self.raise_m(self.master.columns[column as usize].cost, value);
-                self.prefer(id, column);
+        }
+    }
+
+    fn introduce_one(&mut self, id: u32, path: &mut Vec<u32>) {
+        if self.best_path(id as usize, f64::INFINITY, path).is_some() {
+            self.start_on(id, path);
+        }
+    }
+
+    fn start_on(&mut self, id: u32, path: &[u32]) {
+        let column = self.add_path(id, path);
+        let value = self.commodities[id as usize].value;
+        self.raise_m(self.master.columns[column as usize].cost, value);
+        self.prefer(id, column);
+    }
+
+    /// Gives all commodities without a path their best one, by the trees of their origins.
+    fn introduce_many(&mut self) {
+        let price: Vec<f64> = self.master.price.iter().map(|p| p.max(0.0)).collect();
+        self.smooth_lengths
+            .update(&self.graph, &self.cost, &price, &self.usable);
+        let mut offers = Vec::new();
+        let mut path = Vec::new();
+        for start in (0..self.origins.len()).step_by(BLOCK) {
+            let end = self.origins.len().min(start + BLOCK);
+            self.visit(start..end, &mut offers, Origin::introduce);
+            for offer in offers.drain(..) {
+                match offer {
+                    Offer::Path(_, id, path) => self.start_on(id, &path),
+                    Offer::Search(id, _) => self.introduce_one(id, &mut path),
+                    Offer::Known(..) => {}
+                }
             }
         }
     }
@@ -131,20 +172,22 @@ impl Solver {
         for (smooth, &price) in self.smooth.iter_mut().zip(&self.master.price) {
             *smooth = kept * *smooth + (1.0 - kept) * price.max(0.0);
         }
-        let cost = Some(&self.cost[..]);
-        self.forest
-            .update(&self.graph, cost, &self.smooth, &self.usable);
+        self.smooth_lengths
+            .update(&self.graph, &self.cost, &self.smooth, &self.usable);
         let count = self.origins.len();
+        let enough = BATCH.max(self.commodities.len() / COMMODITIES);
         let mut gains: Vec<(f64, u32)> = Vec::new();
+        let mut offers = Vec::new();
         let mut seen = 0;
-        while seen < count && gains.len() < BATCH {
-            self.cursor = if self.cursor + 1 < count {
-                self.cursor + 1
-            } else {
-                0
-            };
-            seen += 1;
-            self.price_origin(self.cursor, &mut gains);
+        while seen < count && gains.len() < enough {
+            if self.cursor >= count {
+                self.cursor = 0;
+            }
+            let end = count.min(self.cursor + (count - seen).min(BLOCK));
+            self.visit(self.cursor..end, &mut offers, Origin::price);
+            seen += end - self.cursor;
+            self.cursor = end;
+            self.take_offers(&mut offers, &mut gains);
         }
         gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         candidates.clear();
@@ -152,56 +195,29 @@ impl Solver {
         seen == count
     }
 
-    /// Prices the commodities of one origin: with one tree when many of them pay for congestion,
-    /// otherwise each by a search of its own.
-    fn price_origin(&mut self, at: usize, gains: &mut Vec<(f64, u32)>) {
-        let limit = self.gain_limit();
-        let mut open: Vec<(u32, f64)> = Vec::new();
-        for &id in &self.origins[at].members {
-            let sigma = self.master.sigma(id);
-            let unserved = self.master.groups[id as usize].unserved;
-            if -sigma > limit && !self.master.is_basic(unserved) {
-                gains.push((-sigma, unserved));
-            }
-            let commodity = &self.commodities[id as usize];
-            if commodity.fixed {
-                self.price_known(id as usize, sigma, gains);
-                continue;
-            }
-            let worth = self.worth(id, sigma);
-            if worth - limit > self.pricer.least(commodity.source, commodity.target) {
-                open.push((id, worth));
-            }
-        }
-        let mut path = Vec::new();
-        if open.len() >= TREE {
-            self.price_by_tree(at, &open, gains);
-            return;
-        }
-        for (id, worth) in open {
-            self.search_one(id, worth, &mut path, gains);
-        }
+    /// Visits some origins, on several threads where there is enough to do.
+    fn visit(&mut self, block: Range<usize>, offers: &mut Vec<Offer>, visit: impl Visit) {
+        let terms = Terms {
+            graph: &self.graph,
+            master: &self.master,
+            commodities: &self.commodities,
+            pricer: &self.pricer,
+            usable: &self.usable,
+            lengths: self.smooth_lengths.all(),
+            version: self.smooth_lengths.version(),
+            limit: GAIN * self.master.big_m.max(1.0),
+        };
+        let origins = &mut self.origins[block];
+        on_threads(&mut self.scratch, origins, &terms, offers, visit);
     }
 
-    fn price_by_tree(&mut self, at: usize, open: &[(u32, f64)], gains: &mut Vec<(f64, u32)>) {
-        let limit = self.gain_limit();
-        let (source, class) = (self.origins[at].source, self.origins[at].class);
+    fn take_offers(&mut self, offers: &mut Vec<Offer>, gains: &mut Vec<(f64, u32)>) {
         let mut path = Vec::new();
-        for &(id, worth) in open {
-            let commodity = &self.commodities[id as usize];
-            let (target, limited) = (commodity.target, commodity.max_delay_s.is_some());
-            let tree = self.forest.tree(&self.graph, source, class);
-            if worth - tree.distance[target as usize] <= limit {
-                continue;
-            }
-            if limited {
-                self.search_one(id, worth, &mut path, gains);
-            } else if tree.path_to(&self.graph, target, &mut path) {
-                let length = self.pricer.length(class);
-                let now: f64 = path.iter().map(|&arc| length[arc as usize]).sum();
-                if worth - now > limit {
-                    self.offer(id, worth - now, &path, gains);
-                }
+        for offer in offers.drain(..) {
+            match offer {
+                Offer::Known(gain, column) => gains.push((gain, column)),
+                Offer::Path(gain, id, path) => self.offer(id, gain, &path, gains),
+                Offer::Search(id, worth) => self.search_one(id, worth, &mut path, gains),
             }
         }
     }
@@ -209,20 +225,15 @@ impl Solver {
     /// Length that a path of a commodity with the price `sigma` may have without a loss.
     pub fn worth(&self, id: u32, sigma: f64) -> f64 {
         let value = self.commodities[id as usize].value;
-        value * self.master.big_m - sigma - self.ack_price(id)
-    }
-
-    /// What the acknowledgements of one unit pay on a way of their own; infinite when that is down.
-    fn ack_price(&self, id: u32) -> f64 {
         let acks = self.commodities[id as usize].acks.iter();
-        acks.map(|&(arc, load)| match self.usable[arc as usize] {
+        let price = acks.map(|&(arc, load)| match self.usable[arc as usize] {
             true => load * self.master.price[arc as usize].max(0.0),
             false => f64::INFINITY,
-        })
-        .sum()
+        });
+        value * self.master.big_m - sigma - price.sum::<f64>()
     }
 
-    pub fn search_one(
+    fn search_one(
         &mut self,
         id: u32,
         worth: f64,
@@ -237,23 +248,59 @@ impl Solver {
         }
     }
 
-    pub fn offer(&mut self, id: u32, gain: f64, path: &[u32], gains: &mut Vec<(f64, u32)>) {
+    fn offer(&mut self, id: u32, gain: f64, path: &[u32], gains: &mut Vec<(f64, u32)>) {
         let column = self.add_path(id, path);
         if !self.master.is_basic(column) {
             gains.push((gain, column));
         }
     }
+}
 
-    pub fn price_known(&self, id: usize, sigma: f64, gains: &mut Vec<(f64, u32)>) {
-        for &c in &self.master.groups[id].columns {
-            let column = &self.master.columns[c as usize];
-            if column.banned || self.master.is_basic(c) {
-                continue;
-            }
-            let gain = column.profit - self.master.dot(&self.master.price, c) - sigma;
-            if gain > self.gain_limit() {
-                gains.push((gain, c));
+/// What is done to an origin, with the offers that come of it.
+trait Visit: Fn(&mut Origin, &Terms<'_>, &mut Scratch, &mut Vec<Offer>) + Sync {}
+
+impl<F: Fn(&mut Origin, &Terms<'_>, &mut Scratch, &mut Vec<Offer>) + Sync> Visit for F {}
+
+/// Visits origins on as many threads as there are `scratch`es; the offers come in the origins' order.
+fn on_threads(
+    scratch: &mut [Scratch],
+    origins: &mut [Origin],
+    terms: &Terms<'_>,
+    offers: &mut Vec<Offer>,
+    visit: impl Visit,
+) {
+    let work: usize = origins
+        .iter()
+        .map(|origin| terms.graph.nodes + origin.len())
+        .sum();
+    let threads = if work < PARALLEL { 1 } else { scratch.len() };
+    let share = origins.len().div_ceil(threads).max(1);
+    let run = |origins: &mut [Origin], scratch: &mut Scratch, offers: &mut Vec<Offer>| {
+        for origin in origins {
+            visit(origin, terms, scratch, offers);
+        }
+    };
+    let mut parts = origins.chunks_mut(share).zip(scratch);
+    let Some((own, own_scratch)) = parts.next() else {
+        return;
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = parts
+            .map(|(origins, scratch)| {
+                let run = &run;
+                scope.spawn(move || {
+                    let mut offers = Vec::new();
+                    run(origins, scratch, &mut offers);
+                    offers
+                })
+            })
+            .collect();
+        run(own, own_scratch, offers);
+        for other in others {
+            match other.join() {
+                Ok(more) => offers.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-    }
+    });
 }

@@ -1,6 +1,7 @@
 //! The commodities and the paths that are known.
 
-use super::{Commodity, Origin, Solver};
+use super::origin::Origin;
+use super::{Commodity, Solver};
 use crate::graph::NONE;
 
 impl Solver {
@@ -8,7 +9,7 @@ impl Solver {
     pub fn add_commodity(&mut self, mut commodity: Commodity, request: f64) -> u32 {
         if !commodity.fixed {
             commodity.class = self.pricer.class(commodity.ack_ratio);
-            self.forest.class(&self.graph, commodity.ack_ratio);
+            self.smooth_lengths.class(commodity.ack_ratio);
             self.pricer
                 .prepare(&self.graph, &self.cost, commodity.target);
         }
@@ -17,13 +18,9 @@ impl Solver {
         let next = self.origins.len();
         let origin = *self.origin_of.entry((source, class)).or_insert(next);
         if origin == next {
-            self.origins.push(Origin {
-                source,
-                class,
-                members: Vec::new(),
-            });
+            self.origins.push(Origin::new(source, class));
         }
-        self.origins[origin].members.push(id);
+        self.origins[origin].add(id, &self.commodities[id as usize]);
         id
     }
 
@@ -50,7 +47,7 @@ impl Solver {
         self.master.groups[id as usize].columns = columns;
         let commodity = &self.commodities[id as usize];
         if let Some(&origin) = self.origin_of.get(&(commodity.source, commodity.class)) {
-            self.origins[origin].members.retain(|&other| other != id);
+            self.origins[origin].remove(id);
         }
     }
 

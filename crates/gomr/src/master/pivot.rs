@@ -184,6 +184,7 @@ impl Master {
         self.inverse.swap_key(p, &members);
         let column = self.working[p];
         let old = std::mem::replace(&mut group.key, column);
+        self.keys[g as usize] = column;
         std::mem::swap(&mut group.key_value, &mut self.x[p]);
         self.columns[column as usize].place = KEY;
         self.columns[old as usize].place = p as u32;
@@ -196,6 +197,7 @@ impl Master {
     }
 
     pub fn leave_slack(&mut self, enter: Enter, e: u32, theta: f64, rho: &[f64]) {
+        self.expect_prices(std::iter::once(e));
         // rho is minus (row e of the working columns) times the inverse.
         let z: Vec<f64> = rho.iter().map(|v| -v).collect();
         match enter {

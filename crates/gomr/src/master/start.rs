@@ -29,8 +29,9 @@ impl Master {
         for c in &mut self.columns {
             c.place = NONE;
         }
-        for g in &mut self.groups {
+        for (g, key) in self.groups.iter_mut().zip(&mut self.keys) {
             g.key = g.unserved;
+            *key = g.key;
             g.working.clear();
             self.columns[g.key as usize].place = KEY;
         }
@@ -95,9 +96,9 @@ impl Master {
         for column in 0..self.columns.len() as u32 {
             let rate = self.rate(column);
             if rate != 0.0 {
-                let c = &self.columns[column as usize];
-                for i in c.start as usize..(c.start + c.len) as usize {
-                    self.rhs[self.rows[i] as usize] += rate * self.coefficients[i];
+                let span = self.columns[column as usize].span;
+                for (arc, load) in self.loads.entries(span) {
+                    self.rhs[arc as usize] += rate * load;
                 }
             }
         }

@@ -1,4 +1,4 @@
-"""What the splitter needs of libbpf, through ctypes: libbpf.so.1, or libbpf.so.0 of older distributions.
+"""What our programs need of libbpf, through ctypes: libbpf.so.1, or libbpf.so.0 of older distributions.
 
 Nothing is pinned and no file is made: maps, program and attachment are file descriptors of this process,
 which the kernel closes when the process ends, however it ends; with its attachment a program is detached.
@@ -14,6 +14,8 @@ import os
 import platform
 import re
 import resource
+import sys
+from pathlib import Path
 
 from switch.errors import BpfFailed, BpfUnavailable
 
@@ -82,21 +84,22 @@ class BpfObject:
     """A compiled object, loaded into the kernel.
 
     Args:
-        compiled: the object file's bytes.
-        name: of it, for messages.
+        path: the object file.
 
     Raises:
-        BpfUnavailable: there is no libbpf, no right to load programs, or the kernel knows no BPF.
+        BpfUnavailable: the file or libbpf is not there, there is no right to load programs, or the kernel
+            knows no BPF.
         BpfFailed: the kernel refuses this object.
     """
 
-    def __init__(self, compiled: bytes, name: str) -> None:
+    def __init__(self, path: Path) -> None:
+        compiled = _read(path)
         self._library = library()
         self._object = self._library.bpf_object__open_mem(compiled, len(compiled), None)
-        self._require_pointer(self._object, f"reading {name}")
+        self._require_pointer(self._object, f"reading {path.name}")
         try:
             _allow_memory()
-            self._load(name)
+            self._load(path.name)
         except BaseException:
             self.close()
             raise
@@ -112,6 +115,12 @@ class BpfObject:
         found = self._library.bpf_object__find_map_fd_by_name(self._object, name.encode())
         return _checked(found, f"finding the map {name}")
 
+    def program(self, name: str) -> int:
+        """Return the descriptor of a program, which is the object's own."""
+        found = self._library.bpf_object__find_program_by_name(self._object, name.encode())
+        self._require_pointer(found, f"finding the program {name}")
+        return _checked(self._library.bpf_program__fd(found), f"opening the program {name}")
+
     def attach_xdp(self, program: str, interface_index: int, mode: str) -> int:
         """Attach a program to an interface and return the descriptor that holds it there.
 
@@ -123,9 +132,7 @@ class BpfObject:
         Raises:
             BpfFailed: with the kernel's reason in `number`.
         """
-        found = self._library.bpf_object__find_program_by_name(self._object, program.encode())
-        self._require_pointer(found, f"finding the program {program}")
-        descriptor = self._library.bpf_program__fd(found)
+        descriptor = self.program(program)
         options = _LinkOptions(ctypes.sizeof(_LinkOptions), XDP_FLAGS[mode])
         link = self._library.bpf_link_create(
             descriptor, interface_index, ATTACH_TYPE_XDP, ctypes.byref(options)
@@ -192,7 +199,12 @@ def look_up_each_cpu(descriptor: int, key: bytes, value_bytes: int) -> bytes:
     Raises:
         BpfFailed: as ENOENT where the key is not there.
     """
-    values = ctypes.create_string_buffer(value_bytes * cpu_count())
+    return look_up(descriptor, key, value_bytes * cpu_count())
+
+
+def look_up(descriptor: int, key: bytes, value_bytes: int) -> bytes:
+    """Return the value of a map; BpfFailed, as ENOENT, where the key is not there."""
+    values = ctypes.create_string_buffer(value_bytes)
     _checked(library().bpf_map_lookup_elem(descriptor, key, values), "reading a map")
     return values.raw
 
@@ -204,6 +216,16 @@ def delete(descriptor: int, key: bytes) -> None:
     except BpfFailed as failure:
         if failure.number != errno.ENOENT:
             raise
+
+
+def _read(path: Path) -> bytes:
+    if sys.byteorder != "little":
+        raise BpfUnavailable("the compiled BPF programs are for little-endian machines", "use such a machine")
+    try:
+        return path.read_bytes()
+    except OSError as failure:
+        remedy = "build it: python -m switch.bpf.build"
+        raise BpfUnavailable(f"{path} cannot be read ({failure.strerror})", remedy) from None
 
 
 def _open_library() -> ctypes.CDLL:

@@ -1,4 +1,4 @@
-"""The compiled splitter that is shipped is of the source that is shipped."""
+"""The compiled BPF programs that are shipped are of the sources that are shipped."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from pathlib import Path
 
 import pytest
 
+from switch.bpf import build, libbpf
+from switch.bpf.build import OBJECTS, is_current, source_of, source_sha256
 from switch.errors import BpfUnavailable, CommandFailed
-from switch.ppfs import build, libbpf, splitter
-from switch.ppfs.build import SOURCE, is_current, source_sha256
+from switch.ppfs import splitter
 from switch.ppfs.split import COUNTERS_BYTES, MAX_FLOWS, MAX_PATHS, SPLIT
 
 needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang")
 
 
-def test_shipped_object_is_of_the_source() -> None:
-    assert is_current(), "switch/ppfs/splitter.bpf.c has changed: python -m switch.ppfs.build"
+every_object = pytest.mark.parametrize("compiled", OBJECTS, ids=lambda path: path.name)
 
 
-def test_object_tells_another_source(tmp_path: Path) -> None:
-    changed = tmp_path / SOURCE.name
-    changed.write_bytes(SOURCE.read_bytes() + b"\n")
-    assert not is_current(source=changed)
-    assert not is_current(compiled=tmp_path / "missing.o")
+@every_object
+def test_shipped_object_is_of_the_source(compiled: Path) -> None:
+    assert is_current(compiled), f"{source_of(compiled)} has changed: python -m switch.bpf.build"
+
+
+@every_object
+def test_object_tells_another_source(compiled: Path, tmp_path: Path) -> None:
+    changed = tmp_path / source_of(compiled).name
+    changed.write_bytes(source_of(compiled).read_bytes() + b"\n")
+    assert not is_current(compiled, changed)
+    assert not is_current(tmp_path / "missing.o", changed)
 
 
 def test_source_and_python_agree_on_sizes() -> None:
-    text = SOURCE.read_text()
+    text = source_of(splitter.OBJECT).read_text()
     assert re.search(r"#define MAX_FLOWS (\d+)", text)[1] == str(MAX_FLOWS)  # type: ignore[index]
     assert re.search(r"#define MAX_PATHS (\d+)", text)[1] == str(MAX_PATHS)  # type: ignore[index]
     assert SPLIT.size == MAX_PATHS * (8 + 6)
@@ -38,22 +44,22 @@ def test_source_and_python_agree_on_sizes() -> None:
 
 
 @needs_clang
-def test_build_carries_the_hash_and_no_place(tmp_path: Path) -> None:
-    made = tmp_path / "made.o"
-    build.build(made)
-    assert is_current(made)
-    assert str(SOURCE.parent).encode() not in made.read_bytes()
-    assert source_sha256().encode() in made.read_bytes()
+@every_object
+def test_build_carries_the_hash_and_no_place(compiled: Path, tmp_path: Path) -> None:
+    source, made = source_of(compiled), tmp_path / "made.o"
+    build.build(source, made)
+    assert is_current(made, source)
+    assert str(source.parent).encode() not in made.read_bytes()
+    assert source_sha256(source).encode() in made.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["made.o"]
 
 
 @needs_clang
-def test_what_clang_says_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_clang_says_is_passed_on(tmp_path: Path) -> None:
     broken = tmp_path / "broken.c"
     broken.write_text("int nothing(void) { return missing; }\n")
-    monkeypatch.setattr(build, "SOURCE", broken)
     with pytest.raises(CommandFailed, match="undeclared identifier 'missing'"):
-        build.build(tmp_path / "made.o")
+        build.build(broken, tmp_path / "made.o")
     assert not (tmp_path / "made.o").exists()
 
 
@@ -62,7 +68,7 @@ def test_clang_is_wanted_only_where_the_source_has_changed(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     build.main()
-    monkeypatch.setattr(build, "is_current", lambda: False)
+    monkeypatch.setattr(build, "is_current", lambda _: False)
     with pytest.raises(SystemExit, match="clang is missing: apt-get install clang"):
         build.main()
 
@@ -82,7 +88,7 @@ def test_old_kernel_is_named(release: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_missing_object_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitter, "OBJECT", tmp_path / "splitter.bpf.o")
-    with pytest.raises(BpfUnavailable, match="python -m switch.ppfs.build"):
+    with pytest.raises(BpfUnavailable, match="python -m switch.bpf.build"):
         splitter.Splitter("lo")
 
 

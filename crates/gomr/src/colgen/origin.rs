@@ -1,0 +1,287 @@
+//! Commodities with a common source, priced together by one shortest-path tree.
+//!
+//! What one of them must gain against is the worth of its present path. Prices of nearly all arcs are zero
+//! for good, so the priced arcs of that path are kept beside: a few numbers in place of a walk along it.
+
+use super::Commodity;
+use crate::graph::{Graph, NONE};
+use crate::master::Master;
+use crate::pricing::Pricer;
+use crate::tree::{Scratch, Tree};
+
+/// Open commodities of an origin that are worth a tree.
+const TREE: usize = 2;
+/// Commodities of an origin that are worth its tree whatever they pay.
+const CROWD: usize = 16;
+/// Priced arcs of a path that are kept; paths with more are walked.
+const KEPT: usize = 12;
+const NO_ARC: u16 = u16::MAX;
+
+/// A commodity as the pricing sees it, with the priced arcs of its key.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    id: u32,
+    target: u32,
+    /// Neither its paths nor their delay nor its acknowledgements are limited in any way.
+    free: bool,
+    value: f64,
+    key: u32,
+    /// [`Master::epoch`] when the rest was made.
+    epoch: u32,
+    /// Profit of the key.
+    profit: f64,
+    arcs: [u16; KEPT],
+}
+
+impl Member {
+    fn new(id: u32, commodity: &Commodity) -> Self {
+        let limited = commodity.fixed || commodity.max_delay_s.is_some();
+        Self {
+            id,
+            target: commodity.target,
+            free: !limited && commodity.acks.is_empty(),
+            value: commodity.value,
+            key: NONE,
+            epoch: 0,
+            profit: 0.0,
+            arcs: [NO_ARC; KEPT],
+        }
+    }
+
+    /// The price of one unit of the commodity's request, as [`Master::sigma`].
+    fn sigma(&mut self, master: &Master) -> f64 {
+        let key = master.keys[self.id as usize];
+        if (self.key, self.epoch) != (key, master.epoch) && !self.renew(master, key) {
+            return master.sigma(self.id);
+        }
+        let mut sigma = self.profit;
+        for &arc in self.arcs.iter().take_while(|&&arc| arc != NO_ARC) {
+            sigma -= master.price[arc as usize];
+        }
+        sigma
+    }
+
+    /// Looks the key's priced arcs up; false where they cannot be kept.
+    fn renew(&mut self, master: &Master, key: u32) -> bool {
+        self.key = NONE;
+        if !master.is_plain() || master.price.len() >= NO_ARC as usize {
+            return false;
+        }
+        self.arcs = [NO_ARC; KEPT];
+        let rows = master.loaded(key).iter();
+        let mut priced = rows.filter(|&&arc| master.priced[arc as usize]);
+        for kept in &mut self.arcs {
+            let Some(&arc) = priced.next() else { break };
+            *kept = arc as u16;
+        }
+        if priced.next().is_some() {
+            return false;
+        }
+        self.key = key;
+        self.epoch = master.epoch;
+        self.profit = master.columns[key as usize].profit;
+        true
+    }
+}
+
+/// Commodities priced together: same source, same arc lengths.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub source: u32,
+    pub class: usize,
+    members: Vec<Member>,
+    tree: Option<Tree>,
+    /// Version of the lengths that the tree is right for.
+    version: u32,
+    open: Vec<(u32, f64)>,
+}
+
+/// What pricing has to offer.
+pub(crate) enum Offer {
+    /// A known column gains so much.
+    Known(f64, u32),
+    /// A path of a commodity gains so much.
+    Path(f64, u32, Vec<u32>),
+    /// A commodity that must be searched by itself, and the length from where on nothing gains.
+    Search(u32, f64),
+}
+
+/// What all origins are priced by.
+pub(crate) struct Terms<'a> {
+    pub graph: &'a Graph,
+    pub master: &'a Master,
+    pub commodities: &'a [Commodity],
+    pub pricer: &'a Pricer,
+    pub usable: &'a [bool],
+    /// Lengths of each class under the prices that trees are made for, and their version.
+    pub lengths: &'a [Vec<f64>],
+    pub version: u32,
+    pub limit: f64,
+}
+
+impl Terms<'_> {
+    /// Length that a path of a commodity with the price `sigma` may have without a loss.
+    pub fn worth(&self, id: u32, sigma: f64) -> f64 {
+        let commodity = &self.commodities[id as usize];
+        commodity.value * self.master.big_m - sigma - self.ack_price(commodity)
+    }
+
+    /// What the acknowledgements of one unit pay on a way of their own; infinite when that is down.
+    fn ack_price(&self, commodity: &Commodity) -> f64 {
+        let acks = commodity.acks.iter();
+        acks.map(|&(arc, load)| match self.usable[arc as usize] {
+            true => load * self.master.price[arc as usize].max(0.0),
+            false => f64::INFINITY,
+        })
+        .sum()
+    }
+
+    fn offer_known(&self, id: u32, sigma: f64, offers: &mut Vec<Offer>) {
+        for &c in &self.master.groups[id as usize].columns {
+            let column = &self.master.columns[c as usize];
+            if column.banned || self.master.is_basic(c) {
+                continue;
+            }
+            let gain = column.profit - self.master.dot(&self.master.price, c) - sigma;
+            if gain > self.limit {
+                offers.push(Offer::Known(gain, c));
+            }
+        }
+    }
+}
+
+impl Origin {
+    pub fn new(source: u32, class: usize) -> Self {
+        Self {
+            source,
+            class,
+            members: Vec::new(),
+            tree: None,
+            version: 0,
+            open: Vec::new(),
+        }
+    }
+
+    pub fn add(&mut self, id: u32, commodity: &Commodity) {
+        self.members.push(Member::new(id, commodity));
+    }
+
+    pub fn remove(&mut self, id: u32) {
+        self.members.retain(|member| member.id != id);
+    }
+
+    /// Number of its commodities.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The tree under the terms' lengths.
+    pub fn tree(&mut self, terms: &Terms<'_>, scratch: &mut Scratch) -> &Tree {
+        let nodes = terms.graph.nodes;
+        let tree = self
+            .tree
+            .get_or_insert_with(|| Tree::new(self.source, nodes));
+        if self.version != terms.version {
+            tree.update(terms.graph, &terms.lengths[self.class], scratch);
+            self.version = terms.version;
+        }
+        tree
+    }
+
+    /// Collects the shortest paths of the members that have no path yet; `Search` for those with limits.
+    pub fn introduce(&mut self, terms: &Terms<'_>, scratch: &mut Scratch, offers: &mut Vec<Offer>) {
+        let is_new = |id: &u32| {
+            terms.master.groups[*id as usize].columns.is_empty()
+                && !terms.commodities[*id as usize].fixed
+        };
+        let ids = self.members.iter().map(|member| member.id);
+        let fresh: Vec<u32> = ids.filter(is_new).collect();
+        if fresh.len() < TREE {
+            offers.extend(fresh.iter().map(|&id| Offer::Search(id, f64::INFINITY)));
+            return;
+        }
+        let tree = self.tree(terms, scratch);
+        let mut path = Vec::new();
+        for id in fresh {
+            let commodity = &terms.commodities[id as usize];
+            if commodity.max_delay_s.is_some() {
+                offers.push(Offer::Search(id, f64::INFINITY));
+            } else if tree.path_to(terms.graph, commodity.target, &mut path) {
+                offers.push(Offer::Path(f64::INFINITY, id, path.clone()));
+            }
+        }
+    }
+
+    /// Collects what gains: by one tree when several commodities may, otherwise by searches.
+    pub fn price(&mut self, terms: &Terms<'_>, scratch: &mut Scratch, offers: &mut Vec<Offer>) {
+        let mut open = std::mem::take(&mut self.open);
+        let mut members = std::mem::take(&mut self.members);
+        open.clear();
+        let source = self.source;
+        let tree = (members.len() >= CROWD).then(|| self.tree(terms, scratch));
+        for member in &mut members {
+            let sigma = member.sigma(terms.master);
+            if -sigma > terms.limit {
+                let unserved = terms.master.groups[member.id as usize].unserved;
+                if !terms.master.is_basic(unserved) {
+                    offers.push(Offer::Known(-sigma, unserved));
+                }
+            }
+            if !member.free && terms.commodities[member.id as usize].fixed {
+                terms.offer_known(member.id, sigma, offers);
+                continue;
+            }
+            let worth = match member.free {
+                true => member.value * terms.master.big_m - sigma,
+                false => terms.worth(member.id, sigma),
+            };
+            let least = match tree {
+                Some(tree) => tree.distance[member.target as usize],
+                None => terms.pricer.least(source, member.target),
+            };
+            if worth - terms.limit > least {
+                open.push((member.id, worth));
+            }
+        }
+        self.members = members;
+        if open.len() >= TREE || self.members.len() >= CROWD {
+            self.price_by_tree(&open, terms, scratch, offers);
+        } else {
+            offers.extend(open.iter().map(|&(id, worth)| Offer::Search(id, worth)));
+        }
+        self.open = open;
+    }
+
+    fn price_by_tree(
+        &mut self,
+        open: &[(u32, f64)],
+        terms: &Terms<'_>,
+        scratch: &mut Scratch,
+        offers: &mut Vec<Offer>,
+    ) {
+        let class = self.class;
+        self.tree(terms, scratch);
+        let Some(tree) = &self.tree else { return };
+        let length = terms.pricer.length(class);
+        tree.begin_measuring(scratch);
+        let mut path = Vec::new();
+        for &(id, worth) in open {
+            let commodity = &terms.commodities[id as usize];
+            if worth - tree.distance[commodity.target as usize] <= terms.limit {
+                continue;
+            }
+            if commodity.max_delay_s.is_some() {
+                offers.push(Offer::Search(id, worth));
+                continue;
+            }
+            let target = commodity.target;
+            if !tree.distance[target as usize].is_finite() {
+                continue;
+            }
+            let gain = worth - tree.measure(terms.graph, length, target, scratch);
+            if gain > terms.limit && tree.path_to(terms.graph, target, &mut path) {
+                offers.push(Offer::Path(gain, id, path.clone()));
+            }
+        }
+    }
+}

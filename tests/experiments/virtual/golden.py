@@ -1,0 +1,79 @@
+"""The golden results of the virtual engine; `make golden` renews them.
+
+The butterfly, all protocols, both cases. They are exact for the programs that they were made with, whose
+versions stand with them; with others the analytic bounds beside them must hold all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from experiments import environment, protocols
+from experiments.places.virtual import kernel_image
+from experiments.results import Results
+
+GOLDEN = Path(__file__).with_name("golden.json")
+ROOT = Path(__file__).parents[3]
+DURATION_S = 3
+CASES = ("1", "2")
+
+
+def run(out: Path, *options: str) -> Results:
+    """Run `mstcp-lab` and return its document; AssertionError has what it said where it failed."""
+    call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
+    call += [*options, "--out", str(out), "--json"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return Results.model_validate_json(done.stdout)
+
+
+def run_all(out: Path) -> Results:
+    """Make the golden runs."""
+    names = ",".join(protocols.PROTOCOLS)
+    return run(out, "--protocol", names, "--scenario", ",".join(CASES), "--duration", str(DURATION_S))
+
+
+def programs() -> dict[str, str]:
+    """Return what decides on every packet's time, with versions."""
+    versions = environment.versions()
+    found = {name: versions[name] for name in ("python", "open_vswitch", "mininet", "grpcio", "os-ken")}
+    for package, call in (("iproute2", ["ip", "-V"]), ("libc", ["ldd", "--version"])):
+        found[package] = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()[
+            0
+        ]
+    return {**found, "kernel": kernel_image.record().kernel_sha256}
+
+
+def summary(results: Results) -> dict[str, Any]:
+    """Return what is kept of each run."""
+    return {
+        f"{run.protocol}, case {run.scenario}": {
+            "digest": run.digest,
+            "flows": [
+                {
+                    "goodput_bps": flow.goodput_bps,
+                    "delay_s": flow.delay_s.model_dump() if flow.delay_s else None,
+                    "bytes_read": flow.bytes_read,
+                }
+                for flow in run.flows
+            ],
+        }
+        for run in results.runs
+    }
+
+
+def main() -> None:
+    """Renew the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = run_all(Path(folder, "out"))
+    document = {"programs": programs(), "runs": summary(results)}
+    GOLDEN.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""`mstcp-lab run --engine virtual` as a user calls it: the same bytes every time, and exact ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from experiments.results import Results
+from tests.experiments.virtual import golden
+from tests.sandbox import wait_until
+
+pytestmark = pytest.mark.timeout(1800)
+
+CASE_1 = ("--scenario", "1", "--protocol", "mstcp", "--duration", "1")
+NOBODY = 65534
+
+
+@contextmanager
+def busy_cores() -> Iterator[None]:
+    """Keep every core busy with two processes of the same priority."""
+    hog = [sys.executable, "-c", "while True: pass"]
+    hogs = [subprocess.Popen(hog) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    try:
+        yield
+    finally:
+        for process in hogs:
+            process.kill()
+            process.wait()
+
+
+def test_a_run_is_the_same_bytes_under_any_load_and_with_any_neighbour(tmp_path: Path) -> None:
+    alone = golden.run(tmp_path / "alone", *CASE_1, "--seeds", "1")
+    with busy_cores():
+        # In another folder, at another number, and beside another run.
+        beside = golden.run(tmp_path / "a-folder-with-a-longer-name", *CASE_1, "--seeds", "2", "--jobs", "2")
+    assert beside.runs[0].model_dump_json() == alone.runs[0].model_dump_json()
+    assert beside.environment == alone.environment
+    assert len(str(alone.runs[0].digest)) == 64
+    assert beside.runs[1].digest != alone.runs[0].digest
+    for flow, other in zip(*(run.flows for run in beside.runs), strict=True):
+        assert flow.goodput_bps == pytest.approx(other.goodput_bps, rel=0.01)
+
+
+def test_the_document_on_standard_output_is_the_file(tmp_path: Path) -> None:
+    results = golden.run(tmp_path / "out", *CASE_1)
+    assert Results.read(tmp_path / "out" / "results.json") == results
+    assert (tmp_path / "out" / "report.html").exists()
+    (run,) = results.runs
+    assert results.engine == "virtual"
+    assert results.environment.datapath == "system"
+    assert results.environment.link_backend == "netem"
+    assert run.valid
+    assert run.host_cpu_busy is None
+    assert (run.started_at or "").startswith("2026-01-01T")
+
+
+def test_frames_over_two_paths_take_the_time_that_the_paths_take(tmp_path: Path) -> None:
+    """One flow alone: what both paths of a weighted schedule take can be computed by hand."""
+    scenario = tmp_path / "alone.toml"
+    butterfly = Path("experiments/scenarios/butterfly.toml").read_text()
+    head, _, rest = butterfly.partition("[cases.1.flows.2]")
+    assert rest
+    scenario.write_text(head)
+    settings = ("--set", "mstcp.scheduler=weighted", "--set", "virtual.tick_jitter=0")
+    call = [
+        sys.executable,
+        "-m",
+        "experiments.cli",
+        "run",
+        str(scenario),
+        "--engine",
+        "virtual",
+        "--protocol",
+    ]
+    call += ["mstcp", "--duration", "3", *settings, "--json", "--out", str(tmp_path / "out")]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    ((flow,),) = (run.flows for run in Results.model_validate_json(done.stdout).runs)
+    tick_s = 528 * 8 / 8.5e6
+
+    def path_s(*rates_bps: float) -> float:
+        return sum(1e-3 + 590 * 8 / rate_bps for rate_bps in rates_bps)
+
+    short_s, long_s = path_s(80e6, 5e6, 80e6), path_s(80e6, 10e6, 10e6, 5e6, 80e6)
+    # Frames take turns: one over the short path waits for the one before it, which left a tick earlier.
+    assert long_s - tick_s > short_s
+    mean_s = (long_s + long_s - tick_s) / 2
+    assert flow.goodput_bps == pytest.approx(8.5e6, rel=0.001)
+    assert flow.delay_s is not None
+    assert flow.delay_s.mean == pytest.approx(mean_s, rel=0.01)
+    assert flow.delay_s.max == pytest.approx(long_s, rel=0.01)
+    assert flow.out_of_order_ratio == pytest.approx(0.5, abs=0.01)
+
+
+def test_time_that_is_charged_is_seen(tmp_path: Path) -> None:
+    free = golden.run(tmp_path / "free", *CASE_1)
+    charged = golden.run(tmp_path / "charged", *CASE_1, "--set", "virtual.wakeup_s=50e-6")
+    assert charged.overrides == {"virtual.wakeup_s": 50e-6}
+    means = [results.runs[0].flows[1].delay_s.mean for results in (free, charged)]  # type: ignore[union-attr]
+    # A write and a read are charged once each; what falls due meanwhile is served together.
+    assert 40e-6 < means[1] - means[0] < 300e-6
+
+
+def test_no_root_is_needed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What the checkout and its environment let others read, anyone may run."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else; as another user all of these tests show it")
+    folder = Path("/tmp", f"virtual-nobody-{os.getpid()}")
+    folder.mkdir()
+    try:
+        os.chown(folder, NOBODY, NOBODY)
+        call = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+        call += ["env", f"XDG_CACHE_HOME={folder}/cache", f"HOME={folder}", f"MPLCONFIGDIR={folder}"]
+        call += [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
+        call += [*CASE_1, "--json", "--out", f"{folder}/out"]
+        readable = subprocess.run([*call[:5], "test", "-x", sys.executable, "-a", "-r", "experiments/cli.py"])
+        if readable.returncode:
+            pytest.skip("this checkout is not readable to others")
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        by_nobody = Results.model_validate_json(done.stdout)
+        by_root = golden.run(tmp_path_factory.mktemp("root") / "out", *CASE_1)
+        assert by_nobody.runs[0].digest == by_root.runs[0].digest
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
+    call += ["--scenario", "1", "--protocol", "ospf", "--duration", "1", "--seeds", "50", "--out", str(out)]
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: any((out / "runs").glob("*.json")), "the first result", timeout=600)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, stderr
+    assert "of 50 runs are complete and kept" in stderr
+    finished = len(list((out / "runs").glob("*.json")))
+    assert 1 <= finished == len(Results.read(out / "results.json").runs) < 50
+    wait_until(lambda: kernels_with(process.pid) == [], "the end of all kernels")
+
+
+def kernels_with(parent: int) -> list[str]:
+    """Return the kernels that a process started."""
+    call = ["ps", "-o", "pid=,args=", "--ppid", str(parent)]
+    return subprocess.run(call, capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def test_killing_the_command_ends_its_kernels(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
+    call += ["--scenario", "1", "--protocol", "ospf", "--duration", "900", "--out", str(out)]
+    process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    console = out / "logs" / "1-ospf-s1" / "console.log"
+    wait_until(lambda: kernels_with(process.pid) != [] and console.exists(), "the boot", timeout=120)
+    (pid,) = (int(line.split()[0]) for line in kernels_with(process.pid))
+    process.kill()
+    process.wait()
+    wait_until(
+        lambda: not Path(f"/proc/{pid}").exists() or "(Z)" in _state(pid), "the kernel's end", timeout=30
+    )
+
+
+def _state(pid: int) -> str:
+    try:
+        return f"({Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]})"
+    except OSError:
+        return "(Z)"
+
+
+def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path) -> None:
+    call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual", *CASE_1]
+    call += ["--set", "tcp.congestion_control=nosuch", "--json", "--out", str(tmp_path / "out")]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "congestion control 'nosuch'" in done.stderr
+    assert json.loads(done.stdout)["runs"] == []
+    assert "Traceback" not in done.stderr
