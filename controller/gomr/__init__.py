@@ -6,6 +6,7 @@ formulas.
 """
 
 from controller.gomr.allocation import Allocation, PathRate
+from controller.gomr.columns import DemandColumns
 from controller.gomr.live.churn import Churn
 from controller.gomr.live.engine import Change, LiveEngine
 from controller.gomr.networkx_graph import from_networkx
@@ -21,6 +22,7 @@ __all__ = [
     "Change",
     "Churn",
     "Demand",
+    "DemandColumns",
     "Edge",
     "LiveEngine",
     "PathRate",

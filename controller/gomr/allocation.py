@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from controller.gomr.columns import DemandColumns, PathColumns
 from controller.gomr.paths.graph import Path
 from controller.gomr.problem import Demand, Problem
 
@@ -54,6 +57,9 @@ class Allocation:
         wall_s: Time taken to solve.
         value_bps: What is proved optimal: the utility for `fair`, for all others the admitted rate.
         max_utilisation: Largest share of its capacity that an edge carries, acknowledgements included.
+        timed_out: The time limit came first: the best answer until then, `gap` below the bound or less.
+        columns: The paths once more as arrays, where the compiled engine found them: for matrices of many
+            demands, whose `paths` are made one by one when they are asked for.
     """
 
     paths: Mapping[str, tuple[PathRate, ...]]
@@ -68,6 +74,8 @@ class Allocation:
     wall_s: float
     value_bps: float
     max_utilisation: float
+    timed_out: bool = False
+    columns: PathColumns | None = field(default=None, compare=False, repr=False)
 
     def rate_bps(self, demand_id: str) -> float:
         """Return the wire rate admitted for one demand."""
@@ -145,12 +153,21 @@ def edge_loads(problem: Problem, rates: Rates) -> dict[str, float]:
 
 def loads_of_allocation(problem: Problem, allocation: Allocation) -> dict[str, float]:
     """Return the load of every edge in bit/s, acknowledgements included."""
+    if allocation.columns is not None and isinstance(problem.demands, DemandColumns):
+        return _loads_of_columns(problem, allocation.columns)
     edges = problem.edges_by_id
     rates = {
         name: [(tuple(edges[edge_id] for edge_id in path.edges), path.rate_bps) for path in paths]
         for name, paths in allocation.paths.items()
     }
     return edge_loads(problem, rates)
+
+
+def _loads_of_columns(problem: Problem, columns: PathColumns) -> dict[str, float]:
+    start = columns.start.astype(np.int64)
+    rates = np.repeat(columns.rate_bps, start[1:] - start[:-1])
+    loads = np.bincount(columns.edges, weights=rates, minlength=len(problem.edges))
+    return dict(zip([edge.id for edge in problem.edges], loads.tolist(), strict=True))
 
 
 def fit(problem: Problem, rates: Rates, loads_bps: Mapping[str, float] | None = None) -> Rates:

@@ -13,41 +13,56 @@ numbers of paths and disjointness do not count. Flows that stay at their source 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 
-from gomr_native import InvalidInput, NotSolved
+import numpy as np
+from gomr_native import InvalidInput, NotSolved, Summary
 
 from controller.errors import InvalidProblem, SolverError
+from controller.gomr.columns import DemandColumns, Floats
 from controller.gomr.demands import scaled
 from controller.gomr.engines.native import engine as native
 from controller.gomr.engines.native.network import NativeNetwork
-from controller.gomr.problem import Problem
+from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import without_local
 
 TOLERANCE = 1e-9
 """Of the load that is reached, relative."""
 _MOST_STEPS = 100
-_FIRST_GUESS = 10.0
-"""Total of the first guess, in largest capacities."""
+_FIRST_GUESS = 2.0
+"""The first guess, in what the shortest paths alone can carry; below the root it is doubled."""
 
 
-def at_load(problem: Problem, load: float) -> Problem:
+def at_load(problem: Problem, load: float, *, time_limit_s: float | None = None) -> Problem:
     """Return the problem with all rates multiplied by the same factor, so that it has this load.
 
     Args:
         problem: Its rates count as relative ones.
         load: As the module defines it, above 0.
+        time_limit_s: Seconds that it may take; None for no limit.
 
     Raises:
         InvalidProblem: The load is not a number above 0, no flow asks for anything, or no factor leads to it,
             since flows without a path are too large a part.
-        SolverError: The engine failed.
+        SolverError: The engine failed or ran out of time.
     """
-    factor = load_factor(problem, load)
-    return replace(problem, demands=scaled(problem.demands, factor))
+    factor = load_factor(problem, load, time_limit_s=time_limit_s)
+    demands = problem.demands
+    if isinstance(demands, DemandColumns):
+        return replace(problem, demands=demands.scaled(factor))
+    return replace(problem, demands=scaled(demands, factor))
 
 
-def load_factor(problem: Problem, load: float) -> float:
+def rates_of(demands: Sequence[Demand]) -> Floats:
+    """Return the rate that each demand asks for, bit/s."""
+    if isinstance(demands, DemandColumns):
+        return demands.rate_bps
+    return np.array([demand.rate_bps for demand in demands], dtype=np.float64)
+
+
+def load_factor(problem: Problem, load: float, *, time_limit_s: float | None = None) -> float:
     """Return the factor of `at_load`.
 
     With A(s) the most that is admitted of s times the demands, and W their sum, it finds the s > 0 where
@@ -57,7 +72,7 @@ def load_factor(problem: Problem, load: float) -> float:
     if not (math.isfinite(load) and load > 0):
         raise InvalidProblem("load", f"must be a number above 0, not {load}")
     routed = without_local(problem)
-    total_bps = math.fsum(demand.rate_bps for demand in routed.demands)
+    total_bps = math.fsum(rates_of(routed.demands))
     if total_bps == 0:
         raise InvalidProblem(
             "demands", "ask for nothing between two nodes, so they cannot be scaled to a load"
@@ -65,8 +80,9 @@ def load_factor(problem: Problem, load: float) -> float:
     largest_bps = max(edge.capacity_bps for edge in routed.edges)
     if largest_bps == 0:
         raise _unreachable(load)
-    guess = _FIRST_GUESS * largest_bps / total_bps
-    return _root(_Admission(routed), max(load, 1.0), total_bps, guess) * min(load, 1.0)
+    curve = _Admission(routed, time_limit_s)
+    guess = _FIRST_GUESS * load * curve.factor_of_shortest_paths(largest_bps / total_bps)
+    return _root(curve, max(load, 1.0), total_bps, guess) * min(load, 1.0)
 
 
 def _root(curve: _Admission, load: float, total_bps: float, factor: float) -> float:
@@ -97,25 +113,47 @@ def _unreachable(load: float) -> InvalidProblem:
 class _Admission:
     """The most that is admitted of some demands, as a function of the factor that scales them."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, time_limit_s: float | None) -> None:
+        self._limit_s = time_limit_s
+        self._until_s = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
         network = NativeNetwork(problem)
-        self._demands = problem.demands
+        demands = problem.demands
+        self._rates_bps = rates_of(demands)
         self._capacities_bps = [edge.capacity_bps for edge in problem.edges]
         try:
-            self._engine = native.start(network, problem, "max_throughput_min_delay")
+            flows = network.flows(demands)
+            self._engine = native.start(network, flows, "max_throughput_min_delay")
         except InvalidInput as error:
             raise native.refusal(error) from error
 
+    def factor_of_shortest_paths(self, factor: float) -> float:
+        """Return the factor at which the first edge is full if all takes the way of least delay.
+
+        Args:
+            factor: Where to begin: with it the demands ask for as much as the largest edge carries.
+        """
+        for _ in range(_MOST_STEPS):
+            found = self._solved(factor)
+            if found.max_utilisation == 0.0:
+                break
+            if found.max_utilisation < 1.0:
+                return factor / found.max_utilisation
+            factor /= 16
+        return factor
+
     def tangent(self, factor: float) -> tuple[float, float]:
         """Return a and b of the straight piece a + b s at s = factor, in bit/s."""
-        try:
-            for number, demand in enumerate(self._demands):
-                self._engine.change_rate(number, demand.rate_bps * factor)
-            admitted_bps = self._engine.solve().admitted_bps
-        except InvalidInput as error:
-            raise native.refusal(error) from error
-        except NotSolved as error:
-            raise native.failure(error, None) from error
+        admitted_bps = self._solved(factor).admitted_bps
         prices = zip(self._capacities_bps, self._engine.prices(), strict=True)
         fixed_bps = math.fsum(capacity_bps * price for capacity_bps, price in prices)
         return fixed_bps, (admitted_bps - fixed_bps) / factor
+
+    def _solved(self, factor: float) -> Summary:
+        try:
+            self._engine.change_rates((self._rates_bps * factor).tobytes())
+            left_s = max(0.0, self._until_s - time.perf_counter())
+            return self._engine.solve(time_limit_s=None if self._limit_s is None else left_s)
+        except InvalidInput as error:
+            raise native.refusal(error) from error
+        except NotSolved as error:
+            raise native.failure(error, self._limit_s) from error

@@ -7,16 +7,23 @@ wire rates in bit/s (all headers included), delays seconds.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from controller.errors import InvalidProblem
+from controller.gomr.columns import DemandColumns
 from controller.wire import allocatable_bps, is_reservable
 
 if TYPE_CHECKING:
     from topologies.model import Network
+
+
+_LARGEST = 1e100
+"""Sums and products of larger numbers would not be finite."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ class Problem:
 
     Attributes:
         edges: The directed edges; the nodes are their ends.
-        demands: The flows, in the order in which ties between them are broken.
+        demands: The flows, in the order in which ties between them are broken: a tuple, or `DemandColumns`.
         reverse: Id of the edge that carries the acknowledgements of each edge's data. Every edge needs one as
             soon as a demand has an `ack_ratio` but no `ack_edges`.
         endpoints: Nodes that send and receive but forward nothing, such as hosts.
@@ -100,7 +107,7 @@ class Problem:
     """
 
     edges: tuple[Edge, ...]
-    demands: tuple[Demand, ...]
+    demands: Sequence[Demand]
     reverse: Mapping[str, str] | None = None
     endpoints: frozenset[str] = frozenset()
 
@@ -108,7 +115,6 @@ class Problem:
         if not self.edges:
             raise InvalidProblem("edges", "the network is empty; give at least one edge")
         _check_unique("edges", [edge.id for edge in self.edges])
-        _check_unique("demands", [demand.id for demand in self.demands])
         edges = self.edges_by_id
         for edge in self.edges:
             _check_edge(edge)
@@ -116,8 +122,19 @@ class Problem:
             raise InvalidProblem("endpoints", f"{node!r} is not a node of the network")
         if self.reverse is not None:
             _check_reverse(self.reverse, edges)
+        if isinstance(self.demands, DemandColumns):
+            self._check_columns(self.demands)
+            return
+        _check_unique("demands", [demand.id for demand in self.demands])
         for demand in self.demands:
             self.check_demand(demand)
+
+    def _check_columns(self, demands: DemandColumns) -> None:
+        """Check what the columns have not checked themselves."""
+        used = np.union1d(demands.source, demands.destination)
+        for node in [demands.nodes[place] for place in used.tolist()]:
+            if node not in self.nodes:
+                raise InvalidProblem("demands", f"{node!r} is not a node of the network")
 
     @cached_property
     def edges_by_id(self) -> Mapping[str, Edge]:
@@ -253,7 +270,8 @@ def from_network(
         reverse[edge_id] = f"{arc.head}->{arc.tail}"
     present = {edge.id for edge in edges}
     reverse = {edge_id: back for edge_id, back in reverse.items() if back in present}
-    return Problem(tuple(edges), tuple(demands), reverse, frozenset(network.hosts))
+    routed = demands if isinstance(demands, DemandColumns) else tuple(demands)
+    return Problem(tuple(edges), routed, reverse, frozenset(network.hosts))
 
 
 def _check_unique(field: str, ids: Iterable[str]) -> None:
@@ -299,6 +317,10 @@ def _check_reverse(reverse: Mapping[str, str], edges: Mapping[str, Edge]) -> Non
 
 
 def check_number(field: str, value: float) -> None:
-    """Check that a rate, delay or weight is finite and not negative; InvalidProblem names the field."""
+    """Check that a rate, delay or weight is a finite number, not negative; InvalidProblem names the field."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise InvalidProblem(field, f"must be a number, not {value!r}")
+    if value > _LARGEST:
+        raise InvalidProblem(field, f"must be a number of at most {_LARGEST:g}, not {value}")
     if not (math.isfinite(value) and value >= 0):
         raise InvalidProblem(field, f"must be a finite number of at least 0, not {value}")

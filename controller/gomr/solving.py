@@ -23,7 +23,9 @@ from controller.gomr.allocation import (
     path_rates,
 )
 from controller.gomr.certificate import bound_bps
+from controller.gomr.columns import DemandColumns
 from controller.gomr.engines.answer import Answer, Engine
+from controller.gomr.engines.native import assembly
 from controller.gomr.objectives import OBJECTIVES, value_bps
 from controller.gomr.paths.limits import solve_within_limits
 from controller.gomr.problem import Demand, Problem
@@ -91,7 +93,10 @@ def solve(
     started = clock()
     routed = without_local(problem)
     answer = solve_within_limits(routed, objective, ENGINES[engine](), time_limit_s)
-    checked = assemble(problem, routed, objective, engine, answer)
+    if answer.native is not None:
+        checked = assembly.assemble(problem, routed, objective, engine, answer.native)
+    else:
+        checked = assemble(problem, routed, objective, engine, answer)
     return replace(checked, wall_s=clock() - started)
 
 
@@ -107,6 +112,9 @@ def check_names(objective: str, engine: str, time_limit_s: float | None) -> None
 
 def without_local(problem: Problem) -> Problem:
     """Return the problem without the demands that stay at their source."""
+    if isinstance(problem.demands, DemandColumns):
+        routed = problem.demands.routed()
+        return problem if routed is problem.demands else replace(problem, demands=routed)
     if not any(demand.is_local for demand in problem.demands):
         return problem
     return replace(problem, demands=tuple(demand for demand in problem.demands if not demand.is_local))

@@ -6,7 +6,19 @@ Every method that solves lets other threads run meanwhile.
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
-__all__ = ["Engine", "InvalidInput", "Network", "NotSolved", "Summary", "TimeIsUp"]
+__all__ = [
+    "Answer",
+    "Audit",
+    "Engine",
+    "Flows",
+    "InvalidInput",
+    "Network",
+    "NotSolved",
+    "Summary",
+    "TimeIsUp",
+    "audit",
+    "fit",
+]
 
 _ArcFields: TypeAlias = tuple[int, int, float, float, int | None]
 """Tail, head, capacity (bit/s), delay (s), the arc that carries the acknowledgements of its data."""
@@ -17,6 +29,8 @@ _FlowFields: TypeAlias = tuple[
 the only paths it may use, the arcs that carry its ACKs instead of the reverse of each path."""
 _FlowPaths: TypeAlias = tuple[int, list[tuple[tuple[Any, ...], float]]]
 """Number of a flow, and its paths, the least delay first: the labels of their arcs, and rate (bit/s)."""
+_Cut: TypeAlias = tuple[list[float], list[int]]
+"""Prices of all arcs, and the flows that they stop."""
 _Face: TypeAlias = tuple[
     list[tuple[float, bool]],
     list[
@@ -86,11 +100,75 @@ class Network:
         """Return up to `count` paths that share no arc (or no node but the ends), of least total delay."""
 
 @final
+class Flows:
+    """The flows of a problem."""
+
+    def __new__(cls, flows: list[_FlowFields]) -> Flows:
+        """Take flows one by one."""
+
+    @staticmethod
+    def from_columns(sources: bytes, destinations: bytes, rates_bps: bytes) -> Flows:
+        """Take plain flows as arrays: nodes (uint32) and rates in bit/s (float64)."""
+
+    def __len__(self) -> int: ...
+
+@final
+class Answer:
+    """Paths of all flows: flow (uint32), rate in bit/s (float64), where its arcs begin, arcs (uint32)."""
+
+    def __new__(cls, flow: bytes, rate_bps: bytes, start: bytes, arcs: bytes) -> Answer:
+        """Take paths, those of a flow one after another; `start` has one number more than there are paths."""
+
+    @property
+    def flow(self) -> bytes: ...
+    @property
+    def rate_bps(self) -> bytes: ...
+    @property
+    def start(self) -> bytes: ...
+    @property
+    def arcs(self) -> bytes: ...
+
+@final
+class Audit:
+    """What an answer is worth; rates in bit/s."""
+
+    @property
+    def admitted_bps(self) -> float: ...
+    @property
+    def requested_bps(self) -> float: ...
+    @property
+    def cost_bps_s(self) -> float: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def upper_bound(self) -> float: ...
+    @property
+    def max_violation_bps(self) -> float: ...
+    @property
+    def loads_bps(self) -> list[float]: ...
+
+def fit(network: Network, flows: Flows, answer: Answer) -> Answer:
+    """Return the answer with rates scaled down to the limits that rounding has put them over."""
+
+def audit(
+    network: Network,
+    flows: Flows,
+    answer: Answer,
+    objective: str,
+    prices: list[float],
+    cuts: list[_Cut],
+) -> Audit:
+    """Check an answer and compute what prices prove; knows nothing of the engine.
+
+    InvalidInput: a path does not lead from its flow's source to its destination.
+    """
+
+@final
 class Engine:
     """A network with its flows, kept at the optimum through events."""
 
-    def __new__(cls, network: Network, flows: list[_FlowFields], objective: str) -> Engine:
-        """Take a problem; flow i of the list gets the number i."""
+    def __new__(cls, network: Network, flows: Flows, objective: str, *, threads: int = 1) -> Engine:
+        """Take a problem; flow i of it gets the number i. Paths are searched for on so many threads."""
 
     def add_flow(self, flow: _FlowFields, /) -> int:
         """Take a flow in; return its number, which is never used again."""
@@ -115,6 +193,18 @@ class Engine:
 
     def changes(self, *, time_limit_s: float | None = None) -> tuple[Summary, list[_FlowPaths]]:
         """Solve and return the flows that are not as the last call left them; all on the first call."""
+
+    def change_rates(self, rates_bps: bytes, /) -> None:
+        """Let flows 0, 1, … ask for these rates (float64)."""
+
+    def answer(self, *, time_limit_s: float | None = None) -> Answer:
+        """Solve and return the paths of all flows."""
+
+    def answer_so_far(self) -> Answer:
+        """Return what a solve that ended early has come to; `fit` brings it within all limits."""
+
+    def prices_so_far(self) -> tuple[list[float], list[_Cut]]:
+        """Return what proves the answer: a price for each arc, and under `max_min` the cuts."""
 
     def prices(self) -> list[float]:
         """Return of each arc what one more bit/s of it would add to the first objective."""

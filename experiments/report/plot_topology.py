@@ -129,7 +129,10 @@ def draw_network(
             _node(axes, canvas, node.name, fill, host=node.kind == "host")
         for placed in beside:
             size = CROWDED_PT if canvas.is_crowded else BESIDE_PT
-            axes.text(placed.x, placed.y, placed.name, fontsize=size, zorder=5, ha="center", va="center")
+            axes.text(
+                placed.x, placed.y, placed.name, fontsize=size, zorder=5, ha="center", va="center",
+                bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.3, "alpha": 0.75},
+            )  # fmt: skip
         _scale(axes, canvas, full_scale)
         axes.text(8, canvas.height - 13, heading, fontsize=9.5, fontweight="bold", va="center")
         named = len(network.nodes) if canvas.names_inside else len(beside)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from controller.gomr import Allocation, Problem
+from controller.gomr import Allocation, DemandColumns, Problem
 from controller.gomr.allocation import loads_of_allocation
 from controller.gomr.failures import Survey
 from experiments.routing.events import EventTimes, percentiles_ms
@@ -46,6 +46,14 @@ class Solved:
         return self._loads_bps
 
     @cached_property
+    def path_count(self) -> int:
+        """How many paths are in use."""
+        columns = self.allocation.columns
+        if columns is not None and isinstance(self.problem.demands, DemandColumns):
+            return len(columns.rate_bps)
+        return sum(map(len, self.allocation.paths.values()))
+
+    @cached_property
     def _loads_bps(self) -> Mapping[str, float]:
         return loads_of_allocation(self.problem, self.allocation)
 
@@ -62,7 +70,7 @@ def summary(solved: Solved) -> dict[str, Any]:
         "admitted_bps": allocation.admitted_bps,
         "requested_bps": allocation.requested_bps,
         "cost_bps_s": allocation.cost_bps_s,
-        "paths": sum(map(len, allocation.paths.values())),
+        "paths": solved.path_count,
         "certificate": {
             "upper_bound_bps": allocation.upper_bound_bps,
             "gap": allocation.gap,

@@ -140,15 +140,16 @@ def results(solved: Solved, busy: list[BusyLink]) -> Iterator[str]:
     yield f"Admitted: {admitted}, {allocation.objective}"
     counts = flow_counts(solved)
     idle = f", {counts.idle} that ask for nothing" if counts.idle else ""
-    paths = sum(map(len, allocation.paths.values()))
     yield (
         f"Flows: {counts.full} in full, {counts.part} in part, {counts.nothing} with nothing{idle}, "
-        f"over {paths} paths"
+        f"over {solved.path_count} paths"
     )
     if allocation.admitted_bps:
         yield f"Mean delay of a bit: {units.ms(allocation.cost_bps_s / allocation.admitted_bps)} ms"
     full = sum(link.utilisation >= FULL for link in busy)
     yield f"Links: {full} of {len(solved.problem.edges)} directions full, {len(busy)} in use"
+    if allocation.timed_out:
+        yield "The time was up first: the best answer until then, no worse than the gap says"
     what = "utility" if allocation.objective == "fair" else "admitted"
     yield (
         f"Certificate: {what} {allocation.value_bps:.10g} of at most {allocation.upper_bound_bps:.10g} bit/s "

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from controller.gomr.allocation import Rates
 from controller.gomr.problem import Problem
+
+if TYPE_CHECKING:
+    from controller.gomr.engines.native.assembly import NativeAnswer
 
 
 @dataclass(frozen=True)
@@ -26,14 +30,13 @@ class Answer:
         prices: For each edge, what one more bit/s of it would add to the first objective. Missing ones count
             as 0.
         cuts: Under `max_min`: what stops each demand that does not get all it asks for.
-        bound_bps: The bound, from an engine that has computed it from its prices itself; None: it is computed
-            by `controller.gomr.certificate`.
+        native: The same from the compiled engine, in arrays; None from all others.
     """
 
     rates: Rates
     prices: Mapping[str, float] = field(default_factory=dict)
     cuts: tuple[Cut, ...] = ()
-    bound_bps: float | None = None
+    native: NativeAnswer | None = None
 
 
 def nothing(problem: Problem) -> Answer:

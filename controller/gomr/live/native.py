@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TypeAlias
 
 from gomr_native import InvalidInput, NotSolved, Summary
@@ -51,7 +52,7 @@ class NativeSession:
         routed = without_local(problem.problem())
         self._network = NativeNetwork(routed)
         try:
-            self._engine = start(self._network, routed, objective)
+            self._engine = start(self._network, self._network.flows(routed.demands), objective)
         except InvalidInput as error:
             raise refusal(error) from error
         self._number = {demand.id: number for number, demand in enumerate(routed.demands)}
@@ -213,8 +214,10 @@ class NativeSession:
         rates: Rates = {demand.id: self._rates[demand.id] for demand in routed.demands}
         if self._objective == "even_split":
             rates = spread(routed, rates, NAME, self._time_limit_s)
-        answer = Answer(rates, bound_bps=summary.upper_bound)
-        return assemble(problem, routed, self._objective, NAME, answer)
+        made = assemble(problem, routed, self._objective, NAME, Answer(rates))
+        bound_bps = summary.upper_bound
+        gap = max(0.0, 1 - made.value_bps / bound_bps) if bound_bps > 0 else 0.0
+        return replace(made, upper_bound_bps=bound_bps, gap=gap)
 
     def _allocation(self, summary: Summary) -> Allocation:
         local_bps = {name: demand.rate_bps for name, demand in self._local.items()}

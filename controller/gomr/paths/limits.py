@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from controller.gomr.allocation import Rates
+from controller.gomr.columns import DemandColumns
 from controller.gomr.engines.answer import Answer, Engine
 from controller.gomr.paths.finder import are_disjoint
 from controller.gomr.paths.graph import Path
@@ -56,7 +57,8 @@ def solve_within_limits(
         for demand in problem.demands
     )
     bound = engine(replace(problem, demands=demands), objective, left_s())
-    return replace(answer, rates=bound.rates)
+    native = answer.native and bound.native and answer.native.with_paths_of(bound.native)
+    return replace(answer, rates=bound.rates, native=native)
 
 
 def is_limited(demand: Demand) -> bool:
@@ -66,6 +68,8 @@ def is_limited(demand: Demand) -> bool:
 
 def keeps_limits(problem: Problem, rates: Rates) -> bool:
     """Return whether no demand uses too many paths, or paths that share what they must not."""
+    if isinstance(problem.demands, DemandColumns):
+        return True
     return all(
         within_limits(demand, [path for path, rate_bps in rates[demand.id] if rate_bps > 0])
         for demand in problem.demands

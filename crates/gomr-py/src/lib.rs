@@ -2,13 +2,17 @@
 // The functions' documentation for users is in the stub; PyO3's macros make items of their own.
 #![allow(missing_docs)]
 
+mod columns;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::gomr::{Apart, Changes, Effort, Error, FlowAllocation, HaltTest, Objective, Problem};
+use ::gomr::{Apart, Changes, Effort, Error, FlowAllocation, HaltTest, Problem};
 use pyo3::exceptions::{PyLookupError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+
+use columns::{floats, objective_of, Answer, Audit, Flows};
 
 pyo3::create_exception!(gomr_native, InvalidInput, PyValueError);
 pyo3::create_exception!(gomr_native, NotSolved, PyRuntimeError);
@@ -55,7 +59,7 @@ impl State {
 type ArcFields = (usize, usize, f64, f64, Option<usize>);
 
 /// Source, destination, rate (bit/s), weight, ACK ratio, longest delay (s), fixed paths, ACK path.
-type FlowFields = (
+pub(crate) type FlowFields = (
     usize,
     usize,
     f64,
@@ -66,7 +70,7 @@ type FlowFields = (
     Option<Vec<usize>>,
 );
 
-fn flow_of(fields: FlowFields) -> ::gomr::Flow {
+pub(crate) fn flow_of(fields: FlowFields) -> ::gomr::Flow {
     let (source, destination, rate_bps, weight, ack_ratio, max_delay_s, fixed_paths, ack_path) =
         fields;
     ::gomr::Flow {
@@ -121,13 +125,21 @@ impl From<::gomr::Summary> for Summary {
 }
 
 #[pyclass(module = "gomr_native", frozen)]
-struct Network {
-    problem: Problem,
+pub(crate) struct Network {
+    pub(crate) problem: Problem,
     /// What stands for each arc in paths.
     labels: Vec<Py<PyAny>>,
 }
 
 impl Network {
+    /// The problem of these flows.
+    pub(crate) fn with(&self, flows: &Flows) -> Problem {
+        Problem {
+            flows: flows.flows.clone(),
+            ..self.problem.clone()
+        }
+    }
+
     fn paths_of<'py>(&self, py: Python<'py>, flow: &FlowAllocation) -> PyResult<FlowPaths<'py>> {
         let paths = flow.paths.iter().map(|path| {
             let labels = path.arcs.iter().map(|&arc| &self.labels[arc]);
@@ -197,15 +209,42 @@ struct Engine {
 #[pymethods]
 impl Engine {
     #[new]
-    fn new(network: Py<Network>, flows: Vec<FlowFields>, objective: &str) -> PyResult<Self> {
-        let Some(objective) = Objective::from_name(objective) else {
-            let reason = format!("{objective:?} is not known");
-            return Err(InvalidInput::new_err(("objective".to_owned(), reason)));
-        };
-        let mut problem = network.get().problem.clone();
-        problem.flows = flows.into_iter().map(flow_of).collect();
-        let inner = ::gomr::Engine::new(&problem, objective).map_err(refuse)?;
+    #[pyo3(signature = (network, flows, objective, *, threads=1))]
+    fn new(network: Py<Network>, flows: &Flows, objective: &str, threads: usize) -> PyResult<Self> {
+        let objective = objective_of(objective)?;
+        let problem = network.get().with(flows);
+        let mut inner = ::gomr::Engine::new(&problem, objective).map_err(refuse)?;
+        inner.set_threads(threads);
         Ok(Self { inner, network })
+    }
+
+    /// The rates of flows 0, 1, …, all at once.
+    #[pyo3(signature = (rates_bps, /))]
+    fn change_rates(&mut self, rates_bps: &[u8]) -> PyResult<()> {
+        for (flow, rate_bps) in floats("rates_bps", rates_bps)?.into_iter().enumerate() {
+            self.inner.change_rate(flow, rate_bps).map_err(refuse)?;
+        }
+        Ok(())
+    }
+
+    #[pyo3(signature = (*, time_limit_s=None))]
+    fn answer(&mut self, py: Python<'_>, time_limit_s: Option<f64>) -> PyResult<Answer> {
+        self.limit(time_limit_s);
+        let inner = &mut self.inner;
+        let paths = py.detach(|| inner.answer_arrays()).map_err(refuse)?;
+        Ok(Answer { paths })
+    }
+
+    fn answer_so_far(&self, py: Python<'_>) -> Answer {
+        let inner = &self.inner;
+        let paths = py.detach(|| inner.answer_so_far());
+        Answer { paths }
+    }
+
+    fn prices_so_far(&self) -> (Vec<f64>, Vec<(Vec<f64>, Vec<u32>)>) {
+        let (prices, cuts) = self.inner.prices_so_far();
+        let cuts = cuts.into_iter().map(|cut| (cut.prices, cut.stopped));
+        (prices, cuts.collect())
     }
 
     #[pyo3(signature = (flow, /))]
@@ -289,9 +328,14 @@ impl Engine {
 #[pymodule]
 fn gomr_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    module.add_class::<Answer>()?;
+    module.add_class::<Audit>()?;
     module.add_class::<Engine>()?;
+    module.add_class::<Flows>()?;
     module.add_class::<Network>()?;
     module.add_class::<Summary>()?;
+    module.add_function(wrap_pyfunction!(columns::audit, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::fit, module)?)?;
     module.add("InvalidInput", py.get_type::<InvalidInput>())?;
     module.add("NotSolved", py.get_type::<NotSolved>())?;
     module.add("TimeIsUp", py.get_type::<TimeIsUp>())

@@ -25,12 +25,18 @@ use origin::Origin;
 const GAIN: f64 = 1e-11;
 /// Candidates looked at for each pivot.
 const WINDOW: usize = 64;
-/// Tableau entries per known path that a hot restart may cost.
-const WORK: usize = 300;
+/// Work per known path that the dual simplex may cost.
+const DUAL_WORK: u64 = 6000;
+/// Rounds of both simplexes, each from where the last one left the true bounds, before a solve is given up.
+const ROUNDS: usize = 40;
+/// A solve from the last basis may cost this part of one from scratch before it is given up for that.
+const HOT_PART: u64 = 6;
 /// Fewest candidates that end a pricing pass early.
 const BATCH: usize = 16;
 /// Weight of the earlier prices among those that pricing passes far from the optimum look at.
 const SMOOTHING: f64 = 0.9;
+/// Below this the present prices alone count.
+const LEAST_SMOOTHING: f64 = 0.2;
 /// Pivots without progress before the bounds are perturbed.
 const STALL: usize = 200;
 
@@ -91,6 +97,10 @@ pub(crate) struct Solver {
     spare: Vec<u32>,
     cursor: usize,
     kept: usize,
+    /// Prices of the last optimum; empty before the first.
+    last_prices: Vec<f64>,
+    /// Work of the last solve from scratch; 0 before the first.
+    cold_work: u64,
     /// Pivots without progress, less those with it, since the solve began or bounds were last perturbed.
     stalled: usize,
 }
@@ -123,6 +133,8 @@ impl Solver {
             spare: Vec::new(),
             cursor: 0,
             kept: 0,
+            last_prices: Vec::new(),
+            cold_work: 0,
             stalled: 0,
             graph,
         }
@@ -140,10 +152,23 @@ impl Solver {
     pub fn optimise(&mut self) -> Result<(), Error> {
         self.replace_gone();
         self.master.estimate_scale();
-        for _ in 0..40 {
+        let before = self.master.work;
+        let mut hot_until = match self.cold_work {
+            0 => u64::MAX,
+            cold => before + cold / HOT_PART,
+        };
+        for _ in 0..ROUNDS {
             self.check_halt()?;
-            self.make_feasible()?;
-            self.generate()?;
+            let restarts = self.effort.restarts;
+            self.make_feasible(hot_until)?;
+            if self.effort.restarts > restarts {
+                hot_until = u64::MAX;
+            }
+            if !self.generate(hot_until)? {
+                self.restart()?;
+                hot_until = u64::MAX;
+                self.generate(hot_until)?;
+            }
             let tolerance = self.feasibility();
             if self.master.restore_bounds() {
                 self.master.compute_values();
@@ -152,6 +177,10 @@ impl Solver {
                 continue;
             }
             if !self.master.lower_scale() || self.master.infeasibility() <= self.feasibility() {
+                self.last_prices.clone_from(&self.master.price);
+                if hot_until == u64::MAX {
+                    self.cold_work = self.master.work - before;
+                }
                 self.collect_spare();
                 self.forget_poor_paths();
                 return Ok(());
@@ -206,7 +235,7 @@ impl Solver {
 
     /// Dual simplex from the basis at hand; where there is none yet or that is too much work, the primal
     /// simplex from what fits at once.
-    fn make_feasible(&mut self) -> Result<(), Error> {
+    fn make_feasible(&mut self, hot_until: u64) -> Result<(), Error> {
         let tolerance = self.feasibility();
         if self.master.pivots == 0 {
             self.accurate();
@@ -218,30 +247,45 @@ impl Solver {
         }
         let size = self.master.tight.len() + self.graph.arcs() + self.master.groups.len();
         let limit = 2000 + 4 * size;
-        let hot = !self.master.tight.is_empty();
-        let work = if hot {
-            WORK * self.master.columns.len()
-        } else {
-            usize::MAX
-        };
-        if self.accurate() && self.master.dual_simplex(tolerance, limit, work) == DualEnd::Feasible
+        let until = hot_until.min(self.master.work.saturating_add(self.most_dual_work()));
+        if self.accurate() && self.master.dual_simplex(tolerance, limit, until) == DualEnd::Feasible
         {
             return Ok(());
         }
         self.check_halt()?;
+        self.restart()
+    }
+
+    /// What the dual simplex may cost where nothing is known of a solve from scratch.
+    fn most_dual_work(&self) -> u64 {
+        match self.master.tight.is_empty() {
+            true => u64::MAX,
+            false => DUAL_WORK * self.master.columns.len() as u64,
+        }
+    }
+
+    /// From what fits at once, as if nothing had been solved yet but for the paths that are known.
+    fn restart(&mut self) -> Result<(), Error> {
         self.effort.restarts += 1;
         let rest = self.crash();
         self.improve(&rest)
     }
 
-    /// Primal simplex with column generation, from a feasible basis.
-    fn generate(&mut self) -> Result<(), Error> {
+    /// Primal simplex with column generation, from a feasible basis; false when work passed `until`.
+    fn generate(&mut self, until: u64) -> Result<bool, Error> {
         self.smooth.clear();
-        self.smooth.extend_from_slice(&self.master.price);
+        let center = match self.smoothing > 0.0 && !self.last_prices.is_empty() {
+            true => &self.last_prices,
+            false => &self.master.price,
+        };
+        self.smooth.extend_from_slice(center);
         let mut candidates = Vec::new();
         let mut exact = self.master.pivots;
         loop {
             self.check_halt()?;
+            if self.master.work > until {
+                return Ok(false);
+            }
             let whole = self.price_some(&mut candidates);
             let before = self.master.pivots;
             self.improve(&candidates)?;
@@ -249,12 +293,15 @@ impl Solver {
                 continue;
             }
             if self.smoothing > 0.0 {
-                // Nothing gains that is short on average: on to what is short now.
-                self.smoothing = 0.0;
+                // Nothing gains that is short on average: on to what is short now, step by step.
+                self.smoothing = match self.smoothing > LEAST_SMOOTHING {
+                    true => 0.5 * self.smoothing,
+                    false => 0.0,
+                };
                 continue;
             }
             if self.master.pivots == exact {
-                return Ok(());
+                return Ok(true);
             }
             // Prices are solved anew once, so that drift cannot end the search early.
             exact = self.master.pivots;
@@ -288,6 +335,7 @@ impl Solver {
                     }
                     gain > limit
                 });
+                self.master.work += 60 * open.len() as u64;
                 let Some((enter, gain)) = best else { break };
                 match self.master.primal_step(enter, gain, tolerance) {
                     None => {

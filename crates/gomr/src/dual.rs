@@ -34,22 +34,22 @@ struct Row {
 
 impl Master {
     /// Pivots until no rate is below `-tolerance` and no banned path is in the basis, but gives up after
-    /// `limit` pivots or `work` tableau entries (a hot restart can be slower than a cold one).
-    pub fn dual_simplex(&mut self, tolerance: f64, limit: usize, work: usize) -> DualEnd {
+    /// `limit` pivots or when [`Master::work`] passes `until` (a hot restart can be slower than a cold one).
+    pub fn dual_simplex(&mut self, tolerance: f64, limit: usize, until: u64) -> DualEnd {
         self.replace_banned_keys();
         self.compute_values();
         self.index_arcs();
         let mut banned: Vec<u32> = self.banned_basics();
         let mut row: Option<Row> = None;
         let mut retries = 0;
-        let mut spent = 0;
         for _ in 0..limit {
             let Some((leave, sign)) = self.infeasible(&mut banned, tolerance) else {
                 return DualEnd::Feasible;
             };
             let row = row.get_or_insert_with(|| self.dual_row());
-            spent += row.dot.touched.len();
-            if spent > work || (self.pivots % HALT == 0 && self.halt.now()) {
+            let scanned = self.groups.len() + self.slack.len();
+            self.work += (20 * row.dot.touched.len() + 3 * scanned) as u64;
+            if self.work > until || (self.pivots % HALT == 0 && self.halt.now()) {
                 return DualEnd::Stuck;
             }
             if !self.dual_pivot(leave, sign, row, tolerance) {

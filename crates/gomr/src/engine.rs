@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::allocation::{Allocation, Certificate, FlowAllocation, FlowId, PathRate, Summary};
+use crate::audit::{Answer, Cut};
 use crate::certify::Proof;
 use crate::colgen::{Commodity, Solver};
 use crate::halt::{Halt, HaltTest};
@@ -32,6 +33,8 @@ struct Staged {
     solver: Solver,
     /// Rates of the flows where the stage fixed them.
     rates: BTreeMap<FlowId, f64>,
+    /// Under `max_min`, what stopped the flows.
+    cuts: Vec<Cut>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -272,7 +275,7 @@ impl Engine {
     /// The further stages of an objective work on a copy, so that the next event finds the first one's
     /// basis.
     fn run_stages(&mut self) -> Result<(), Error> {
-        let mut rates = BTreeMap::new();
+        let (mut rates, mut cuts) = (BTreeMap::new(), Vec::new());
         let mut solver = match self.objective {
             Objective::MaxMin | Objective::MinMaxUtilisation => self.solver.clone(),
             _ => return Ok(()),
@@ -282,12 +285,21 @@ impl Engine {
             let (ids, rising): (Vec<FlowId>, Vec<Rising>) = self.rising().into_iter().unzip();
             let filled = max_min::fill(&mut solver, &rising)?;
             self.proof = filled.proof;
+            cuts = filled.cuts;
+            for cut in &mut cuts {
+                let stopped = cut.stopped.iter_mut();
+                stopped.for_each(|place| *place = ids[*place as usize] as u32);
+            }
             rates = ids.into_iter().zip(filled.rates).collect();
         } else {
             solver.stage = "utilisation";
             utilisation::spread(&mut solver)?;
         }
-        self.staged = Some(Box::new(Staged { solver, rates }));
+        self.staged = Some(Box::new(Staged {
+            solver,
+            rates,
+            cuts,
+        }));
         Ok(())
     }
 
@@ -417,6 +429,48 @@ impl Engine {
     /// As [`Engine::solve`], which it calls when events came since.
     pub fn allocation(&mut self) -> Result<Allocation, Error> {
         let summary = self.solve()?;
+        Ok(Allocation {
+            flows: self.flow_allocations(),
+            summary,
+        })
+    }
+
+    /// The answer of the optimum in flat arrays, flow by flow in the order of their numbers.
+    ///
+    /// # Errors
+    /// As [`Engine::solve`].
+    pub fn answer_arrays(&mut self) -> Result<Answer, Error> {
+        self.solve()?;
+        Ok(self.answer_so_far())
+    }
+
+    /// What the simplex has at the moment, in flat arrays: the optimum after a solve. After one that was
+    /// halted, rates that need not keep every limit; [`Answer::fit`] makes them.
+    #[must_use]
+    pub fn answer_so_far(&self) -> Answer {
+        let mut answer = Answer {
+            start: vec![0],
+            ..Answer::default()
+        };
+        for flow in self.flow_allocations() {
+            for path in flow.paths {
+                answer.flow.push(flow.flow as u32);
+                answer.rate_bps.push(path.rate_bps);
+                answer.arcs.extend(path.arcs.iter().map(|&arc| arc as u32));
+                answer.start.push(answer.arcs.len() as u32);
+            }
+        }
+        answer
+    }
+
+    /// What proves the answer: a price for each arc, and under `max_min` the cuts that stopped the flows.
+    #[must_use]
+    pub fn prices_so_far(&self) -> (Vec<f64>, Vec<Cut>) {
+        let cuts = self.staged.as_ref().map(|staged| staged.cuts.clone());
+        (self.solver.first_prices(), cuts.unwrap_or_default())
+    }
+
+    fn flow_allocations(&self) -> Vec<FlowAllocation> {
         let mut flows: Vec<FlowAllocation> = Vec::new();
         let mut place = vec![usize::MAX; self.flows.len()];
         for (id, entry) in self.flows.iter().enumerate() {
@@ -431,7 +485,7 @@ impl Engine {
         for flow in &mut flows {
             objectives::tidy(flow);
         }
-        Ok(Allocation { flows, summary })
+        flows
     }
 
     /// Shares a commodity's paths among its members: each gets the same part of its request, taken

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod allocation;
+mod audit;
 mod basis;
 mod certify;
 mod colgen;
@@ -34,6 +35,7 @@ mod tree;
 mod yen;
 
 pub use allocation::{Allocation, Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary};
+pub use audit::{audit, Answer, Audit, Cut};
 pub use colgen::Effort;
 pub use disjoint::{disjoint_paths, Apart};
 pub use engine::Engine;

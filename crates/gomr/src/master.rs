@@ -152,6 +152,8 @@ pub(crate) struct Master {
     /// Weight of the first objective against the second.
     pub big_m: f64,
     pub pivots: usize,
+    /// Work done, in steps of about a nanosecond: what a hot restart may cost is measured by it.
+    pub work: u64,
     /// When to stop short of the optimum.
     pub halt: Halt,
     scale: f64,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import topologies
-from controller.errors import InvalidProblem
+from controller.errors import InvalidProblem, SolverError
 from controller.gomr import Demand, Edge, Problem, from_network, solve
 from controller.gomr.demands import Traffic, scaled
 from controller.gomr.load import at_load, load_factor
@@ -78,3 +78,10 @@ def test_what_makes_no_sense_is_refused() -> None:
     dead = replace(LINE, edges=tuple(replace(edge, capacity_bps=0.0) for edge in LINE.edges))
     with pytest.raises(InvalidProblem, match="no path at all"):
         load_factor(dead, 1.1)
+
+
+def test_scaling_to_a_load_ends_when_its_time_is_up() -> None:
+    network = topologies.load("waxman:30:seed=1")
+    problem = from_network(network, Traffic("gravity", network.hosts, 1).flows(300))
+    with pytest.raises(SolverError, match="the time limit was 0 s"):
+        at_load(problem, 1.1, time_limit_s=0.0)

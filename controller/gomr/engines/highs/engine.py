@@ -54,7 +54,7 @@ def solve(
     if objective == "min_max_utilisation" and _serves_all(problem, master, rates):
         budget.stage = "utilisation"
         rates = master.spread_over_edges()
-    answer = Answer(rates, proof.prices, bound_bps=proof.bound_bps)
+    answer = Answer(rates, proof.prices)
     if objective == "even_split":
         return replace(answer, rates=spread(problem, rates, NAME, budget.left_s()))
     return answer

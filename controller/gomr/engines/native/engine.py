@@ -5,13 +5,14 @@ This file converts.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
-from gomr_native import Engine, InvalidInput, NotSolved
+from gomr_native import Engine, Flows, InvalidInput, NotSolved, TimeIsUp
 
 from controller.errors import InvalidProblem, SolverError
-from controller.gomr.allocation import Rates
 from controller.gomr.engines.answer import Answer
+from controller.gomr.engines.native.assembly import NativeAnswer
 from controller.gomr.engines.native.network import NativeNetwork
 from controller.gomr.even_split import spread
 from controller.gomr.problem import Problem
@@ -24,28 +25,41 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
 
     Raises:
         InvalidProblem: A number is beyond what the engine takes.
-        SolverError: The engine failed or ran out of time.
+        SolverError: The engine failed, or the spread of `even_split` ran out of time.
     """
     network = NativeNetwork(problem)
     try:
-        engine = start(network, problem, objective)
-        summary, flows = engine.changes(time_limit_s=time_limit_s)
-        prices = {} if objective == "max_min" else dict(zip(network.number, engine.prices(), strict=True))
+        flows = network.flows(problem.demands)
+        engine = start(network, flows, objective)
+        found = _answer(engine, network, flows, time_limit_s)
     except InvalidInput as error:
         raise refusal(error) from error
     except NotSolved as error:
         raise failure(error, time_limit_s) from error
-    rates: Rates = {problem.demands[number].id: paths for number, paths in flows}
-    answer = Answer(rates, prices, bound_bps=summary.upper_bound)
-    if objective == "even_split":
-        return replace(answer, rates=spread(problem, rates, NAME, time_limit_s))
+    prices = dict(zip(network.number, found.prices, strict=True))
+    answer = Answer(found.rates(problem), prices, native=found)
+    if objective == "even_split" and found.complete:
+        return replace(answer, rates=spread(problem, answer.rates, NAME, time_limit_s), native=None)
     return answer
 
 
-def start(network: NativeNetwork, problem: Problem, objective: str) -> Engine:
-    """Return a compiled engine with the problem's demands, not solved yet."""
+def _answer(engine: Engine, network: NativeNetwork, flows: Flows, time_limit_s: float | None) -> NativeAnswer:
+    try:
+        paths, complete = engine.answer(time_limit_s=time_limit_s), True
+    except TimeIsUp:
+        paths, complete = engine.answer_so_far(), False
+    return NativeAnswer(network, flows, paths, *engine.prices_so_far(), complete)
+
+
+def start(network: NativeNetwork, flows: Flows, objective: str) -> Engine:
+    """Return a compiled engine with these demands, not solved yet."""
     first = "max_throughput_min_delay" if objective == "even_split" else objective
-    return Engine(network.network, [network.flow(demand) for demand in problem.demands], first)
+    return Engine(network.network, flows, first, threads=threads())
+
+
+def threads() -> int:
+    """Return how many threads may search for paths: one for each core that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def failure(error: NotSolved, time_limit_s: float | None) -> SolverError:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from gomr_native import Network
+import numpy as np
+from gomr_native import Flows, Network
 
+from controller.gomr.columns import DemandColumns
 from controller.gomr.paths.graph import Path
 from controller.gomr.paths.numbering import Numbering
 from controller.gomr.problem import Demand, Edge, Problem
@@ -45,6 +47,16 @@ class NativeNetwork:
             ],
             problem.edges,
         )
+
+    def flows(self, demands: Sequence[Demand]) -> Flows:
+        """Return demands as the engine takes them."""
+        if not isinstance(demands, DemandColumns):
+            return Flows([self.flow(demand) for demand in demands])
+        known = [node if node in self.nodes else None for node in demands.nodes]
+        ends = [(0, 0) if node is None else self.nodes.of_ends(node, node) for node in known]
+        numbers = np.array(ends, dtype=np.uint32).reshape(-1, 2)
+        sources, destinations = numbers[demands.source, 0], numbers[demands.destination, 1]
+        return Flows.from_columns(sources.tobytes(), destinations.tobytes(), demands.rate_bps.tobytes())
 
     def flow(self, demand: Demand) -> FlowFields:
         """Return a demand as the engine takes it."""

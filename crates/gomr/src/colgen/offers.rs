@@ -186,6 +186,8 @@ impl Solver {
             let end = count.min(self.cursor + (count - seen).min(BLOCK));
             self.visit(self.cursor..end, &mut offers, Origin::price);
             seen += end - self.cursor;
+            let members: usize = self.origins[self.cursor..end].iter().map(Origin::len).sum();
+            self.master.work += (18 * self.graph.nodes * (end - self.cursor) + 12 * members) as u64;
             self.cursor = end;
             self.take_offers(&mut offers, &mut gains);
         }

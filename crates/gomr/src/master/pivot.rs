@@ -93,6 +93,8 @@ impl Master {
     /// `leave`, `theta` the value of the entering variable and `gain` its reduced profit.
     pub fn pivot(&mut self, enter: Enter, leave: Leave, theta: f64, gain: f64, rho: &[f64]) {
         self.pivots += 1;
+        let size = self.inverse.size() as u64;
+        self.work += 2000 + size * size / 4 + 10 * self.direction.load.touched.len() as u64;
         let alpha = self.pivot_entry(leave);
         let step = gain / alpha;
         for (t, &value) in rho.iter().enumerate() {

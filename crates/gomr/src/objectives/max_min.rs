@@ -7,6 +7,7 @@
 //! their request cannot rise and are frozen; the rest rise on (Nace and Pióro, "Max-min fairness and its
 //! applications to routing and load-balancing in communication networks", IEEE Surveys 10(4), 2008).
 
+use crate::audit::Cut;
 use crate::certify::Proof;
 use crate::colgen::Solver;
 use crate::problem::Error;
@@ -22,6 +23,8 @@ pub(crate) struct Rising {
 /// The fair rates and what proves them.
 pub(crate) struct Filled {
     pub rates: Vec<f64>,
+    /// What stopped the flows, by their place among those that rise.
+    pub cuts: Vec<Cut>,
     /// Sum of the rates, and of the most each flow could get while none that has less per weight loses.
     pub proof: Proof,
 }
@@ -33,6 +36,8 @@ struct Level {
     room: f64,
     /// `dist_k(π)` of each commodity; zero where nothing but requests stops the level.
     distance: Vec<f64>,
+    /// `π`.
+    prices: Vec<f64>,
 }
 
 /// Share of its rate that a settled flow gives way by first, and in the end, where rounding would stop the rest.
@@ -46,15 +51,18 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
         .map(|f| if f.request > 0.0 { None } else { Some(0.0) })
         .collect();
     let mut proof = Proof::default();
+    let mut cuts = Vec::new();
     let mut yielded = 0.0;
     while frozen.iter().any(Option::is_none) {
         let found = highest_level(solver, flows, &frozen)?;
         let share = |flow: &Rising| found.distance[flow.commodity as usize].min(1.0);
         let mut stopped = Vec::new();
-        for (flow, rate) in flows
+        let mut cut = Cut::default();
+        for (place, (flow, rate)) in flows
             .iter()
             .zip(&mut frozen)
-            .filter(|(_, rate)| rate.is_none())
+            .enumerate()
+            .filter(|(_, (_, rate))| rate.is_none())
         {
             // As the level was made of it: weight times level may be a hair below the request.
             let at_request = flow.request / flow.weight <= found.level;
@@ -66,6 +74,9 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
                 };
                 *rate = Some(fair);
                 proof.bound += fair;
+                if !at_request {
+                    cut.stopped.push(place as u32);
+                }
                 stopped.push((flow, if at_request { 0.0 } else { 1.0 / share(flow) }));
             }
         }
@@ -79,6 +90,10 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
             settled.for_each(|rate| *rate *= 1.0 - yielded);
             continue;
         }
+        if !cut.stopped.is_empty() {
+            cut.prices = found.prices;
+            cuts.push(cut);
+        }
         // Every flow of the cut has its rate by now: what they leave of the cut is all one could gain.
         let parts = flows.iter().zip(&frozen);
         let taken: f64 = parts
@@ -91,7 +106,7 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
     set_requests(solver, flows, |i| rates[i]);
     solver.solve()?;
     proof.value = rates.iter().sum();
-    Ok(Filled { rates, proof })
+    Ok(Filled { rates, cuts, proof })
 }
 
 fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f64) -> f64 {
@@ -121,7 +136,7 @@ fn highest_level(
             .map(|(flow, _)| flow)
     };
     let mut level = rising().map(|f| f.request / f.weight).fold(0.0, f64::max);
-    let mut cut = (0.0, vec![0.0; solver.commodities.len()]);
+    let mut cut = (0.0, vec![0.0; solver.commodities.len()], Vec::new());
     for _ in 0..200 {
         let rate = |i: usize| match frozen[i] {
             Some(rate) => rate,
@@ -134,17 +149,19 @@ fn highest_level(
                 level,
                 room: cut.0,
                 distance: cut.1,
+                prices: cut.2,
             });
         }
         let (room, distance) = solver.cut();
         // Root of the cut Σ min(1, dist_k)·d_k(t) = room, with requests capped at each flow's own.
         let next = root(flows, frozen, &distance, room, level);
-        cut = (room, distance);
+        cut = (room, distance, solver.first_prices());
         if next >= level * (1.0 - 1e-13) {
             return Ok(Level {
                 level: next.min(level),
                 room: cut.0,
                 distance: cut.1,
+                prices: cut.2,
             });
         }
         level = next;
