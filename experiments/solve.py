@@ -17,6 +17,8 @@ from topologies.formats.raw import ReadOptions
 from topologies.routable import load_routable
 from topologies.units import UnitError, parse_rate_bps, rate_unit_bps, time_unit_us
 
+MOST_LOAD = 1e6
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `solve` to a parser."""
@@ -24,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format_arguments(parser)
     parser.add_argument(
         "--load",
-        type=positive,
+        type=load_number,
         metavar="X",
         help="asked for over what the network can carry: at 1 all just fits, at 1.1 a share of 1/1.1 is "
         "admitted (default 1; a file's rates stay as they are)",
@@ -46,7 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds for everything: reading, scaling to the load, solving, failures and events",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write the allocation and a drawing there")
+    parser.add_argument(
+        "--failures",
+        choices=("links", "nodes", "all"),
+        help="also what would be admitted if each link or node failed, and backup paths",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write a page, tables and a map there")
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     parser.set_defaults(command=main)
 
@@ -100,9 +107,10 @@ def main(args: argparse.Namespace) -> int:
     """
     # The engines and numpy take their time to import, which the other commands should not wait for.
     from controller.gomr import ENGINES, OBJECTIVES, LiveEngine, solve
+    from controller.gomr.failures import survey_failures
     from experiments.routing.case import make_case
     from experiments.routing.document import Solved, summary
-    from experiments.routing.events import measure_events
+    from experiments.routing.events import failures_of, measure_events
     from experiments.routing.files import to_json, write_files
     from experiments.routing.page import print_page
 
@@ -134,6 +142,14 @@ def main(args: argparse.Namespace) -> int:
         live = LiveEngine(problem, args.objective, args.engine, time_limit_s=left_s)
         events = measure_events(live, problem, case.arriving, args.events, args.seed)
         solved = replace(solved, events=events)
+    if args.failures is not None:
+        survey = survey_failures(
+            problem,
+            failures_of(problem, args.failures),
+            args.objective,
+            time_limit_s=time_limit.left_s("the failures"),
+        )
+        solved = replace(solved, survey=survey)
     if args.out:
         write_files(solved, case.described, args.out)
     if args.json:
@@ -145,6 +161,14 @@ def main(args: argparse.Namespace) -> int:
     if args.out:
         print(f"Written to {args.out}", file=sys.stderr if args.json else sys.stdout)
     return 0
+
+
+def load_number(text: str) -> float:
+    """Read an argument that is a load."""
+    load = positive(text)
+    if load > MOST_LOAD:
+        raise argparse.ArgumentTypeError(f"{text} is beyond the largest load of {MOST_LOAD:g}")
+    return load
 
 
 def rate(text: str) -> float:

@@ -13,7 +13,7 @@ TIMES_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0, "μs": 1.0, "ns": 1e-3}
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _VALUE = re.compile(rf"\s*({_NUMBER})\s*([^\d\s].*?)?\s*", re.DOTALL)
 _BITS = re.compile(r"([kmgt]?)(?:b|bps|bit|bits|bitps|b/s|bit/s|bits/s|bitpersec)?", re.IGNORECASE)
-_BYTES = re.compile(r"[kmgt]?i?(?:B|Bps|B/s|BPS|B/S|[Bb]ytes?(?:/s|ps)?)")
+_BYTES = re.compile(r"[kmgtKMGT]?i?(?:B|Bps|B/s|BPS|B/S|[Bb]ytes?(?:/s|ps)?)")
 
 
 class UnitError(ValueError):

@@ -1,8 +1,8 @@
 """Backup paths: for each path in use another one that a switch can turn to at once when a link of it fails.
 
 A backup shares no link with its path, and no node between the ends, where the network has such a path; else
-as few links as possible, then as few nodes, and of those it has the least delay. Backups say where traffic can
-go, not that there is room: what is admitted after a failure tells `controller.gomr.failures`.
+it shares as few links as it can, then as few nodes, and of those paths it has the least delay. Backups say
+where traffic can go, not that there is room: `controller.gomr.failures` tells what is admitted.
 """
 
 from __future__ import annotations

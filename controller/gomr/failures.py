@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from gomr_native import InvalidInput, NotSolved, Summary
+from gomr_native import Engine, InvalidInput, NotSolved, Summary
 
 from controller.gomr.engines.native import engine as native
 from controller.gomr.engines.native.network import NativeNetwork
@@ -257,8 +257,10 @@ class _Solver:
         self._network = network
         self._left_s = left_s
         self._failed: list[int] = []
+        first = "max_throughput_min_delay" if objective == "even_split" else objective
         try:
-            self.engine = native.start(network, problem, objective)
+            # Failures are what is done in parallel, so each search for paths has one thread.
+            self.engine = Engine(network.network, network.flows(problem.demands), first, threads=1)
         except InvalidInput as error:
             raise native.refusal(error) from error
 

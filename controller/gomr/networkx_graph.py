@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from controller.errors import InvalidProblem
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def from_networkx(
     graph: nx.Graph[Any],
-    demands: Iterable[Demand] | Mapping[tuple[Hashable, Hashable], float],
+    demands: Iterable[Demand] | Mapping[tuple[Any, Any], float],
     *,
     capacity: str = "capacity",
     delay: str = "delay",
@@ -23,8 +23,8 @@ def from_networkx(
     """Return the problem of routing demands over a networkx graph.
 
     An edge of a directed graph leads one way, of an undirected graph both ways with its capacity each;
-    parallel edges of multigraphs stay apart. Nodes are named by `str`. Edges are called `tail->head`, parallel
-    ones `tail->head#key`.
+    parallel edges of multigraphs stay apart. Nodes are named by `str`. Edges are called `tail->head`,
+    parallel ones `tail->head#key`.
 
     Args:
         graph: Any networkx graph.

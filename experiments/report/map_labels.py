@@ -14,6 +14,8 @@ from dataclasses import dataclass
 Point = tuple[float, float]
 CELL_PT = 40.0
 GAP_PT = 2.0
+RING_COST = 0.4
+"""What a step away from the node counts, in links covered."""
 NEARER_TO_ANOTHER = 6.0
 """What it counts, in links covered, if a name could be taken for that of another node."""
 DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
@@ -144,7 +146,7 @@ def _candidates(
         reach = radius + GAP_PT + ring * height * 0.6
         for dx, dy in DIRECTIONS:
             aside = max(radius + GAP_PT / 2, reach * math.sqrt(0.5)) if dx and dy else reach
-            yield ring * 1.5, x + dx * (aside + width / 2), y + dy * (aside + height / 2)
+            yield ring * RING_COST, x + dx * (aside + width / 2), y + dy * (aside + height / 2)
 
 
 class _Grid:

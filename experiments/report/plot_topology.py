@@ -87,7 +87,17 @@ def plot_topology(scenario: ScenarioSummary, protocol: str, network: Network) ->
     return draw_network(network, links, name=name, heading=protocol, title=title)
 
 
-def draw_network(network: Network, links: Shares, *, name: str, heading: str, title: str) -> Plot:
+def draw_network(
+    network: Network,
+    links: Shares,
+    *,
+    name: str,
+    heading: str,
+    title: str,
+    full_scale: float = 1.0,
+    nodes: Mapping[str, float] | None = None,
+    caption: str | None = None,
+) -> Plot:
     """Draw the utilisation of each direction of each link.
 
     Args:
@@ -96,6 +106,9 @@ def draw_network(network: Network, links: Shares, *, name: str, heading: str, ti
         name: Of the files.
         heading: Text above the drawing.
         title: What the drawing shows.
+        full_scale: The share that the last colour stands for.
+        nodes: Shares of nodes, which then have colours too.
+        caption: Says what the shares are, if not utilisation.
     """
     canvas = arrange(network)
     labelled = set() if canvas.is_crowded else labelled_links(network, links, canvas)
@@ -109,16 +122,21 @@ def draw_network(network: Network, links: Shares, *, name: str, heading: str, ti
         axes.set_ylim(0, canvas.height)
         for link in network.links:
             has_label = link.name in labelled
-            _link(axes, canvas, link.ends, links, has_label, _rates(link), one_way=link.one_way)
+            _link(axes, canvas, link, links, has_label, full_scale)
         for node in network.nodes:
-            _node(axes, canvas, node.name, host=node.kind == "host")
+            share = (nodes or {}).get(node.name)
+            fill = PAPER if share is None else colour_of(share / full_scale)
+            _node(axes, canvas, node.name, fill, host=node.kind == "host")
         for placed in beside:
             size = CROWDED_PT if canvas.is_crowded else BESIDE_PT
-            axes.text(placed.x, placed.y, placed.name, fontsize=size, zorder=5, ha="center", va="center")
-        _scale(axes, canvas)
+            axes.text(
+                placed.x, placed.y, placed.name, fontsize=size, zorder=5, ha="center", va="center",
+                bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.3, "alpha": 0.75},
+            )  # fmt: skip
+        _scale(axes, canvas, full_scale)
         axes.text(8, canvas.height - 13, heading, fontsize=9.5, fontweight="bold", va="center")
         named = len(network.nodes) if canvas.names_inside else len(beside)
-        plot = finish(figure, name, title, _caption(network, labelled, named))
+        plot = finish(figure, name, title, caption or _caption(network, labelled, named))
     plot = replace(plot, svg=with_tooltips(plot.svg, _tooltips(network, links)))
     return (
         replace(plot, min_width_px=round(canvas.width / POINTS_PER_INCH * 96)) if canvas.is_crowded else plot
@@ -242,23 +260,15 @@ def colour_of(utilisation: float) -> Any:
     return mpl.colormaps[COLOURS](min(max(utilisation, 0.0), 1.0))
 
 
-def _link(
-    axes: Any,
-    canvas: Canvas,
-    ends: tuple[str, str],
-    links: Shares,
-    labelled: bool,
-    rates: str,
-    *,
-    one_way: bool,
-) -> None:
-    for tail, head in [ends] if one_way else [ends, ends[::-1]]:
-        _direction(axes, canvas, tail, head, links.get(f"{tail}->{head}"), labelled)
+def _link(axes: Any, canvas: Canvas, link: Link, links: Shares, labelled: bool, full_scale: float) -> None:
+    ends = link.ends
+    for tail, head in [ends] if link.one_way else [ends, ends[::-1]]:
+        _direction(axes, canvas, tail, head, links.get(f"{tail}->{head}"), labelled, full_scale)
     if labelled:
         (ax, ay), (bx, by) = canvas.places[ends[0]], canvas.places[ends[1]]
         axes.text(
             *canvas.middle(*ends),
-            rates,
+            _rates(link),
             rotation=_upright(bx - ax, by - ay),
             fontsize=7.5,
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8},
@@ -267,7 +277,13 @@ def _link(
 
 
 def _direction(
-    axes: Any, canvas: Canvas, tail: str, head: str, utilisation: float | None, labelled: bool
+    axes: Any,
+    canvas: Canvas,
+    tail: str,
+    head: str,
+    utilisation: float | None,
+    labelled: bool,
+    full_scale: float,
 ) -> None:
     """Draw one direction on the right of its way, with an arrow head at its end."""
     (ax, ay), (bx, by) = canvas.places[tail], canvas.places[head]
@@ -281,11 +297,11 @@ def _direction(
     reach = length - 2 * canvas.radius - 1
     fill: dict[str, Any] = {"facecolor": FAINT, "hatch": "////"}
     if utilisation is not None:
-        fill = {"facecolor": colour_of(utilisation)}
+        fill = {"facecolor": colour_of(utilisation / full_scale)}
     arrow = FancyArrow(
         *start, ux * reach, uy * reach, width=canvas.line, length_includes_head=True,
         head_width=canvas.line * 1.9, head_length=min(canvas.line * 2, reach / 2),
-        linewidth=canvas.line * 0.15, edgecolor=INK, zorder=2 + (utilisation or 0.0) * 0.5,
+        linewidth=canvas.line * 0.15, edgecolor=INK, zorder=2 + (utilisation or 0.0) / full_scale * 0.5,
         gid=f"link {tail}->{head}", **fill,
     )  # fmt: skip
     axes.add_patch(arrow)
@@ -312,12 +328,12 @@ def _rates(link: Link) -> str:
     return forth if forth == back else f"{forth} / {back}"
 
 
-def _node(axes: Any, canvas: Canvas, name: str, *, host: bool) -> None:
+def _node(axes: Any, canvas: Canvas, name: str, fill: Any, *, host: bool) -> None:
     x, y = canvas.places[name]
     r = canvas.radius
     outline = 0.5 if canvas.is_crowded else 1.0
     look: dict[str, Any] = {
-        "facecolor": PAPER, "edgecolor": INK, "linewidth": outline, "zorder": 3, "gid": f"node {name}"
+        "facecolor": fill, "edgecolor": INK, "linewidth": outline, "zorder": 3, "gid": f"node {name}"
     }  # fmt: skip
     axes.add_patch(Rectangle((x - r, y - r), 2 * r, 2 * r, **look) if host else Circle((x, y), r, **look))
     if canvas.names_inside:
@@ -325,7 +341,7 @@ def _node(axes: Any, canvas: Canvas, name: str, *, host: bool) -> None:
         axes.text(x, y, name, ha="center", va="center", fontsize=size, zorder=5, fontweight="bold")
 
 
-def _scale(axes: Any, canvas: Canvas) -> None:
+def _scale(axes: Any, canvas: Canvas, full_scale: float) -> None:
     """Draw the colour scale as steps of 5 %, below the network."""
     steps, width, height = 20, 200.0, 8.0
     left, bottom = (canvas.width - width) / 2, 20.0
@@ -340,7 +356,7 @@ def _scale(axes: Any, canvas: Canvas) -> None:
         axes.text(
             left + width * share / 100,
             bottom - 5,
-            f"{share} %",
+            f"{share * full_scale:.3g} %",
             ha="center",
             va="top",
             fontsize=7.5,

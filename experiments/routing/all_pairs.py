@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from controller.errors import InvalidProblem
-from controller.gomr import Demand
+from controller.gomr import Demand, DemandColumns
 from controller.gomr.demands import gravity
 
 ALL_PAIRS = "all-pairs"
@@ -32,12 +32,10 @@ class AllPairs:
         self._rng = random.Random(seed)
         self._rate_of = gravity(self._nodes, self._rng)
 
-    def flows(self) -> tuple[Demand, ...]:
-        """Return flows f1, f2, ..., those of one source after the other."""
-        pairs = ((a, b) for a in self._nodes for b in self._nodes if a != b)
-        return tuple(
-            Demand(f"f{number}", a, b, self._rate_of(a, b)) for number, (a, b) in enumerate(pairs, start=1)
-        )
+    def flows(self) -> DemandColumns:
+        """Return the flows `a->b`, those of one source after the other."""
+        rates = [[self._rate_of(a, b) for b in self._nodes] for a in self._nodes]
+        return DemandColumns.from_matrix(self._nodes, rates)
 
     def flow(self, name: str) -> Demand:
         """Return one more flow, between any pair."""

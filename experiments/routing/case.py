@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from controller.gomr import Demand, Problem, from_network
+from controller.gomr import Demand, DemandColumns, Problem, from_network
 from controller.gomr.demands import MODELS, Traffic, scaled
 from controller.gomr.load import load_factor
 from experiments.errors import ScenarioError
@@ -37,7 +37,7 @@ class Case:
     """
 
     network: Network
-    demands: tuple[Demand, ...]
+    demands: Sequence[Demand]
     arriving: Callable[[str], Demand]
     described: str
     notes: tuple[str, ...] = ()
@@ -87,6 +87,7 @@ def make_case(
     network = routable.network
     source: Callable[[str], Demand]
     notes: tuple[str, ...] = ()
+    made: Sequence[Demand]
     if demands in GENERATED:
         made, source = _generated(demands, ends_of(network), flows, seed)
         load = DEFAULT_LOAD if load is None else load
@@ -105,29 +106,32 @@ def make_case(
         source = _resampling(made, random.Random(seed))
 
     def limited(demand: Demand) -> Demand:
-        if max_paths is None and ack_ratio == 0:
-            return demand
         return replace(
             demand,
             max_paths=max_paths if demand.max_paths is None else demand.max_paths,
             ack_ratio=demand.ack_ratio or ack_ratio,
         )
 
-    made = tuple(map(limited, made))
+    if max_paths is not None or ack_ratio:
+        made = tuple(map(limited, made))
     factor = 1.0
     if load is not None:
         problem = from_network(network, made)
-        time_limit.left_s("the demands are scaled to the load")
-        factor = load_factor(problem, load)
+        left_s = time_limit.left_s("the demands are scaled to the load")
+        factor = load_factor(problem, load, time_limit_s=left_s)
 
     def arriving(name: str) -> Demand:
         return scaled([limited(source(name))], factor)[0]
 
     described = f"{len(made)} flows ({Path(demands).name}" + ("" if load is None else f", load {load:g}")
     described += f", seed {seed})" if demands in GENERATED else ")"
-    return Case(
-        network, made if factor == 1.0 else scaled(made, factor), arriving, described, routable.notes + notes
-    )
+    return Case(network, _scaled(made, factor), arriving, described, routable.notes + notes)
+
+
+def _scaled(demands: Sequence[Demand], factor: float) -> Sequence[Demand]:
+    if factor == 1.0:
+        return demands
+    return demands.scaled(factor) if isinstance(demands, DemandColumns) else scaled(demands, factor)
 
 
 def _names(network: Network) -> NodeNames:
@@ -136,7 +140,7 @@ def _names(network: Network) -> NodeNames:
 
 def _generated(
     demands: str, ends: tuple[str, ...], flows: int | None, seed: int
-) -> tuple[tuple[Demand, ...], Callable[[str], Demand]]:
+) -> tuple[Sequence[Demand], Callable[[str], Demand]]:
     if demands == ALL_PAIRS:
         if flows is not None:
             pairs = len(ends) * (len(ends) - 1)
@@ -149,6 +153,6 @@ def _generated(
     return traffic.flows(DEFAULT_FLOWS if flows is None else flows), traffic.flow
 
 
-def _resampling(demands: tuple[Demand, ...], rng: random.Random) -> Callable[[str], Demand]:
+def _resampling(demands: Sequence[Demand], rng: random.Random) -> Callable[[str], Demand]:
     """Return what makes flows like those of a file: each a copy of one of them."""
     return lambda name: replace(rng.choice(demands), id=name)

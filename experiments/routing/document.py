@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from controller.gomr import Allocation, Problem
+from controller.gomr import Allocation, DemandColumns, Problem
 from controller.gomr.allocation import loads_of_allocation
+from controller.gomr.failures import Survey
 from experiments.routing.events import EventTimes, percentiles_ms
 from topologies import Network
 
-COLUMNS = ("flow", "source", "destination", "requested_bps", "path", "rate_bps", "delay_s")
+MOST_FAILURES = 10
+"""How many of the worst failures the summary names."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Solved:
         build_ms: CPU time of this thread to make the checked problem of the network and its demands.
         solve_ms: CPU time of this thread from the problem to the checked and certified allocation.
         events: What events took; None if there were none.
+        survey: What is admitted after each failure; None if it was not asked for.
         notes: Sentences on what was assumed or left out of the files.
     """
 
@@ -36,10 +38,23 @@ class Solved:
     build_ms: float
     solve_ms: float
     events: EventTimes | None = None
+    survey: Survey | None = None
     notes: tuple[str, ...] = ()
 
     def loads_bps(self) -> Mapping[str, float]:
         """Return the load of every edge."""
+        return self._loads_bps
+
+    @cached_property
+    def path_count(self) -> int:
+        """How many paths are in use."""
+        columns = self.allocation.columns
+        if columns is not None and isinstance(self.problem.demands, DemandColumns):
+            return len(columns.rate_bps)
+        return sum(map(len, self.allocation.paths.values()))
+
+    @cached_property
+    def _loads_bps(self) -> Mapping[str, float]:
         return loads_of_allocation(self.problem, self.allocation)
 
 
@@ -55,7 +70,7 @@ def summary(solved: Solved) -> dict[str, Any]:
         "admitted_bps": allocation.admitted_bps,
         "requested_bps": allocation.requested_bps,
         "cost_bps_s": allocation.cost_bps_s,
-        "paths": sum(map(len, allocation.paths.values())),
+        "paths": solved.path_count,
         "certificate": {
             "upper_bound_bps": allocation.upper_bound_bps,
             "gap": allocation.gap,
@@ -68,51 +83,26 @@ def summary(solved: Solved) -> dict[str, Any]:
             "flow_ms": percentiles_ms(events.flow_ms),
             "link_failure_ms": percentiles_ms(events.link_failure_ms),
         }
+    if solved.survey is not None:
+        made["failures"] = failures_summary(solved.survey)
     return made
 
 
-def allocation_document(solved: Solved) -> dict[str, Any]:
-    """Return every flow with its paths, and the load of every edge."""
-    loads_bps = solved.loads_bps()
+def failures_summary(survey: Survey) -> dict[str, Any]:
+    """Return how many failures were surveyed, and the worst of them."""
     return {
-        "format": 1,
-        "network": solved.network.name,
-        "summary": summary(solved),
-        "flows": [
+        "surveyed": len(survey.outcomes),
+        "exact": len(survey.outcomes) - survey.unsolved,
+        "without_loss": sum(outcome.lost_bps == 0 for outcome in survey.outcomes),
+        "worst": [
             {
-                "flow": demand.id,
-                "source": demand.source,
-                "destination": demand.destination,
-                "requested_bps": demand.rate_bps,
-                "admitted_bps": solved.allocation.rate_bps(demand.id),
-                "paths": [
-                    {"nodes": list(path.nodes), "rate_bps": path.rate_bps, "delay_s": path.delay_s}
-                    for path in solved.allocation.paths[demand.id]
-                ],
+                "kind": outcome.failure.kind,
+                "name": outcome.failure.name,
+                "admitted_bps": outcome.admitted_bps,
+                "upper_bound_bps": outcome.upper_bound_bps,
+                "lost_bps": outcome.lost_bps,
+                "cut_off_bps": outcome.cut_off_bps,
             }
-            for demand in solved.problem.demands
-        ],
-        "links": [
-            {
-                "from": edge.tail,
-                "to": edge.head,
-                "capacity_bps": edge.capacity_bps,
-                "load_bps": loads_bps[edge.id],
-            }
-            for edge in solved.problem.edges
+            for outcome in survey.worst_first()[:MOST_FAILURES]
         ],
     }
-
-
-def allocation_csv(solved: Solved) -> str:
-    """Return a line for every path; a flow that gets nothing has one without a path."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for demand in solved.problem.demands:
-        asked = (demand.id, demand.source, demand.destination, demand.rate_bps)
-        for path in solved.allocation.paths[demand.id]:
-            writer.writerow((*asked, "-".join(path.nodes), path.rate_bps, path.delay_s))
-        if not solved.allocation.paths[demand.id]:
-            writer.writerow((*asked, "", 0.0, ""))
-    return text.getvalue()

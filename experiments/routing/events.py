@@ -11,6 +11,7 @@ import numpy as np
 
 from controller.gomr import Demand, LiveEngine, Problem
 from controller.gomr.demands import poisson_events
+from controller.gomr.failures import Failure, link_failures, node_failures
 
 FLOW_EVENTS_PER_FAILURE = 4
 
@@ -57,6 +58,17 @@ def links_of(problem: Problem) -> list[str]:
     one_each = [edge for edge in problem.edges if edge.id <= (problem.reverse or {}).get(edge.id, edge.id)]
     inner = [edge.id for edge in one_each if not {edge.tail, edge.head} & problem.endpoints]
     return inner or [edge.id for edge in one_each]
+
+
+def failures_of(problem: Problem, what: str) -> list[Failure]:
+    """Return the failures of `links`, of `nodes` or `all`; links to hosts only where there are no others."""
+    failures = []
+    if what in ("links", "all"):
+        inner = set(links_of(problem))
+        failures += [failure for failure in link_failures(problem) if inner & set(failure.edges)]
+    if what in ("nodes", "all"):
+        failures += node_failures(problem)
+    return failures
 
 
 def percentiles_ms(times_ms: Sequence[float]) -> dict[str, float]:

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from experiments.errors import OutputError
-from experiments.routing.document import Solved, allocation_csv, allocation_document, summary
+from experiments.routing.document import Solved, summary
+from experiments.routing.tables import (
+    allocation_json,
+    backups_csv,
+    failures_csv,
+    flows_csv,
+    links_csv,
+    paths_csv,
+)
+
+SOLUTION = "solution.html"
 
 
 def to_json(document: dict[str, Any]) -> str:
@@ -16,30 +26,34 @@ def to_json(document: dict[str, Any]) -> str:
 
 
 def write_files(solved: Solved, described: str, folder: Path) -> None:
-    """Write summary.json, allocation.json, allocation.csv, network.svg and network.png.
+    """Write the page, the tables as CSV, the documents as JSON and the map.
 
     Raises:
         OutputError: A file cannot be written.
     """
     # Matplotlib takes a second to import, which only those should wait for who get a drawing.
-    from experiments.report.plot_topology import draw_network
+    from experiments.report.pages import write_page
+    from experiments.routing.html_page import draw_map, plots_of, render_page
 
-    loads_bps = solved.loads_bps()
-    used = {
-        edge.id: loads_bps[edge.id] / edge.capacity_bps
-        for edge in solved.problem.edges
-        if edge.capacity_bps > 0
-    }
-    title = f"{solved.network.name}, {described}"
-    plot = draw_network(
-        solved.network, used, name="network", heading=title, title=f"Link utilisation: {title}"
-    )
+    plots = plots_of(solved)
+    drawing = draw_map(solved, described)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "summary.json").write_text(to_json(summary(solved)), encoding="utf-8")
-        (folder / "allocation.json").write_text(to_json(allocation_document(solved)), encoding="utf-8")
-        (folder / "allocation.csv").write_text(allocation_csv(solved), encoding="utf-8")
-        (folder / "network.svg").write_text(plot.svg, encoding="utf-8")
-        (folder / "network.png").write_bytes(plot.png)
+        for name, lines in (
+            ("allocation.json", allocation_json(solved)),
+            ("flows.csv", flows_csv(solved)),
+            ("paths.csv", paths_csv(solved)),
+            ("links.csv", links_csv(solved)),
+            ("failures.csv", failures_csv(solved)),
+            ("backups.csv", backups_csv(solved)),
+        ):
+            if solved.survey is None and name in ("failures.csv", "backups.csv"):
+                continue
+            with (folder / name).open("w", encoding="utf-8") as file:
+                file.writelines(lines)
+        (folder / "network.svg").write_text(drawing.svg, encoding="utf-8")
+        (folder / "network.png").write_bytes(drawing.png)
     except OSError as error:
         raise OutputError(str(folder), error.strerror or str(error)) from None
+    write_page(render_page(solved, described, drawing, plots), plots, folder, SOLUTION)

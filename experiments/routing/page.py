@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from controller.gomr import Demand, PathRate
+from controller.gomr.failures import Survey
 from experiments.report import units
 from experiments.report.terminal import plain_table, printing, visible
 from experiments.routing.document import Solved
@@ -109,34 +110,46 @@ def print_page(solved: Solved, described: str, console: Console) -> None:
     """Print what was found; plain ASCII where there is no terminal."""
     busy, slow = busiest_links(solved), slowest_flows(solved)
     with printing(console) as plain:
-        for sentence in _sentences(solved, described, busy):
+        for sentence in sentences(solved, described, busy):
             console.print(visible(sentence, plain), highlight=False)
-        for part in (_links_table(busy, plain), _flows_table(slow, plain)):
+        tables = [_links_table(busy, plain), _flows_table(slow, plain)]
+        if solved.survey is not None:
+            tables.append(_failures_table(solved.survey, plain))
+        for part in tables:
             console.print()
             console.print(part, highlight=False)
 
 
-def _sentences(solved: Solved, described: str, busy: list[BusyLink]) -> Iterator[str]:
-    allocation, network = solved.allocation, solved.network
+def sentences(solved: Solved, described: str, busy: list[BusyLink]) -> Iterator[str]:
+    """Yield what was found in sentences, the network and its demands first."""
+    network = solved.network
     yield f"{network.name}: {len(network.nodes)} nodes, {len(network.links)} links; {described}"
     if network.description and network.description != network.name:
         yield f"  {network.description}"
     for note in solved.notes:
         yield f"  Note: {note}"
+    yield from results(solved, busy)
+
+
+def results(solved: Solved, busy: list[BusyLink]) -> Iterator[str]:
+    """Yield what was admitted, its proof and its cost in sentences."""
+    allocation = solved.allocation
     asked_bps = allocation.requested_bps
     share = f" ({units.percent(allocation.admitted_bps / asked_bps)} %)" if asked_bps else ""
-    yield f"Admitted: {_rate(allocation.admitted_bps)} of {_rate(asked_bps)}{share}, {allocation.objective}"
+    admitted = f"{rate_text(allocation.admitted_bps)} of {rate_text(asked_bps)}{share}"
+    yield f"Admitted: {admitted}, {allocation.objective}"
     counts = flow_counts(solved)
     idle = f", {counts.idle} that ask for nothing" if counts.idle else ""
-    paths = sum(map(len, allocation.paths.values()))
     yield (
         f"Flows: {counts.full} in full, {counts.part} in part, {counts.nothing} with nothing{idle}, "
-        f"over {paths} paths"
+        f"over {solved.path_count} paths"
     )
     if allocation.admitted_bps:
         yield f"Mean delay of a bit: {units.ms(allocation.cost_bps_s / allocation.admitted_bps)} ms"
     full = sum(link.utilisation >= FULL for link in busy)
     yield f"Links: {full} of {len(solved.problem.edges)} directions full, {len(busy)} in use"
+    if allocation.timed_out:
+        yield "The time was up first: the best answer until then, no worse than the gap says"
     what = "utility" if allocation.objective == "fair" else "admitted"
     yield (
         f"Certificate: {what} {allocation.value_bps:.10g} of at most {allocation.upper_bound_bps:.10g} bit/s "
@@ -156,8 +169,10 @@ def _times(what: str, times_ms: tuple[float, ...]) -> str:
     return f"{len(times_ms)} {what}: median {quantiles['p50']:.3g} ms, 95 % within {quantiles['p95']:.3g} ms"
 
 
-def _rate(rate_bps: float) -> str:
-    return f"{units.rate_label(rate_bps)}bit/s" if rate_bps else "0 bit/s"
+def rate_text(rate_bps: float) -> str:
+    """Return a rate with its unit, as `2.5 Gbit/s`."""
+    label = units.rate_label(rate_bps)
+    return f"{label[:-1]} {label[-1]}bit/s" if label[-1].isalpha() else f"{label} bit/s"
 
 
 def _links_table(busy: list[BusyLink], plain: bool) -> Table:
@@ -170,7 +185,7 @@ def _links_table(busy: list[BusyLink], plain: bool) -> Table:
     for link in shown[:MOST_LINKS]:
         cells = (
             link.edge,
-            _rate(link.capacity_bps),
+            rate_text(link.capacity_bps),
             units.percent(link.utilisation, 1),
             str(link.flows),
             str(link.short),
@@ -191,10 +206,28 @@ def _flows_table(slow: list[SlowFlow], plain: bool) -> Table:
             demand.id,
             demand.source,
             demand.destination,
-            _rate(demand.rate_bps),
-            _rate(flow.admitted_bps),
+            rate_text(demand.rate_bps),
+            rate_text(flow.admitted_bps),
             str(len(flow.paths)),
             units.ms(flow.delay_s),
+        )
+        table.add_row(*(visible(cell, plain) for cell in cells))
+    return table
+
+
+def _failures_table(survey: Survey, plain: bool) -> Table:
+    known = f"; {survey.unsolved} of them by bounds only" if survey.unsolved else ""
+    table = plain_table(f"Worst of {len(survey.outcomes)} failures{known}", plain)
+    table.add_column("fails", overflow="fold")
+    for name in ("admitted", "lost", "lost %"):
+        table.add_column(name, justify="right")
+    for outcome in survey.worst_first()[:MOST_LINKS]:
+        share = outcome.lost_bps / survey.admitted_bps if survey.admitted_bps else 0.0
+        cells = (
+            f"{outcome.failure.kind} {outcome.failure.name}",
+            ("" if outcome.is_exact else "at least ") + rate_text(outcome.admitted_bps),
+            rate_text(outcome.lost_bps),
+            units.percent(share, 1),
         )
         table.add_row(*(visible(cell, plain) for cell in cells))
     return table

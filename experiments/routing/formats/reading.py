@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.errors import InvalidProblem
-from controller.gomr import Demand
+from controller.gomr import Demand, DemandColumns
 from controller.gomr.problem import check_own_fields
 from experiments.errors import ScenarioError
 from topologies.routable import NodeNames, UnknownNode
@@ -90,7 +90,7 @@ class Context:
 class ReadDemands:
     """The demands of a file, and sentences on what was assumed or left out."""
 
-    demands: tuple[Demand, ...]
+    demands: Sequence[Demand]
     notes: tuple[str, ...] = ()
 
 
@@ -159,7 +159,7 @@ def unique(demands: Sequence[Demand], file: str, places: Sequence[str]) -> tuple
 
 
 def of_matrix(matrix: NDArray[np.float64], names: Sequence[str], unit_bps: float, file: str) -> ReadDemands:
-    """Return a demand for each entry of a matrix above 0: row i column j is from node i to node j.
+    """Return a demand `a->b` for each entry of a matrix above 0: row i column j is from node i to node j.
 
     Args:
         matrix: The rates.
@@ -174,15 +174,8 @@ def of_matrix(matrix: NDArray[np.float64], names: Sequence[str], unit_bps: float
     off_diagonal = matrix * unit_bps
     on_diagonal = int(np.count_nonzero(np.diagonal(off_diagonal)))
     np.fill_diagonal(off_diagonal, 0.0)
-    sources, destinations = np.nonzero(off_diagonal)
-    rates = off_diagonal[sources, destinations].tolist()
-    demands = tuple(
-        Demand(f"f{number}", names[i], names[j], rate)
-        for number, (i, j, rate) in enumerate(
-            zip(sources.tolist(), destinations.tolist(), rates, strict=True), start=1
-        )
-    )
-    if not demands:
+    demands = DemandColumns.from_matrix(names, off_diagonal)
+    if not len(demands):
         raise ScenarioError(file, "", "asks for nothing between two nodes: all entries are 0")
     notes = []
     empty = len(names) * (len(names) - 1) - len(demands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,13 @@ def test_the_folder_holds_what_was_found(
             p["rate_bps"] for p in paths if over in zip(p["nodes"], p["nodes"][1:], strict=False)
         )
         assert link["load_bps"] == pytest.approx(carried)
-    rows = list(csv.DictReader((out / "allocation.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((out / "paths.csv").read_text().splitlines()))
     assert {row["flow"] for row in rows} == {flow["flow"] for flow in document["flows"]}
     assert math.fsum(float(row["rate_bps"]) for row in rows) == pytest.approx(found["admitted_bps"])
+    flows = list(csv.DictReader((out / "flows.csv").read_text().splitlines()))
+    assert math.fsum(float(row["admitted_bps"]) for row in flows) == pytest.approx(found["admitted_bps"])
+    links = list(csv.DictReader((out / "links.csv").read_text().splitlines()))
+    assert max(float(row["utilisation"]) for row in links) == pytest.approx(1.0)
     assert (out / "network.png").read_bytes().startswith(b"\x89PNG")
     assert "Paris" in (out / "network.svg").read_text()
 
@@ -242,3 +247,115 @@ def test_the_time_limit_covers_the_load_too(capsys: pytest.CaptureFixture[str]) 
     argv = ["solve", "waxman:40", "--flows", "300", "--load", "1.5", "--time-limit", "1e-9"]
     assert cli.main(argv) == 1
     assert "time limit of 1e-09 s is used up before the demands are scaled" in capsys.readouterr().err
+
+
+def test_the_page_shows_the_map_and_the_starved_flows_first(
+    france: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--flows", "30", "--load", "2", "--failures", "all", "--out", str(tmp_path))
+    found = solved(capsys, france, *asked)
+    page = (tmp_path / "solution.html").read_text()
+    flows = page[page.index('id="flows"') : page.index('id="links"')]
+    shares = [float(text) for text in re.findall(r"<td>(\d+\.\d)</td>", flows)]
+    assert shares == sorted(shares)
+    assert len(shares) == 30
+    for text in ("<svg", "Utilisation of the links", "Failures, the worst first", "Rennes", "links.csv"):
+        assert text in page
+    assert "<script" not in page
+    failures = list(csv.DictReader((tmp_path / "failures.csv").read_text().splitlines()))
+    assert len(failures) == found["failures"]["surveyed"] == 4 + 4
+    assert failures[0]["name"] == found["failures"]["worst"][0]["name"]
+    assert float(failures[0]["lost_bps"]) == max(float(row["lost_bps"]) for row in failures)
+    backups = list(csv.DictReader((tmp_path / "backups.csv").read_text().splitlines()))
+    assert len(backups) == found["paths"]
+    # Rennes hangs on one link, so paths to it share that one with their backups.
+    assert all(("Rennes" in row["path"]) == bool(row["shared_links"]) for row in backups)
+
+
+def test_all_pairs_are_one_demand_between_each_ordered_pair(
+    france: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = solved(capsys, france, "--demands", "all-pairs", "--load", "0.9")
+    assert found["flows"] == 4 * 3
+    assert found["admitted_bps"] == pytest.approx(found["requested_bps"])
+    assert found["certificate"]["gap"] < 1e-9
+    case = make_case(load_routable(france), "all-pairs", flows=None, load=0.9, seed=1)
+    pairs = {(demand.source, demand.destination) for demand in case.demands}
+    assert len(pairs) == 12
+    rates = {(demand.source, demand.destination): demand.rate_bps for demand in case.demands}
+    # Gravity: the rate of a pair is the product of two masses, so cross ratios are 1 and both ways are alike.
+    assert rates["Paris", "Lyon"] * rates["Nice", "Rennes"] == pytest.approx(
+        rates["Paris", "Nice"] * rates["Lyon", "Rennes"]
+    )
+    assert rates["Paris", "Lyon"] == rates["Lyon", "Paris"]
+    assert cli.main(["solve", france, "--demands", "all-pairs", "--flows", "3"]) == 2
+    assert "there are 12 pairs of nodes" in capsys.readouterr().err
+
+
+def test_each_direction_of_an_asymmetric_network_carries_what_it_can(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From A 10 Gbit/s lead to B and 4 on to C; 2.5 lead back to A, nothing from C."""
+    network = Path(__file__).parents[2] / "data" / "formats" / "asymmetric.graphml"
+    demands = tmp_path / "demands.json"
+    demands.write_text('{"A": {"C": "20Gbps", "B": "20Gbps"}, "B": {"A": "20 Gbit/s"}, "C": {"A": "1G"}}')
+    found = solved(capsys, str(network), "--demands", str(demands), "--out", str(tmp_path))
+    assert found["admitted_bps"] == pytest.approx(10e9 + 2.5e9)
+    flows = {
+        (row["source"], row["destination"]): float(row["admitted_bps"]) for row in read(tmp_path, "flows.csv")
+    }
+    assert flows["B", "A"] == pytest.approx(2.5e9)
+    assert flows["C", "A"] == 0.0
+    loads = {(row["from"], row["to"]): float(row["capacity_bps"]) for row in read(tmp_path, "links.csv")}
+    assert loads == {("A", "B"): 10e9, ("B", "A"): 2.5e9, ("B", "C"): 4e9}
+
+
+def read(folder: Path, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((folder / name).read_text().splitlines()))
+
+
+def test_a_demand_of_nothing_is_counted_as_such(
+    france: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demands = tmp_path / "demands.csv"
+    demands.write_text("source,destination,rate_bps\nParis,Nice,0\nParis,Lyon,1e6\n")
+    assert cli.main(["solve", france, "--demands", str(demands), "--out", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "Flows: 1 in full, 0 in part, 0 with nothing, 1 that ask for nothing, over 1 paths" in text
+    demands.write_text("source,destination,rate_bps\nParis,Nice,0\n")
+    assert cli.main(["solve", france, "--demands", str(demands), "--failures", "all"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["--capacity", "1.7e308"], "less than or equal to 1000000000000000"),
+        (["--capacity", "10 GB/s"], "counts bytes; rates are in bits"),
+        (["--capacity", "0"], "is not a rate above 0"),
+        (["--load", "1e308"], "is beyond the largest load of 1e+06"),
+        (["--rate-unit", "parsec"], "is no unit of rate"),
+        (["--delay-unit", "km"], "is no unit of time"),
+        (["--failures", "hosts"], "invalid choice"),
+    ],
+)
+def test_an_absurd_argument_gets_a_sentence(
+    argv: list[str], sentence: str, france: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = cli.main(["solve", france, *argv])
+    except SystemExit as error:  # argparse
+        assert isinstance(error.code, int)
+        status = error.code
+    captured = capsys.readouterr()
+    assert status in (1, 2)
+    assert sentence in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_what_was_assumed_is_said(france: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["solve", france, "--flows", "3"]) == 0
+    assert "Note: 4 edges have no rate in the file: 1 Gbit/s each (--capacity)" in capsys.readouterr().out
+    assert cli.main(["solve", france, "--flows", "3", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "Note: 4 edges have no rate" in captured.err
+    json.loads(captured.out)

@@ -1,0 +1,81 @@
+"""Names on maps: none lies over another, over a node or outside the page."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+import topologies
+from experiments.report.map_labels import Box, around, place_names
+from experiments.report.plot_topology import arrange, draw_network, names_beside
+from topologies import Link, Network, Node
+
+ABILENE = {
+    "New_York": (-74.0, 40.7), "Chicago": (-87.7, 41.9), "Washington_DC": (-77.0, 38.9),
+    "Seattle": (-122.3, 47.6), "Sunnyvale": (-122.0, 37.4), "Los_Angeles": (-118.2, 34.1),
+    "Denver": (-105.0, 39.7), "Kansas_City": (-94.6, 39.1), "Houston": (-95.4, 29.8),
+    "Atlanta": (-84.4, 33.7), "Indianapolis": (-86.2, 39.8),
+}  # fmt: skip
+LINKS = (
+    ("New_York", "Chicago"), ("New_York", "Washington_DC"), ("Chicago", "Indianapolis"),
+    ("Washington_DC", "Atlanta"), ("Seattle", "Sunnyvale"), ("Seattle", "Denver"),
+    ("Sunnyvale", "Los_Angeles"), ("Sunnyvale", "Denver"), ("Los_Angeles", "Houston"),
+    ("Denver", "Kansas_City"), ("Kansas_City", "Houston"), ("Kansas_City", "Indianapolis"),
+    ("Houston", "Atlanta"), ("Atlanta", "Indianapolis"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def abilene() -> Network:
+    return Network(
+        name="Abilene",
+        nodes=tuple(Node(name=name, kind="switch", x=x, y=y) for name, (x, y) in ABILENE.items()),
+        links=tuple(Link(ends=ends, rate_bps=1e9, delay_us=1000) for ends in LINKS),
+    )
+
+
+def test_every_name_of_a_network_of_eleven_cities_stands_free_beside_its_node(abilene: Network) -> None:
+    canvas = arrange(abilene)
+    assert not canvas.names_inside
+    placed = names_beside(abilene, {}, canvas, set())
+    assert {entry.name for entry in placed} == set(ABILENE)
+    page = Box(0, 0, canvas.width, canvas.height)
+    for entry in placed:
+        assert entry.box.is_within(page)
+        assert not any(entry.box.overlaps(around(place, canvas.radius)) for place in canvas.places.values())
+        nearest = min(canvas.places, key=lambda name: entry.box.distance(canvas.places[name]))
+        assert nearest == entry.name
+    assert not any(a.box.overlaps(b.box) for a, b in itertools.combinations(placed, 2))
+
+
+def test_a_crowd_has_as_many_names_as_there_is_room_for() -> None:
+    rng = random.Random(1)
+    places = {f"n{i}": (rng.uniform(0, 400), rng.uniform(0, 300)) for i in range(300)}
+    page = Box(0, 0, 400, 300)
+    placed = place_names(list(places), places, [], page, lambda name: (20.0, 8.0), radius=2.0, rings=2)
+    assert 50 < len(placed) < 300
+    assert not any(a.box.overlaps(b.box) for a, b in itertools.combinations(placed, 2))
+    assert placed[0].name == "n0"
+    for entry in placed:
+        assert not any(entry.box.overlaps(around(place, 2.0)) for place in places.values())
+
+
+def test_short_names_stand_within_their_nodes() -> None:
+    assert arrange(topologies.load("butterfly")).names_inside
+
+
+def test_the_mouse_shows_what_there_is_no_room_for(abilene: Network) -> None:
+    plot = draw_network(abilene, {"Chicago->Indianapolis": 0.5}, name="x", heading="x", title="x")
+    assert "<title>Chicago to Indianapolis: 50.0 % used</title>" in plot.svg
+    assert "<title>New_York</title>" in plot.svg
+
+
+def test_a_box_knows_what_crosses_it() -> None:
+    box = Box(0, 0, 2, 1)
+    assert box.is_crossed((-1, -1), (3, 2))
+    assert box.is_crossed((1, -5), (1, 5))
+    assert not box.is_crossed((-1, 2), (3, 2))
+    assert not box.is_crossed((3, 0), (5, 1))
+    assert box.distance((5, 5)) == 5.0
