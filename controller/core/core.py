@@ -186,6 +186,7 @@ class Core:
             self._outbox.report("warning", f"link {link} is down", link=link)
         if before != after:
             self._default_routes.refresh_soon(self._now)
+            self._flows.links_changed(self._now, is_loss=bool(set(after) - set(before)))
 
     @_on.register
     def _packet_arrived(self, event: events.PacketArrived) -> None:

@@ -41,6 +41,9 @@ class Settings:
             `ecmp`, all paths of least delay by a hash of each connection.
         switch_grace_s: A switch whose connection ended is assumed to forward as before for so long; after a
             restart of the controller, all are.
+        min_gain: A running flow is moved to better paths only where it gains more than this share of what it
+            has asked for.
+        moves_per_s: So many running flows are moved to better paths at most.
         boot_id: Distinguishes this start of the controller from others in the ids of its flows.
     """
 
@@ -51,6 +54,8 @@ class Settings:
     confirm_timeout_s: float = 3.0
     default_routing: Literal["shortest", "ecmp"] = "shortest"
     switch_grace_s: float = 10.0
+    min_gain: float = 0.01
+    moves_per_s: float = 50.0
     boot_id: str = "f"
 
 

@@ -35,6 +35,7 @@ from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
 from controller.flows.planning import Optimum, PlannedPath, optimise
 from controller.flows.record import FLOW, flow_of, record_of
+from controller.flows.recovery import MOVE, Recovery
 from controller.rules.model import Group, GroupChange, Rule, Stages
 from controller.rules.split import TAGS, Split
 
@@ -58,6 +59,7 @@ class FlowManager(Journaled):
         self._outbox = outbox
         self._optima = LiveOptima(state.live)
         self._installations = Installations(state, outbox)
+        self._recovery = Recovery(state, outbox, self._optima, self._apply, self._tell)
         self._last_number = 0
         self._rebalanced = -math.inf
         self._rebalance_due: float | None = None
@@ -99,7 +101,7 @@ class FlowManager(Journaled):
         try:
             if flow is None or flow.state != "active":
                 raise self._unknown(event.flow_id)
-            if self._installations.of(flow.id) is not None:
+            if self._installations.of(flow.id) is not None or self._recovery.is_moving(flow.id):
                 raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
             before_bps = flow.requested_bps
             rates = self._plan_change(flow, event.rate_bps)
@@ -174,6 +176,7 @@ class FlowManager(Journaled):
 
     def confirm(self, barrier: int, now: float) -> None:
         """Take a barrier in; the flow that is complete with it is answered."""
+        self._recovery.confirm(barrier, now)
         installation = self._installations.confirm(barrier)
         flow = self._state.flows.get(installation.flow_id) if installation is not None else None
         if installation is None or flow is None:
@@ -185,11 +188,16 @@ class FlowManager(Journaled):
         flow.expires_at = now + flow.lease_s
         self._update_group(flow)
         self._save(flow)
+        if self._state.lost_links(flow):
+            self._recovery.links_changed(now, is_loss=True)
         self._outbox.report("info", f"flow {flow.id} is installed", flow=flow.id)
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
     def refuse(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
         """Take in that a switch did not accept rules that were sent for a flow."""
+        if owner.startswith(MOVE):
+            self._recovery.refuse(owner, switch, reason, now)
+            return
         flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
         installation = self._installations.awaiting(barrier)
         if flow is None:
@@ -211,9 +219,18 @@ class FlowManager(Journaled):
     def sent(self, now: float) -> None:
         """Take in that all messages have been sent."""
         self._installations.sent(now)
+        self._recovery.sent(now)
+
+    def links_changed(self, now: float, is_loss: bool) -> None:
+        """Take in that links went or returned: flows are planned anew."""
+        if not len(self._state.flows):
+            return
+        self._recovery.links_changed(now, is_loss)
+        self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
 
     def switch_lost(self, switch: str, now: float) -> None:
         """Fail the installations that need a switch which has gone."""
+        self._recovery.switch_lost(switch, now)
         # Those that it has confirmed already too: what it had is gone when it returns.
         installing = [flow for flow in self._state.flows if flow.state == "installing"]
         for flow in installing:
@@ -221,7 +238,8 @@ class FlowManager(Journaled):
                 self._end(flow, f"the connection to {switch} ended", now)
 
     def tick(self, now: float) -> None:
-        """End what has run out of time."""
+        """End what has run out of time, and plan what is due."""
+        self._recovery.tick(now)
         for installation in self._installations.overdue(now):
             silent = ", ".join(sorted(set(installation.awaited.values())))
             limit_s = self._state.settings.confirm_timeout_s
@@ -236,7 +254,11 @@ class FlowManager(Journaled):
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
         leases = (flow.expires_at for flow in self._state.flows if flow.state == "active")
-        others = (self._installations.next_deadline(), self._rebalance_due)
+        others = (
+            self._installations.next_deadline(),
+            self._recovery.next_deadline(),
+            self._rebalance_due,
+        )
         return min((*leases, *(time for time in others if time is not None)), default=None)
 
     # Planning
@@ -278,6 +300,7 @@ class FlowManager(Journaled):
             expires_at=now + lease_s,
             owner=event.owner,
             split=split,
+            given_bps=tuple(p.rate_bps for p in optimum.paths) if admission.objective is None else None,
         )
         return flow, optimum.rates
 
@@ -363,15 +386,21 @@ class FlowManager(Journaled):
         self._state.flows.remove(flow)
         if flow.state == "active":
             self._outbox.store(FLOW, flow.id, None)
-        for switch in flow.switches():
-            if self._state.live.is_connected(switch):
-                self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), flow.cookie))
+        for each in (flow, self._recovery.flow_ended(flow)):
+            self._remove_rules(each)
         ingress = flow.source.switch
         if flow.split is not None and flow.split.group is not None and self._state.live.is_connected(ingress):
             group = flow.split.group.number
             self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
         self._outbox.report("info", f"flow {flow.id} ended: {reason}", flow=flow.id)
         self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._recovery.capacity_returned(now)
+
+    def _remove_rules(self, flow: Flow | None) -> None:
+        for switch in flow.switches() if flow is not None else ():
+            if flow is not None and self._state.live.is_connected(switch):
+                for cookie in flow.cookies:
+                    self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), cookie))
 
     def _give_up(self, installation: Installation, reason: str, now: float) -> None:
         """Take back what a switch did not take: a new flow, or a running one's new rate."""
@@ -400,6 +429,12 @@ class FlowManager(Journaled):
         except ControllerError as error:
             self._outbox.report("error", f"the flows keep their rates: {error}", objective=objective)
             return {}
+
+    def _tell(self, flow: Flow, now: float) -> None:
+        """Store a flow that has other paths or rates, and tell its owner."""
+        self._update_group(flow)
+        self._save(flow)
+        self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
     def _save(self, flow: Flow) -> None:
         self._outbox.store(FLOW, flow.id, record_of(flow))
