@@ -212,12 +212,9 @@ def test_a_switch_that_the_file_does_not_have_is_a_fault_and_gets_no_rules(net: 
 
 
 def test_a_switch_that_comes_back_gets_all_its_rules_again(net: ControlledNetwork) -> None:
-    flow = net.request(source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6)
+    net.request(source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6)
     before = dict(net.switches.tables[S2].rules)
     net.handle(SwitchDisconnected(S2))
-    net.pass_time(10.1)  # it is given up
-    assert net.snapshot().flows[0].lost_links == ("S0-S2", "S2-S3")
-    assert net.snapshot().health.flows_on_lost_links[0].flow_id == flow.flow_id
     net.switches.tables[S2].rules.clear()
     for event in net.switches.arrivals():
         if not isinstance(event, SwitchConnected) or event.datapath_id == S2:
