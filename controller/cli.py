@@ -156,6 +156,8 @@ def _settings(options: argparse.Namespace) -> Settings:
         ack_ratio=options.ack_ratio,
         reserved_share=options.reserved_share,
         default_routing=options.default_routing,
+        probe_interval_s=options.probe_interval,
+        silence_s=options.silence,
         boot_id=secrets.token_hex(3),
     )
 
@@ -231,6 +233,20 @@ def _parser() -> argparse.ArgumentParser:
         default=Settings.reserved_share,
         metavar="SHARE",
         help="share of every link that no flow is given, for default traffic (default %(default)g)",
+    )
+    parser.add_argument(
+        "--probe-interval",
+        type=_positive,
+        default=Settings.probe_interval_s,
+        metavar="SECONDS",
+        help="each port is probed for its link so often, where there are not too many (default %(default)g)",
+    )
+    parser.add_argument(
+        "--silence",
+        type=_positive,
+        default=Settings.silence_s,
+        metavar="SECONDS",
+        help="a link that answers no probe for so long is lost (default %(default)g)",
     )
     parser.add_argument(
         "--on-stop",

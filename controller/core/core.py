@@ -34,7 +34,7 @@ class Core:
         self._outbox = Outbox()
         self._default_routes = DefaultRoutes(self._state, self._outbox)
         self._flows = FlowManager(self._state, self._outbox)
-        self._discovery = Discovery()
+        self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._now = 0.0  # of the event in hand
 

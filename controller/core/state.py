@@ -39,6 +39,8 @@ class Settings:
         confirm_timeout_s: A switch that has not confirmed a stage of rules after this fails the request.
         default_routing: Of all traffic without an allocation: `shortest`, the one path of least delay, or
             `ecmp`, all paths of least delay by a hash of each connection.
+        probe_interval_s: Each port is probed for its link so often; less often where there are many.
+        silence_s: A link that answers no probe for so long is lost.
         switch_grace_s: A switch whose connection ended is assumed to forward as before for so long; after a
             restart of the controller, all are.
         min_gain: A running flow is moved to better paths only where it gains more than this share of what it
@@ -53,6 +55,8 @@ class Settings:
     reserved_share: float = 0.0
     confirm_timeout_s: float = 3.0
     default_routing: Literal["shortest", "ecmp"] = "shortest"
+    probe_interval_s: float = 0.1
+    silence_s: float = 0.4
     switch_grace_s: float = 10.0
     min_gain: float = 0.01
     moves_per_s: float = 50.0

@@ -18,16 +18,19 @@ from controller.core.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.core.state import Settings
 from controller.network import arp, lldp
 from controller.rules.model import ETH_TYPE_ARP, ETH_TYPE_IPV4, ETH_TYPE_LLDP
 from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet
 
 S0, S1, S2, S3, S4 = 1, 2, 3, 4, 5
 
+SLOW = Settings(probe_interval_s=1.0, silence_s=10.0)
+
 
 @pytest.fixture
 def net() -> ControlledNetwork:
-    controlled = ControlledNetwork(topologies.load("butterfly"))
+    controlled = ControlledNetwork(topologies.load("butterfly"), SLOW)
     controlled.bring_up()
     return controlled
 
@@ -126,6 +129,24 @@ def test_a_silent_loss_is_found_soon_and_a_link_that_answers_again_is_up_at_once
     assert net.snapshot().health.ready
 
 
+@pytest.mark.parametrize("arc", ["S0->S4", "S4->S0", "S2->S3", "S5->S1"])
+def test_a_silent_loss_is_noticed_within_half_a_second(arc: str) -> None:
+    net = ControlledNetwork(topologies.load("butterfly"))
+    net.bring_up()
+    net.pass_time(0.07)
+    for _ in range(50):
+        net.pass_time(0.02)
+    net.switches.silent_arcs = frozenset({arc})
+    lost_at = net.now
+    while not net.snapshot().health.links_down:
+        net.pass_time(0.01)
+        assert net.now - lost_at <= 0.5
+    net.switches.silent_arcs = frozenset()
+    for _ in range(15):
+        net.pass_time(0.01)
+    assert net.snapshot().health.ready
+
+
 def test_a_port_that_is_said_to_be_up_again_can_still_be_lost_in_silence(net: ControlledNetwork) -> None:
     net.switches.silent_arcs = frozenset({"S0->S4"})
     net.handle(PortCameUp(S0, 2))
@@ -149,7 +170,7 @@ def test_a_pause_of_all_switches_loses_no_link(net: ControlledNetwork, pause_s: 
 
 
 def test_a_link_alone_is_given_up_in_the_end() -> None:
-    net = ControlledNetwork(topologies.load("line:2"))
+    net = ControlledNetwork(topologies.load("line:2"), SLOW)
     net.bring_up()
     net.switches.lose_probes()
     assert seconds_until_down(net, ("s1-s2",)) == pytest.approx(30.5, abs=0.6)
