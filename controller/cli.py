@@ -25,7 +25,7 @@ from controller.core.events import ControllerStopping
 from controller.core.messages import DatapathMessage
 from controller.core.state import Settings
 from controller.errors import ConfigError, ControllerError, CoreFailed
-from controller.gomr import OBJECTIVES, Demand, Edge, Problem, solve
+from controller.gomr import OBJECTIVES, Demand, Edge, LiveEngine, Problem
 from controller.loop import ControllerLoop
 from controller.store.sqlite import SqliteStore
 from controller.wire import DEFAULT_ACK_RATIO
@@ -126,9 +126,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _warm_up() -> None:
-    """Load the solver now, so that the first request is not the one that waits for it."""
+    """Load the solvers now, so that the first request, or the first failure, is not what waits for them."""
     edge = Edge("a->b", "a", "b", 1.0, 0.0)
-    solve(Problem((edge,), (Demand("warm-up", "a", "b", 1.0),)))
+    first, second = (Demand(name, "a", "b", 1.0, fixed_paths=(("a->b",),)) for name in ("first", "second"))
+    engine = LiveEngine(Problem((edge,), (first,)), Settings.objective, min_churn=True)
+    engine.become([first, second], {"a->b": 1.0})
+    engine.become([second, first], {"a->b": 0.5})
 
 
 def _open_store(place: str | None, network: str) -> SqliteStore | None:
