@@ -86,7 +86,8 @@ def run(options: argparse.Namespace) -> None:
         failures.append(reason)
         stop.set()
 
-    core = Core(network, _settings(options))
+    settings = _settings(options)
+    core = Core(network, settings, lambda _: secrets.token_hex(8))
     store = _open_store(options.store, network.name)
     loop = ControllerLoop(
         core,
@@ -96,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
         on_failure=fail,
     )
     service = Service(loop.post)
-    runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post)
+    runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post, settings.lldp_key)
     services = ServiceThread(service, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
     _warm_up()
     if store is not None:
@@ -161,7 +162,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         default_routing=options.default_routing,
         probe_interval_s=options.probe_interval,
         silence_s=options.silence,
-        boot_id=secrets.token_hex(3),
+        lldp_key=secrets.token_bytes(32),
     )
 
 

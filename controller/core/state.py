@@ -43,10 +43,12 @@ class Settings:
         silence_s: A link that answers no probe for so long is lost.
         switch_grace_s: A switch whose connection ended is assumed to forward as before for so long; after a
             restart of the controller, all are.
+        host_age_s: A learned host that says nothing for so long is forgotten.
+        lldp_key: Signs probes, so that hosts cannot forge them.
         min_gain: A running flow is moved to better paths only where it gains more than this share of what it
             has asked for.
         moves_per_s: So many running flows are moved to better paths at most.
-        boot_id: Distinguishes this start of the controller from others in the ids of its flows.
+        boot_id: Begins the ids of flows where nothing else makes them.
     """
 
     objective: str = "max_throughput_min_delay"
@@ -58,6 +60,8 @@ class Settings:
     probe_interval_s: float = 0.1
     silence_s: float = 0.4
     switch_grace_s: float = 10.0
+    host_age_s: float = 300.0
+    lldp_key: bytes = b""
     min_gain: float = 0.01
     moves_per_s: float = 50.0
     boot_id: str = "f"
@@ -69,7 +73,7 @@ class State(Journaled):
     def __init__(self, network: Network, settings: Settings) -> None:
         self.settings = settings
         self.live = LiveNetwork(network)
-        self.hosts = HostTable(self.live)
+        self.hosts = HostTable(self.live, settings.host_age_s)
         self.flows = FlowTable()
         # Switches that have confirmed all default routes, and what they refused.
         self.confirmed: JournaledSet[str] = JournaledSet()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
-from controller.core.journal import Journaled
+from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import (
     AllocationChanged,
     FlowEnded,
@@ -44,6 +44,9 @@ __all__ = ["FlowManager"]
 _NEGLIGIBLE_SHARE = 1e-6
 """Less than this share of a flow's rate is the solver's rounding."""
 
+_ENDED_REMEMBERED = 10_000
+"""Flows whose ids are remembered after their end: to release them again is no error."""
+
 _GROUP_OF = "group of "
 """Owner of a barrier that follows new shares: this and the flow's id."""
 
@@ -54,7 +57,11 @@ _REBALANCE_INTERVAL_S = 0.5
 class FlowManager(Journaled):
     """Handles what clients ask of flows, and what happens to flows."""
 
-    def __init__(self, state: State, outbox: Outbox) -> None:
+    def __init__(self, state: State, outbox: Outbox, new_flow_id: Callable[[int], str]) -> None:
+        self._new_flow_id = new_flow_id
+        self._ended: JournaledDict[str, None] = (
+            JournaledDict()
+        )  # ids of flows that ended lately, oldest first
         self._state = state
         self._outbox = outbox
         self._optima = LiveOptima(state.live)
@@ -124,8 +131,8 @@ class FlowManager(Journaled):
         """End a flow at its client's wish; a flow that has ended already is no error."""
         flow = self._state.flows.get(event.flow_id)
         if flow is None:
-            issued = self._was_issued(event.flow_id)
-            self._outbox.answer(event.token, None if issued else self._unknown(event.flow_id))
+            ended = event.flow_id in self._ended
+            self._outbox.answer(event.token, None if ended else self._unknown(event.flow_id))
             return
         self._end(flow, "it was released", now, tell_owner=False)
         self._outbox.answer(event.token, None)
@@ -268,7 +275,7 @@ class FlowManager(Journaled):
         request, state = event.request, self._state
         admission = admit(state, request)
         number = self._last_number + 1
-        flow_id = f"{state.settings.boot_id}-{number}"
+        flow_id = self._new_flow_id(number)
         if admission.objective is None:
             optimum = check_paths(state, request, admission)
             requested_bps = sum(path.rate_bps for path in optimum.paths)
@@ -384,6 +391,9 @@ class FlowManager(Journaled):
         if flow.state == "active" and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
+        self._ended[flow.id] = None
+        if len(self._ended) > _ENDED_REMEMBERED:
+            del self._ended[next(iter(self._ended))]
         if flow.state == "active":
             self._outbox.store(FLOW, flow.id, None)
         for each in (flow, self._recovery.flow_ended(flow)):
@@ -446,11 +456,6 @@ class FlowManager(Journaled):
             self._outbox.report("error", f"a request failed: {error}")
             error = Unavailable("", f"the routes could not be computed: {error}")
         self._outbox.answer(token, error)
-
-    def _was_issued(self, flow_id: str) -> bool:
-        prefix, _, number = flow_id.rpartition("-")
-        issued = number.isascii() and number.isdigit() and 1 <= int(number) <= self._last_number
-        return prefix == self._state.settings.boot_id and issued
 
     def _unknown(self, flow_id: str) -> NotFound:
         return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
