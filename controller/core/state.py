@@ -74,7 +74,7 @@ class State(Journaled):
         self.settings = settings
         self.live = LiveNetwork(network)
         self.hosts = HostTable(self.live, settings.host_age_s)
-        self.flows = FlowTable()
+        self.flows = FlowTable(settings.ack_ratio)
         # Switches that have confirmed all default routes, and what they refused.
         self.confirmed: JournaledSet[str] = JournaledSet()
         self.refusals: JournaledDict[str, str] = JournaledDict()

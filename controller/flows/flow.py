@@ -226,9 +226,16 @@ class Flow(Journaled):
 
 
 class FlowTable:
-    """All flows by id, by the switches of their paths, and the TCP addresses they hold."""
+    """All flows by id, by switch, with the TCP addresses they hold and what they take of arcs.
 
-    def __init__(self) -> None:
+    Args:
+        ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
+    """
+
+    def __init__(self, ack_ratio: float = 0.0) -> None:
+        self._ack_ratio = ack_ratio
+        self._loads: JournaledDict[str, float] = JournaledDict()
+        self._loads_of: JournaledDict[str, dict[str, float]] = JournaledDict()
         self._by_switch: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
         self._flows: JournaledDict[str, Flow] = JournaledDict()
         self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
@@ -265,6 +272,7 @@ class FlowTable:
         for connection in flow.tcp_connections():
             self._holders[connection] = flow.id
         self.index(flow)
+        self.account(flow)
 
     def remove(self, flow: Flow) -> None:
         """Let a flow go."""
@@ -272,6 +280,24 @@ class FlowTable:
         for connection in flow.tcp_connections():
             del self._holders[connection]
         self.unindex(flow)
+        self._account(flow.id, {})
+        del self._loads_of[flow.id]
+
+    def load_bps(self, arc: str) -> float:
+        """Return the wire rate that all flows take of an arc, as `arc_loads`, to about 1e-9 of it."""
+        return self._loads.get(arc, 0.0)
+
+    def account(self, flow: Flow) -> None:
+        """Take in that a flow has other rates, paths or reservations."""
+        self._account(flow.id, arc_loads((flow,), self._ack_ratio))
+
+    def _account(self, flow_id: str, loads: dict[str, float]) -> None:
+        before = self._loads_of.get(flow_id, {})
+        for arc in before.keys() | loads.keys():
+            change_bps = loads.get(arc, 0.0) - before.get(arc, 0.0)
+            if change_bps:
+                self._loads[arc] = self._loads.get(arc, 0.0) + change_bps
+        self._loads_of[flow_id] = loads
 
     def index(self, flow: Flow) -> None:
         """List a flow under the switches of its paths."""

@@ -33,7 +33,7 @@ from controller.flows.flow import Flow, Stream
 from controller.flows.installation import Installation, Installations
 from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
-from controller.flows.planning import Optimum, PlannedPath, optimise
+from controller.flows.planning import Optimum, PlannedPath, on_a_free_path, optimise
 from controller.flows.record import FLOW, flow_of, record_of
 from controller.flows.recovery import MOVE, Recovery
 from controller.rules.model import Group, GroupChange, Rule, Stages
@@ -68,6 +68,7 @@ class FlowManager(Journaled):
         self._installations = Installations(state, outbox)
         self._recovery = Recovery(state, outbox, self._optima, self._apply, self._tell)
         self._last_number = 0
+        self._leases_due = math.inf  # no lease runs out before
         self._rebalanced = -math.inf
         self._rebalance_due: float | None = None
 
@@ -115,7 +116,7 @@ class FlowManager(Journaled):
         except ControllerError as error:
             self._refuse(event.token, error)
             return
-        flow.expires_at = now + flow.lease_s
+        self._renew(flow, now)
         self._set_rates({flow.id: rates.pop(flow.id)})
         self._apply(rates, now)
         self._save(flow)
@@ -145,7 +146,7 @@ class FlowManager(Journaled):
             if flow is None:
                 unknown.append(flow_id)
                 continue
-            flow.expires_at = now + flow.lease_s
+            self._renew(flow, now)
             flow.owner = event.owner or flow.owner
             renewed.append(flow_id)
         self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown)))
@@ -180,6 +181,7 @@ class FlowManager(Journaled):
                 self._outbox.store(FLOW, flow_id, None)
             else:
                 self._state.flows.add(flow)
+                self._renew(flow, now)
 
     def confirm(self, barrier: int, now: float) -> None:
         """Take a barrier in; the flow that is complete with it is answered."""
@@ -192,7 +194,7 @@ class FlowManager(Journaled):
             self._outbox.answer(installation.token, self._state.view(flow, now))
             return
         flow.state = "active"
-        flow.expires_at = now + flow.lease_s
+        self._renew(flow, now)
         self._update_group(flow)
         self._save(flow)
         if self._state.lost_links(flow):
@@ -251,22 +253,30 @@ class FlowManager(Journaled):
             silent = ", ".join(sorted(set(installation.awaited.values())))
             limit_s = self._state.settings.confirm_timeout_s
             self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
-        expired = [flow for flow in self._state.flows if flow.state == "active" and flow.expires_at <= now]
-        for flow in expired:
-            self._end(flow, "its lease ran out", now)
+        if self._leases_due <= now:
+            active = [flow for flow in self._state.flows if flow.state == "active"]
+            for flow in active:
+                if flow.expires_at <= now:
+                    self._end(flow, "its lease ran out", now)
+            left = (flow.expires_at for flow in active if flow.expires_at > now)
+            self._leases_due = min(left, default=math.inf)
         if self._rebalance_due is not None and self._rebalance_due <= now:
             self._rebalance_due, self._rebalanced = None, now
             self._rebalance(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
-        leases = (flow.expires_at for flow in self._state.flows if flow.state == "active")
         others = (
             self._installations.next_deadline(),
             self._recovery.next_deadline(),
             self._rebalance_due,
         )
-        return min((*leases, *(time for time in others if time is not None)), default=None)
+        times = [time for time in others if time is not None]
+        return (
+            min((*times, self._leases_due), default=None)
+            if self._leases_due < math.inf
+            else min(times, default=None)
+        )
 
     # Planning
 
@@ -282,7 +292,10 @@ class FlowManager(Journaled):
         else:
             requested_bps = request.rate_bps or 0.0
             wanted = newcomer(flow_id, request, admission, requested_bps)
-            optimum = optimise(state, self._optima, admission.objective, wanted)
+            settled = self._rebalance_due is None
+            optimum = (on_a_free_path(state, admission.objective, wanted) if settled else None) or optimise(
+                state, self._optima, admission.objective, wanted
+            )
             _check_granted(optimum.paths, requested_bps, admission)
         split = self._split(request, optimum, number)
         connections = 1 if split is not None else len(optimum.paths)
@@ -342,6 +355,10 @@ class FlowManager(Journaled):
 
     # Changing the state
 
+    def _renew(self, flow: Flow, now: float) -> None:
+        flow.expires_at = now + flow.lease_s
+        self._leases_due = min(self._leases_due, flow.expires_at)
+
     def _set_rates(self, rates: Mapping[str, tuple[float, ...]]) -> list[Flow]:
         """Give flows their rates; returns those for which it makes a difference."""
         changed = []
@@ -356,6 +373,7 @@ class FlowManager(Journaled):
                 changed.append(flow)
                 for stream, value in zip(flow.streams, values, strict=True):
                     stream.rate_bps = value
+                self._state.flows.account(flow)
         return changed
 
     def _apply(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, arc_loads, arcs_of
+from controller.flows.flow import Flow, Slot, add_loads, arc_loads, arcs_of
 from controller.flows.live_optima import LiveOptima
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
 from controller.gomr.paths import PathFinder
@@ -26,6 +26,7 @@ __all__ = [
     "Optimum",
     "PlannedPath",
     "has_path",
+    "on_a_free_path",
     "optimise",
     "optimise_together",
     "replan",
@@ -34,6 +35,13 @@ __all__ = [
 
 _NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
+
+
+_SEPARABLE = ("max_throughput_min_delay", "fair", "max_min")
+"""Objectives in which a flow that takes nothing from another changes nothing for it."""
+
+_MARGIN = 1e-6
+"""Share of a link that is left to the exact solve: sums of thousands of rates are not exact."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,29 @@ def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcome
     else:
         paths = _planned(newcomer, solution.paths[newcomer.id])
     return Optimum(_running_rates(movable, solution), paths, acks)
+
+
+def on_a_free_path(state: State, objective: str, newcomer: Newcomer) -> Optimum | None:
+    """Return the optimum where the new flow fits on its path of least delay beside all others; else None.
+
+    It is the optimum without a solve: the running flows had theirs with this capacity free, so none of them
+    gains by it, and the new flow can have no more, nor sooner. That holds for objectives in which a flow
+    counts for itself, as long as the running flows have their optimum. (A flow over one path leaves the room
+    of the identifiers that it was planned with; the next solve gives it to others.)
+    """
+    if objective not in _SEPARABLE or newcomer.streams is not None or newcomer.acks is not None:
+        return None
+    nodes = state.live.least_delay_path(newcomer.source, newcomer.destination)
+    if nodes is None:
+        return None
+    loads: dict[str, float] = {}
+    # As it is accounted for while it is planned: it may need identifiers.
+    wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
+    add_loads(loads, nodes, wire_bps, state.settings.ack_ratio, None)
+    for arc, load_bps in loads.items():
+        if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.allocatable_bps(arc):
+            return None
+    return Optimum({}, (PlannedPath(nodes, newcomer.rate_bps, _delay_s(state, nodes)),))
 
 
 def optimise_together(

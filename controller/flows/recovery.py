@@ -136,6 +136,7 @@ class Recovery(Journaled):
             for stream in flow.streams:
                 if flow.objective is not None or self._state.live.lost_links(stream.path):
                     stream.rate_bps = 0.0  # off the accounts, until it is planned
+            self._state.flows.account(flow)
         planned: dict[str, tuple[Slot, ...]] = {}
         for objective in sorted({flow.objective for flow in lost if flow.objective is not None}):
             broken = [flow for flow in lost if flow.objective == objective]
@@ -157,8 +158,12 @@ class Recovery(Journaled):
         self._set_rates(rates, now)
         for flow in flows:
             if flow.id in slots:
-                flow.reserved = slots[flow.id]
+                self._reserve(flow, slots[flow.id])
         return slots
+
+    def _reserve(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
+        flow.reserved = slots
+        self._state.flows.account(flow)
 
     def _improve(self, now: float) -> None:
         """Move flows that would get more, or had to leave their paths, to better ones: few at a time."""
@@ -195,7 +200,7 @@ class Recovery(Journaled):
                 continue  # the same paths: rates are the rebalancing's
             gain_bps = sum(slot.rate_bps for slot in wanted) - flow.rate_bps
             if gain_bps > self._state.settings.min_gain * flow.requested_bps and self._fits(flow, wanted):
-                flow.reserved = wanted
+                self._reserve(flow, wanted)
                 moves[flow.id] = wanted
         return moves
 
@@ -300,7 +305,7 @@ class Recovery(Journaled):
                 moved = self._moved(flow, batch.slots[flow_id])
                 self._state.flows.unindex(flow)
                 flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
-                flow.reserved = ()
+                self._reserve(flow, ())
                 self._state.flows.index(flow)
                 self._outbox.report(
                     "info", f"flow {flow.id} has new paths", flow=flow.id, paths=[list(p) for p in flow.paths]
@@ -329,7 +334,7 @@ class Recovery(Journaled):
             self._outbox.report("error", f"flow {flow.id} could not be moved: {reason}", flow=flow.id)
             self._take_back(flow, batch.slots[flow_id])
             if len(batch.flows) > 1 and not self._touches_absent(batch.slots[flow_id]):
-                flow.reserved = batch.slots[flow_id]
+                self._reserve(flow, batch.slots[flow_id])
                 self._begin({flow_id: batch.slots[flow_id]})
             else:
                 self._changed(flow, now)
@@ -337,7 +342,7 @@ class Recovery(Journaled):
 
     def _take_back(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
         """Remove what a move has installed, and put the rules of the old path back."""
-        flow.reserved = ()
+        self._reserve(flow, ())
         by_switch: dict[str, list[Entry]] = {}
         for switch, rule in _rules(self._new_stages(flow, slots)):
             if self._state.live.is_connected(switch):

@@ -68,6 +68,7 @@ def check(net: ControlledNetwork) -> None:
     """No link is promised more than it has; what is installed is what should be; packets go as promised."""
     snapshot = net.snapshot()
     for link in snapshot.links:
+        assert net.core._state.flows.load_bps(link.link) == pytest.approx(link.allocated_bps, abs=1e-3)
         assert link.allocated_bps <= link.capacity_bps * (1 + 1e-6), link
     for flow in snapshot.flows:
         if flow.state == "active" and flow.splitting == "streams" and not flow.lost_links:
