@@ -25,7 +25,7 @@ from controller.core.events import ControllerStopping
 from controller.core.messages import DatapathMessage
 from controller.core.state import Settings
 from controller.errors import ConfigError, ControllerError, CoreFailed
-from controller.gomr import OBJECTIVES, Demand, Edge, Problem, solve
+from controller.gomr import OBJECTIVES, Demand, Edge, LiveEngine, Problem
 from controller.loop import ControllerLoop
 from controller.store.sqlite import SqliteStore
 from controller.wire import DEFAULT_ACK_RATIO
@@ -86,7 +86,8 @@ def run(options: argparse.Namespace) -> None:
         failures.append(reason)
         stop.set()
 
-    core = Core(network, _settings(options))
+    settings = _settings(options)
+    core = Core(network, settings, lambda _: secrets.token_hex(8))
     store = _open_store(options.store, network.name)
     loop = ControllerLoop(
         core,
@@ -96,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
         on_failure=fail,
     )
     service = Service(loop.post)
-    runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post)
+    runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post, settings.lldp_key)
     services = ServiceThread(service, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
     _warm_up()
     if store is not None:
@@ -126,9 +127,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _warm_up() -> None:
-    """Load the solver now, so that the first request is not the one that waits for it."""
+    """Load the solvers now, so that the first request, or the first failure, is not what waits for them."""
     edge = Edge("a->b", "a", "b", 1.0, 0.0)
-    solve(Problem((edge,), (Demand("warm-up", "a", "b", 1.0),)))
+    first, second = (Demand(name, "a", "b", 1.0, fixed_paths=(("a->b",),)) for name in ("first", "second"))
+    engine = LiveEngine(Problem((edge,), (first,)), Settings.objective, min_churn=True)
+    engine.become([first, second], {"a->b": 1.0})
+    engine.become([second, first], {"a->b": 0.5})
 
 
 def _open_store(place: str | None, network: str) -> SqliteStore | None:
@@ -156,7 +160,9 @@ def _settings(options: argparse.Namespace) -> Settings:
         ack_ratio=options.ack_ratio,
         reserved_share=options.reserved_share,
         default_routing=options.default_routing,
-        boot_id=secrets.token_hex(3),
+        probe_interval_s=options.probe_interval,
+        silence_s=options.silence,
+        lldp_key=secrets.token_bytes(32),
     )
 
 
@@ -231,6 +237,20 @@ def _parser() -> argparse.ArgumentParser:
         default=Settings.reserved_share,
         metavar="SHARE",
         help="share of every link that no flow is given, for default traffic (default %(default)g)",
+    )
+    parser.add_argument(
+        "--probe-interval",
+        type=_positive,
+        default=Settings.probe_interval_s,
+        metavar="SECONDS",
+        help="each port is probed for its link so often, where there are not too many (default %(default)g)",
+    )
+    parser.add_argument(
+        "--silence",
+        type=_positive,
+        default=Settings.silence_s,
+        metavar="SECONDS",
+        help="a link that answers no probe for so long is lost (default %(default)g)",
     )
     parser.add_argument(
         "--on-stop",
