@@ -1,6 +1,6 @@
 //! One side of a connection (RFC 9293): set-up, close, and the order in which segments leave.
 
-use super::config::Config;
+use super::config::{Config, Sampling};
 use super::congestion::{self, CongestionControl};
 use super::receiver::{Receiver, OFF};
 use super::scoreboard::Transmission;
@@ -283,7 +283,7 @@ impl Endpoint {
                 _ => self.sender.rtt().sample(now - self.syn_sent_at),
             }
         }
-        if self.config.quirks.ack_first_data {
+        if self.config.acks.first_data_at_once {
             self.receiver.acknowledge_first_data();
         }
     }
@@ -307,7 +307,7 @@ impl Endpoint {
             self.receiver.note_timestamp(
                 segment.sequence,
                 value,
-                self.config.quirks.karn_despite_timestamps,
+                self.config.sampling == Sampling::FirstSentOnly,
             );
         }
         if !self.sender.on_ack(now, segment, ack, &mut self.statistics) {
@@ -424,8 +424,7 @@ impl Endpoint {
 
     fn poll_synchronised(&mut self, now: Nanos) -> Option<Segment> {
         let (due, alone) = self.receiver.ack_due();
-        let ack_first =
-            due && (alone || self.config.quirks.separate_acks) && !self.sender.is_forced();
+        let ack_first = due && (alone || self.config.acks.separate) && !self.sender.is_forced();
         if !ack_first {
             if let Some(transmission) = self.sender.poll(now) {
                 return Some(self.data(now, transmission));

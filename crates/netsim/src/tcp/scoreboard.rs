@@ -323,6 +323,18 @@ impl Scoreboard {
         self.pending_from = self.start();
     }
 
+    /// Take everything for under way again that was taken for lost and not sent again, as after a reduction without cause.
+    pub fn clear_lost(&mut self) {
+        for sent in &mut self.sent {
+            if sent.flags & (LOST | RESENT) == LOST {
+                sent.flags &= !LOST;
+                self.lost -= u64::from(sent.length);
+                self.pending -= 1;
+            }
+        }
+        self.pending_from = self.end;
+    }
+
     /// Enter SACK blocks above `ack` (RFC 6675, Update); give the bytes newly SACKed.
     pub fn sack(&mut self, blocks: &SackBlocks, ack: u64) -> u64 {
         let mut new = 0;

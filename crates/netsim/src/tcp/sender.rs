@@ -1,7 +1,7 @@
 //! The sending side: what may be sent when, and the timers that watch over it.
 
-use super::config::Config;
-use super::congestion::{CongestionControl, Window};
+use super::config::{BackoffEnd, Config, Detection, Sampling};
+use super::congestion::{CongestionControl, Delivery, Window};
 use super::pacing::Pacer;
 use super::receiver::OFF;
 use super::recovery::{AckEvent, LossRecovery, Parts};
@@ -18,7 +18,8 @@ pub struct Sender {
     nagle: bool,
     timestamps: bool,
     tick: Nanos,
-    quirks: super::config::Quirks,
+    backoff_end: BackoffEnd,
+    sampling: Sampling,
     data_retries: u32,
     persist_first: Option<Nanos>,
     /// The sequence number after the last byte written.
@@ -60,13 +61,18 @@ impl Sender {
             nagle: config.nagle,
             timestamps: config.timestamps,
             tick: config.timestamp_tick,
-            quirks: config.quirks,
+            backoff_end: config.backoff_end,
+            sampling: config.sampling,
             data_retries: config.data_retries,
             persist_first: config.persist_timeout,
             written: 1,
             closing: false,
             fin_sent: false,
-            board: Scoreboard::new(config.duplicate_threshold, config.quirks.pipe_keeps_resent),
+            // ns-3 leaves segments that were sent again and then SACKed in the pipe; RFC 6675 takes them out.
+            board: Scoreboard::new(
+                config.duplicate_threshold,
+                config.detection == Detection::Ns3,
+            ),
             recovery: LossRecovery::new(config),
             window: Window {
                 cwnd: u64::from(config.initial_window_segments) * u64::from(mss),
@@ -93,9 +99,8 @@ impl Sender {
 
     /// Settle what the handshake agreed on.
     pub fn agree(&mut self, mss: u32, sack: bool, timestamps: bool) {
-        self.window.cwnd = self.window.cwnd / self.window.segment() * u64::from(mss);
-        self.window.mss = mss;
-        self.recovery.sack = sack;
+        self.congestion.on_mss(&mut self.window, mss);
+        self.recovery.agree(sack);
         self.timestamps = timestamps;
     }
 
@@ -172,7 +177,7 @@ impl Sender {
         }
         let old_window = self.peer_window;
         self.on_window(segment.sequence, ack, segment.window_bytes);
-        let sacked = if self.recovery.sack {
+        let sacked = if self.recovery.sack() {
             self.board.sack(&segment.sack, ack)
         } else {
             0
@@ -181,14 +186,10 @@ impl Sender {
         if advance.head_was_booked {
             self.recovery.correct_head(&mut self.board);
         }
-        self.sample(now, segment, &advance);
-        let duplicate = if self.recovery.sack {
-            sacked > 0
-        } else {
-            ack == before
-                && ack < self.board.end()
-                && (self.quirks.any_duplicate || Self::is_strict_duplicate(segment, old_window))
-        };
+        let rtt = self.sample(now, segment, &advance);
+        let duplicate =
+            self.recovery
+                .is_duplicate(segment, &self.board, before, [sacked, old_window]);
         statistics.duplicate_acks += u64::from(duplicate);
         statistics.bytes_acknowledged = self.board.start().min(self.written) - 1;
         let event = AckEvent {
@@ -202,27 +203,29 @@ impl Sender {
             srtt: self.rtt.srtt(),
             window_limited: self.window_limited,
         };
+        self.congestion.on_delivery(
+            &mut self.window,
+            &Delivery {
+                now,
+                bytes: event.delivered,
+                rtt,
+                pipe: event.pipe,
+            },
+        );
         let mut parts = Parts {
             board: &mut self.board,
             window: &mut self.window,
             congestion: &mut *self.congestion,
         };
-        let verdict = self.recovery.on_ack(&event, &mut parts);
+        let verdict = self.recovery.on_ack(&event, segment, &mut parts);
         statistics.fast_retransmits += u64::from(verdict.entered);
+        statistics.undone_reductions += u64::from(verdict.undone);
         self.forced |= verdict.retransmit;
         if ack > before {
             self.on_progress(now, verdict.restart_timer);
         }
         self.watch_window(now);
         true
-    }
-
-    /// RFC 5681, 2: no data, no SYN or FIN, the window as before.
-    fn is_strict_duplicate(segment: &Segment, old_window: u64) -> bool {
-        segment.payload_bytes == 0
-            && !segment.syn
-            && !segment.fin
-            && segment.window_bytes == old_window
     }
 
     /// Restart or stop the retransmission timer (RFC 6298, 5.2 and 5.3).
@@ -233,7 +236,7 @@ impl Sender {
             self.forced = false;
         }
         if restart {
-            if self.quirks.ack_ends_backoff {
+            if self.backoff_end == BackoffEnd::Progress {
                 self.rtt.end_backoff();
             }
             if !self.board.is_empty() {
@@ -242,23 +245,34 @@ impl Sender {
         }
     }
 
-    /// RFC 6298, 3 (Karn) and RFC 7323, 4.
-    fn sample(&mut self, now: Nanos, segment: &Segment, advance: &super::scoreboard::Advance) {
-        let Some((sent_at, ambiguous)) = advance.timed else {
-            return;
-        };
-        match segment.timestamps {
-            Some(_) if ambiguous && self.quirks.karn_despite_timestamps => {}
-            Some((_, echo)) if self.timestamps => self.sample_echo(now, echo),
-            _ if !ambiguous => self.rtt.sample(now - sent_at),
-            _ => {}
-        }
+    /// RFC 6298, 3 (Karn) and RFC 7323, 4: the sample that an ACK gives.
+    fn sample(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        advance: &super::scoreboard::Advance,
+    ) -> Option<Nanos> {
+        let (sent_at, ambiguous) = advance.timed?;
+        let rtt = match segment.timestamps {
+            Some(_) if ambiguous && self.sampling == Sampling::FirstSentOnly => None,
+            Some((_, echo)) if self.timestamps => Some(self.echoed(now, echo)),
+            _ if !ambiguous => Some(now - sent_at),
+            _ => None,
+        }?;
+        self.rtt.sample(rtt);
+        Some(rtt)
     }
 
     /// A sample by the peer's echo of our clock; at least a microsecond.
-    pub fn sample_echo(&mut self, now: Nanos, echo: Nanos) {
+    fn echoed(&self, now: Nanos, echo: Nanos) -> Nanos {
         let tick = now / self.tick * self.tick;
-        self.rtt.sample(tick.saturating_sub(echo).max(1_000));
+        tick.saturating_sub(echo).max(1_000)
+    }
+
+    /// Take the sample of the handshake.
+    pub fn sample_echo(&mut self, now: Nanos, echo: Nanos) {
+        let rtt = self.echoed(now, echo);
+        self.rtt.sample(rtt);
     }
 
     /// RFC 9293, 3.8.6.1: watch a window that keeps data back while nothing is under way.
@@ -277,7 +291,11 @@ impl Sender {
     /// The next time at which something is to be done; [`OFF`] if none.
     pub fn timer(&self) -> Nanos {
         let pacing = if self.paced { self.pacer.next() } else { OFF };
-        self.retransmit_at.min(self.persist_at).min(pacing)
+        let detection = self.recovery.timer();
+        self.retransmit_at
+            .min(self.persist_at)
+            .min(pacing)
+            .min(detection)
     }
 
     /// Do what is due; false if the peer has to be given up.
@@ -286,6 +304,9 @@ impl Sender {
             self.probe = true;
             self.persist_wait = (2 * self.persist_wait).min(60 * crate::time::SECOND);
             self.persist_at = now + self.persist_wait;
+        }
+        if now >= self.recovery.timer() {
+            self.detect(now, statistics);
         }
         if now < self.retransmit_at {
             return true;
@@ -311,6 +332,19 @@ impl Sender {
         true
     }
 
+    /// Let the loss detector act on the time.
+    fn detect(&mut self, now: Nanos, statistics: &mut Statistics) {
+        let srtt = self.rtt.srtt();
+        let mut parts = Parts {
+            board: &mut self.board,
+            window: &mut self.window,
+            congestion: &mut *self.congestion,
+        };
+        let verdict = self.recovery.on_timer(now, srtt, &mut parts);
+        statistics.fast_retransmits += u64::from(verdict.entered);
+        self.forced |= verdict.retransmit;
+    }
+
     /// Whether a retransmission is due that does not wait for the window.
     pub fn is_forced(&self) -> bool {
         self.forced
@@ -327,7 +361,7 @@ impl Sender {
         };
         let bytes = u64::from(transmission.payload_bytes);
         self.fin_sent |= transmission.fin;
-        self.recovery.on_sent(bytes, transmission.again);
+        self.recovery.on_sent(now, bytes, transmission.again);
         let Window { cwnd, ssthresh, .. } = self.window;
         self.pacer.sent(
             now,
@@ -348,7 +382,7 @@ impl Sender {
             return self.board.resend(index, now);
         }
         let new = self.new_data_bytes(u64::MAX);
-        if self.quirks.eager_sack && self.recovery.sack && new > 0 {
+        if self.recovery.prefers_new_data() && new > 0 {
             return self.push_new(new, now);
         }
         self.board.resend(0, now)
