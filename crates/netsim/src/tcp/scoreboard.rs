@@ -132,6 +132,12 @@ impl Scoreboard {
         self.outstanding() + self.resent - self.sacked - self.lost
     }
 
+    /// Bytes that are lost and not sent again, up to the size of a last segment.
+    pub fn pending_bytes(&self) -> u64 {
+        let segment = self.sent.front().map_or(0, |sent| u64::from(sent.length));
+        self.pending as u64 * segment
+    }
+
     /// Enter new data that leaves now.
     pub fn push(&mut self, payload_bytes: u32, fin: bool, now: Nanos) -> Transmission {
         let start = self.end;

@@ -1,7 +1,10 @@
 //! The sending side: what may be sent when, and the timers that watch over it.
 
+use std::collections::VecDeque;
+
 use super::config::{BackoffEnd, Config, Detection, Sampling};
 use super::congestion::{CongestionControl, Delivery, Window};
+use super::events::{Events, PathState};
 use super::pacing::Pacer;
 use super::receiver::OFF;
 use super::recovery::{AckEvent, LossRecovery, Parts};
@@ -30,6 +33,8 @@ pub struct Sender {
     recovery: LossRecovery,
     window: Window,
     congestion: Box<dyn CongestionControl>,
+    /// Whether the congestion control looks at deliveries.
+    measured: bool,
     rtt: RttEstimator,
     pacer: Pacer,
     /// The peer's window and the segment that told it (SND.WND, SND.WL1, SND.WL2 of RFC 9293).
@@ -50,6 +55,11 @@ pub struct Sender {
     window_limited: bool,
     /// Whether pacing holds data back.
     paced: bool,
+    /// Whether somebody else watches the peer's window.
+    outside_window: bool,
+    /// Where segments must end: what is mapped differently does not share one.
+    ends: VecDeque<u64>,
+    events: Events,
 }
 
 impl Sender {
@@ -79,6 +89,7 @@ impl Sender {
                 ssthresh: config.initial_ssthresh_bytes,
                 mss,
             },
+            measured: congestion.looks_at_deliveries(),
             congestion,
             rtt: RttEstimator::new(config.rto),
             pacer: Pacer::new(config.pacing),
@@ -94,7 +105,57 @@ impl Sender {
             timeouts_in_row: 0,
             window_limited: false,
             paced: false,
+            outside_window: false,
+            ends: VecDeque::new(),
+            events: Events::default(),
         }
+    }
+
+    /// Leave the peer's window to whoever writes: all that is written may be sent as far as the congestion window goes.
+    pub fn ignore_peer_window(&mut self) {
+        self.outside_window = true;
+        self.peer_window = u64::MAX / 2;
+    }
+
+    /// Take bytes into the buffer that share no segment with those after them.
+    pub fn write_apart(&mut self, bytes: u64) -> u64 {
+        let taken = self.write(bytes);
+        self.ends.push_back(self.written);
+        taken
+    }
+
+    /// Bytes that the congestion window has room for beyond all that waits to be sent, first time or again.
+    pub fn room(&self) -> u64 {
+        let waiting = self.unsent() + self.board.pending_bytes();
+        let room = self.window.cwnd.min(self.peer_window);
+        room.saturating_sub(self.board.pipe() + waiting)
+    }
+
+    /// What whoever chooses among several paths wants to know of this one.
+    pub fn path(&self) -> PathState {
+        PathState {
+            srtt: self.rtt.srtt().unwrap_or(0),
+            rtt_variation: self.rtt.variation(),
+            cwnd_bytes: self.window.cwnd,
+            pipe_bytes: self.board.pipe(),
+            room_bytes: self.room(),
+            segment_bytes: self.window.segment(),
+        }
+    }
+
+    /// The oldest sequence number that is not acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.board.start()
+    }
+
+    /// Let the congestion control shrink the window because this path holds the others back.
+    pub fn penalise(&mut self) {
+        self.congestion.on_penalty(&mut self.window);
+    }
+
+    /// What has happened since the last time.
+    pub fn take_events(&mut self) -> Events {
+        std::mem::take(&mut self.events)
     }
 
     /// Settle what the handshake agreed on.
@@ -153,7 +214,8 @@ impl Sender {
     pub fn on_window(&mut self, sequence: u64, ack: u64, window: u64) {
         let newer = self.window_sequence < sequence
             || (self.window_sequence == sequence && self.window_ack <= ack);
-        if newer {
+        if newer && !self.outside_window {
+            self.events.window_opened |= ack + window > self.window_ack + self.peer_window;
             self.window_sequence = sequence;
             self.window_ack = ack;
             self.peer_window = window;
@@ -203,15 +265,15 @@ impl Sender {
             srtt: self.rtt.srtt(),
             window_limited: self.window_limited,
         };
-        self.congestion.on_delivery(
-            &mut self.window,
-            &Delivery {
+        if self.measured {
+            let delivery = Delivery {
                 now,
                 bytes: event.delivered,
                 rtt,
                 pipe: event.pipe,
-            },
-        );
+            };
+            self.congestion.on_delivery(&mut self.window, &delivery);
+        }
         let mut parts = Parts {
             board: &mut self.board,
             window: &mut self.window,
@@ -220,8 +282,10 @@ impl Sender {
         let verdict = self.recovery.on_ack(&event, segment, &mut parts);
         statistics.fast_retransmits += u64::from(verdict.entered);
         statistics.undone_reductions += u64::from(verdict.undone);
+        self.events.lost |= verdict.entered;
         self.forced |= verdict.retransmit;
         if ack > before {
+            self.events.acknowledged_bytes += ack - before;
             self.on_progress(now, verdict.restart_timer);
         }
         self.watch_window(now);
@@ -320,6 +384,7 @@ impl Sender {
             return false;
         }
         statistics.timeouts += 1;
+        self.events.timed_out = true;
         self.rtt.back_off();
         self.pacer.reset();
         self.forced = false;
@@ -415,7 +480,8 @@ impl Sender {
         if self.unsent() > 0 {
             return self.new_data(room, now);
         }
-        self.window_limited = false;
+        // A subflow is given no more than its window has room for: it is the limit once no further segment fits.
+        self.window_limited = self.outside_window && room < self.window.segment();
         if let Some(index) = self.recovery.speculative(&self.board) {
             return self.again(index, room, now);
         }
@@ -451,10 +517,12 @@ impl Sender {
     /// How much new data the next segment carries, at most `room`.
     fn new_data_bytes(&self, room: u64) -> u64 {
         let peer_room = self.peer_window.saturating_sub(self.board.outstanding());
+        let end = self.ends.front().copied().unwrap_or(u64::MAX);
         self.unsent()
             .min(self.window.segment())
             .min(room)
             .min(peer_room)
+            .min(end.saturating_sub(self.board.end()))
     }
 
     fn new_data(&mut self, room: u64, now: Nanos) -> Option<Transmission> {
@@ -474,7 +542,15 @@ impl Sender {
 
     fn push_new(&mut self, bytes: u64, now: Nanos) -> Transmission {
         let fin = self.closing && !self.fin_sent && bytes == self.unsent();
-        self.board.push(bytes as u32, fin, now)
+        let transmission = self.board.push(bytes as u32, fin, now);
+        if self
+            .ends
+            .front()
+            .is_some_and(|&end| end <= self.board.end())
+        {
+            self.ends.pop_front();
+        }
+        transmission
     }
 
     /// What the window lets through, or one byte of new data beyond it.

@@ -1,5 +1,6 @@
 //! Congestion control: how large the window may be.
 
+pub mod coupled;
 mod cubic;
 mod reno;
 
@@ -61,6 +62,11 @@ pub struct Delivery {
 /// A congestion control: whatever changes the window does it here. One object belongs to one connection; coupled controls share
 /// state between theirs.
 pub trait CongestionControl: std::fmt::Debug + Send {
+    /// Whether [`on_delivery`](Self::on_delivery) does anything: most controls need not be told each time.
+    fn looks_at_deliveries(&self) -> bool {
+        false
+    }
+
     /// Learn what an ACK has delivered; comes before all else that it causes.
     fn on_delivery(&mut self, _window: &mut Window, _delivery: &Delivery) {}
 
@@ -85,6 +91,15 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     fn on_undo(&mut self, window: &mut Window, before: &Window) {
         window.cwnd = window.cwnd.max(before.cwnd);
         window.ssthresh = window.ssthresh.max(before.ssthresh);
+    }
+
+    /// Shrink the window of a subflow that holds the others of its connection back: half of both, as Linux's MPTCP penalises.
+    fn on_penalty(&mut self, window: &mut Window) {
+        let segment = window.segment();
+        window.cwnd = (window.cwnd / 2).max(segment);
+        if window.ssthresh < u64::MAX / 2 {
+            window.ssthresh = (window.ssthresh / 2).max(2 * segment);
+        }
     }
 
     /// Take the segment size that the handshake agreed on; the window keeps its number of segments.
