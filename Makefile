@@ -11,6 +11,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 CARGO_COMMAND = $$(CARGO="$(CARGO)" scripts/find-cargo)
 CARGO ?=
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+BPF_SOURCES := $(wildcard switch/*/*.bpf.c)
 PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
 
 DURATION ?= 20
@@ -23,7 +24,7 @@ help: ## list the targets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 .PHONY: setup
-setup: packages python .venv/.core build/.shim build/.wires build/.splitter ## install what is missing and build (idempotent)
+setup: packages python .venv/.core .venv/.gomr build/.shim build/.wires build/.bpf ## install what is missing and build (idempotent)
 
 .PHONY: packages
 packages:
@@ -44,6 +45,15 @@ python: packages
 		{ cat build/core.log >&2; echo "setup: the compiled core could not be built (reason above)" >&2; exit 1; }
 	@touch $@
 
+# The routing engine is no part of the end-host library: a module of its own beside it.
+.venv/.gomr: $(RUST_SOURCES) crates/gomr-py/pyproject.toml crates/gomr-py/gomr_native.pyi .venv/.core | python
+	@echo "setup: building the routing engine (gomr_native)"
+	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" CARGO="$$cargo" \
+		$(VENV)/maturin develop --quiet --release --locked --uv --manifest-path crates/gomr-py/Cargo.toml \
+		>build/gomr.log 2>&1 || \
+		{ cat build/gomr.log >&2; echo "setup: the routing engine could not be built (reason above)" >&2; exit 1; }
+	@touch $@
+
 build/.wires: $(RUST_SOURCES) | packages
 	@echo "setup: building the link emulator"
 	@mkdir -p build
@@ -58,10 +68,10 @@ build/.shim: $(RUST_SOURCES) | packages
 	@cp target/release/libmstcp_shim.so mstcp/
 	@touch $@
 
-# The object is shipped and carries its source's hash: clang is needed only where the source was changed.
-build/.splitter: switch/ppfs/splitter.bpf.c switch/ppfs/splitter.bpf.o switch/ppfs/build.py | python
+# The objects are shipped and carry their sources' hashes: clang is needed only where a source was changed.
+build/.bpf: $(BPF_SOURCES) $(BPF_SOURCES:.c=.o) switch/bpf/build.py | python
 	@mkdir -p build
-	@$(VENV)/python -m switch.ppfs.build
+	@$(VENV)/python -m switch.bpf.build
 	@touch $@
 
 # --- the main job -----------------------------------------------------------------------------------------------------
@@ -96,7 +106,7 @@ fuzz: setup ## fuzz every parser, FUZZ_SECONDS each (default 600); needs cargo-f
 .PHONY: test-rust
 test-rust: setup
 	@cargo=$(CARGO_COMMAND); PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
-		"$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py
+		"$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py --exclude gomr-py
 
 .PHONY: test-python
 test-python: setup
@@ -105,7 +115,7 @@ test-python: setup
 .PHONY: explore
 explore: setup ## run the random tests with new examples, more of them (half an hour)
 	@cargo=$(CARGO_COMMAND); for round in 1 2 3 4 5 6 7 8 9 10; do \
-		"$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py || exit 1; done
+		"$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py --exclude gomr-py || exit 1; done
 	@HYPOTHESIS_PROFILE=explore $(VENV)/python -m pytest --quiet $$(grep -rlE '^(from|import) hypothesis' tests)
 
 .PHONY: agreement

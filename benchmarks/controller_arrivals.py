@@ -113,11 +113,11 @@ class _Controller:
     def __init__(self, spec: str) -> None:
         import topologies
         from controller.address import Address, listen
-        from controller.core import Core
+        from controller.api.servers import ServiceThread
+        from controller.api.service import Service
+        from controller.core.core import Core
+        from controller.core.state import Settings
         from controller.loop import ControllerLoop
-        from controller.servers import ServiceThread
-        from controller.service import Service
-        from controller.state import Settings
         from tests.fakes.openflow_table import FakeSwitches
 
         network = topologies.load(spec)

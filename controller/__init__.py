@@ -1,5 +1,5 @@
 """The SDN controller: network state, globally optimal multipath routing, rules, and services that offer them.
 
-The core (`controller.core`) is pure: events and the time go in, messages come out. os-ken lives in
-`osken_*.py` alone; REST and gRPC are two thin doors to one service layer (`controller.service`).
+`core`, `network`, `flows` and `rules` are pure: events and the time go in, messages come out. `openflow`
+alone imports os-ken; `api` offers REST and gRPC; `loop` runs the core in a thread, `cli` the whole process.
 """

@@ -18,18 +18,20 @@ from typing import Any
 import topologies
 from controller import logs
 from controller.address import Address, listen
-from controller.core import Core
-from controller.errors import ConfigError, ControllerError
+from controller.api.service import Service
+from controller.core.core import Core
+from controller.core.messages import DatapathMessage
+from controller.core.state import Settings
+from controller.errors import ConfigError, ControllerError, CoreFailed
 from controller.gomr import OBJECTIVES, Demand, Edge, Problem, solve
 from controller.loop import ControllerLoop
-from controller.messages import DatapathMessage
-from controller.service import Service
-from controller.state import Settings
 from controller.wire import DEFAULT_ACK_RATIO
 
 __all__ = ["main", "run"]
 
 LOG = logging.getLogger("controller")
+
+_EX_SOFTWARE = 70  # sysexits.h: an internal fault
 
 _DEFAULT_OPENFLOW = Address("127.0.0.1", 6653)
 _DEFAULT_REST = Address("127.0.0.1", 8080)
@@ -37,14 +39,19 @@ _DEFAULT_GRPC = Address("127.0.0.1", 50051)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 after a signal, 2 if it could not start."""
+    """Run the command; returns 0 after a signal, 2 if it could not start, 70 if the core failed."""
     options = _parser().parse_args(arguments)
-    logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
+    log = logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
     try:
         run(options)
+    except CoreFailed as error:
+        print(f"mstcp-controller: {error}", file=sys.stderr)
+        return _EX_SOFTWARE
     except (ControllerError, topologies.TopologyError) as error:
         print(f"mstcp-controller: {error}", file=sys.stderr)
         return 2
+    finally:
+        log.stop()
     return 0
 
 
@@ -54,10 +61,11 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         ConfigError: a setting cannot be used.
         TopologyError: the topology cannot be loaded.
+        CoreFailed: the core could not go on.
     """
     # Imported late: --help and a wrong option need neither os-ken nor gRPC.
-    from controller.osken_runtime import OpenFlowRuntime
-    from controller.servers import ServiceThread
+    from controller.api.servers import ServiceThread
+    from controller.openflow.runtime import OpenFlowRuntime
 
     stop = _stop_on_signals()
     network = topologies.load(options.topology, variant=options.variant)
@@ -67,8 +75,14 @@ def run(options: argparse.Namespace) -> None:
     def send(message: DatapathMessage) -> None:
         runtime.send(message)
 
+    failures: list[str] = []
+
+    def fail(reason: str) -> None:
+        failures.append(reason)
+        stop.set()
+
     core = Core(network, _settings(options))
-    loop = ControllerLoop(core, send, lambda message: service.deliver(message))
+    loop = ControllerLoop(core, send, lambda message: service.deliver(message), on_failure=fail)
     service = Service(loop.post)
     runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post)
     services = ServiceThread(service, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
@@ -90,6 +104,8 @@ def run(options: argparse.Namespace) -> None:
         runtime.stop()
         if options.ready_file is not None:
             options.ready_file.unlink(missing_ok=True)
+    if failures:
+        raise CoreFailed(failures[0])
     LOG.info("stopped")
 
 

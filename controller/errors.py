@@ -8,6 +8,7 @@
     │   ├── Conflict             a port in use, or capacity that other flows hold
     │   ├── InfeasibleRequest    the network as it is cannot serve it
     │   └── Unavailable          a switch did not confirm, or the controller is stopping
+    ├── CoreFailed               the core cannot go on, and the process ends with status 70
     ├── InvalidProblem           a routing problem that contradicts itself; carries `field`
     └── SolverError              the solver failed on a valid problem; carries `engine`
 
@@ -23,6 +24,7 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "ControllerError",
+    "CoreFailed",
     "ErrorCode",
     "InfeasibleRequest",
     "InvalidProblem",
@@ -113,6 +115,10 @@ class Unavailable(RequestError):
     """A switch did not confirm in time, or the controller is stopping."""
 
     code = ErrorCode.UNAVAILABLE
+
+
+class CoreFailed(ControllerError):
+    """The core cannot go on, a fault of ours. The process ends, for its supervisor to start it again."""
 
 
 class InvalidProblem(ControllerError):

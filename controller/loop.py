@@ -1,4 +1,4 @@
-"""Runs the core: one queue, one thread, and every message to where it belongs."""
+"""Runs the core: bounded queues, one thread, and every message to where it belongs."""
 
 from __future__ import annotations
 
@@ -7,51 +7,97 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
 
-from controller.core import Core
-from controller.errors import RequestError, Unavailable
-from controller.events import (
+from controller.core.events import (
     Event,
     FlowChanged,
-    FlowReleased,
     FlowRequested,
+    PacketArrived,
+    RequestAbandoned,
     SnapshotRequested,
     TimePassed,
 )
-from controller.messages import Answer, DatapathMessage, Message, Notify, Report
+from controller.core.messages import Answer, CloseConnection, DatapathMessage, Message, Notify, Report
+from controller.errors import RequestError, Unavailable
 
 __all__ = ["ControllerLoop"]
 
 LOG = logging.getLogger("controller")
 
-_PATIENT = (FlowRequested, FlowChanged, FlowReleased, SnapshotRequested)
-"""Events that come after all others: computing routes takes time, and a switch whose confirmation waited in
-the queue meanwhile, or a lease whose renewal did, must not be taken for dead."""
+_MAX_REQUESTS = 4096
+_MAX_PACKETS = 1024
+_PACKETS_A_TURN = 32
+"""Packets that are handled between two requests: neither waits for all of the others."""
+
+_MAX_TIMER_FAILURES = 5
+_TIMER_PAUSE_S = 1.0
+"""What is due and fails is tried again after so long, so often; then the process ends."""
+
+
+class _Kind(Enum):
+    """How urgent an event is; each kind has a queue."""
+
+    URGENT = 0  # what switches confirm or lose, leases, releases: short, and bounded by what was asked
+    REQUEST = 1  # takes time to solve; at most `_MAX_REQUESTS`, further ones are refused
+    PACKET = 2  # from hosts, as many as they like; at most `_MAX_PACKETS`, further ones are dropped
+
+
+def _kind(event: Event) -> _Kind:
+    if isinstance(event, PacketArrived):
+        return _Kind.PACKET
+    if isinstance(event, FlowRequested | FlowChanged | SnapshotRequested):
+        return _Kind.REQUEST
+    return _Kind.URGENT
+
+
+class EventHandler(Protocol):
+    """The core, as the loop sees it."""
+
+    def handle(self, event: Event, now: float) -> list[Message]:
+        """Take an event in."""
+
+    def sent(self, now: float) -> None:
+        """Take in that the messages of the last event have been sent."""
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which a `TimePassed` is due."""
 
 
 class ControllerLoop:
     """Takes events from any thread and hands them to the core one by one.
 
+    An event that fails changes nothing, and its client is told. If it came from a switch, the connection to
+    it is ended, so that it comes back and what it has is compared with what it should have. What fails again
+    and again, or ends the thread, is told to `on_failure`.
+
     Args:
         core: The core; from `start` on it belongs to the loop's thread.
-        send: Carries out a message to a switch; called from the loop's thread.
-        deliver: Takes answers and news for clients; called from the loop's thread.
+        send: Carries out a message to a switch; called from the loop's thread. Must not wait.
+        deliver: Takes answers and notifications for clients; called from the loop's thread.
         clock: Seconds, monotonic.
+        on_failure: Called once, with a sentence, when the core cannot go on.
     """
 
     def __init__(
         self,
-        core: Core,
+        core: EventHandler,
         send: Callable[[DatapathMessage], None],
         deliver: Callable[[Answer | Notify], None],
         clock: Callable[[], float] = time.monotonic,
+        on_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._core = core
         self._send = send
         self._deliver = deliver
         self._clock = clock
-        self._urgent: deque[Event] = deque()
-        self._patient: deque[Event] = deque()
+        self._on_failure = on_failure
+        self._queues: dict[_Kind, deque[Event]] = {kind: deque() for kind in _Kind}
+        self._packets_left = _PACKETS_A_TURN
+        self._dropped_packets = 0
+        self._timer_failures = 0
+        self._timer_paused_until: float | None = None
         self._stopping = False
         self._arrived = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="controller-core", daemon=True)
@@ -61,10 +107,33 @@ class ControllerLoop:
         self._thread.start()
 
     def post(self, event: Event) -> None:
-        """Put an event in the queue."""
+        """Put an event in the queue; where that is full, a packet is dropped and a request refused."""
+        if isinstance(event, RequestAbandoned) and self._forget(event.token):
+            self._deliver(Answer(event.token, Unavailable("", "the client gave up before it was served")))
+            return
+        kind = _kind(event)
         with self._arrived:
-            (self._patient if isinstance(event, _PATIENT) else self._urgent).append(event)
-            self._arrived.notify()
+            queue = self._queues[kind]
+            if kind is _Kind.PACKET and len(queue) >= _MAX_PACKETS:
+                self._dropped_packets += 1
+                return
+            refused = kind is _Kind.REQUEST and len(queue) >= _MAX_REQUESTS
+            if not refused:
+                queue.append(event)
+                self._arrived.notify()
+        if refused:
+            busy = Unavailable("", f"{_MAX_REQUESTS} requests wait already; ask again later")
+            self._answer(event, busy)
+
+    def _forget(self, token: int) -> bool:
+        """Take back a request that has not been handled yet."""
+        requests = self._queues[_Kind.REQUEST]
+        with self._arrived:
+            for event in requests:
+                if isinstance(event, FlowRequested) and event.token == token:
+                    requests.remove(event)
+                    return True
+        return False
 
     def stop(self) -> None:
         """End after the event in hand."""
@@ -73,37 +142,74 @@ class ControllerLoop:
             self._arrived.notify()
         self._thread.join()
 
+    @property
+    def dropped_packets(self) -> int:
+        """How many packets from hosts were dropped because too many waited."""
+        return self._dropped_packets
+
     def _run(self) -> None:
-        while (event := self._next()) is not None:
-            self._handle(event)
+        try:
+            while (event := self._next()) is not None:
+                self._handle(event)
+        except BaseException as error:
+            LOG.exception("the core's thread ended")
+            self._on_failure(f"the core's thread ended: {type(error).__name__}: {error}")
 
     def _next(self) -> Event | None:
-        """Wait for an urgent event, else the core's deadline, else a patient event; None to end."""
+        """Wait for what comes next: urgent events, the core's deadline, then requests and packets in turn."""
+        urgent, requests, packets = (self._queues[kind] for kind in _Kind)
         with self._arrived:
             while not self._stopping:
-                if self._urgent:
-                    return self._urgent.popleft()
-                deadline = self._core.next_deadline()
-                left_s = None if deadline is None else deadline - self._clock()
-                if left_s is not None and left_s <= 0:
+                left_s = self._deadline_in_s()
+                if left_s is not None and left_s <= 0 and not urgent:
                     return TimePassed()
-                if self._patient:
-                    return self._patient.popleft()
+                if urgent:
+                    return urgent.popleft()
+                if packets and (self._packets_left > 0 or not requests):
+                    self._packets_left -= 1
+                    return packets.popleft()
+                if requests:
+                    self._packets_left = _PACKETS_A_TURN
+                    return requests.popleft()
                 self._arrived.wait(left_s)
         return None
+
+    def _deadline_in_s(self) -> float | None:
+        deadline = self._core.next_deadline()
+        if deadline is None:
+            return None
+        return max(deadline, self._timer_paused_until or deadline) - self._clock()
 
     def _handle(self, event: Event) -> None:
         try:
             messages = self._core.handle(event, self._clock())
-        except Exception as error:
-            # A fault of ours must not take the whole network's control down; whoever waits is told.
-            LOG.exception("handling %s failed", type(event).__name__)
-            token = getattr(event, "token", None)
-            if token is not None:
-                self._deliver(Answer(token, _internal(error)))
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # a panic of the compiled engine is no Exception
+            LOG.exception("handling %s failed; nothing was changed", type(event).__name__)
+            self._failed(event, error)
             return
+        if isinstance(event, TimePassed):
+            self._timer_failures, self._timer_paused_until = 0, None
         for message in messages:
             self._carry_out(message)
+        self._core.sent(self._clock())
+
+    def _failed(self, event: Event, error: BaseException) -> None:
+        self._answer(event, _internal(error))
+        datapath_id = getattr(event, "datapath_id", None)
+        if datapath_id is not None and _kind(event) is _Kind.URGENT:
+            self._carry_out(CloseConnection(datapath_id, "an event of this switch could not be handled"))
+        if isinstance(event, TimePassed):
+            self._timer_failures += 1
+            self._timer_paused_until = self._clock() + _TIMER_PAUSE_S
+            if self._timer_failures >= _MAX_TIMER_FAILURES:
+                raise error
+
+    def _answer(self, event: Event, error: RequestError) -> None:
+        token = getattr(event, "token", None)
+        if token is not None:
+            self._deliver(Answer(token, error))
 
     def _carry_out(self, message: Message) -> None:
         if isinstance(message, Report):
@@ -112,10 +218,20 @@ class ControllerLoop:
         elif isinstance(message, Answer | Notify):
             self._deliver(message)
         else:
+            self._send_or_close(message)
+
+    def _send_or_close(self, message: DatapathMessage) -> None:
+        """Send to a switch; where that fails, its connection is ended and it begins again."""
+        try:
             self._send(message)
+        except Exception as error:
+            LOG.exception("%s could not be sent", type(message).__name__)
+            if not isinstance(message, CloseConnection):
+                reason = f"a message could not be sent ({type(error).__name__})"
+                self._send_or_close(CloseConnection(message.datapath_id, reason))
 
 
-def _internal(error: Exception) -> RequestError:
+def _internal(error: BaseException) -> RequestError:
     return Unavailable(
         "", f"the controller failed on this request ({type(error).__name__}); its log says more"
     )

@@ -27,8 +27,9 @@ from experiments import (
     shell,
     solve,
 )
-from experiments.engines.base import Engine
+from experiments.engines.base import Clock, Engine
 from experiments.errors import ExperimentError, Interrupted, OutputError, ScenarioError, UnknownName
+from experiments.job import PARALLEL_LIMIT, RETRY_LIMIT, Job, begun
 from experiments.progress import Display
 from experiments.results import Results
 from experiments.sweep import command as sweep
@@ -131,6 +132,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     _add_retries(parser)
     parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="virtual engine and simulator: runs made at once (default: one per core)",
+    )
+    parser.add_argument(
         "--duration", type=float, metavar="S", help="seconds to measure (default: the scenario's)"
     )
     parser.add_argument("--variant", help="variant of the network (default: the scenario's)")
@@ -177,8 +184,8 @@ def _add_retries(parser: argparse.ArgumentParser) -> None:
 
 def _retries(args: argparse.Namespace) -> int:
     retries: int = args.retries
-    if not 0 <= retries <= runner.RETRY_LIMIT:
-        raise ScenarioError("--retries", "", f"{retries} is not between 0 and {runner.RETRY_LIMIT}")
+    if not 0 <= retries <= RETRY_LIMIT:
+        raise ScenarioError("--retries", "", f"{retries} is not between 0 and {RETRY_LIMIT}")
     return retries
 
 
@@ -207,17 +214,17 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _resume(args: argparse.Namespace) -> int:
-    job = runner.begun(args.folder).model_copy(update={"retries": _retries(args)})
+    job = begun(args.folder).model_copy(update={"retries": _retries(args)})
     if not job.pending():
         print(f"Every run in {args.folder} is there and valid.", file=sys.stderr)
         return 0
     return _make_runs(job, json=args.json, resume=True)
 
 
-def _make_runs(job: runner.Job, *, json: bool, resume: bool = False) -> int:
+def _make_runs(job: Job, *, json: bool, resume: bool = False) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     errors = Console(stderr=True)
-    if engines.get(job.engine).sandboxed:
+    if engines.get(job.engine).abilities.clock is Clock.MACHINE:
         errors.print(how_long(job), highlight=False, soft_wrap=True)
     with Display(errors, job.duration_s) as display:
         outcome = runner.run(job, display, resume=resume)
@@ -230,7 +237,7 @@ def _make_runs(job: runner.Job, *, json: bool, resume: bool = False) -> int:
     return EXIT_FAILED if outcome.failures else 0
 
 
-def how_long(job: runner.Job) -> str:
+def how_long(job: Job) -> str:
     """Return a sentence that says how long a job in real time will take."""
     count = len(job.pending())
     minutes = count * (job.scenario.warm_up_s + job.duration_s + AROUND_A_RUN_S) / 60
@@ -244,7 +251,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def job_from(args: argparse.Namespace, now: float) -> runner.Job:
+def job_from(args: argparse.Namespace, now: float) -> Job:
     """Return the job that the arguments of `run` ask for, all checked.
 
     Raises:
@@ -255,7 +262,7 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
     for name in cases:
         loaded.case(name)
     engine = engines.get(args.engine)
-    wanted = _protocols(args.protocol, engine) or list(engine.protocols or loaded.protocols)
+    wanted = _protocols(args.protocol, engine) or list(engine.abilities.protocols or loaded.protocols)
     for name in wanted:
         protocols.get(name)
     seeds = runner.seeds_up_to(args.seeds)
@@ -272,7 +279,7 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
     final = demands.expand(final, scenario.path_of(args.scenario_file).parent, network.hosts, cases)
     recorded = asked.recorded() | ({"allocation": args.allocation} if args.allocation else {})
     out = args.out or runner.default_output(final.name, now)
-    return runner.Job(
+    return Job(
         engine=args.engine,
         scenario=final,
         network=network,
@@ -284,12 +291,20 @@ def job_from(args: argparse.Namespace, now: float) -> runner.Job:
         duration_s=final.duration_s,
         out=out.absolute(),
         retries=_retries(args),
+        parallel=_parallel(args),
     )
+
+
+def _parallel(args: argparse.Namespace) -> int | None:
+    jobs: int | None = args.jobs
+    if jobs is not None and not 1 <= jobs <= PARALLEL_LIMIT:
+        raise ScenarioError("--jobs", "", f"{jobs} is not between 1 and {PARALLEL_LIMIT}")
+    return jobs
 
 
 def _protocols(text: str | None, engine: Engine) -> list[str]:
     names = _names(text, "--protocol")
-    return list(engine.protocols or protocols.PROTOCOLS) if names == [ALL] else names
+    return list(engine.abilities.protocols or protocols.PROTOCOLS) if names == [ALL] else names
 
 
 def _names(text: str | None, option: str) -> list[str]:

@@ -9,6 +9,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from experiments.events import (
+    Event,
+    PhaseBegun,
+    RunBroken,
+    RunFinished,
+    RunRepeated,
+    RunsBegun,
+    RunStarted,
+    TimeMeasured,
+)
+
 
 class Display:
     """Shows the runner's events; a context manager.
@@ -41,45 +52,45 @@ class Display:
     ) -> None:
         self._progress.stop()
 
-    def __call__(self, event: dict[str, Any]) -> None:
-        """Show one event; kinds that are not known are passed over."""
-        handler = getattr(self, "_on_" + event["event"].replace("-", "_"), None)
-        if handler is not None:
-            handler(event)
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        match event:
+            case RunsBegun(planned=planned):
+                self._together = self._progress.add_task(
+                    "running", total=planned, phase=f"0 of {planned} runs"
+                )
+            case RunStarted():
+                title = f"[{event.number}/{event.planned}] {event.run}"
+                self._task = self._progress.add_task(escape(title), total=self._seconds, phase="setting up")
+                self._line(title)
+            case PhaseBegun(text=text):
+                self._update(phase=escape(text))
+            case TimeMeasured(seconds=seconds):
+                self._update(completed=seconds, phase=f"{seconds:.0f} of {self._seconds:g} s")
+            case RunRepeated(reason=reason):
+                self._update(completed=0.0)
+                self._line(f"    not valid, so it is rerun: {reason}")
+            case RunFinished(run=run, summary=summary):
+                self._end_run(run, summary)
+            case RunBroken(reason=reason):
+                self._break_run(reason)
+            case _:
+                pass
 
-    def _on_runs_together(self, event: dict[str, Any]) -> None:
-        planned = event["planned"]
-        self._together = self._progress.add_task("simulating", total=planned, phase=f"0 of {planned} runs")
-
-    def _on_run_started(self, event: dict[str, Any]) -> None:
-        title = f"[{event['number']}/{event['planned']}] {event['run']}"
-        self._task = self._progress.add_task(escape(title), total=self._seconds, phase="setting up")
-        self._line(title)
-
-    def _on_phase(self, event: dict[str, Any]) -> None:
-        self._update(phase=escape(event["text"]))
-
-    def _on_measuring(self, event: dict[str, Any]) -> None:
-        self._update(completed=event["seconds"], phase=f"{event['seconds']:.0f} of {self._seconds:g} s")
-
-    def _on_run_finished(self, event: dict[str, Any]) -> None:
+    def _end_run(self, run: str, summary: str) -> None:
         if self._together is not None:
-            self._count(f"{event['run']}: {event['summary']}")
+            self._count(f"{run}: {summary}")
             return
-        self._update(completed=self._seconds, phase=escape(event["summary"]))
+        self._update(completed=self._seconds, phase=escape(summary))
         self._end_task()
-        self._line(f"    {event['summary']}")
+        self._line(f"    {summary}")
 
-    def _on_run_repeated(self, event: dict[str, Any]) -> None:
-        self._update(completed=0.0)
-        self._line(f"    not valid, so made anew: {event['reason']}")
-
-    def _on_run_failed(self, event: dict[str, Any]) -> None:
+    def _break_run(self, reason: str) -> None:
         if self._together is not None:
             self._count()
         self._update(phase="[red]failed[/red]")
         self._end_task()
-        self._console.print(f"[red]{escape(event['reason'])}[/red]", highlight=False)
+        self._console.print(f"[red]{escape(reason)}[/red]", highlight=False)
 
     def _count(self, line: str | None = None) -> None:
         """One more of the runs that are made together has ended."""

@@ -11,6 +11,7 @@ from rich.console import Console
 import topologies
 from experiments import overrides, runner, scenario
 from experiments.errors import RunFailed, UnknownName
+from experiments.job import Job
 from experiments.progress import Display
 from experiments.results import Results
 
@@ -66,7 +67,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run(job: runner.Job, errors: Console) -> Results:
+def _run(job: Job, errors: Console) -> Results:
     with Display(errors, job.duration_s) as display:
         outcome = runner.run(job, display)
     if outcome.failures:
@@ -74,7 +75,7 @@ def _run(job: runner.Job, errors: Console) -> Results:
     return outcome.results
 
 
-def job_of(variant: str, seeds: int, duration_s: float, out: Path) -> runner.Job:
+def job_of(variant: str, seeds: int, duration_s: float, out: Path) -> Job:
     """Return the runs of the table on one variant of the butterfly.
 
     Raises:
@@ -84,7 +85,7 @@ def job_of(variant: str, seeds: int, duration_s: float, out: Path) -> runner.Job
     cases = tuple(loaded.cases)
     changed = {**SETTINGS, "variant": variant, "duration_s": duration_s}
     final = overrides.apply(loaded, changed, cases)
-    return runner.Job(
+    return Job(
         engine="sim",
         scenario=final,
         network=topologies.load(final.network, variant=variant),

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
+
+EngineName: TypeAlias = Literal["live", "virtual", "sim"]
 
 
 class _Model(BaseModel):
@@ -149,6 +151,9 @@ class RunResult(_Model):
     """Of the hosts' network namespaces, read back."""
     flows: list[FlowResult]
     links: list[LinkResult]
+    digest: str | None = None
+    """Of every packet on every link and when it left: the same for the same seed on every machine. None where
+    time is real or packets are not seen."""
     protocol_evidence: dict[str, Any] = Field(default_factory=dict)
     """What shows that the protocol did what its name says (counters, rules); protocol-specific."""
 
@@ -192,7 +197,7 @@ class Results(_Model):
     format: Literal[1] = 1
     scenario: str
     """Name of the scenario file."""
-    engine: Literal["live", "virtual", "sim"]
+    engine: EngineName
     variant: str | None
     overrides: dict[str, Any]
     network: dict[str, Any]

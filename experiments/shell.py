@@ -14,11 +14,13 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from experiments import sandbox, worker
 from experiments.engines.live import requirements
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.overrides import parse_assignments
+from experiments.places.base import ROOT
+from experiments.places.namespaces import UNSHARE, require_root
+from experiments.places.namespaces_worker import prepare_namespaces
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
 from topologies import TopologyError
@@ -55,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     """Check the network here, then bring it up in a sandbox that has this terminal."""
     overrides = parse_assignments(args.assignments).network or None
     network = load_network(args.network, variant=args.variant, overrides=overrides)
-    sandbox.require_root()
+    require_root()
     requirements.check()
     with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as folder:
         Path(folder, "network.json").write_text(network.model_dump_json())
@@ -63,8 +65,8 @@ def main(args: argparse.Namespace) -> int:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             done = subprocess.run(
-                [*sandbox.UNSHARE, sys.executable, "-m", "experiments.shell", folder, str(args.mtu)],
-                env={**os.environ, "PYTHONPATH": str(sandbox.ROOT)},
+                [*UNSHARE, sys.executable, "-m", "experiments.shell", folder, str(args.mtu)],
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
                 check=False,
             )
         finally:
@@ -78,11 +80,11 @@ def inside(folder: Path, mtu: int) -> int:
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     network = Network.model_validate_json((folder / "network.json").read_text())
-    worker.prepare_namespaces(folder)
+    prepare_namespaces(folder)
     try:
         with ExitStack() as stack:
             controller = stack.enter_context(ControllerProcess(network, folder))
-            ovs = stack.enter_context(PrivateInstance(sandbox.OVS_FOLDER))
+            ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
             emulation = stack.enter_context(
                 Emulation(network, ovs=ovs, controller=controller.openflow, mtu=mtu)
             )

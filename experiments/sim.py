@@ -235,11 +235,11 @@ class Simulation:
             for protocol, seed in itertools.product(protocols, list(seeds))
         ]
         engine = SimEngine()
-        engine.workers = workers or engine.workers
+        engine.most_at_once = workers or engine.most_at_once
         engine.check(plans)
         results: dict[int, RunResult] = {}
         together = run_together(
-            plans, lambda _, plan: engine.simulate(plan), workers=engine.workers, stop=engine.stop
+            plans, lambda _, plan: engine.simulate(plan), workers=engine.most_at_once, stop=engine.stop
         )
         with closing(together) as ending:
             for number, _, future in ending:

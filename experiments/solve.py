@@ -12,11 +12,16 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments.errors import UnknownName
+from experiments.routing.time_limit import TimeLimit
+from topologies.formats.raw import ReadOptions
+from topologies.routable import load_routable
+from topologies.units import UnitError, parse_rate_bps, rate_unit_bps, time_unit_us
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `solve` to a parser."""
     add_network_arguments(parser)
+    add_format_arguments(parser)
     parser.add_argument(
         "--load",
         type=positive,
@@ -35,7 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--events", type=whole, metavar="N", help="measure N flow events and N/4 link failures as well"
     )
-    parser.add_argument("--time-limit", type=positive, metavar="S", help="seconds that a solve may take")
+    parser.add_argument(
+        "--time-limit",
+        type=positive,
+        metavar="S",
+        help="seconds for everything: reading, scaling to the load, solving, failures and events",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the allocation and a drawing there")
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     parser.set_defaults(command=main)
@@ -46,20 +56,37 @@ def add_network_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "network",
         metavar="NETWORK",
-        help="a .graphml, .toml or .json file, a built-in network, or a generator as waxman:50:seed=1",
+        help="a file (.graphml, .gml, .json, .toml, SNDlib's or REPETITA's), a built-in network, or a "
+        "generator as waxman:50:seed=1",
     )
     parser.add_argument(
         "--demands",
         default="gravity",
         metavar="D",
-        help="gravity, uniform, bimodal or a CSV file with source,destination,rate_bps (default gravity)",
+        help="gravity, uniform, bimodal, all-pairs (a whole matrix by gravity) or a file: CSV, JSON, .npy, "
+        ".npz, pickled NumPy, SNDlib's or REPETITA's (default gravity)",
     )
     parser.add_argument("--flows", type=whole, metavar="N", help="how many flows to generate (default 100)")
     parser.add_argument(
         "--capacity",
-        type=positive,
-        metavar="BPS",
-        help="bit/s of the links for which a GraphML file gives no rate (default 1e9)",
+        type=rate,
+        metavar="RATE",
+        help="of the links for which a file gives none, as 1e9 or 10Gbit/s (default 1 Gbit/s)",
+    )
+
+
+def add_format_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say what a network's or demands' file leaves open."""
+    parser.add_argument(
+        "--rate-unit", type=rate_unit, metavar="U", help="of rates that files give without one, as Mbit/s"
+    )
+    parser.add_argument(
+        "--delay-unit", type=delay_unit, metavar="U", help="of delays that files give without one, as ms"
+    )
+    parser.add_argument(
+        "--links",
+        choices=("both-ways", "one-way"),
+        help="how links of an SNDlib file lead (default: both ways, unless every link has its opposite)",
     )
 
 
@@ -73,7 +100,7 @@ def main(args: argparse.Namespace) -> int:
     """
     # The engines and numpy take their time to import, which the other commands should not wait for.
     from controller.gomr import ENGINES, OBJECTIVES, LiveEngine, solve
-    from experiments.routing.case import load_network, make_case
+    from experiments.routing.case import make_case
     from experiments.routing.document import Solved, summary
     from experiments.routing.events import measure_events
     from experiments.routing.files import to_json, write_files
@@ -83,35 +110,78 @@ def main(args: argparse.Namespace) -> int:
         raise UnknownName("engine", args.engine, ENGINES)
     if args.objective not in OBJECTIVES:
         raise UnknownName("objective", args.objective, OBJECTIVES)
-    network = load_network(args.network, args.capacity)
+    time_limit = TimeLimit(args.time_limit)
     case = make_case(
-        network,
+        load_routable(args.network, read_options(args)),
         args.demands,
         flows=args.flows,
         load=args.load,
         seed=args.seed,
         max_paths=args.max_paths,
+        rate_unit_bps=args.rate_unit,
+        time_limit=time_limit,
     )
     ENGINES[args.engine]()  # importing a solver is not solving
     started = time.thread_time()
     problem = case.problem()
     built = time.thread_time()
-    allocation = solve(problem, args.objective, args.engine, time_limit_s=args.time_limit)
+    allocation = solve(problem, args.objective, args.engine, time_limit_s=time_limit.left_s("solving"))
     ended = time.thread_time()
-    solved = Solved(network, problem, allocation, (built - started) * 1e3, (ended - built) * 1e3)
+    cpu_ms = ((built - started) * 1e3, (ended - built) * 1e3)
+    solved = Solved(case.network, problem, allocation, *cpu_ms, notes=case.notes)
     if args.events is not None:
-        live = LiveEngine(problem, args.objective, args.engine, time_limit_s=args.time_limit)
+        left_s = time_limit.left_s("the events")
+        live = LiveEngine(problem, args.objective, args.engine, time_limit_s=left_s)
         events = measure_events(live, problem, case.arriving, args.events, args.seed)
         solved = replace(solved, events=events)
     if args.out:
         write_files(solved, case.described, args.out)
     if args.json:
         sys.stdout.write(to_json(summary(solved)))
+        for note in solved.notes:
+            sys.stderr.write(f"Note: {note}\n")
     else:
         print_page(solved, case.described, Console())
     if args.out:
         print(f"Written to {args.out}", file=sys.stderr if args.json else sys.stdout)
     return 0
+
+
+def rate(text: str) -> float:
+    """Read an argument that is a rate above 0, with or without its unit."""
+    try:
+        value_bps = parse_rate_bps(text)
+    except UnitError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not value_bps > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate above 0")
+    return value_bps
+
+
+def rate_unit(text: str) -> float:
+    """Read an argument that is a unit of rates; returns bit/s."""
+    try:
+        return rate_unit_bps(text)
+    except UnitError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def delay_unit(text: str) -> float:
+    """Read an argument that is a unit of times; returns microseconds."""
+    try:
+        return time_unit_us(text)
+    except UnitError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def read_options(args: argparse.Namespace) -> ReadOptions:
+    """Return what the arguments say of the network's file."""
+    return ReadOptions(
+        default_rate_bps=args.capacity,
+        rate_unit_bps=args.rate_unit,
+        delay_unit_us=args.delay_unit,
+        both_ways=None if args.links is None else args.links == "both-ways",
+    )
 
 
 def whole(text: str) -> int:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from switch.bpf import libbpf
 from switch.errors import BpfUnavailable
 from switch.ovs import INSTALL, SCHEMA, kernel_datapath_available
-from switch.ppfs import libbpf
 
 TIMEOUT_S = 15.0
 AS_ROOT = "run it with sudo"

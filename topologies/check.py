@@ -11,7 +11,9 @@ MAX_HOSTS = 65_000
 """What the /16 of the data and of the management network can number."""
 
 
-def check_network(network: Network, file: str | None = None, *, need_hosts: bool = True) -> None:
+def check_network(
+    network: Network, file: str | None = None, *, need_hosts: bool = True, need_connected: bool = True
+) -> None:
     """Check that names are unique, links join nodes that exist, and every host reaches every other.
 
     Hosts never forward, so the switches must be connected by themselves; a host may have several links.
@@ -20,13 +22,32 @@ def check_network(network: Network, file: str | None = None, *, need_hosts: bool
         network: the network.
         file: the file it came from, for the error's text.
         need_hosts: whether a network of switches alone is an error.
+        need_connected: whether switches that are not connected are one.
 
     Raises:
         InvalidTopology: with the place.
     """
     kinds = _check_nodes(network, file, need_hosts)
     _check_links(network, kinds, file)
-    _check_connected(network, kinds, file)
+    _check_hosts_linked(network, file)
+    if need_connected:
+        _check_connected(network, file)
+
+
+def check_symmetric(network: Network, file: str | None = None) -> None:
+    """Check that all links are alike in both directions, as emulation and simulation take them.
+
+    Raises:
+        InvalidTopology: with the first link that is not.
+    """
+    for link in network.links:
+        if not link.is_symmetric:
+            what = "leads one way only" if link.one_way else "differs between its two directions"
+            reason = (
+                f"{what}; hosts and switches are emulated and simulated over links that are alike in both "
+                "directions. `mstcp-lab solve` routes over this network as it is"
+            )
+            raise InvalidTopology(f"links.{link.name}", reason, file)
 
 
 def _check_nodes(network: Network, file: str | None, need_hosts: bool) -> dict[str, str]:
@@ -67,28 +88,39 @@ def _check_links(network: Network, kinds: Mapping[str, str], file: str | None) -
         seen[pair] = index
 
 
-def _check_connected(network: Network, kinds: Mapping[str, str], file: str | None) -> None:
-    neighbours: dict[str, list[str]] = {name: [] for name in kinds}
-    for link in network.links:
-        a, b = link.ends
-        neighbours[a].append(b)
-        neighbours[b].append(a)
+def _check_hosts_linked(network: Network, file: str | None) -> None:
+    linked = {end for link in network.links for end in link.ends}
     for host in network.hosts:
-        if not neighbours[host]:
+        if host not in linked:
             raise InvalidTopology("links", f"host {host} has no link", file)
-    reached = {network.switches[0]}
-    waiting = [network.switches[0]]
-    while waiting:
-        for other in neighbours[waiting.pop()]:
-            if kinds[other] == "switch" and other not in reached:
-                reached.add(other)
-                waiting.append(other)
-    apart = [name for name in network.switches if name not in reached]
+
+
+def _check_connected(network: Network, file: str | None) -> None:
+    apart = unreached_switches(network)
     if apart:
         reason = (
             f"the switches are not connected: {listed(apart)} cannot be reached from {network.switches[0]}"
         )
         raise InvalidTopology("links", reason, file)
+
+
+def unreached_switches(network: Network) -> list[str]:
+    """Return the switches that no path over switches, whichever way links lead, joins to the first one."""
+    switches = set(network.switches)
+    neighbours: dict[str, list[str]] = {name: [] for name in network.switches}
+    for link in network.links:
+        a, b = link.ends
+        if a in switches and b in switches:
+            neighbours[a].append(b)
+            neighbours[b].append(a)
+    reached = {network.switches[0]}
+    waiting = [network.switches[0]]
+    while waiting:
+        for other in neighbours[waiting.pop()]:
+            if other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    return [name for name in network.switches if name not in reached]
 
 
 def listed(names: Iterable[str], limit: int = 5) -> str:

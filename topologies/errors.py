@@ -55,7 +55,7 @@ class UnknownTopology(TopologyError):
     def __str__(self) -> str:
         return (
             f"there is no network {self.spec!r}: give a built-in one ({', '.join(self.known)}), "
-            f"a .toml, .json or .graphml file, or a generator ({self.grammar})"
+            f"a file (.toml, .json, .graphml, .gml, SNDlib's or REPETITA's), or a generator ({self.grammar})"
         )
 
 

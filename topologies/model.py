@@ -1,8 +1,7 @@
 """Networks as data: nodes, links with rate, delay and queue, checked against a schema.
 
-A `Network` says what a network *is*; nothing here knows Mininet, Open vSwitch or a solver. Links are
-undirected in the file and alike in both directions; `Network.arcs()` gives the directed view that routing
-works on.
+A `Network` says what a network *is*; nothing here knows Mininet, Open vSwitch or a solver. A link is alike in
+both directions unless it says otherwise; `Network.arcs()` gives the directed view that routing works on.
 
 Numbering is deterministic, so that the builder, the controller and the tests agree without talking to each
 other: switch `i` (in file order, from 0) has datapath id `i + 1`; the ports of a node are numbered from 1 in
@@ -16,9 +15,16 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
 DATA_NETWORK = ipaddress.IPv4Network("10.0.0.0/16")
@@ -38,22 +44,54 @@ class Node(BaseModel):
 
 
 class Link(BaseModel):
-    """A full-duplex link, alike in both directions.
+    """A full-duplex link, alike in both directions unless the `reverse_` fields or `one_way` say otherwise.
 
     `rate_bps` counts whole Ethernet frames without preamble and checksum (a 536-byte TCP segment without
     options is 590 bytes). `queue_packets` and `queue_bytes` limit the queue in front of the link; None means
     unlimited.
+
+    `reverse_rate_bps` and `reverse_delay_us` are those of the direction from the second end to the first;
+    None means the same as the other way. A link that is `one_way` leads from the first end to the second
+    alone. Routing knows such links; emulation and simulation do not (`topologies.check.check_symmetric`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     ends: tuple[Name, Name]
-    rate_bps: float = Field(gt=0, le=1e13, allow_inf_nan=False)
+    rate_bps: float = Field(gt=0, le=1e15, allow_inf_nan=False)
     delay_us: float = Field(ge=0, le=10e6, allow_inf_nan=False)
     queue_packets: int | None = Field(default=None, ge=1)
     queue_bytes: int | None = Field(default=None, ge=1)
     loss: float = Field(default=0.0, ge=0, lt=1)
     jitter_us: float = Field(default=0.0, ge=0, le=10e6)
+    reverse_rate_bps: float | None = Field(default=None, gt=0, le=1e15, allow_inf_nan=False)
+    reverse_delay_us: float | None = Field(default=None, ge=0, le=10e6, allow_inf_nan=False)
+    one_way: bool = False
+
+    @model_validator(mode="after")
+    def _has_one_meaning(self) -> Link:
+        if self.one_way and (self.reverse_rate_bps, self.reverse_delay_us) != (None, None):
+            raise ValueError("a link that is one_way has no reverse_rate_bps and no reverse_delay_us")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_defaults_of_directions(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Most links have no directions of their own, and what reads them (the simulator, older documents)
+        # knows no such fields.
+        data: dict[str, Any] = dump(self)
+        for name in ("reverse_rate_bps", "reverse_delay_us", "one_way"):
+            if data.get(name) in (None, False):
+                data.pop(name, None)
+        return data
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether both directions are there and alike."""
+        return (
+            not self.one_way
+            and self.reverse_rate_bps in (None, self.rate_bps)
+            and self.reverse_delay_us in (None, self.delay_us)
+        )
 
     @property
     def name(self) -> str:
@@ -120,14 +158,18 @@ class Network(BaseModel):
         return self._links_by_name[name]
 
     def arcs(self) -> Iterator[Arc]:
-        """Yield both directions of every link, in file order."""
+        """Yield the directions of every link, in file order: both, or the one of a link that is one-way."""
         ports = {node.name: 0 for node in self.nodes}
         for link in self.links:
             a, b = link.ends
             ports[a] += 1
             ports[b] += 1
             yield Arc(link.name, a, b, ports[a], ports[b], link.rate_bps, link.delay_s)
-            yield Arc(link.name, b, a, ports[b], ports[a], link.rate_bps, link.delay_s)
+            if link.one_way:
+                continue
+            rate_bps = link.rate_bps if link.reverse_rate_bps is None else link.reverse_rate_bps
+            delay_us = link.delay_us if link.reverse_delay_us is None else link.reverse_delay_us
+            yield Arc(link.name, b, a, ports[b], ports[a], rate_bps, delay_us * 1e-6)
 
     @cached_property
     def _links_by_name(self) -> dict[str, Link]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 from switch.capabilities import probe_netem
 from topologies.commands import disable_ipv6, ip, remove_interface, run, within
@@ -78,15 +78,17 @@ class NetemBackend:
 
     def check(self, wires: list[Wire]) -> None:
         """Compare the queueing disciplines with what was asked for."""
+        roots = _roots(wires)
         for wire in wires:
             for end in wire.ends:
-                problem = netem_difference(self._root(end), wire.link, self._frame_bytes)
+                problem = netem_difference(_root(roots, end), wire.link, self._frame_bytes)
                 if problem:
                     raise LinkNotFaithful(wire.link.name, self.name, f"{end.interface} has {problem}")
 
     def counters(self, wires: list[Wire]) -> list[DirectionCounters]:
         """Read the counters of the queueing disciplines."""
-        return [self._direction(wire, index) for wire in wires for index in (0, 1)]
+        roots = _roots(wires)
+        return [_direction(roots, wire, index) for wire in wires for index in (0, 1)]
 
     def describe(self, wire: Wire) -> list[str]:
         """Return the lines of `tc qdisc show`."""
@@ -118,27 +120,40 @@ class NetemBackend:
             ]
             run(within(end.pid, command))
 
-    def _root(self, end: End) -> dict[str, Any]:
-        text = run(within(end.pid, ["tc", "-j", "-s", "qdisc", "show", "dev", end.interface]))
-        roots: list[dict[str, Any]] = [qdisc for qdisc in json.loads(text or "[]") if qdisc.get("root")]
-        return roots[0] if roots else {"kind": "no root qdisc"}
 
-    def _direction(self, wire: Wire, index: int) -> DirectionCounters:
-        tail, head = wire.ends[index], wire.ends[1 - index]
-        root = self._root(tail)
-        return DirectionCounters(
-            link=wire.link.name,
-            tail=tail.node,
-            head=head.node,
-            packets=root.get("packets", 0),
-            bytes=root.get("bytes", 0),
-            dropped=root.get("drops", 0),
-            lost=None,
-            dropped_by_machine=0,
-            queued_packets=root.get("qlen", 0),
-            queued_bytes=root.get("backlog", 0),
-            lateness=None,
-        )
+_Roots: TypeAlias = dict[tuple[int | None, str], dict[str, Any]]
+"""Entries of `tc -j -s qdisc show` by the process that holds the namespace, and the interface."""
+
+
+def _roots(wires: list[Wire]) -> _Roots:
+    """Return the root queueing disciplines at the ends of links, asked for once in each namespace."""
+    roots: _Roots = {}
+    for pid in dict.fromkeys(end.pid for wire in wires for end in wire.ends):
+        text = run(within(pid, ["tc", "-j", "-s", "qdisc", "show"]))
+        roots.update({(pid, each["dev"]): each for each in json.loads(text or "[]") if each.get("root")})
+    return roots
+
+
+def _root(roots: _Roots, end: End) -> dict[str, Any]:
+    return roots.get((end.pid, end.interface), {"kind": "no root qdisc"})
+
+
+def _direction(roots: _Roots, wire: Wire, index: int) -> DirectionCounters:
+    tail, head = wire.ends[index], wire.ends[1 - index]
+    root = _root(roots, tail)
+    return DirectionCounters(
+        link=wire.link.name,
+        tail=tail.node,
+        head=head.node,
+        packets=root.get("packets", 0),
+        bytes=root.get("bytes", 0),
+        dropped=root.get("drops", 0),
+        lost=None,
+        dropped_by_machine=0,
+        queued_packets=root.get("qlen", 0),
+        queued_bytes=root.get("backlog", 0),
+        lateness=None,
+    )
 
 
 def _veth_end(end: End) -> str:

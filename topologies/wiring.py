@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from topologies.check import check_symmetric
 from topologies.interface_names import InterfaceNames
 from topologies.model import Network
 
@@ -18,7 +19,11 @@ def link_parameters(network: Network, names: InterfaceNames) -> Iterator[dict[st
     Args:
         network: the network.
         names: of its interfaces.
+
+    Raises:
+        InvalidTopology: a link is not alike in both directions.
     """
+    check_symmetric(network)
     hosts = set(network.hosts)
     forward = list(network.arcs())[::2]
     for index, (link, arc) in enumerate(zip(network.links, forward, strict=True)):

@@ -17,7 +17,7 @@ from benchmarks.gomr.networks import SEED, Loaded, Size, load
 from controller.errors import SolverError
 from controller.gomr import ENGINES, Allocation, LiveEngine, Problem, solve
 from controller.gomr.demands import poisson_events
-from controller.gomr.paths import PathFinder
+from controller.gomr.paths.finder import PathFinder
 from experiments.routing.events import links_of, percentiles_ms
 
 PATH_FORM = "pulp k=8"

@@ -64,9 +64,9 @@ def load(size: Size) -> Loaded:
         network = geometric(int(size.spec.partition(":")[2]))
     else:
         # networkx is slow to import, and nothing else here needs it.
-        from topologies.graphml_loader import load_graphml
+        from topologies.routable import load_routable
 
-        network = load_graphml(Path(size.spec), hosts="none")
+        network = load_routable(size.spec).network
     traffic = Traffic("gravity", network.switches, SEED)
     flows = traffic.flows(size.flows)
     factor = load_factor(from_network(network, flows), LOAD)

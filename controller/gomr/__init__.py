@@ -6,11 +6,11 @@ formulas.
 """
 
 from controller.gomr.allocation import Allocation, PathRate
-from controller.gomr.churn import Churn
-from controller.gomr.engines import DEFAULT_ENGINE, ENGINES, solve
-from controller.gomr.live import Change, LiveEngine
+from controller.gomr.live.churn import Churn
+from controller.gomr.live.engine import Change, LiveEngine
 from controller.gomr.objectives import OBJECTIVES
 from controller.gomr.problem import Demand, Edge, Problem, from_network
+from controller.gomr.solving import DEFAULT_ENGINE, ENGINES, solve
 
 __all__ = [
     "DEFAULT_ENGINE",

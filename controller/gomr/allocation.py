@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.gomr.graph import Path
+from controller.gomr.paths.graph import Path
 from controller.gomr.problem import Demand, Problem
 
 Rates = Mapping[str, Sequence[tuple[Path, float]]]

@@ -24,10 +24,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from controller.gomr.answer import Answer, Cut
-from controller.gomr.delay_limit import cheapest_within
-from controller.gomr.graph import Graph, ShortestTree
+from controller.gomr.engines.answer import Answer, Cut
 from controller.gomr.objectives import worths
+from controller.gomr.paths.delay_limit import cheapest_within
+from controller.gomr.paths.graph import Graph, ShortestTree
 from controller.gomr.problem import Demand, Edge, Problem
 
 _SAME_LEVEL = 1e-9

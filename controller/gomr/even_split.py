@@ -12,12 +12,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from controller.gomr.allocation import Rates, edge_loads, fit, loads_of
-from controller.gomr.graph import Path
+from controller.gomr.engines.time_budget import TimeBudget
+from controller.gomr.paths.graph import Path
 from controller.gomr.problem import Demand, Problem
-from controller.gomr.time_budget import TimeBudget
 
 if TYPE_CHECKING:
-    from controller.gomr.highs_program import Program
+    from controller.gomr.engines.highs.program import Program
 
 _ROUNDING = 1e-12
 """A load over its capacity by less than this share is rounding, which whoever uses the rates takes away."""
@@ -54,7 +54,7 @@ def _evenly(paths: Sequence[tuple[Path, float]]) -> list[tuple[Path, float]]:
 def _as_evenly_as_fits(
     problem: Problem, rates: Rates, split: Sequence[Demand], engine: str, time_limit_s: float | None
 ) -> dict[str, list[tuple[Path, float]]]:
-    from controller.gomr.highs_program import Program  # HiGHS is loaded when it is first needed
+    from controller.gomr.engines.highs.program import Program  # HiGHS is loaded when it is first needed
 
     unit_bps = max(rate_bps for demand in split for _, rate_bps in rates[demand.id])
     budget = TimeBudget(engine, time_limit_s)

@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from gomr_native import InvalidInput, NotSolved
+
 from controller.errors import InvalidProblem, SolverError
-from controller.gomr import native_engine
 from controller.gomr.demands import scaled
-from controller.gomr.engines import without_local
-from controller.gomr.native_network import NativeNetwork
+from controller.gomr.engines.native import engine as native
+from controller.gomr.engines.native.network import NativeNetwork
 from controller.gomr.problem import Problem
-from mstcp._core.gomr import InvalidInput, NotSolved
+from controller.gomr.solving import without_local
 
 TOLERANCE = 1e-9
 """Of the load that is reached, relative."""
@@ -84,7 +85,7 @@ def _root(curve: _Admission, load: float, total_bps: float, factor: float) -> fl
         if on_tangent and not is_priced:
             raise _unreachable(load)
         factor = load * fixed_bps / fall_bps if on_tangent else 2 * factor
-    raise SolverError(native_engine.NAME, f"found no demands of a load of {load:g} in {_MOST_STEPS} steps")
+    raise SolverError(native.NAME, f"found no demands of a load of {load:g} in {_MOST_STEPS} steps")
 
 
 def _unreachable(load: float) -> InvalidProblem:
@@ -101,9 +102,9 @@ class _Admission:
         self._demands = problem.demands
         self._capacities_bps = [edge.capacity_bps for edge in problem.edges]
         try:
-            self._engine = native_engine.start(network, problem, "max_throughput_min_delay")
+            self._engine = native.start(network, problem, "max_throughput_min_delay")
         except InvalidInput as error:
-            raise native_engine.refusal(error) from error
+            raise native.refusal(error) from error
 
     def tangent(self, factor: float) -> tuple[float, float]:
         """Return a and b of the straight piece a + b s at s = factor, in bit/s."""
@@ -112,9 +113,9 @@ class _Admission:
                 self._engine.change_rate(number, demand.rate_bps * factor)
             admitted_bps = self._engine.solve().admitted_bps
         except InvalidInput as error:
-            raise native_engine.refusal(error) from error
+            raise native.refusal(error) from error
         except NotSolved as error:
-            raise native_engine.failure(error, None) from error
+            raise native.failure(error, None) from error
         prices = zip(self._capacities_bps, self._engine.prices(), strict=True)
         fixed_bps = math.fsum(capacity_bps * price for capacity_bps, price in prices)
         return fixed_bps, (admitted_bps - fixed_bps) / factor

@@ -225,8 +225,8 @@ def from_network(
 ) -> Problem:
     """Return the problem of routing `demands` over a network.
 
-    Both directions of a link become edges called `tail->head`, as `S0->S4`, each the other's reverse. Hosts
-    forward nothing.
+    The directions of a link become edges called `tail->head`, as `S0->S4`, each the other's reverse; a link
+    that leads one way is one edge. Hosts forward nothing.
 
     Args:
         network: The network.
@@ -251,6 +251,8 @@ def from_network(
         capacity_bps = 0.0 if arc.link in down_links else allocatable_bps(arc.rate_bps, reserved_share)
         edges.append(Edge(edge_id, arc.tail, arc.head, capacity_bps, arc.delay_s))
         reverse[edge_id] = f"{arc.head}->{arc.tail}"
+    present = {edge.id for edge in edges}
+    reverse = {edge_id: back for edge_id, back in reverse.items() if back in present}
     return Problem(tuple(edges), tuple(demands), reverse, frozenset(network.hosts))
 
 

@@ -11,6 +11,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from experiments.apps.config import Timing
+
 
 def emit(event: str, **fields: Any) -> None:
     """Tell the engine something."""
@@ -53,6 +55,31 @@ class CoalescingSelector(selectors.SelectSelector):
         events = super().select(timeout)
         self._last_s = time.monotonic()
         return events
+
+
+class ChargingSelector(selectors.SelectSelector):
+    """Waits with select(2), and lets a time pass whenever there is something to do.
+
+    So a program takes time on a clock that stands still while programs run.
+    """
+
+    def __init__(self, wakeup_s: float) -> None:
+        super().__init__()
+        self._wakeup_s = wakeup_s
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for events; `timeout` as in the base class."""
+        events = super().select(timeout)
+        if timeout != 0:
+            time.sleep(self._wakeup_s)
+        return events
+
+
+def selector_for(timing: Timing, gap_ns: int) -> selectors.BaseSelector:
+    """Return what a process with this timing waits with; `gap_ns` is how far apart it looks at least."""
+    if timing.wakeup_ns:
+        return ChargingSelector(timing.wakeup_ns * 1e-9)
+    return CoalescingSelector(gap_ns * 1e-9) if gap_ns else selectors.SelectSelector()
 
 
 def run(main: Callable[[], Awaitable[None]], selector: selectors.BaseSelector | None = None) -> int:

@@ -29,13 +29,11 @@ from experiments.apps import kernel_mptcp
 from experiments.apps.asking import Asker
 from experiments.apps.config import SinkConfig, load_sinks
 from experiments.apps.pattern import Pattern
-from experiments.apps.process import CoalescingSelector, emit, now_ns, order, run
+from experiments.apps.process import emit, now_ns, order, run, selector_for
 from experiments.workloads import Requests
 
 _T = TypeVar("_T")
 READ_BYTES = 65536
-LEAST_GAP_S = 400e-6
-"""What comes within this time is read together; above 2,500 packets a second it adds 0.2 ms to the delay."""
 
 
 async def main(configs: list[SinkConfig]) -> None:
@@ -203,5 +201,5 @@ class Sink(asyncio.Protocol):
 
 
 if __name__ == "__main__":
-    selector = CoalescingSelector(LEAST_GAP_S)
-    sys.exit(run(lambda: main(load_sinks(Path(sys.argv[1]))), selector))
+    told = load_sinks(Path(sys.argv[1]))
+    sys.exit(run(lambda: main(told), selector_for(told[0].timing, told[0].timing.read_gap_ns)))

@@ -26,7 +26,7 @@ import mstcp
 from experiments.apps import kernel_mptcp, subflows
 from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
-from experiments.apps.process import emit, order, run
+from experiments.apps.process import emit, order, run, selector_for
 from experiments.apps.writing import BacklogSource, Source, TickSource
 from experiments.workloads.schema import Bulk, Requests
 from mstcp.control import ControllerClient
@@ -111,4 +111,5 @@ async def _connect(
 
 
 if __name__ == "__main__":
-    sys.exit(run(lambda: main(load_sources(Path(sys.argv[1])))))
+    told = load_sources(Path(sys.argv[1]))
+    sys.exit(run(lambda: main(told), selector_for(told[0].timing, 0)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -14,13 +15,8 @@ import numpy as np
 from experiments.apps.config import SourceConfig
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import now_ns
-from experiments.workloads import Decision, Requests, decisions, request_sizes
+from experiments.workloads import Requests, decisions, request_sizes
 
-LEAST_GAP_NS = 500_000
-"""What falls due within half a millisecond is served together, which spares the processor thousands of
-wake-ups a second and moves a packet by less than it takes to send one at 10 Mbit/s."""
-WAKE_EARLY_NS = 60_000
-"""What the kernel and the event loop take, on average, from a timer to the code."""
 CHUNK_PAYLOADS = 8
 """What a source with much before it writes at once, in payloads of a packet."""
 FIRST_RETRY_NS, LAST_RETRY_NS = 1_000_000, 16_000_000
@@ -160,7 +156,7 @@ class Source(asyncio.Protocol):
             except Exception as error:  # an exception in a callback would only be logged
                 self._fail(error)
 
-        self._loop.call_at((time_ns - WAKE_EARLY_NS) * 1e-9, call)
+        self._loop.call_at((time_ns - self.config.timing.wake_early_ns) * 1e-9, call)
 
     def _fail(self, error: Exception) -> None:
         if not self._done.done():
@@ -186,25 +182,32 @@ class Source(asyncio.Protocol):
 class TickSource(Source):
     """Writes at each tick, if the connection has room for it; a tick that finds it full is skipped."""
 
-    _ticks: Iterator[Decision]
-    _next: Decision | None = None
+    _ticks: Iterator[tuple[int, int]]
+    _next: tuple[int, int] | None = None
 
     def _begin(self, rate_bps: float | None) -> None:
-        rate_bps = rate_bps or self.config.rate_bps
-        self._ticks = decisions(self.config.workload, rate_bps, self.payload_bytes, self.config.seed)
+        self._ticks = self._due(rate_bps or self.config.rate_bps)
         self._serve()
+
+    def _due(self, rate_bps: float) -> Iterator[tuple[int, int]]:
+        """Yield when each tick is due (ns), and its size in bytes."""
+        config = self.config
+        jitter_ns = config.timing.tick_jitter * self.payload_bytes * 8e9 / rate_bps
+        late = random.Random(config.seed)
+        for tick in decisions(config.workload, rate_bps, self.payload_bytes, config.seed):
+            yield self.start_ns + round(tick.time_s * 1e9 + jitter_ns * late.random()), tick.size_bytes
 
     def _serve(self) -> None:
         now = now_ns()
         reach_ns = min(now, self.stop_ns - 1)
-        tick = self._next or next(self._ticks)
-        while (due_ns := self.start_ns + round(tick.time_s * 1e9)) <= reach_ns:
-            if not self._write(tick.size_bytes):
+        due_ns, size_bytes = self._next or next(self._ticks)
+        while due_ns <= reach_ns:
+            if not self._write(size_bytes):
                 self.skipped += 1
-            tick = next(self._ticks)
-        self._next = tick
+            due_ns, size_bytes = next(self._ticks)
+        self._next = due_ns, size_bytes
         if due_ns < self.stop_ns:
-            self._call_at(max(due_ns, now + LEAST_GAP_NS), self._serve)
+            self._call_at(max(due_ns, now + self.config.timing.write_gap_ns), self._serve)
 
 
 class BacklogSource(Source):
@@ -264,7 +267,7 @@ class BacklogSource(Source):
         now = now_ns()
         while self._backlog:
             if self._allowed_ns > now:
-                self._wait_until(max(round(self._allowed_ns), now + LEAST_GAP_NS))
+                self._wait_until(max(round(self._allowed_ns), now + self.config.timing.write_gap_ns))
                 return
             size = min(self._backlog, self._chunk_bytes)
             if not self._write(size):

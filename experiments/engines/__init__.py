@@ -9,7 +9,7 @@ from experiments.errors import UnknownName
 if TYPE_CHECKING:  # the processes that simulate import this package, and little else
     from experiments.engines.base import Engine
 
-NAMES = ("live", "sim")
+NAMES = ("live", "virtual", "sim")
 
 
 def get(name: str) -> Engine:
@@ -18,6 +18,10 @@ def get(name: str) -> Engine:
         from experiments.engines.live.engine import LiveEngine
 
         return LiveEngine()
+    if name == "virtual":
+        from experiments.engines.virtual.engine import VirtualEngine
+
+        return VirtualEngine()
     if name == "sim":
         from experiments.engines.sim.engine import SimEngine
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import enum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from experiments.events import Report
 from experiments.results import Environment, RunResult
 from experiments.scenario import Case, Scenario
 from topologies.model import Network
-
-Event: TypeAlias = dict[str, Any]
-Report: TypeAlias = Callable[[Event], None]
-"""Takes progress: `{"event": "phase", "text": ...}`, `{"event": "measuring", "seconds": ...}` and more."""
 
 
 class RunPlan(BaseModel):
@@ -45,19 +43,39 @@ class RunPlan(BaseModel):
         return f"{self.case_name}-{self.protocol}-s{self.seed}"
 
 
+class Clock(enum.Enum):
+    """What an engine's time is."""
+
+    MACHINE = "machine"
+    """The machine's: a run takes as long as it lasts, and one on a busy machine may not be valid."""
+    VIRTUAL = "virtual"
+    """Of a kernel whose processes take no time: the machine's load does not matter."""
+    SIMULATED = "simulated"
+    """A number in a model."""
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What an engine is able to do; whoever needs to know asks for this and not for its name."""
+
+    clock: Clock
+    protocols: tuple[str, ...] | None
+    """Those it has; None for all."""
+    drains: bool
+    """Whether a run goes on until everything that was sent has arrived."""
+
+
 class Engine(Protocol):
-    """An engine runs plans. `sandboxed` engines run in a worker with namespaces of its own."""
+    """An engine runs plans, where it is: `experiments.places` says where that can be."""
 
     name: str
     description: str
-    sandboxed: bool
-    protocols: tuple[str, ...] | None
-    """Those it has; None for all."""
-    workers: int
-    """How many runs it may be given at once, each by a thread."""
+    abilities: Abilities
+    most_at_once: int
+    """How many runs one instance may be given at once, each by a thread."""
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse what this machine cannot run; called before anything is started.
+        """Refuse what cannot be run; called before anything is started.
 
         Raises:
             MissingRequirement: with the remedy.

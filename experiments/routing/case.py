@@ -7,16 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import topologies
 from controller.gomr import Demand, Problem, from_network
 from controller.gomr.demands import MODELS, Traffic, scaled
 from controller.gomr.load import load_factor
 from experiments.errors import ScenarioError
-from experiments.routing.demand_file import read_demands
+from experiments.routing.all_pairs import ALL_PAIRS, AllPairs
+from experiments.routing.formats.reading import Context
+from experiments.routing.formats.registry import read_demands
+from experiments.routing.time_limit import TimeLimit
 from topologies import Network
+from topologies.routable import NodeNames, Routable
 
 DEFAULT_FLOWS = 100
 DEFAULT_LOAD = 1.0
+GENERATED = (*MODELS, ALL_PAIRS)
+"""Names of demands that are made, not read."""
 
 
 @dataclass(frozen=True)
@@ -28,40 +33,18 @@ class Case:
         demands: Its flows.
         arriving: Makes a further flow like them, with an id.
         described: The demands in words.
+        notes: Sentences on what was assumed or left out of the files.
     """
 
     network: Network
     demands: tuple[Demand, ...]
     arriving: Callable[[str], Demand]
     described: str
+    notes: tuple[str, ...] = ()
 
     def problem(self) -> Problem:
         """Return the problem."""
         return from_network(self.network, self.demands)
-
-
-def load_network(spec: str, capacity_bps: float | None) -> Network:
-    """Return a network; the nodes of a GraphML file get no hosts, flows run between them.
-
-    Args:
-        spec: As `topologies.load` takes it.
-        capacity_bps: Rate of the links of a GraphML file that gives them none; None for the loader's default.
-
-    Raises:
-        TopologyError: It cannot be used.
-        ScenarioError: There is a capacity, but nothing that lacks one.
-    """
-    if Path(spec).suffix.lower() == ".graphml":
-        # networkx is slow to import, and nothing else here needs it.
-        from topologies.graphml_loader import DEFAULT_RATE_BPS, load_graphml
-
-        rate_bps = DEFAULT_RATE_BPS if capacity_bps is None else capacity_bps
-        return load_graphml(Path(spec), hosts="none", default_rate_bps=rate_bps)
-    network = topologies.load(spec)
-    if capacity_bps is not None:
-        reason = "is for links of a GraphML file that have no rate; here every link has one"
-        raise ScenarioError("--capacity", "", reason)
-    return network
 
 
 def ends_of(network: Network) -> tuple[str, ...]:
@@ -70,7 +53,7 @@ def ends_of(network: Network) -> tuple[str, ...]:
 
 
 def make_case(
-    network: Network,
+    given: Network | Routable,
     demands: str,
     *,
     flows: int | None,
@@ -78,35 +61,52 @@ def make_case(
     seed: int,
     max_paths: int | None = None,
     ack_ratio: float = 0.0,
+    rate_unit_bps: float | None = None,
+    time_limit: TimeLimit | None = None,
 ) -> Case:
     """Return the case of some demands on a network.
 
     Args:
-        network: The network.
-        demands: A name in `MODELS`, or the path of a CSV file (`experiments.routing.demand_file`).
+        given: The network, with what is known from its file.
+        demands: A name in `GENERATED`, or the path of a file (`experiments.routing.formats`).
         flows: How many to generate; a file says so itself.
         load: As `controller.gomr.load` defines it; None leaves a file's rates as they are.
         seed: Of what is generated.
         max_paths: Limit for every flow that has none of its own.
         ack_ratio: As `Demand` has it, of every flow that has none of its own.
+        rate_unit_bps: What a file's rates without a unit count in; None if nothing is known.
+        time_limit: Of all this; None for no limit.
 
     Raises:
         ScenarioError: The file or an argument cannot be used.
         InvalidProblem: The demands cannot be made or scaled.
+        SolverError: The time is up, or the engine failed.
     """
+    time_limit = time_limit or TimeLimit(None)
+    routable = given if isinstance(given, Routable) else Routable(given, _names(given))
+    network = routable.network
     source: Callable[[str], Demand]
-    if demands in MODELS:
-        traffic = Traffic(demands, ends_of(network), seed)
-        made = traffic.flows(DEFAULT_FLOWS if flows is None else flows)
+    notes: tuple[str, ...] = ()
+    if demands in GENERATED:
+        made, source = _generated(demands, ends_of(network), flows, seed)
         load = DEFAULT_LOAD if load is None else load
-        source = traffic.flow
     else:
         if flows is not None:
             raise ScenarioError("--flows", "", f"does not go with a file: {demands} says how many there are")
-        made = read_demands(Path(demands), ends_of(network))
+        context = Context(
+            routable.nodes,
+            ends_of(network),
+            rate_unit_bps,
+            routable.rate_unit_bps,
+            is_scaled=load is not None,
+        )
+        read = read_demands(Path(demands), context, ", ".join(GENERATED))
+        made, notes = read.demands, read.notes
         source = _resampling(made, random.Random(seed))
 
     def limited(demand: Demand) -> Demand:
+        if max_paths is None and ack_ratio == 0:
+            return demand
         return replace(
             demand,
             max_paths=max_paths if demand.max_paths is None else demand.max_paths,
@@ -114,14 +114,39 @@ def make_case(
         )
 
     made = tuple(map(limited, made))
-    factor = 1.0 if load is None else load_factor(from_network(network, made), load)
+    factor = 1.0
+    if load is not None:
+        problem = from_network(network, made)
+        time_limit.left_s("the demands are scaled to the load")
+        factor = load_factor(problem, load)
 
     def arriving(name: str) -> Demand:
         return scaled([limited(source(name))], factor)[0]
 
     described = f"{len(made)} flows ({Path(demands).name}" + ("" if load is None else f", load {load:g}")
-    described += f", seed {seed})" if demands in MODELS else ")"
-    return Case(network, scaled(made, factor), arriving, described)
+    described += f", seed {seed})" if demands in GENERATED else ")"
+    return Case(
+        network, made if factor == 1.0 else scaled(made, factor), arriving, described, routable.notes + notes
+    )
+
+
+def _names(network: Network) -> NodeNames:
+    return NodeNames(tuple(node.name for node in network.nodes))
+
+
+def _generated(
+    demands: str, ends: tuple[str, ...], flows: int | None, seed: int
+) -> tuple[tuple[Demand, ...], Callable[[str], Demand]]:
+    if demands == ALL_PAIRS:
+        if flows is not None:
+            pairs = len(ends) * (len(ends) - 1)
+            raise ScenarioError(
+                "--flows", "", f"does not go with {ALL_PAIRS}: there are {pairs} pairs of nodes"
+            )
+        matrix = AllPairs(ends, seed)
+        return matrix.flows(), matrix.flow
+    traffic = Traffic(demands, ends, seed)
+    return traffic.flows(DEFAULT_FLOWS if flows is None else flows), traffic.flow
 
 
 def _resampling(demands: tuple[Demand, ...], rng: random.Random) -> Callable[[str], Demand]:

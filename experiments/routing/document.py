@@ -27,6 +27,7 @@ class Solved:
         build_ms: CPU time of this thread to make the checked problem of the network and its demands.
         solve_ms: CPU time of this thread from the problem to the checked and certified allocation.
         events: What events took; None if there were none.
+        notes: Sentences on what was assumed or left out of the files.
     """
 
     network: Network
@@ -35,6 +36,7 @@ class Solved:
     build_ms: float
     solve_ms: float
     events: EventTimes | None = None
+    notes: tuple[str, ...] = ()
 
     def loads_bps(self) -> Mapping[str, float]:
         """Return the load of every edge."""

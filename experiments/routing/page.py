@@ -76,6 +76,31 @@ def slowest_flows(solved: Solved) -> list[SlowFlow]:
     return sorted(flows, key=lambda flow: -flow.delay_s)
 
 
+@dataclass(frozen=True)
+class FlowCounts:
+    """How many flows get all, a part or nothing of what they ask for, and how many ask for nothing."""
+
+    full: int
+    part: int
+    nothing: int
+    idle: int
+
+
+def flow_counts(solved: Solved) -> FlowCounts:
+    """Return how the flows fare."""
+    full = part = nothing = idle = 0
+    for demand in solved.problem.demands:
+        if demand.rate_bps == 0:
+            idle += 1
+        elif not solved.allocation.paths[demand.id]:
+            nothing += 1
+        elif _is_served(solved, demand):
+            full += 1
+        else:
+            part += 1
+    return FlowCounts(full, part, nothing, idle)
+
+
 def _is_served(solved: Solved, demand: Demand) -> bool:
     return solved.allocation.rate_bps(demand.id) >= demand.rate_bps * FULL
 
@@ -96,14 +121,18 @@ def _sentences(solved: Solved, described: str, busy: list[BusyLink]) -> Iterator
     yield f"{network.name}: {len(network.nodes)} nodes, {len(network.links)} links; {described}"
     if network.description and network.description != network.name:
         yield f"  {network.description}"
+    for note in solved.notes:
+        yield f"  Note: {note}"
     asked_bps = allocation.requested_bps
     share = f" ({units.percent(allocation.admitted_bps / asked_bps)} %)" if asked_bps else ""
     yield f"Admitted: {_rate(allocation.admitted_bps)} of {_rate(asked_bps)}{share}, {allocation.objective}"
-    served = sum(_is_served(solved, demand) for demand in solved.problem.demands)
-    nothing = sum(not paths for paths in allocation.paths.values())
-    part = len(solved.problem.demands) - served - nothing
+    counts = flow_counts(solved)
+    idle = f", {counts.idle} that ask for nothing" if counts.idle else ""
     paths = sum(map(len, allocation.paths.values()))
-    yield f"Flows: {served} in full, {part} in part, {nothing} with nothing, over {paths} paths"
+    yield (
+        f"Flows: {counts.full} in full, {counts.part} in part, {counts.nothing} with nothing{idle}, "
+        f"over {paths} paths"
+    )
     if allocation.admitted_bps:
         yield f"Mean delay of a bit: {units.ms(allocation.cost_bps_s / allocation.admitted_bps)} ms"
     full = sum(link.utilisation >= FULL for link in busy)

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 from controller.gomr import Demand, solve
 from controller.wire import Framing
-from experiments.routing.case import load_network, make_case
+from experiments.routing.case import make_case
 from experiments.sweep.plan import Conditions
+from topologies.check import check_symmetric
+from topologies.formats.raw import ReadOptions
 from topologies.model import Network
+from topologies.routable import load_routable
 
 MSS_BYTES = 1448
 HEADER_BYTES = 66
@@ -56,9 +59,16 @@ class Offers:
     """The flows of each load and seed, from any number of threads: the last few are kept."""
 
     def __init__(self, conditions: Conditions, kept: int) -> None:
-        """Load the network; the errors are those of `load_network`."""
+        """Load the network.
+
+        Raises:
+            TopologyError: It cannot be used, or not be simulated.
+        """
         self.conditions = conditions
-        self.network = scaled(load_network(conditions.network, conditions.capacity_bps), conditions)
+        options = ReadOptions(default_rate_bps=conditions.capacity_bps)
+        network = load_routable(conditions.network, options).network
+        check_symmetric(network)
+        self.network = scaled(network, conditions)
         self._kept = kept
         self._found: dict[tuple[float, int], Future[tuple[Offered, ...]]] = {}
         self._lock = threading.Lock()

@@ -22,10 +22,10 @@ class Conditions(_Model):
     """What all points of a sweep have in common; two sweeps with the same ones can be one.
 
     Attributes:
-        network: As `experiments.routing.case.load_network` takes it.
+        network: As `topologies.routable.load_routable` takes it.
         demands: A model of `controller.gomr.demands`, or the path of a file.
         flows: How many flows to generate; None: the default, or what a file says.
-        capacity_bps: Rate of the links of a GraphML file that gives none; None: the loader's.
+        capacity_bps: Rate of the links of a file that gives none; None: the loader's.
         scale: Factor of all links' rates, which makes long runs short: the packets are fewer.
         queue_packets: Bound of the queues for which the network gives none.
         objective: Of the allocation.

@@ -1,11 +1,11 @@
 """The protocol core (crates/mstcp-core), pure and sans-IO: no sockets, no clock, no global random numbers.
 
-`gomr` is the controller's routing engine and `sim` the simulator; they share this compiled module.
+The simulator `sim` shares this compiled module.
 """
 
 from typing import Any, final
 
-from mstcp._core import gomr, sim
+from mstcp._core import sim
 
 __all__ = [
     "FRAME_HEADER_BYTES",
@@ -22,7 +22,6 @@ __all__ = [
     "encode_close",
     "encode_hello",
     "encode_version_refusal",
-    "gomr",
     "hello_body_bytes",
     "limit_receive_memory",
     "receive_memory",

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from switch.errors import BpfFailed, BpfUnavailable, InvalidSplit
-from switch.ppfs import gro, libbpf
+from switch.bpf import libbpf
+from switch.errors import BpfFailed, InvalidSplit
+from switch.ppfs import gro
 from switch.ppfs.split import COUNTERS_BYTES, MAX_FLOWS, FlowKey, pack_key, pack_split, unpack_counters
 
 Mode = Literal["native", "generic"]
@@ -54,7 +55,7 @@ class Splitter:
         except OSError:
             step = f"finding the interface {interface}"
             raise BpfFailed(step, errno.ENODEV, "name one of this network namespace (ip link)") from None
-        self._object = libbpf.BpfObject(_compiled(), OBJECT.name)
+        self._object = libbpf.BpfObject(OBJECT)
         try:
             self._flows = self._object.map("flows")
             self._counters = self._object.map("counters")
@@ -191,14 +192,3 @@ class Splitter:
     def _require_open(self) -> None:
         if self._link is None:
             raise ValueError(f"the splitter at {self.interface} is closed")
-
-
-def _compiled() -> bytes:
-    if sys.byteorder != "little":
-        raise BpfUnavailable("the compiled splitter is for little-endian machines", "use such a machine")
-    try:
-        return OBJECT.read_bytes()
-    except OSError as failure:
-        raise BpfUnavailable(
-            f"{OBJECT} cannot be read ({failure.strerror})", "build it: python -m switch.ppfs.build"
-        ) from None

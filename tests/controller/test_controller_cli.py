@@ -129,3 +129,22 @@ def test_addresses() -> None:
     for wrong in ("", "80", "1.2.3.4", "1.2.3.4:", "1.2.3.4:x", "1.2.3.4:-1", "host.name:80"):
         with pytest.raises(ValueError, match="is not IP-ADDRESS:PORT"):
             Address.parse(wrong)
+
+
+def test_a_core_that_cannot_go_on_ends_the_process_with_a_reason() -> None:
+    program = (
+        "import sys; from controller import cli; from controller.core.core import Core\n"
+        "Core.next_deadline = lambda self: 1 / 0\n"
+        "sys.exit(cli.main())"
+    )
+    options = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY)]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "--topology", "butterfly", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 70
+    assert "mstcp-controller: the core's thread ended: ZeroDivisionError" in ended.stderr

@@ -1,18 +1,29 @@
 import threading
+from itertools import count
+from queue import Queue
 from typing import Any
 
+import pytest
+
 import topologies
-from controller.core import Core
-from controller.events import (
+from controller.api.schema import parse
+from controller.core.core import Core
+from controller.core.events import (
     BarrierReceived,
     Event,
+    FlowRequested,
     LeaseRenewed,
+    PacketArrived,
+    RequestAbandoned,
     SnapshotRequested,
+    SwitchConnected,
     TimePassed,
 )
+from controller.core.messages import Answer, CloseConnection, InstallRules, Message, Notify
+from controller.core.state import Settings
+from controller.core.views import Snapshot
+from controller.errors import Unavailable
 from controller.loop import ControllerLoop
-from controller.messages import Answer, Message, Notify
-from controller.state import Settings
 
 
 class SlowCore(Core):
@@ -92,3 +103,127 @@ def test_a_fault_of_the_core_is_told_to_who_waits_and_does_not_end_the_loop(capl
     assert isinstance(answers[0], Answer)
     assert "ZeroDivisionError" in str(answers[0].result)
     assert "handling SnapshotRequested failed" in caplog.text
+
+
+def loop_of(core: Any, **arguments: Any) -> tuple[ControllerLoop, "Queue[Answer | Notify]"]:
+    answers: Queue[Answer | Notify] = Queue()
+    settings: dict[str, Any] = {"send": lambda message: None, "deliver": answers.put, **arguments}
+    loop = ControllerLoop(core, **settings)
+    loop.start()
+    return loop, answers
+
+
+class Panic(BaseException):
+    """As a panic of the compiled engine: no Exception."""
+
+
+def test_a_panic_is_told_to_who_waits_and_does_not_end_the_loop() -> None:
+    class Panicking(Core):
+        def handle(self, event: Event, now: float) -> list[Message]:
+            if event == SnapshotRequested(1):
+                raise Panic
+            return super().handle(event, now)
+
+    loop, answers = loop_of(Panicking(topologies.load("butterfly"), Settings()))
+    for token in (1, 2):
+        loop.post(SnapshotRequested(token))
+    assert "Panic" in str(getattr(answers.get(timeout=10), "result", None))
+    assert isinstance(getattr(answers.get(timeout=10), "result", None), Snapshot)
+    loop.stop()
+
+
+def test_what_cannot_be_sent_ends_the_connection_and_not_the_loop() -> None:
+    sent: list[Any] = []
+
+    def send(message: Any) -> None:
+        sent.append(message)
+        if not isinstance(message, CloseConnection):
+            raise OverflowError
+
+    loop, answers = loop_of(Core(topologies.load("butterfly"), Settings()), send=send)
+    loop.post(SwitchConnected(1, frozenset({1, 2, 3})))
+    loop.post(SnapshotRequested(1))
+    answers.get(timeout=10)
+    loop.stop()
+    assert isinstance(sent[0], InstallRules)
+    assert isinstance(sent[1], CloseConnection)
+    assert sent[1].datapath_id == 1
+
+
+def test_an_event_of_a_switch_that_fails_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    core = Core(topologies.load("butterfly"), Settings())
+    monkeypatch.setattr(core._state.live, "connect", lambda *_: 1 / 0)
+    loop, answers = loop_of(core, send=sent.append)
+    loop.post(SwitchConnected(1, frozenset({1})))
+    loop.post(SnapshotRequested(1))
+    answers.get(timeout=10)
+    loop.stop()
+    assert [type(message) for message in sent] == [CloseConnection]
+
+
+def test_what_is_due_and_fails_again_and_again_ends_the_loop_with_a_reason() -> None:
+    class Stuck(Core):
+        def next_deadline(self) -> float | None:
+            return -1.0
+
+        def handle(self, event: Event, now: float) -> list[Message]:
+            raise ZeroDivisionError
+
+    times = count(0.0, 10.0)
+    failures: Queue[str] = Queue()
+    core = Stuck(topologies.load("butterfly"), Settings())
+    loop, _ = loop_of(core, clock=lambda: next(times), on_failure=failures.put)
+    assert "ZeroDivisionError" in failures.get(timeout=10)
+    loop.stop()
+
+
+def test_packets_of_hosts_are_dropped_and_requests_refused_where_there_is_no_room() -> None:
+    core = SlowCore()
+    loop, answers = loop_of(core)
+    loop.post(SnapshotRequested(0))
+    assert core.busy.wait(10)
+    for _ in range(20_000):
+        loop.post(PacketArrived(1, 1, b"x"))
+    for token in range(1, 6001):
+        loop.post(SnapshotRequested(token))
+    refused = [answers.get(timeout=10) for _ in range(6000 - 4096)]
+    assert all(isinstance(getattr(answer, "result", None), Unavailable) for answer in refused)
+    assert loop.dropped_packets == 20_000 - 1024
+    loop.post(LeaseRenewed(7000, ()))
+    core.go_on.set()
+    answers.get(timeout=10)
+    assert getattr(answers.get(timeout=10), "token", None) == 7000, "a lease waits for no packet or request"
+    loop.stop()
+
+
+def test_requests_and_packets_take_turns() -> None:
+    core = SlowCore()
+    loop, answers = loop_of(core)
+    loop.post(SnapshotRequested(0))
+    assert core.busy.wait(10)
+    for number in range(100):
+        loop.post(PacketArrived(1, 1, b"%d" % number))
+        loop.post(SnapshotRequested(1 + number))
+    core.go_on.set()
+    for _ in range(101):
+        answers.get(timeout=10)
+    loop.stop()
+    first_requests = [i for i, event in enumerate(core.seen) if isinstance(event, SnapshotRequested)][1:4]
+    assert first_requests[0] <= 33
+    assert first_requests[1] - first_requests[0] <= 33
+
+
+def test_a_request_that_its_client_gave_up_is_not_served() -> None:
+    core = SlowCore()
+    loop, answers = loop_of(core)
+    loop.post(SnapshotRequested(0))
+    assert core.busy.wait(10)
+    request = parse({"source": "T0", "destination": "T2", "destination_port": 1, "rate_bps": 1.0})
+    loop.post(FlowRequested(1, request))
+    loop.post(RequestAbandoned(1))
+    assert getattr(answers.get(timeout=10), "token", None) == 1
+    core.go_on.set()
+    answers.get(timeout=10)
+    loop.stop()
+    assert core.seen == [SnapshotRequested(0)]

@@ -90,6 +90,7 @@ def common(folder: Path, port: int, workload: Workload, number: int, run_seed: i
         "port": port,
         "workload": workload,
         "sockets": SOCKETS,
+        "timing": config.Timing(),
     }
 
 
@@ -214,8 +215,6 @@ def test_every_workload_arrives_whole_beside_the_others(
         payload = int(writes["offset"][0])
         ticks = len(writes["offset"]) + sent["2"]["ticks_skipped"]
         assert ticks == pytest.approx(4e6 / 8 / payload, abs=11)
-        phase_s = (writes["time_ns"] - begin) * 1e-9 % 0.2
-        assert np.mean(phase_s < 0.15) > 0.9  # a source that was held up makes up for it a little later
     # Just as many requests as the seed has before the end, with sizes that add up.
     with np.load(tmp_path / "sink-3.npz") as log:
         wanted = list(

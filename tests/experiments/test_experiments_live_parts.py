@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import topologies
-from controller.requests import FlowRequest
+from controller.api.schema import FlowRequestBody
 from experiments import protocols, scenario
 from experiments.engines.live.agents.split import shares_of
 from experiments.engines.live.routes import default_path
@@ -214,7 +214,7 @@ def test_every_request_is_one_that_the_controller_takes() -> None:
     for name in ("ppfs", "ppfs-group", "mptcp-sdn"):
         protocol = protocols.get(name)
         assert isinstance(protocol, (Ppfs, MptcpSdn))
-        FlowRequest.model_validate_json(json.dumps(protocol.request(plan_of("2", "2"), 5002)))
+        FlowRequestBody.model_validate_json(json.dumps(protocol.request(plan_of("2", "2"), 5002)))
 
 
 def test_sockets_are_read_from_what_ss_prints() -> None:

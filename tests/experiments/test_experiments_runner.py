@@ -10,8 +10,11 @@ import pytest
 
 import topologies
 from experiments import runner, scenario
-from experiments.engines.base import Report, RunPlan
+from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.errors import OutputError, RunFailed, UnknownName
+from experiments.events import Event, PhaseBegun, Report, RunBroken, RunFinished, RunRepeated
+from experiments.execution import execute
+from experiments.job import Job, write_atomically
 from experiments.results import Environment, FlowResult, FlowSeries, Results, RunResult
 
 
@@ -20,9 +23,8 @@ class InventedEngine:
 
     name = "invented"
     description = "for tests"
-    sandboxed = False
-    protocols: tuple[str, ...] | None = None
-    workers = 1
+    abilities = Abilities(clock=Clock.MACHINE, protocols=None, drains=True)
+    most_at_once = 1
 
     def __init__(
         self, failing: tuple[str, ...] = (), wrong_bytes: int = 0, invalid_attempts: int = 0
@@ -58,7 +60,7 @@ class InventedEngine:
         self.plans.append(plan)
         if plan.protocol in self.failing:
             raise RunFailed(plan.label, "it was told to.", str(out))
-        report({"event": "phase", "text": "inventing"})
+        report(PhaseBegun(text="inventing"))
         attempt = self.plans.count(plan)
         if attempt <= self.invalid_attempts:
             busy = {"valid": False, "why_invalid": [f"attempt {attempt} was too slow"]}
@@ -103,7 +105,7 @@ def invented(plan: RunPlan, wrong_bytes: int = 0, missing_bytes: int = 0) -> Run
     )
 
 
-def make_job(out: Path, **changes: Any) -> runner.Job:
+def make_job(out: Path, **changes: Any) -> Job:
     loaded = scenario.load("butterfly")
     fields: dict[str, Any] = {
         "engine": "live",
@@ -117,13 +119,13 @@ def make_job(out: Path, **changes: Any) -> runner.Job:
         "duration_s": 3.0,
         "out": out,
     }
-    return runner.Job(**{**fields, **changes})
+    return Job(**{**fields, **changes})
 
 
-def run_invented(job: runner.Job, engine: InventedEngine) -> tuple[Results, list[dict[str, Any]]]:
-    events: list[dict[str, Any]] = []
+def run_invented(job: Job, engine: InventedEngine) -> tuple[Results, list[Event]]:
+    events: list[Event] = []
     runner.prepare_output(job.out)
-    runner.execute(job, engine, events.append)
+    execute(job, engine, events.append)
     return runner.collect(job, engine), events
 
 
@@ -134,7 +136,7 @@ def test_every_case_protocol_and_seed_is_run_in_order(tmp_path: Path) -> None:
         f"{case}-{protocol}-s{seed}" for case in "12" for protocol in ("ospf", "mstcp") for seed in (1, 2)
     ]
     assert [run.scenario for run in results.runs] == ["1"] * 4 + ["2"] * 4
-    assert len([event for event in events if event["event"] == "run-finished"]) == 8
+    assert len([event for event in events if isinstance(event, RunFinished)]) == 8
     assert runner.check_transfers(results.runs) == []
     assert Results.model_validate_json(results.to_json()) == results
 
@@ -143,14 +145,14 @@ def test_a_job_survives_the_pipe_to_the_worker(tmp_path: Path) -> None:
     job = make_job(tmp_path)
     text = job.model_dump_json()
     assert "\n" not in text
-    assert runner.Job.model_validate_json(text) == job
+    assert Job.model_validate_json(text) == job
 
 
 def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
     results, events = run_invented(make_job(tmp_path), InventedEngine(failing=("ospf",)))
     assert {run.protocol for run in results.runs} == {"mstcp"}
     assert len(results.runs) == 4
-    failures = [event["reason"] for event in events if event["event"] == "run-failed"]
+    failures = [event.reason for event in events if isinstance(event, RunBroken)]
     assert len(failures) == 4
     assert failures[0].startswith("scenario 1 with ospf, seed 1 failed: it was told to.")
     assert "Its logs are in" in failures[0]
@@ -168,7 +170,7 @@ def test_a_run_that_is_not_valid_is_made_anew_as_often_as_asked(tmp_path: Path) 
     results, events = run_invented(make_job(tmp_path / "enough", retries=2, **few), engine)
     assert results.environment.valid
     assert results.runs[0].earlier_attempts == [["attempt 1 was too slow"], ["attempt 2 was too slow"]]
-    assert [event["reason"] for event in events if event["event"] == "run-repeated"] == [
+    assert [event.reason for event in events if isinstance(event, RunRepeated)] == [
         "attempt 1 was too slow",
         "attempt 2 was too slow",
     ]
@@ -195,7 +197,7 @@ def test_finished_runs_are_there_before_the_last_one(tmp_path: Path) -> None:
     kept = (job.out / "runs" / "001.json").read_bytes()
     # Seed 2 was not valid: it is made anew beside those that are missing.
     another = InventedEngine()
-    runner.execute(job, another, lambda _: None)
+    execute(job, another, lambda _: None)
     assert [plan.slug for plan in another.plans][:3] == ["1-ospf-s2", "1-mstcp-s2", "2-ospf-s1"]
     assert len(another.plans) == 6
     results = runner.collect(job, another)
@@ -234,11 +236,11 @@ def test_output_folders_that_will_not_do(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
-    runner.write_atomically(tmp_path / "a.json", "x")
+    write_atomically(tmp_path / "a.json", "x")
     assert (tmp_path / "a.json").read_text() == "x"
     assert list(tmp_path.iterdir()) == [tmp_path / "a.json"]
     with pytest.raises(OutputError, match="No such file"):
-        runner.write_atomically(tmp_path / "missing" / "a.json", "x")
+        write_atomically(tmp_path / "missing" / "a.json", "x")
 
 
 def test_default_folder_is_named_after_scenario_and_time() -> None:

@@ -6,10 +6,9 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
 
-from controller import lldp
-from controller.core import Core
-from controller.errors import RequestError
-from controller.events import (
+from controller.api.schema import parse
+from controller.core.core import Core
+from controller.core.events import (
     BarrierReceived,
     Event,
     FlowChanged,
@@ -20,9 +19,9 @@ from controller.events import (
     SwitchConnected,
     TimePassed,
 )
-from controller.live_network import LiveNetwork, arc_name
-from controller.messages import (
+from controller.core.messages import (
     Answer,
+    CloseConnection,
     DatapathMessage,
     InstallRules,
     Notify,
@@ -31,14 +30,17 @@ from controller.messages import (
     RemoveRules,
     Report,
 )
-from controller.requests import parse
-from controller.rules import (
+from controller.core.state import Settings
+from controller.core.views import FlowView, Snapshot
+from controller.errors import RequestError
+from controller.network import lldp
+from controller.network.live_network import LiveNetwork, arc_name
+from controller.rules.model import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
     Bucket,
     Entry,
-    FiveTuple,
     GotoTable,
     Group,
     GroupChange,
@@ -47,8 +49,7 @@ from controller.rules import (
     ToController,
     ToGroup,
 )
-from controller.state import Settings
-from controller.views import FlowView, Snapshot
+from controller.rules.pinned import TcpConnection
 from topologies.model import Arc, Network
 
 CONTROLLER = "controller"
@@ -68,7 +69,7 @@ class Packet:
     source_mac: str | None = None
 
     @classmethod
-    def tcp(cls, segment: FiveTuple, source_mac: str | None = None) -> Packet:
+    def tcp(cls, segment: TcpConnection, source_mac: str | None = None) -> Packet:
         """A TCP segment with these addresses."""
         return cls(
             ETH_TYPE_IPV4,
@@ -183,12 +184,16 @@ class FakeSwitches:
         self.probes: list[tuple[int, int]] = []
         self.silent_arcs: frozenset[str] = frozenset()  # where probes are lost
         self.installed: list[InstallRules] = []
+        self.closed: list[CloseConnection] = []
         self._live = LiveNetwork(network)
 
     def carry_out(self, message: DatapathMessage) -> BarrierReceived | LinkDiscovered | None:
         """Do what a message says; returns what comes back: the barrier of rules, a probe that has arrived."""
         if isinstance(message, PacketOut):
             return self._put_out(message)
+        if isinstance(message, CloseConnection):
+            self.closed.append(message)
+            return None
         table = self.tables[message.datapath_id]
         if isinstance(message, RemoveRules):
             table.remove(message.cookie)
@@ -277,7 +282,7 @@ class ControlledNetwork:
         self.switches = FakeSwitches(network)
         self.silent: frozenset[str] = frozenset()
         self.now = 0.0
-        self.news: list[Notify] = []
+        self.notifications: list[Notify] = []
         self.reports: list[Report] = []
 
     def bring_up(self) -> None:
@@ -291,11 +296,13 @@ class ControlledNetwork:
         events = [event]
         silent = {self.switches.network.datapath_id(name) for name in self.silent}
         while events or self._is_due():
-            for message in self.core.handle(events.pop(0) if events else TimePassed(), self.now):
+            messages = self.core.handle(events.pop(0) if events else TimePassed(), self.now)
+            self.core.sent(self.now)
+            for message in messages:
                 if isinstance(message, Answer):
                     answers.append(message)
                 elif isinstance(message, Notify):
-                    self.news.append(message)
+                    self.notifications.append(message)
                 elif isinstance(message, Report):
                     self.reports.append(message)
                 else:
@@ -344,12 +351,12 @@ class ControlledNetwork:
         return answer.result
 
 
-def segments_of(flow: FlowView) -> list[tuple[tuple[str, ...], FiveTuple]]:
+def segments_of(flow: FlowView) -> list[tuple[tuple[str, ...], TcpConnection]]:
     """Return each stream's path and addresses."""
     return [
         (
             stream.path,
-            FiveTuple(flow.source_ip, flow.destination_ip, stream.source_port, flow.destination_port),
+            TcpConnection(flow.source_ip, flow.destination_ip, stream.source_port, flow.destination_port),
         )
         for stream in flow.streams
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from controller.requests import FlowRequest, RateChange, invalid_request
+from controller.api.schema import FlowRequestBody, RateChange, invalid_request
 from experiments import scenario
 from experiments.errors import ExperimentError
 from mstcp import MstcpError, RemoteProtocolError, _core
@@ -42,7 +42,7 @@ def _folder() -> Path:
 
 def rest(data: bytes) -> None:
     """Bodies of REST requests; what is refused is refused with a field and a sentence."""
-    models: tuple[type[BaseModel], ...] = (FlowRequest, RateChange)
+    models: tuple[type[BaseModel], ...] = (FlowRequestBody, RateChange)
     for model in models:
         try:
             model.model_validate_json(data)

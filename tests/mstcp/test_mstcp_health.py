@@ -205,8 +205,9 @@ async def test_nothing_is_logged_by_default(caplog: pytest.LogCaptureFixture) ->
 # --- signs of life ------------------------------------------------------------------------------------------
 async def test_an_idle_connection_is_kept_while_its_peer_answers() -> None:
     async with connected(2) as ((_, writer), (reader, _), _):
-        transport(writer).set_keepalive(0.02, probes=2)
-        await asyncio.sleep(0.5)
+        idle_s, probes = 0.05, 10
+        transport(writer).set_keepalive(idle_s, probes)
+        await asyncio.sleep(2 * idle_s * probes)  # unanswered probes would have ended it by half of that
         assert not transport(writer).is_closing()
         assert transport(writer).alive_streams == 2
         writer.write(b"still here")

@@ -25,8 +25,9 @@ import pytest
 from benchmarks import ppfs_split
 from benchmarks.ppfs_split import DESTINATION_MAC, SOURCE_MAC, Split, run, send, sigmas, stamps, udp_frame
 from switch import PrivateInstance, SwitchError
+from switch.bpf import libbpf
 from switch.errors import BpfFailed
-from switch.ppfs import MAX_FLOWS, FlowKey, Splitter, gro, libbpf
+from switch.ppfs import MAX_FLOWS, FlowKey, Splitter, gro
 from switch.ppfs.split import COUNTERS_BYTES
 from tests.sandbox import run_in_sandbox, snapshot, wait_until
 

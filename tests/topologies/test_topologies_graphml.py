@@ -9,8 +9,8 @@ import pytest
 
 import topologies
 from topologies.errors import InvalidTopology
-from topologies.graphml_loader import load_graphml
 from topologies.model import Network
+from topologies.routable import load_routable
 
 ZOO = """<?xml version="1.0" encoding="utf-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -63,7 +63,7 @@ def test_delay_is_that_of_the_great_circle(zoo: Path) -> None:
 
 
 def test_without_hosts(zoo: Path) -> None:
-    network = load_graphml(zoo, hosts="none")
+    network = load_routable(zoo).network
     assert network.hosts == ()
     assert len(network.links) == 3
 
@@ -92,7 +92,7 @@ def test_what_is_wrong_is_named(zoo: Path) -> None:
     apart = problem(zoo, ZOO.replace('<edge source="2" target="3" />', ""))
     assert apart.reason == "the switches are not connected: Southampton_2 cannot be reached from Southampton"
     zero = problem(zoo, ZOO.replace("10000000000.0", "-1000000000.0"))
-    assert zero.place == "edge '0'-'1'.rate_bps"
+    assert zero.place == "edge '0'-'1' (line 16).rate_bps"
     text = ZOO.replace('"LinkSpeedRaw" attr.type="double"', '"LinkSpeedRaw" attr.type="string"')
     assert "'fast' is not a number" in str(problem(zoo, text.replace("10000000000.0", "fast")))
     assert "not GraphML" in str(problem(zoo, "<graphml"))

@@ -1,6 +1,6 @@
 //! Measures the engine on congested gravity demands: cold, one flow event, one link failure.
 //!
-//! `bench [--nodes N | --graphml FILE] [--flows F] [--admit 0.9 | --load X] [--events E] [--seed S] [--fair]`
+//! `bench [--nodes N | --graphml FILE | --grid SIDE] [--flows F | --all-pairs] [--admit 0.9 | --load X] [--events E] [--seed S] [--fair]`
 //!
 //! Times are CPU times of the thread, milliseconds. Where the admission is given, the load that leads to
 //! it is found by bisection first.
@@ -160,6 +160,44 @@ fn gravity(problem: &mut Problem, flows: usize, rng: &mut Rng) {
     }
 }
 
+/// One flow between each ordered pair of nodes, by gravity.
+fn all_pairs(problem: &mut Problem, rng: &mut Rng) {
+    let mass: Vec<f64> = (0..problem.nodes)
+        .map(|_| -rng.unit().max(1e-9).ln())
+        .collect();
+    for s in 0..problem.nodes {
+        for t in (0..problem.nodes).filter(|&t| t != s) {
+            problem.flows.push(Flow::new(s, t, mass[s] * mass[t] * 1e6));
+        }
+    }
+}
+
+/// Equal links in a square, with unit flows between random nodes.
+fn grid(side: usize, flows: usize, rng: &mut Rng) -> Problem {
+    let mut arcs = Vec::new();
+    for node in 0..side * side {
+        if node % side + 1 < side {
+            both_ways(&mut arcs, node, node + 1, 10.0, 1.0);
+        }
+        if node + side < side * side {
+            both_ways(&mut arcs, node, node + side, 10.0, 1.0);
+        }
+    }
+    let nodes = side * side;
+    let mut flows_made = Vec::new();
+    while flows_made.len() < flows {
+        let (s, t) = (rng.below(nodes), rng.below(nodes));
+        if s != t {
+            flows_made.push(Flow::new(s, t, 1.0));
+        }
+    }
+    Problem {
+        nodes,
+        arcs,
+        flows: flows_made,
+    }
+}
+
 fn scaled(problem: &Problem, load: f64) -> Problem {
     let mut scaled = problem.clone();
     scaled.flows.iter_mut().for_each(|f| f.rate_bps *= load);
@@ -258,7 +296,14 @@ fn main() {
         Some(path) => graphml(&path),
         None => geometric(number("--nodes", 100.0) as usize, &mut rng),
     };
-    gravity(&mut base, number("--flows", 1000.0) as usize, &mut rng);
+    let flows = number("--flows", 1000.0) as usize;
+    if let Some(side) = text("--grid") {
+        base = grid(side.parse().expect("--grid takes a number"), flows, &mut rng);
+    } else if args.iter().any(|a| a == "--all-pairs") {
+        all_pairs(&mut base, &mut rng);
+    } else {
+        gravity(&mut base, flows, &mut rng);
+    }
     let load = match text("--load") {
         Some(load) => load.parse().expect("--load takes a number"),
         None => find_load(&base, number("--admit", 0.9), objective),

@@ -1,5 +1,4 @@
-//! `mstcp._core`: the protocol core for Python, with the routing engine as `mstcp._core.gomr` and the simulator as
-//! `mstcp._core.sim`. Converts and nothing else; see `mstcp/_core/__init__.pyi`.
+//! `mstcp._core`: the protocol core for Python, with the simulator as `mstcp._core.sim`. Converts and nothing else; see `mstcp/_core/__init__.pyi`.
 // The functions' documentation for users is in the stub; PyO3's macros make items of their own.
 #![allow(missing_docs)]
 
@@ -8,7 +7,6 @@ mod chunks;
 mod connection;
 mod counters;
 mod frames;
-mod gomr;
 mod hello;
 mod inbox;
 mod receive_memory;
@@ -67,6 +65,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     receive_memory::register(module)?;
     frames::register(module)?;
     hello::register(module)?;
-    gomr::register(module)?;
     sim::register(module)
 }

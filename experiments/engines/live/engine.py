@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments import environment, protocols, sandbox
-from experiments.engines.base import Report, RunPlan
+from experiments import environment, protocols
+from experiments.apps.config import Timing
+from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.live import requirements
 from experiments.engines.live.agents import Agent, Lab, agent_for
 from experiments.engines.live.child import ChildFailed
@@ -21,6 +23,7 @@ from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import MissingRequirement, RunFailed
+from experiments.events import PhaseBegun, Report, TimeMeasured
 from experiments.metrics import Window
 from experiments.results import Environment, RunResult
 from experiments.validity import CpuMeter, why_invalid
@@ -42,22 +45,20 @@ class LiveEngine:
 
     name = "live"
     description = "Mininet, Open vSwitch, the controller and kernel TCP in real time (needs root)"
-    sandboxed = True
-    protocols: tuple[str, ...] | None = None
-    workers = 1
+    abilities = Abilities(clock=Clock.MACHINE, protocols=None, drains=True)
+    most_at_once = 1
 
     def __init__(self) -> None:
         self._link_backend: str | None = None
         self._datapath: str | None = None
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse where root, a program or a terminal's second link is missing."""
+        """Refuse where a program or a terminal's second link is missing."""
         for plan in plans:
             with_second_interfaces(plan)
             if plan.protocol.startswith("ppfs") and plan.scenario.ppfs.ack_path == "split":
                 what = "Switches do not draw paths for the acknowledgements of split flows."
                 raise MissingRequirement(what, "Set ppfs.ack_path to shortest, or use --engine sim.")
-        sandbox.require_root()
         requirements.check()
 
     def environment(self) -> Environment:
@@ -80,12 +81,12 @@ class LiveEngine:
             raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error), str(out)) from error
 
     def _run(self, plan: RunPlan, out: Path, report: Report, stack: ExitStack) -> RunResult:
-        report({"event": "phase", "text": "building the network"})
+        report(PhaseBegun(text="building the network"))
         plan, homes = with_second_interfaces(plan)
         protocol = protocols.get(plan.protocol)
         controller = stack.enter_context(ControllerProcess(plan.network, out, protocol.default_routing))
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
-        ovs = stack.enter_context(PrivateInstance(sandbox.OVS_FOLDER))
+        ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
         emulation = stack.enter_context(
             Emulation(
                 plan.network,
@@ -99,22 +100,34 @@ class LiveEngine:
         )
         self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
         sysctls = configure_hosts(emulation, plan.scenario.tcp)
-        report({"event": "phase", "text": "waiting for the controller"})
+        report(PhaseBegun(text="waiting for the controller"))
         controller.wait_ready()
-        report({"event": "phase", "text": "connecting"})
+        report(PhaseBegun(text="connecting"))
         lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network))
         agent = stack.enter_context(agent_for(lab))
         agent.prepare()
-        traffic = stack.enter_context(Traffic(plan, emulation, out, controller.grpc_for_hosts))
+        traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
         traffic.connect(agent)
         agent.look(counting=False)
         drops = MachineDrops(plan.network, lab.names)
-        measured = _measure(plan, traffic, LinkSampler(emulation.link_counters), agent, report)
-        report({"event": "phase", "text": "draining"})
+        begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
+        watched = stack.enter_context(self._watch_packets(lab, begin_ns))
+        measured = _measure(plan, begin_ns, traffic, LinkSampler(emulation.link_counters), agent, report)
+        report(PhaseBegun(text="draining"))
         transfers = traffic.finish()
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
-        return _result(lab, measured, transfers, sysctls, agent, lost)
+        result = _result(lab, measured, transfers, sysctls, agent, lost)
+        return result.model_copy(update={"digest": watched()})
+
+    def _traffic(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> Traffic:
+        """Return the sources and sinks of a plan, not yet started."""
+        return Traffic(plan, emulation, out, controller, Timing())
+
+    def _watch_packets(self, lab: Lab, begin_ns: int) -> AbstractContextManager[Callable[[], str | None]]:
+        """Return what tells the run's digest at its end, if packets' times are worth one."""
+        del lab, begin_ns
+        return nullcontext(lambda: None)
 
 
 @dataclass(frozen=True)
@@ -128,12 +141,11 @@ class _Measured:
 
 
 def _measure(
-    plan: RunPlan, traffic: Traffic, sampler: LinkSampler, agent: Agent, report: Report
+    plan: RunPlan, begin_ns: int, traffic: Traffic, sampler: LinkSampler, agent: Agent, report: Report
 ) -> _Measured:
-    """Start the sources, and sample links and processor until the measurement is over."""
+    """Start the sources at a time, and sample links and processor until the measurement is over."""
     settings = plan.scenario.live
     started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
     start_ns = begin_ns + round(plan.scenario.warm_up_s * 1e9)
     window = Window(start_ns, plan.duration_s, settings.sample_s)
     traffic.start(begin_ns, window.end_ns)
@@ -147,7 +159,7 @@ def _measure(
             meter = CpuMeter()
         if now_ns >= window.end_ns:
             return _Measured(started_at, window, meter.busy() if meter else None, sampler)
-        report({"event": "measuring", "seconds": max(0.0, (now_ns - window.start_ns) * 1e-9)})
+        report(TimeMeasured(seconds=max(0.0, (now_ns - window.start_ns) * 1e-9)))
         traffic.check_alive()
         left_s = (window.end_ns - now_ns) * 1e-9
         if not looked and left_s < LOOK_S:

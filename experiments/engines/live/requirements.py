@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from pathlib import Path
 
 from experiments.errors import MissingRequirement
 
@@ -20,6 +21,9 @@ PROGRAMS = {
     "chrt": "util-linux",
 }
 """Program and the Debian package that has it."""
+
+OVS_FOLDER = Path("/run/mstcp-lab/ovs")
+"""In a /run of the worker's own: socket paths must be short, and its database is of no use afterwards."""
 
 
 def check() -> None:

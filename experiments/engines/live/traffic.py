@@ -5,6 +5,7 @@ Each host has a process for all flows that begin there, and one for those that e
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 
 from experiments import protocols
 from experiments.apps import config as apps
-from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig
+from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig, Timing
 from experiments.engines.base import RunPlan
 from experiments.engines.live.agents.base import Agent
 from experiments.engines.live.child import Child, ChildFailed
@@ -88,10 +89,22 @@ class Traffic:
         emulation: the running network.
         out: folder for their logs.
         controller: address and port of the controller's gRPC service as the hosts reach it.
+        timing: how their processes keep time.
+        start_jitter_s: each flow starts up to so much later, drawn by the run's seed.
     """
 
-    def __init__(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> None:
+    def __init__(
+        self,
+        plan: RunPlan,
+        emulation: Emulation,
+        out: Path,
+        controller: str,
+        timing: Timing,
+        start_jitter_s: float = 0.0,
+    ) -> None:
         self._plan = plan
+        self._timing = timing
+        self._start_jitter_s = start_jitter_s
         self._emulation = emulation
         self._out = out
         self._controller = controller
@@ -144,6 +157,7 @@ class Traffic:
         """Tell the sources to send from `begin_ns`, later by stagger and own start, until `stop_ns`."""
         for number, transfer in enumerate(self._transfers):
             late_s = number * self._plan.scenario.stagger_s + transfer.flow.flow.start_s
+            late_s += self._start_jitter_s * random.Random(transfer.flow.seed).random()
             transfer.start_ns = begin_ns + round(late_s * 1e9)
         orders = {
             transfer.name: {
@@ -220,6 +234,7 @@ class Traffic:
             "port": PORT + number,
             "workload": flow.workload,
             "sockets": _sockets(scenario, connection),
+            "timing": self._timing,
         }
         source = SourceConfig(
             **common,

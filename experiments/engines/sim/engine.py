@@ -8,12 +8,13 @@ from pathlib import Path
 
 from controller.errors import ControllerError
 from experiments import environment
-from experiments.engines.base import Report, RunPlan
+from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.sim.description import describe
 from experiments.engines.sim.process import Processes, SimulationFailed
 from experiments.engines.sim.results import run_result
 from experiments.engines.sim.routing import routes
 from experiments.errors import MissingRequirement, RunFailed
+from experiments.events import Report
 from experiments.results import Environment, RunResult, SimulationCost
 
 CONGESTION_CONTROLS = ("reno", "cubic")
@@ -24,18 +25,17 @@ class SimEngine:
 
     name = "sim"
     description = "packet-level simulator (crates/netsim): no root, the same bytes for the same seed"
-    sandboxed = False
-    protocols: tuple[str, ...] | None = ("ospf", "ecmp", "ppfs", "mstcp")
+    abilities = Abilities(clock=Clock.SIMULATED, protocols=("ospf", "ecmp", "ppfs", "mstcp"), drains=False)
 
     def __init__(self) -> None:
-        self.workers = len(os.sched_getaffinity(0))
+        self.most_at_once = len(os.sched_getaffinity(0))
         self._processes = Processes()
         self._costs: dict[tuple[str, str, int], SimulationCost] = {}
 
     def check(self, plans: list[RunPlan]) -> None:
         """Refuse protocols and settings that the simulator does not have."""
         for plan in plans:
-            for reason in _unsupported(plan, self.protocols or ()):
+            for reason in _unsupported(plan, self.abilities.protocols or ()):
                 raise MissingRequirement(*reason)
 
     def environment(self) -> Environment:

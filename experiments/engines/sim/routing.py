@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from controller.ack_paths import ack_path
-from controller.allocation import Newcomer, optimise_together
-from controller.live_network import LiveNetwork
-from controller.routes import equal_next_hops, next_hops
-from controller.state import Settings, State
+from controller.core.state import Settings, State
+from controller.flows.ack_paths import ack_path
+from controller.flows.planning import Newcomer, optimise_together
+from controller.network.live_network import LiveNetwork
+from controller.rules.next_hops import equal_next_hops, next_hops
 from controller.wire import Framing
 from experiments.engines.base import RunPlan
 from experiments.results import PathAllocation

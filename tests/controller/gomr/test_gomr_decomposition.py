@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.gomr import Demand, Edge
-from controller.gomr.decomposition import decompose
+from controller.gomr.engines.decomposition import decompose
 
 AB = Edge("ab", "A", "B", 10, 1e-3)
 BC = Edge("bc", "B", "C", 10, 1e-3)

@@ -21,14 +21,14 @@ from controller.gomr import (
     Edge,
     PathRate,
     Problem,
-    engines,
     from_network,
-    highs_engine,
-    pulp_engine,
     solve,
+    solving,
 )
-from controller.gomr.answer import Answer
 from controller.gomr.demands import Traffic
+from controller.gomr.engines.answer import Answer
+from controller.gomr.engines.highs import engine as highs_engine
+from controller.gomr.engines.pulp import engine as pulp_engine
 from controller.gomr.load import at_load
 
 EDGE = Edge("e", "A", "B", 10e6, 1e-3)
@@ -38,7 +38,7 @@ PROBLEM = Problem((EDGE,), (Demand("f", "A", "B", 8e6), Demand("g", "A", "B", 8e
 def answering(monkeypatch: pytest.MonkeyPatch, f_bps: float, g_bps: float) -> None:
     """Put an engine in place that gives these rates."""
     answer = Answer({"f": [((EDGE,), f_bps)], "g": [((EDGE,), g_bps)]}, {"e": 1.0})
-    monkeypatch.setattr(engines, "ENGINES", {"given": lambda: lambda *_: answer})
+    monkeypatch.setattr(solving, "ENGINES", {"given": lambda: lambda *_: answer})
 
 
 def test_public_names() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from controller.gomr import Demand, Edge, Problem
-from controller.gomr.graph import Graph
+from controller.gomr.paths.graph import Graph
 from tests.controller.gomr.gomr_oracles import problems, simple_paths
 
 

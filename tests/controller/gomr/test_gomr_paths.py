@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from controller.errors import InvalidProblem
 from controller.gomr import Demand, Edge, Problem
-from controller.gomr.graph import Path
-from controller.gomr.paths import PathFinder, are_disjoint
+from controller.gomr.paths.finder import PathFinder, are_disjoint
+from controller.gomr.paths.graph import Path
 from tests.controller.gomr.gomr_oracles import problems, simple_paths
 
 unhurried = settings(deadline=None)

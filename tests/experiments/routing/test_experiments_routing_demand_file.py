@@ -8,10 +8,18 @@ import pytest
 
 from controller.gomr import Demand
 from experiments.errors import ScenarioError
-from experiments.routing.demand_file import parse_demands, read_demands
+from experiments.routing.formats import csv_text
+from experiments.routing.formats.reading import Context, ReadDemands
+from experiments.routing.formats.registry import read_demands
+from topologies.routable import NodeNames
 
 HEAD = "source,destination,rate_bps"
 NODES = ("Atlanta", "Seattle", "Denver")
+CONTEXT = Context(NodeNames(NODES), NODES)
+
+
+def parsed(text: str) -> ReadDemands:
+    return csv_text.parse(text, "x.csv", CONTEXT)
 
 
 def test_columns_come_in_any_order_and_empty_cells_are_defaults() -> None:
@@ -22,7 +30,7 @@ rate_bps, destination, source, max_paths, id, disjoint
 2e9,Atlanta,Seattle,,,
 1e6,Denver,Atlanta,2,mine,edges
 """
-    assert parse_demands(text, "x.csv", NODES) == (
+    assert parsed(text).demands == (
         Demand("f1", "Seattle", "Atlanta", 2e9),
         Demand("mine", "Atlanta", "Denver", 1e6, max_paths=2, disjoint="edges"),
     )
@@ -33,7 +41,7 @@ rate_bps, destination, source, max_paths, id, disjoint
     [
         ("", "x.csv: line 1: the header lacks source, destination, rate_bps"),
         ("source,destination\n", "x.csv: line 1: the header lacks rate_bps"),
-        ("source,destination,rate\n", "x.csv: line 1: 'rate' is no column; columns are source,"),
+        ("source,destination,speed\n", "x.csv: line 1: 'speed' is no column; columns are source,"),
         ("source,source,destination,rate_bps\n", "names a column twice"),
         (HEAD + "\n", "x.csv: holds no flow"),
         (HEAD + "\n#\nSeatle,Atlanta,1\n", "line 3: source: flows cannot begin or end at 'Seatle'; did you"),
@@ -49,13 +57,13 @@ rate_bps, destination, source, max_paths, id, disjoint
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_line(text: str, sentence: str) -> None:
     with pytest.raises(ScenarioError) as caught:
-        parse_demands(text, "x.csv", NODES)
+        parsed(text)
     assert sentence in str(caught.value)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"gravty: cannot be read: No such file.*give gravity, uniform"):
-        read_demands(Path("gravty"), NODES)
+        read_demands(Path("gravty"), CONTEXT)
     (tmp_path / "x.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ScenarioError, match="it is not text"):
-        read_demands(tmp_path / "x.csv", NODES)
+        read_demands(tmp_path / "x.csv", CONTEXT)

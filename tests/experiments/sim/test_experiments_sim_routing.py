@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import topologies
-from controller.allocation import Newcomer, optimise_together
+from controller.core.state import Settings, State
 from controller.errors import InvalidRequest
-from controller.state import Settings, State
+from controller.flows.planning import Newcomer, optimise_together
 from controller.wire import Framing
 from experiments import scenario
 from experiments.engines.base import RunPlan

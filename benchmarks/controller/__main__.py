@@ -1,0 +1,193 @@
+"""The controller under load, over model switches that speak OpenFlow.
+
+.venv/bin/python -m benchmarks.controller            # 200 switches, 5,000 flows: some minutes
+.venv/bin/python -m benchmarks.controller --quick --json
+
+The controller is `mstcp-controller` itself, in a process of its own; the switches and the clients share
+another. Flows of one rate run between random hosts by the default objective. Measured are:
+
+- the first and the last 100 of them, 16 requests under way at once (`installs_per_s_*`);
+- what one request waits while no other is under way (`request_*_ms`);
+- as many paths again, all asked for at once (`batch_paths_per_s`);
+- the link with most flows fails: from then until the owner of the last flow on it heard of its new path
+  (`replan_ms`, `replanned_flows`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import topologies
+from benchmarks.controller.client import Refused, Session
+from benchmarks.controller.process import Controller, controller
+from mstcp.proto import control_pb2 as pb
+from switch.model import Fleet
+from tests.fakes.model_network import fleet_of
+from topologies.model import Network
+
+_UNDER_WAY = 16
+_REPLAN_LIMIT_S = 20.0
+
+Result = dict[str, float | int | None]
+
+
+def main() -> int:
+    """Parse the command line, measure, and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="50 switches, 500 flows: under a minute")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--switches", type=int)
+    parser.add_argument("--flows", type=int)
+    parser.add_argument("--rate", type=float, default=1e6, help="goodput that each flow asks for, bit/s")
+    parser.add_argument("--link-rate", type=float, default=100e6, help="of each link between switches, bit/s")
+    parser.add_argument("--seed", type=int, default=1, help="of the network and of the flows' ends")
+    options = parser.parse_args()
+    switches = options.switches or (50 if options.quick else 200)
+    flows = options.flows or (500 if options.quick else 5000)
+    network = f"waxman:{switches}:seed={options.seed}:rate_bps={options.link_rate:g}:host_rate_bps=1e10"
+    result = asyncio.run(_measure(network, flows, options.rate, options.seed))
+    if options.json:
+        print(json.dumps(result))
+    else:
+        for name, value in result.items():
+            print(f"{name:28} {'-' if value is None else format(value, '.4g')}")
+    return 0
+
+
+async def _measure(spec: str, flows: int, rate_bps: float, seed: int) -> Result:
+    network = topologies.load(spec)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "controller.log")
+        try:
+            async with (
+                controller(spec, log, "--lease", "600") as running,
+                fleet_of(network, running.openflow) as fleet,
+            ):
+                return await _Load(network, running, fleet, rate_bps, seed).run(flows)
+        except BaseException:
+            sys.stderr.write("".join(log.read_text().splitlines(keepends=True)[-20:]))
+            raise
+
+
+class _Load:
+    """One run."""
+
+    def __init__(
+        self, network: Network, running: Controller, fleet: Fleet, rate_bps: float, seed: int
+    ) -> None:
+        self._network = network
+        self._controller = running
+        self._fleet = fleet
+        self._rate_bps = rate_bps
+        self._draw = random.Random(seed)
+        self._port = 0
+        self._granted: list[pb.Allocation] = []
+
+    async def run(self, flows: int) -> Result:
+        started = time.perf_counter()
+        await self._controller.ready()
+        discovery_s = time.perf_counter() - started
+        session = Session(self._controller.grpc)
+        first = await self._timed(session, 100, _UNDER_WAY)
+        await self._timed(session, flows - 200, _UNDER_WAY)
+        last = await self._timed(session, 100, _UNDER_WAY)
+        waits_ms = sorted([await self._wait_ms(session) for _ in range(100)])
+        paths = sum(len(flow.streams) for flow in self._granted)
+        batch_s = await self._timed(session, 500, 500)
+        batch_paths = sum(len(flow.streams) for flow in self._granted) - paths
+        replan_ms, replanned = await self._fail_busiest_link(session)
+        await session.close()
+        return {
+            "installs_per_s_first_100": 100 / first,
+            "installs_per_s_last_100": 100 / last,
+            "batch_paths_per_s": batch_paths / batch_s,
+            "replan_ms": replan_ms,
+            "replanned_flows": replanned,
+            "request_p50_ms": statistics.median(waits_ms),
+            "request_p99_ms": waits_ms[98],
+            "discovery_s": discovery_s,
+            "switches": len(self._network.switches),
+            "flows": len(self._granted),
+            "controller_cpu_s": self._controller.cpu_s(),
+        }
+
+    def _request(self) -> dict[str, Any]:
+        source, destination = self._draw.sample(self._network.hosts, 2)
+        self._port += 1
+        return {
+            "source": source,
+            "destination": destination,
+            "destination_port": 1024 + self._port % 60000,
+            "source_ports": [10000 + self._port % 50000],
+            "rate_bps": self._rate_bps,
+        }
+
+    async def _timed(self, session: Session, count: int, under_way: int) -> float:
+        """Request so many flows, so many at once; returns how long it took."""
+        limit = asyncio.Semaphore(under_way)
+
+        async def one() -> None:
+            async with limit:
+                self._granted.append(await session.request(**self._request()))
+
+        started = time.perf_counter()
+        outcomes = await asyncio.gather(*(one() for _ in range(count)), return_exceptions=True)
+        took_s = time.perf_counter() - started
+        unexpected = [o for o in outcomes if isinstance(o, BaseException) and not isinstance(o, Refused)]
+        if unexpected:
+            raise unexpected[0]
+        return took_s
+
+    async def _wait_ms(self, session: Session) -> float:
+        started = time.perf_counter()
+        self._granted.append(await session.request(**self._request()))
+        return 1e3 * (time.perf_counter() - started)
+
+    async def _fail_busiest_link(self, session: Session) -> tuple[float | None, int]:
+        """Let the link that most flows use fail; returns (ms until all are told of new paths, how many)."""
+        link, flow_ids = self._busiest_link()
+        port = next(arc.tail_port for arc in self._network.arcs() if (arc.tail, arc.head) == link)
+        session.changed_at.clear()
+        session.ended.clear()
+        started = time.perf_counter()
+        self._fleet.set_port(link[0], port, up=False)
+        while time.perf_counter() - started < _REPLAN_LIMIT_S:
+            told = flow_ids & session.changed_at.keys()
+            if told | (flow_ids & set(session.ended)) == flow_ids:
+                last = max((session.changed_at[flow_id] for flow_id in told), default=started)
+                return 1e3 * (last - started), len(told)
+            await asyncio.sleep(0.005)
+        return None, len(flow_ids & session.changed_at.keys())
+
+    def _busiest_link(self) -> tuple[tuple[str, str], set[str]]:
+        users: dict[tuple[str, str], set[str]] = {}
+        for flow in self._granted:
+            for stream in flow.streams:
+                for step in _steps(stream.path):
+                    users.setdefault(step, set()).add(flow.flow_id)
+        counts = Counter({step: len(flow_ids) for step, flow_ids in users.items()})
+        (busiest, _), *_ = counts.most_common(1)
+        return busiest, users[busiest]
+
+
+def _steps(path: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the links between switches along a path, each with its ends in order of their names."""
+    return [(min(a, b), max(a, b)) for a, b in pairwise(path[1:-1])]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

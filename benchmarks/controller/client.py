@@ -1,0 +1,76 @@
+"""A client of the controller's gRPC session that measures what each request waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import grpc.aio
+
+from mstcp.proto import control_pb2 as pb
+from mstcp.proto import control_pb2_grpc
+
+
+class Refused(Exception):
+    """The controller refused a request."""
+
+
+class Session:
+    """One gRPC session; any number of requests at once."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = grpc.aio.insecure_channel(address)
+        self._call: Any = control_pb2_grpc.FlowControlStub(self._channel).Session()
+        self._waiting: dict[int, asyncio.Future[pb.ServerMessage]] = {}
+        self._last = 0
+        self._writing = asyncio.Lock()  # gRPC takes one message at a time
+        self.ended: list[str] = []
+        self.changed_at: dict[str, float] = {}  # flow id -> when its last AllocationChanged came
+        self._reader = asyncio.get_running_loop().create_task(self._read())
+
+    async def request(self, **fields: Any) -> pb.Allocation:
+        """Ask for a flow.
+
+        Raises:
+            Refused: naming the reason.
+        """
+        answer = await self._ask(pb.ClientMessage(request=pb.FlowRequest(**fields)))
+        return answer.allocation
+
+    async def release(self, flow_id: str) -> None:
+        """End a flow."""
+        await self._ask(pb.ClientMessage(release=pb.FlowRelease(flow_id=flow_id)))
+
+    async def renew(self, flow_ids: list[str]) -> None:
+        """Renew leases; nothing is answered."""
+        async with self._writing:
+            await self._call.write(pb.ClientMessage(renewal=pb.LeaseRenewal(flow_ids=flow_ids)))
+
+    async def close(self) -> None:
+        """End the session."""
+        self._reader.cancel()
+        self._call.cancel()
+        await self._channel.close()
+
+    async def _ask(self, message: pb.ClientMessage) -> pb.ServerMessage:
+        self._last += 1
+        message.request_id = self._last
+        answer: asyncio.Future[pb.ServerMessage] = asyncio.get_running_loop().create_future()
+        self._waiting[self._last] = answer
+        async with self._writing:
+            await self._call.write(message)
+        found = await answer
+        if found.WhichOneof("body") == "error":
+            raise Refused(found.error.reason)
+        return found
+
+    async def _read(self) -> None:
+        async for message in self._call:
+            body = message.WhichOneof("body")
+            if body == "changed":
+                self.changed_at[message.changed.allocation.flow_id] = time.perf_counter()
+            elif body == "ended":
+                self.ended.append(message.ended.flow_id)
+            else:
+                self._waiting.pop(message.request_id).set_result(message)

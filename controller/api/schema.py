@@ -1,0 +1,177 @@
+"""What a client may send, checked field by field: the same for REST and gRPC.
+
+What only the network can tell (unknown host, port in use, nothing free) is checked by
+`controller.flows.admission`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from controller.core.requests import MAX_STREAMS, FlowRequest, RequestedPath
+from controller.errors import InvalidRequest
+
+__all__ = [
+    "FlowRequestBody",
+    "RateChange",
+    "check_rate",
+    "invalid_request",
+    "parse",
+]
+
+# Strict: a rate of "5" or a port of true is a mistake to point out, not to guess about.
+Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False, strict=True)]
+Port = Annotated[int, Field(ge=1, le=65535, strict=True)]
+StreamCount = Annotated[int, Field(ge=1, le=MAX_STREAMS, strict=True)]
+HostName = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class RequestedPathBody(BaseModel):
+    """A path given by hand."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="RequestedPath")
+
+    nodes: tuple[HostName, ...] = Field(
+        min_length=3,
+        max_length=256,
+        description="Host, switches, host.",
+        examples=[["T0", "S0", "S4", "T2"]],
+    )
+    rate_bps: Rate = Field(description="Goodput on this path, bit/s.", examples=[4.25e6])
+
+
+class FlowRequestBody(BaseModel):
+    """Ask for a goodput from one host to another."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="FlowRequest")
+
+    source: HostName = Field(description="Name or IPv4 address of the sending host.", examples=["T0"])
+    destination: HostName = Field(description="Name or IPv4 address of the receiving host.", examples=["T2"])
+    destination_port: Port = Field(description="TCP port on which the destination listens.", examples=[5001])
+    rate_bps: Rate | None = Field(
+        default=None,
+        description="Goodput asked for, bit/s (application bytes). Optional where paths are given by hand.",
+        examples=[8.5e6],
+    )
+    source_ports: tuple[Port, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_STREAMS,
+        description="TCP ports that the source has bound, one for each stream at least; the flow uses the "
+        "first ones. Left out: the controller picks unused ones from 61000 on.",
+    )
+    packet_bytes: int = Field(
+        default=1514,
+        ge=64,
+        le=9018,
+        strict=True,
+        description="Ethernet frame of a full segment, without checksum.",
+        examples=[590],
+    )
+    segment_overhead_bytes: int = Field(
+        default=54,
+        ge=54,
+        le=134,
+        strict=True,
+        description="Ethernet, IP and TCP headers and options in that frame (66 with TCP timestamps).",
+    )
+    objective: str | None = Field(
+        default=None,
+        max_length=64,
+        description="How the rates are chosen; left out: the controller's default.",
+        examples=["max_throughput_min_delay"],
+    )
+    paths: tuple[RequestedPathBody, ...] = Field(
+        default=(),
+        max_length=MAX_STREAMS,
+        description="Paths and rates given by hand instead of computed.",
+    )
+    max_paths: StreamCount | None = Field(
+        default=None, description="Use no more paths than this.", examples=[2]
+    )
+    streams: StreamCount | None = Field(
+        default=None,
+        description="Use exactly so many paths, one stream each, even where fewer carry the rate.",
+    )
+    splitting: Literal["streams", "packets", "group"] = Field(
+        default="streams",
+        description="streams: one TCP connection for each path. packets: one connection whose packets a "
+        "splitter in front of the ingress switch spreads over the paths. group: one connection that a select "
+        "group of the ingress switch splits.",
+    )
+    ack_path: str | None = Field(
+        default=None,
+        pattern=r"^(shortest|reverse:(0|[1-9][0-9]?))$",
+        description="Where the acknowledgements of a split flow go: `shortest` (the default), or "
+        "`reverse:<index>`, back along one of its paths.",
+        examples=["shortest", "reverse:0"],
+    )
+    lease_s: float | None = Field(
+        default=None,
+        gt=0,
+        le=86400,
+        strict=True,
+        description="Seconds after which the flow ends unless renewed; left out: the controller's lease.",
+    )
+
+    @field_validator("source_ports")
+    @classmethod
+    def _distinct(cls, ports: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if ports is not None and len(set(ports)) < len(ports):
+            raise ValueError("the same port is given twice; each stream needs one of its own")
+        return ports
+
+    def to_request(self) -> FlowRequest:
+        """Return the request as the core takes it."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        fields["paths"] = tuple(RequestedPath(path.nodes, path.rate_bps) for path in self.paths)
+        return FlowRequest(**fields)
+
+
+class RateChange(BaseModel):
+    """Ask for another rate of a running flow."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rate_bps: Rate = Field(description="Goodput asked for, bit/s.", examples=[4.0e6])
+
+
+def invalid_request(errors: list[Any]) -> InvalidRequest:
+    """Return the first of pydantic's errors in our own shape, naming the field as in `paths[0].rate_bps`."""
+    error = errors[0]
+    field = ""
+    for part in error["loc"]:
+        if isinstance(part, int):
+            field += f"[{part}]"
+        elif part != "body":
+            field += f".{part}" if field else str(part)
+    reason = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        reason = "there is no such field"
+    return InvalidRequest(field, reason)
+
+
+def parse(fields: dict[str, Any]) -> FlowRequest:
+    """Return the request with these fields.
+
+    Raises:
+        InvalidRequest: naming the first field that is wrong.
+    """
+    try:
+        return FlowRequestBody.model_validate(fields).to_request()
+    except ValidationError as error:
+        raise invalid_request(error.errors()) from None
+
+
+def check_rate(rate_bps: float) -> float:
+    """Return a rate (goodput, bit/s) that a flow may be changed to.
+
+    Raises:
+        InvalidRequest: it is no such rate.
+    """
+    try:
+        return RateChange(rate_bps=rate_bps).rate_bps
+    except ValidationError as error:
+        raise invalid_request(error.errors()) from None

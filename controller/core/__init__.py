@@ -1,0 +1,1 @@
+"""What decides, without I/O: events and the time go in, messages come out (`core.core`)."""

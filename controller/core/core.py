@@ -1,0 +1,216 @@
+"""The core: events and the time go in, messages come out. It does no I/O and imports no framework."""
+
+from __future__ import annotations
+
+from functools import singledispatchmethod
+
+from controller.core import events
+from controller.core.journal import Journal
+from controller.core.messages import Message, PacketOut
+from controller.core.outbox import DEFAULT_ROUTES, Outbox
+from controller.core.state import Settings, State
+from controller.flows.manager import FlowManager
+from controller.network import arp, lldp
+from controller.network.discovery import Discovery
+from controller.rules.default_routes import DefaultRoutes
+from topologies.model import Network
+
+__all__ = ["Core"]
+
+
+class Core:
+    """Decides everything. Call it from one thread, with times that never go back.
+
+    Args:
+        network: The network of the topology file.
+        settings: How to behave.
+    """
+
+    def __init__(self, network: Network, settings: Settings) -> None:
+        self._state = State(network, settings)
+        self._outbox = Outbox()
+        self._default_routes = DefaultRoutes(self._state, self._outbox)
+        self._flows = FlowManager(self._state, self._outbox)
+        self._discovery = Discovery()
+        self._now = 0.0  # of the event in hand
+
+    def handle(self, event: events.Event, now: float) -> list[Message]:
+        """Take an event in and return what is to be done about it, in order.
+
+        An event is applied whole or not at all: where this raises, the state is as before, and no message of
+        the event is left.
+
+        Args:
+            event: What happened.
+            now: Seconds on a monotonic clock.
+        """
+        self._now = now
+        try:
+            with Journal():
+                self._on(event)
+        except BaseException:
+            self._outbox.take()
+            raise
+        return self._outbox.take()
+
+    def sent(self, now: float) -> None:
+        """Take in that the messages of the last event have been sent: now begins the time to confirm them."""
+        self._flows.sent(now)
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which a `TimePassed` is due, after all that has happened by then."""
+        parts = (self._flows, self._default_routes, self._discovery)
+        deadlines = (part.next_deadline() for part in parts)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    @singledispatchmethod
+    def _on(self, event: object) -> None:
+        raise TypeError(f"{event!r} is not an event of the controller")
+
+    @_on.register
+    def _switch_connected(self, event: events.SwitchConnected) -> None:
+        live = self._state.live
+        switch = live.switch_name(event.datapath_id)
+        if switch is not None and live.is_connected(switch):
+            self._lose_switch(event.datapath_id, switch)
+        live.connect(event.datapath_id, event.live_ports)
+        if switch is None:
+            self._outbox.report("warning", live.faults()[0], datapath_id=event.datapath_id)
+            return
+        for port in sorted(event.live_ports):
+            self._discovery.add((event.datapath_id, port))
+        self._outbox.report("info", f"{switch} is connected", switch=switch, ports=sorted(event.live_ports))
+        self._default_routes.connect(switch, self._flows.pinned_rules(switch))
+        self._default_routes.refresh_soon(self._now)
+
+    @_on.register
+    def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is None:
+            self._state.live.disconnect(event.datapath_id)
+            return
+        self._outbox.report("warning", f"the connection to {switch} ended", switch=switch)
+        self._lose_switch(event.datapath_id, switch)
+        self._default_routes.refresh_soon(self._now)
+
+    def _lose_switch(self, datapath_id: int, switch: str) -> None:
+        self._state.live.disconnect(datapath_id)
+        self._discovery.remove_switch(datapath_id)
+        self._default_routes.disconnect(switch)
+        self._flows.switch_lost(switch, self._now)
+
+    @_on.register
+    def _port_came_up(self, event: events.PortCameUp) -> None:
+        before = self._state.live.links_down()
+        self._state.live.port_up(event.datapath_id, event.port)
+        if self._state.live.port_is_live(event.datapath_id, event.port):
+            self._discovery.add((event.datapath_id, event.port))
+        self._links_may_have_changed(before)
+
+    @_on.register
+    def _port_went_down(self, event: events.PortWentDown) -> None:
+        before = self._state.live.links_down()
+        self._state.live.port_down(event.datapath_id, event.port)
+        self._discovery.remove((event.datapath_id, event.port))
+        self._links_may_have_changed(before)
+
+    @_on.register
+    def _link_discovered(self, event: events.LinkDiscovered) -> None:
+        live = self._state.live
+        tail, head = (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
+        if not live.is_known(tail, head):
+            before = live.links_down()
+            fault = live.discovered(tail, head)
+            if fault is not None:
+                self._outbox.report("warning", fault)
+            self._links_may_have_changed(before)
+        if live.is_known(tail, head):  # it is not if a port went down while the packet was under way
+            self._discovery.heard(tail, head, self._now)
+
+    def _discover(self) -> None:
+        """Send the probes that are due, and give up the links that no longer answer."""
+        for tail, head in self._discovery.take_lost(self._now):
+            before = self._state.live.links_down()
+            self._state.live.lost(tail, head)
+            self._links_may_have_changed(before)
+        for datapath_id, port in self._discovery.tick(self._now):
+            self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port)))
+
+    def _links_may_have_changed(self, before: tuple[str, ...]) -> None:
+        after = self._state.live.links_down()
+        for link in set(before) - set(after):
+            self._outbox.report("info", f"link {link} is up", link=link)
+        for link in set(after) - set(before):
+            self._outbox.report("warning", f"link {link} is down", link=link)
+        if before != after:
+            self._default_routes.refresh_soon(self._now)
+
+    @_on.register
+    def _packet_arrived(self, event: events.PacketArrived) -> None:
+        """Learn from an ARP packet and answer it; any other packet is none of ours."""
+        switch = self._state.live.switch_name(event.datapath_id)
+        packet = arp.parse(event.frame)
+        if (
+            switch is None
+            or packet is None
+            or not self._state.live.is_edge_port(event.datapath_id, event.port)
+        ):
+            return
+        host = self._state.hosts.learn(switch, event.port, packet)
+        if host is not None:
+            self._outbox.report(
+                "info", f"host {host.name} is at {switch} port {event.port}", ip=host.ip, mac=host.mac
+            )
+            self._default_routes.refresh_soon(self._now)
+        target = self._state.hosts.find(packet.target_ip)
+        if packet.is_request and target is not None and packet.target_ip != packet.sender_ip:
+            reply = arp.build_reply(packet, target.mac)
+            self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
+
+    @_on.register
+    def _barrier_received(self, event: events.BarrierReceived) -> None:
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is not None:
+            self._default_routes.confirm(switch, event.barrier)
+            self._flows.confirm(event.barrier, self._now)
+
+    @_on.register
+    def _rules_refused(self, event: events.RulesRefused) -> None:
+        switch = self._state.live.switch_name(event.datapath_id)
+        owner = self._outbox.take_owner(event.barrier)
+        if switch is None or owner is None:
+            return  # a second error for the same rules, or one of a flow that has ended
+        if owner == DEFAULT_ROUTES:
+            self._default_routes.refuse(switch, event.barrier, event.reason)
+        else:
+            self._flows.refuse(owner, switch, event.barrier, event.reason, self._now)
+
+    @_on.register
+    def _flow_requested(self, event: events.FlowRequested) -> None:
+        self._flows.request(event, self._now)
+
+    @_on.register
+    def _request_abandoned(self, event: events.RequestAbandoned) -> None:
+        self._flows.abandon(event.token, self._now)
+
+    @_on.register
+    def _flow_changed(self, event: events.FlowChanged) -> None:
+        self._flows.change(event, self._now)
+
+    @_on.register
+    def _flow_released(self, event: events.FlowReleased) -> None:
+        self._flows.release(event, self._now)
+
+    @_on.register
+    def _lease_renewed(self, event: events.LeaseRenewed) -> None:
+        self._flows.renew(event, self._now)
+
+    @_on.register
+    def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
+        self._outbox.answer(event.token, self._state.snapshot(self._now))
+
+    @_on.register
+    def _time_passed(self, _: events.TimePassed) -> None:
+        self._discover()
+        self._default_routes.tick(self._now)
+        self._flows.tick(self._now)

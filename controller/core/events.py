@@ -1,0 +1,169 @@
+"""What happens to the controller, as the core sees it: frozen, in the past tense.
+
+`token` is how an event's answer finds its way back; the shell chooses it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.core.requests import FlowRequest
+
+__all__ = [
+    "BarrierReceived",
+    "Event",
+    "FlowChanged",
+    "FlowReleased",
+    "FlowRequested",
+    "LeaseRenewed",
+    "LinkDiscovered",
+    "PacketArrived",
+    "PortCameUp",
+    "PortWentDown",
+    "RequestAbandoned",
+    "RulesRefused",
+    "SnapshotRequested",
+    "SwitchConnected",
+    "SwitchDisconnected",
+    "TimePassed",
+]
+
+
+@dataclass(frozen=True)
+class SwitchConnected:
+    """A switch finished its handshake; `live_ports` are the ports that are up."""
+
+    datapath_id: int
+    live_ports: frozenset[int]
+
+
+@dataclass(frozen=True)
+class SwitchDisconnected:
+    """A switch's connection ended."""
+
+    datapath_id: int
+
+
+@dataclass(frozen=True)
+class PortCameUp:
+    """A port was added or its link came up."""
+
+    datapath_id: int
+    port: int
+
+
+@dataclass(frozen=True)
+class PortWentDown:
+    """A port was removed or its link went down."""
+
+    datapath_id: int
+    port: int
+
+
+@dataclass(frozen=True)
+class LinkDiscovered:
+    """A discovery packet went from one port to another (LLDP)."""
+
+    tail_datapath_id: int
+    tail_port: int
+    head_datapath_id: int
+    head_port: int
+
+
+@dataclass(frozen=True)
+class PacketArrived:
+    """A switch handed a packet to the controller; `frame` begins with the Ethernet header."""
+
+    datapath_id: int
+    port: int
+    frame: bytes
+
+
+@dataclass(frozen=True)
+class BarrierReceived:
+    """A switch has carried out everything up to a barrier."""
+
+    datapath_id: int
+    barrier: int
+
+
+@dataclass(frozen=True)
+class RulesRefused:
+    """A switch answered the rules of a barrier with an error."""
+
+    datapath_id: int
+    barrier: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class FlowRequested:
+    """A client asked for a flow; `owner` is the session that hears of its changes (empty: none)."""
+
+    token: int
+    request: FlowRequest
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class RequestAbandoned:
+    """The client that requested a flow with this token has gone or given up: the flow is undone."""
+
+    token: int
+
+
+@dataclass(frozen=True)
+class FlowChanged:
+    """A client asked for another rate (goodput, bit/s) of a running flow."""
+
+    token: int
+    flow_id: str
+    rate_bps: float
+
+
+@dataclass(frozen=True)
+class FlowReleased:
+    """A client gave a flow back."""
+
+    token: int
+    flow_id: str
+
+
+@dataclass(frozen=True)
+class LeaseRenewed:
+    """A client still uses its flows; a session that renews a flow becomes its owner."""
+
+    token: int
+    flow_ids: tuple[str, ...]
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class SnapshotRequested:
+    """A client asked how things are."""
+
+    token: int
+
+
+@dataclass(frozen=True)
+class TimePassed:
+    """The core's deadline passed, and what had happened before it has been handed over."""
+
+
+Event = (
+    SwitchConnected
+    | SwitchDisconnected
+    | PortCameUp
+    | PortWentDown
+    | LinkDiscovered
+    | PacketArrived
+    | BarrierReceived
+    | RulesRefused
+    | FlowRequested
+    | RequestAbandoned
+    | FlowChanged
+    | FlowReleased
+    | LeaseRenewed
+    | SnapshotRequested
+    | TimePassed
+)

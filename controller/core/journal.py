@@ -1,0 +1,130 @@
+"""Undoes the changes of an event that fails: an event is applied whole or not at all.
+
+The core's state is made of `Journaled` objects, `JournaledDict` and `JournaledSet`. While a `Journal` is
+open, each change of one of them leaves behind how to undo it; the core opens one for each event. Immutable
+values (tuples, frozen dataclasses) are replaced as wholes. A key that is restored comes last in its dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Journal", "Journaled", "JournaledDict", "JournaledSet"]
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+_Undo = tuple[Callable[..., object], tuple[object, ...]]
+_open: ContextVar[list[_Undo] | None] = ContextVar("journal", default=None)
+_ABSENT = object()
+
+
+class Journal:
+    """A context: if its block raises, everything that it changed is as before; then the error goes on."""
+
+    def __enter__(self) -> Journal:
+        assert _open.get() is None, "one event at a time"
+        self._undo: list[_Undo] = []
+        self._token = _open.set(self._undo)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _open.reset(self._token)
+        if kind is not None:
+            for call, arguments in reversed(self._undo):
+                call(*arguments)
+
+
+def _record(call: Callable[..., object], *arguments: object) -> None:
+    undo = _open.get()
+    if undo is not None:
+        undo.append((call, arguments))
+
+
+class Journaled:
+    """Its attributes are restored when the event that set them fails."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        before = self.__dict__.get(name, _ABSENT)
+        if before is _ABSENT:
+            _record(self.__dict__.pop, name, None)
+        else:
+            _record(self.__dict__.__setitem__, name, before)
+        object.__setattr__(self, name, value)
+
+
+class JournaledDict(dict[_K, _V], Generic[_K, _V]):
+    """A dict whose changes are undone when the event that made them fails."""
+
+    def __setitem__(self, key: _K, value: _V) -> None:
+        self._remember(key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: _K) -> None:
+        self._remember(key)
+        super().__delitem__(key)
+
+    def pop(self, key: _K, *default: Any) -> Any:
+        """Remove a key and return its value."""
+        self._remember(key)
+        return super().pop(key, *default)
+
+    def setdefault(self, key: _K, default: _V) -> _V:
+        """Return the value of a key, which is `default` from now on if there was none."""
+        self._remember(key)
+        return super().setdefault(key, default)
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        for key in list(self):
+            del self[key]
+
+    def update(self, *_: Any, **__: Any) -> None:
+        """Not journaled, so not offered."""
+        raise NotImplementedError("set keys one by one")
+
+    def popitem(self) -> tuple[_K, _V]:
+        """Not journaled, so not offered."""
+        raise NotImplementedError("pop a key")
+
+    def _remember(self, key: _K) -> None:
+        before = self.get(key, _ABSENT)
+        if before is _ABSENT:
+            _record(super().pop, key, None)
+        else:
+            _record(super().__setitem__, key, before)
+
+
+class JournaledSet(set[_V], Generic[_V]):
+    """A set whose changes are undone when the event that made them fails; changed one element at a time."""
+
+    def add(self, value: _V) -> None:
+        """Add an element."""
+        if value not in self:
+            _record(super().discard, value)
+            super().add(value)
+
+    def discard(self, value: object) -> None:
+        """Remove an element if it is there."""
+        if value in self:
+            _record(super().add, value)
+            super().discard(value)
+
+    def add_all(self, values: Iterable[_V]) -> None:
+        """Add several elements."""
+        for value in values:
+            self.add(value)
+
+    def discard_all(self, values: Iterable[_V]) -> None:
+        """Remove those of several elements that are there."""
+        for value in list(values):
+            self.discard(value)
+
+    def remove(self, value: object) -> None:
+        """Not journaled, so not offered."""
+        raise NotImplementedError("discard it")

@@ -1,0 +1,56 @@
+"""Where the parts of the core put what they want done, in order."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import count
+
+from controller.core.messages import Answer, InstallRules, Message, Report, Result
+from controller.rules.model import Entry
+
+__all__ = ["DEFAULT_ROUTES", "Outbox"]
+
+DEFAULT_ROUTES = ""
+"""Owner of the barriers of default routes; of a flow's it is the flow's id."""
+
+_REMEMBERED = 1 << 16
+"""Barriers whose owners are remembered: a switch may send an error after the barrier's reply."""
+
+
+class Outbox:
+    """Collects messages, numbers barriers, and remembers for whom each was sent."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._barriers = count(1)
+        self._owners: OrderedDict[int, str] = OrderedDict()
+
+    def put(self, message: Message) -> None:
+        """Add a message."""
+        self._messages.append(message)
+
+    def install(self, datapath_id: int, entries: tuple[Entry, ...], owner: str, wipe: bool = False) -> int:
+        """Add entries for a switch and return the number of the barrier that confirms them."""
+        barrier = next(self._barriers)
+        self._owners[barrier] = owner
+        if len(self._owners) > _REMEMBERED:
+            self._owners.popitem(last=False)
+        self.put(InstallRules(datapath_id, entries, barrier, wipe))
+        return barrier
+
+    def take_owner(self, barrier: int) -> str | None:
+        """Return for whom the rules of a refused barrier were sent; None if that has been asked already."""
+        return self._owners.pop(barrier, None)
+
+    def answer(self, token: int, result: Result) -> None:
+        """Add the answer to an event."""
+        self.put(Answer(token, result))
+
+    def report(self, level: str, text: str, **data: object) -> None:
+        """Add a line for the log."""
+        self.put(Report(level, text, data))
+
+    def take(self) -> list[Message]:
+        """Return everything collected since the last time."""
+        messages, self._messages = self._messages, []
+        return messages

@@ -1,0 +1,1 @@
+"""The life of a flow: admission, planning, installation, changes and its end."""

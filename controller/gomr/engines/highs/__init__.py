@@ -1,0 +1,1 @@
+"""Column generation on HiGHS: a second exact method, which tests compare with."""

@@ -1,0 +1,1 @@
+"""A problem that changes, kept at its optimum."""

@@ -1,0 +1,335 @@
+"""A network whose routing stays at the optimum while flows and links come, change and go.
+
+    live = LiveEngine(problem, "max_throughput_min_delay")
+    change = live.add_flow(Demand("3", "T0", "T3", 2e6))
+    change = live.fail_link("S0->S4")
+    change.churn.rerouted, change.allocation.gap
+
+Each event is one call, and what it returns is what `solve` finds for the problem as it is then: the same
+objective values, proved by the same certificate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from controller.errors import InvalidProblem
+from controller.gomr.allocation import Allocation
+from controller.gomr.live.churn import Churn, churn_between
+from controller.gomr.live.sessions import ColdSession, LiveProblem, Session
+from controller.gomr.problem import Demand, Problem, check_number
+from controller.gomr.solving import DEFAULT_ENGINE, check_names
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an event did.
+
+    Attributes:
+        event: The event in words, as "flow f1 arrives".
+        allocation: The optimum from now on.
+        churn: What it means for the flows that were there before and are still.
+        wall_s: Time taken.
+        cpu_s: CPU time taken by this thread, where all the work is done.
+    """
+
+    event: str
+    allocation: Allocation
+    churn: Churn
+    wall_s: float
+    cpu_s: float
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """The flows that were there before and have other paths or other rates now."""
+        return self.churn.moved
+
+
+class LiveEngine:
+    """A routing problem, kept at its optimum from event to event.
+
+    An event that is refused (InvalidProblem) changes nothing. One whose solve fails or runs out of time
+    (SolverError) has happened; `allocation` and the next event solve for it again.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        objective: str = "max_throughput_min_delay",
+        engine: str = DEFAULT_ENGINE,
+        *,
+        min_churn: bool = False,
+        time_limit_s: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        """Take a problem; it is solved when its allocation is first asked for.
+
+        Args:
+            problem: The network and the flows to begin with. Links that are down can be failed afterwards.
+            objective: A name in `OBJECTIVES`.
+            engine: A name in `ENGINES`. `native` goes on from its last basis; the others solve anew at each
+                event.
+            min_churn: Of all optima choose one that moves no flow without need
+                (`controller.gomr.live.least_churn`).
+            time_limit_s: Seconds that an event may take; None for no limit.
+            clock: Seconds, for `Change.wall_s`.
+            cpu_clock: Seconds, for `Change.cpu_s`.
+
+        Raises:
+            InvalidProblem: There is no such objective or engine, the time limit is no number, or `min_churn`
+                is asked of another engine than native.
+        """
+        check_names(objective, engine, time_limit_s)
+        if min_churn and engine != "native":
+            raise InvalidProblem("min_churn", f"needs the engine native; {engine} finds one optimum only")
+        self._problem = LiveProblem(problem)
+        self._clock = clock
+        self._cpu_clock = cpu_clock
+        self._session: Session
+        if engine == "native":
+            from controller.gomr.live.native import NativeSession  # loads the compiled engine
+
+            self._session = NativeSession(self._problem, objective, time_limit_s, min_churn=min_churn)
+        else:
+            self._session = ColdSession(self._problem, objective, engine, time_limit_s)
+        self._allocation: Allocation | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """The problem as it is now; links that are down have a capacity of 0."""
+        return self._problem.problem()
+
+    @property
+    def allocation(self) -> Allocation:
+        """The optimum.
+
+        Raises:
+            SolverError: The engine failed or ran out of time.
+        """
+        if self._allocation is None:
+            started = self._clock()
+            found = self._session.solve()
+            self._allocation = replace(found, wall_s=self._clock() - started)
+        return self._allocation
+
+    def add_flow(self, flow: Demand) -> Change:
+        """Let a flow arrive.
+
+        Raises:
+            InvalidProblem: A field of it is wrong, or there is a flow of this id.
+            SolverError: The engine failed or ran out of time.
+        """
+        if flow.id in self._problem.demands:
+            raise InvalidProblem(f"demands[{flow.id}].id", "is given twice; ids must be unique")
+        self._problem.network.check_demand(flow)
+
+        def apply() -> None:
+            self._session.add(flow)
+            self._problem.demands[flow.id] = flow
+
+        return self._change(f"flow {flow.id} arrives", apply)
+
+    def remove_flow(self, flow_id: str) -> Change:
+        """Let a flow leave.
+
+        Raises:
+            InvalidProblem: There is no flow of this id.
+            SolverError: The engine failed or ran out of time.
+        """
+        flow = self._flow(flow_id)
+
+        def apply() -> None:
+            self._session.remove(flow)
+            del self._problem.demands[flow_id]
+
+        return self._change(f"flow {flow_id} leaves", apply)
+
+    def set_rate(self, flow_id: str, rate_bps: float) -> Change:
+        """Let a flow ask for another wire rate (bit/s).
+
+        Raises:
+            InvalidProblem: There is no flow of this id, or the rate is not finite or negative.
+            SolverError: The engine failed or ran out of time.
+        """
+        flow = replace(self._flow(flow_id), rate_bps=rate_bps)
+        check_number(f"demands[{flow_id}].rate_bps", rate_bps)
+
+        def apply() -> None:
+            self._session.resize(flow)
+            self._problem.demands[flow_id] = flow
+
+        return self._change(f"flow {flow_id} asks for {rate_bps:g} bit/s", apply, own=flow_id)
+
+    def fix_paths(self, flow_id: str, paths: Sequence[tuple[str, ...]] | None) -> Change:
+        """Bind a flow to some paths, over which its rates are free, or let it take any again.
+
+        It counts as the last to arrive from now on.
+
+        Args:
+            flow_id: The flow.
+            paths: Edge ids from its source to its destination, as `Demand.fixed_paths`; None frees it.
+
+        Raises:
+            InvalidProblem: There is no flow of this id, or a path that it cannot take.
+            SolverError: The engine failed or ran out of time.
+        """
+        before = self._flow(flow_id)
+        flow = replace(before, fixed_paths=None if paths is None else tuple(paths))
+        self._problem.network.check_demand(flow)
+
+        def apply() -> None:
+            self._rebind(before, flow)
+
+        what = "may take any path" if paths is None else "keeps to its paths"
+        return self._change(f"flow {flow_id} {what}", apply, own=flow_id)
+
+    def become(self, flows: Iterable[Demand], capacity_bps: Mapping[str, float]) -> Change:
+        """Let flows and links become what is given, in one event with one solve.
+
+        Flows that are not given leave, new ones arrive. One that differs in more than its rate counts as the
+        last to arrive.
+
+        Args:
+            flows: All flows from now on.
+            capacity_bps: The capacity of edges by id; the others keep theirs.
+
+        Raises:
+            InvalidProblem: A flow or a capacity makes no sense, or two flows have one id.
+            SolverError: The engine failed or ran out of time.
+        """
+        after: dict[str, Demand] = {}
+        for flow in flows:
+            if flow.id in after:
+                raise InvalidProblem(f"demands[{flow.id}].id", "is given twice; ids must be unique")
+            after[flow.id] = flow
+        before = self._problem.demands
+        changed = [flow for flow in after.values() if before.get(flow.id) != flow]
+        for flow in changed:
+            self._problem.network.check_demand(flow)
+        capacities = self._changed_capacities(capacity_bps)
+
+        def apply() -> None:
+            for flow in [flow for name, flow in before.items() if name not in after]:
+                self._session.remove(flow)
+                del before[flow.id]
+            for flow in changed:
+                self._take_over(flow)
+            self._problem.capacity_bps.update(capacities)
+            self._tell_capacities(capacities)
+
+        return self._change("flows and links change", apply)
+
+    def _changed_capacities(self, capacity_bps: Mapping[str, float]) -> dict[str, float]:
+        """Return the capacities that differ from what edges have, checked."""
+        known = self._problem.capacity_bps
+        changed = {name: value for name, value in capacity_bps.items() if known.get(name) != value}
+        for name, value in changed.items():
+            self._edges(name, one_way=True)
+            check_number(f"edges[{name}].capacity_bps", value)
+        return changed
+
+    def _take_over(self, flow: Demand) -> None:
+        """Take a flow as it is from now on, whether it is new or differs from what it was."""
+        before = self._problem.demands.get(flow.id)
+        if before is None:
+            self._session.add(flow)
+            self._problem.demands[flow.id] = flow
+        elif replace(before, rate_bps=flow.rate_bps) == flow:
+            self._session.resize(flow)
+            self._problem.demands[flow.id] = flow
+        else:
+            self._rebind(before, flow)
+
+    def _rebind(self, before: Demand, flow: Demand) -> None:
+        # Both the session and the problem have it last from now on.
+        self._session.rebind(before, flow)
+        del self._problem.demands[flow.id]
+        self._problem.demands[flow.id] = flow
+
+    def fail_link(self, link: str, *, one_way: bool = False) -> Change:
+        """Let a link fail: its edges carry nothing until it is restored.
+
+        Args:
+            link: Id of an edge; its reverse fails with it.
+            one_way: The edge fails alone.
+
+        Raises:
+            InvalidProblem: There is no such edge.
+            SolverError: The engine failed or ran out of time.
+        """
+        edges = self._edges(link, one_way)
+        return self._change(f"link {link} fails", lambda: self._apply_down(edges, down=True))
+
+    def restore_link(self, link: str, *, one_way: bool = False) -> Change:
+        """Let a link return with the capacity it last had.
+
+        Args:
+            link: Id of an edge; its reverse returns with it.
+            one_way: The edge returns alone.
+
+        Raises:
+            InvalidProblem: There is no such edge.
+            SolverError: The engine failed or ran out of time.
+        """
+        edges = self._edges(link, one_way)
+        return self._change(f"link {link} returns", lambda: self._apply_down(edges, down=False))
+
+    def set_link_rate(self, link: str, rate_bps: float, *, one_way: bool = False) -> Change:
+        """Give a link another capacity (bit/s); while it is down, for later.
+
+        Args:
+            link: Id of an edge; its reverse gets the capacity too.
+            rate_bps: The capacity of each direction.
+            one_way: The edge gets it alone.
+
+        Raises:
+            InvalidProblem: There is no such edge, or the capacity is not finite or negative.
+            SolverError: The engine failed or ran out of time.
+        """
+        edges = self._edges(link, one_way)
+        check_number(f"edges[{link}].capacity_bps", rate_bps)
+
+        def apply() -> None:
+            for edge_id in edges:
+                self._problem.capacity_bps[edge_id] = rate_bps
+            self._tell_capacities(edges)
+
+        return self._change(f"link {link} has {rate_bps:g} bit/s", apply)
+
+    def _apply_down(self, edges: Iterable[str], *, down: bool) -> None:
+        for edge_id in edges:
+            (self._problem.down.add if down else self._problem.down.discard)(edge_id)
+        self._tell_capacities(edges)
+
+    def _tell_capacities(self, edges: Iterable[str]) -> None:
+        for edge_id in edges:
+            self._session.set_capacity(edge_id, self._problem.usable_bps(edge_id))
+
+    def _change(self, event: str, apply: Callable[[], None], own: str | None = None) -> Change:
+        """Let an event happen and solve; the flow `own` caused it and counts as no churn."""
+        before = self.allocation
+        started, cpu_started = self._clock(), self._cpu_clock()
+        apply()
+        self._problem.forget()
+        self._allocation = None
+        found = self._session.solve()
+        churn = churn_between(before, found, own)
+        wall_s, cpu_s = self._clock() - started, self._cpu_clock() - cpu_started
+        self._allocation = replace(found, wall_s=wall_s)
+        return Change(event, self._allocation, churn, wall_s, cpu_s)
+
+    def _flow(self, flow_id: str) -> Demand:
+        try:
+            return self._problem.demands[flow_id]
+        except KeyError:
+            raise InvalidProblem(f"demands[{flow_id}]", "there is no such flow") from None
+
+    def _edges(self, link: str, one_way: bool) -> tuple[str, ...]:
+        network = self._problem.network
+        if link not in network.edges_by_id:
+            raise InvalidProblem(f"edges[{link}]", "there is no such edge; a link is named by one of its own")
+        reverse = (network.reverse or {}).get(link)
+        return (link,) if one_way or reverse is None or reverse == link else (link, reverse)

@@ -1,0 +1,236 @@
+"""The compiled engine over a problem that changes: it goes on from the basis of its last optimum.
+
+Only what changed is converted. Three things are solved anew from all rates, since the compiled engine does
+not know them: the spread of `even_split`, and the limits `max_paths` and `disjoint` where its optimum breaks
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+from gomr_native import InvalidInput, NotSolved, Summary
+
+from controller.gomr.allocation import Allocation, PathRate, Rates, path_rates
+from controller.gomr.engines.answer import Answer
+from controller.gomr.engines.native.engine import NAME, failure, refusal, start
+from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.engines.time_budget import TimeBudget
+from controller.gomr.even_split import spread
+from controller.gomr.live.churn import is_same
+from controller.gomr.live.sessions import LiveProblem
+from controller.gomr.objectives import value_bps
+from controller.gomr.paths.graph import Path
+from controller.gomr.paths.limits import is_limited, within_limits
+from controller.gomr.problem import Demand
+from controller.gomr.solving import assemble, local_paths, solve, without_local
+
+RateList: TypeAlias = list[tuple[Path, float]]
+"""The paths of a flow and the rate of each."""
+
+_ROUNDING = 1e-11
+"""Rates over a limit by more than this share of the largest capacity are scaled down to it."""
+
+
+class NativeSession:
+    """The engine `native` as a `Session`."""
+
+    def __init__(
+        self, problem: LiveProblem, objective: str, time_limit_s: float | None, *, min_churn: bool
+    ) -> None:
+        """Start with a problem as it is.
+
+        Raises:
+            InvalidProblem: A number is beyond what the engine takes.
+        """
+        self._problem = problem
+        self._objective = objective
+        self._time_limit_s = time_limit_s
+        self._min_churn = min_churn
+        routed = without_local(problem.problem())
+        self._network = NativeNetwork(routed)
+        try:
+            self._engine = start(self._network, routed, objective)
+        except InvalidInput as error:
+            raise refusal(error) from error
+        self._number = {demand.id: number for number, demand in enumerate(routed.demands)}
+        self._name = dict(enumerate(self._number))
+        self._local = {demand.id: demand for demand in problem.demands.values() if demand.is_local}
+        self._limited = {demand.id: demand for demand in routed.demands if is_limited(demand)}
+        self._rates: dict[str, RateList] = {}
+        # In the order of the problem's demands.
+        self._paths: dict[str, tuple[PathRate, ...]] = {
+            demand.id: local_paths(demand) if demand.is_local else () for demand in problem.demands.values()
+        }
+        # For `min_churn`: what the engine found, which flows have other rates, and which asked for others.
+        self._found: dict[str, RateList] = {}
+        self._apart: set[str] = set()
+        self._resized: set[str] = set()
+
+    def add(self, demand: Demand) -> None:
+        """Take a checked demand in."""
+        if demand.is_local:
+            self._take_local(demand)
+            return
+        try:
+            number = self._engine.add_flow(self._network.flow(demand))
+        except InvalidInput as error:
+            raise refusal(error) from error
+        self._number[demand.id] = number
+        self._name[number] = demand.id
+        self._paths[demand.id] = ()
+        if is_limited(demand):
+            self._limited[demand.id] = demand
+
+    def remove(self, demand: Demand) -> None:
+        """Let a demand go."""
+        del self._paths[demand.id]
+        if self._local.pop(demand.id, None) is not None:
+            return
+        number = self._number.pop(demand.id)
+        self._engine.remove_flow(number)
+        del self._name[number]
+        self._limited.pop(demand.id, None)
+        self._rates.pop(demand.id, None)
+        self._found.pop(demand.id, None)
+        self._apart.discard(demand.id)
+        self._resized.discard(demand.id)
+
+    def rebind(self, before: Demand, demand: Demand) -> None:
+        """Take a demand in place of the one of its id, last in order; it has had the rates of that one."""
+        rates, paths = self._rates.get(demand.id), self._paths[demand.id]
+        self.remove(before)
+        self.add(demand)
+        if rates is not None:
+            self._rates[demand.id], self._paths[demand.id] = rates, paths
+
+    def resize(self, demand: Demand) -> None:
+        """Take a demand's new rate."""
+        if demand.is_local:
+            self._take_local(demand)
+            return
+        self._resized.add(demand.id)
+        self._engine.change_rate(self._number[demand.id], float(demand.rate_bps))
+        if demand.id in self._limited:
+            self._limited[demand.id] = demand
+
+    def _take_local(self, demand: Demand) -> None:
+        self._local[demand.id] = demand
+        self._paths[demand.id] = local_paths(demand)
+
+    def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
+        """Take an edge's new capacity, 0 while it is down."""
+        self._engine.set_capacity(self._network.number[edge_id], float(capacity_bps))
+
+    def solve(self) -> Allocation:
+        """Return the optimum of what it was told.
+
+        Raises:
+            SolverError: The engine failed or ran out of time.
+        """
+        try:
+            summary, flows = self._engine.changes(time_limit_s=self._time_limit_s)
+            chosen = self._choose(flows)
+        except NotSolved as error:
+            raise failure(error, self._time_limit_s) from error
+        for name, rates in chosen.items():
+            self._rates[name] = rates
+            self._paths[name] = path_rates(rates)
+        self._resized.clear()
+        if not self._keeps_limits():
+            return self._solve_anew()
+        largest_bps = max(self._problem.capacity_bps.values())
+        if (
+            self._apart
+            or self._objective == "even_split"
+            or summary.max_violation_bps > _ROUNDING * largest_bps
+        ):
+            return self._from_all_rates(summary)
+        return self._allocation(summary)
+
+    def _solve_anew(self) -> Allocation:
+        """Solve from scratch, since an optimum broke limits that the engine does not know."""
+        found = solve(self._problem.problem(), self._objective, NAME, time_limit_s=self._time_limit_s)
+        if self._min_churn:  # else the flows that the engine does not change next have its rates
+            for name in self._number:
+                self._paths[name] = paths = found.paths[name]
+                self._rates[name] = [(self._network.path_of(path.edges), path.rate_bps) for path in paths]
+            self._apart = {name for name in self._number if not self._is_as_found(name)}
+        return found
+
+    def _choose(self, flows: list[tuple[int, RateList]]) -> dict[str, RateList]:
+        """Return the rates of the flows that shall have others, given those that the engine changed."""
+        changed = {self._name[number]: paths for number, paths in flows}
+        if not self._min_churn:
+            return changed
+        self._found.update(changed)
+        self._apart = {name for name in self._apart | changed.keys() if not self._is_as_found(name)}
+        if self._apart.issubset(self._resized | (self._found.keys() - self._rates.keys())):
+            chosen = changed | {name: self._found[name] for name in self._apart}
+            self._apart.clear()
+            return chosen
+        chosen = self._least_churn()
+        self._apart = {
+            name for name in chosen if not is_same(path_rates(chosen[name]), path_rates(self._found[name]))
+        }
+        return {name: rates for name, rates in chosen.items() if rates != self._rates.get(name)}
+
+    def _is_as_found(self, name: str) -> bool:
+        return name in self._rates and is_same(self._paths[name], path_rates(self._found[name]))
+
+    def _least_churn(self) -> dict[str, RateList]:
+        from controller.gomr.engines.highs.program import Program  # HiGHS is loaded when it is first needed
+        from controller.gomr.live.least_churn import least_churn
+
+        number = self._network.number
+        before = {
+            self._number[name]: {
+                tuple(number[edge.id] for edge in path): rate_bps for path, rate_bps in rates
+            }
+            for name, rates in self._rates.items()
+        }
+        resized = {self._number[name] for name in self._resized}
+        largest_bps = max((rate for rates in self._found.values() for _, rate in rates), default=0.0) or 1.0
+        program = Program(TimeBudget(NAME, self._time_limit_s))
+        found = least_churn(self._engine.face(), before, resized, largest_bps, program)
+        path = self._network.path
+        return {
+            name: [(path(edges), rate_bps) for edges, rate_bps in found.get(number, {}).items()]
+            for name, number in self._number.items()
+        }
+
+    def _keeps_limits(self) -> bool:
+        return all(
+            within_limits(demand, [path for path, rate_bps in self._rates[name] if rate_bps > 0])
+            for name, demand in self._limited.items()
+        )
+
+    def _from_all_rates(self, summary: Summary) -> Allocation:
+        """Put an allocation together as for a solve from scratch: rates are spread and scaled."""
+        problem = self._problem.problem()
+        routed = without_local(problem)
+        rates: Rates = {demand.id: self._rates[demand.id] for demand in routed.demands}
+        if self._objective == "even_split":
+            rates = spread(routed, rates, NAME, self._time_limit_s)
+        answer = Answer(rates, bound_bps=summary.upper_bound)
+        return assemble(problem, routed, self._objective, NAME, answer)
+
+    def _allocation(self, summary: Summary) -> Allocation:
+        local_bps = {name: demand.rate_bps for name, demand in self._local.items()}
+        local_value_bps = value_bps(self._local.values(), self._objective, local_bps)
+        local_sum_bps = math.fsum(local_bps.values())
+        return Allocation(
+            paths=self._paths.copy(),
+            admitted_bps=summary.admitted_bps + local_sum_bps,
+            requested_bps=summary.requested_bps + local_sum_bps,
+            cost_bps_s=summary.cost_bps_s,
+            objective=self._objective,
+            engine=NAME,
+            upper_bound_bps=summary.upper_bound + local_value_bps,
+            gap=summary.gap,
+            max_violation_bps=max(0.0, summary.max_violation_bps),
+            wall_s=0.0,
+            value_bps=summary.value + local_value_bps,
+            max_utilisation=summary.max_utilisation,
+        )

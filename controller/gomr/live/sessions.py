@@ -1,0 +1,100 @@
+"""What a live engine needs of a solver, and the solvers that start anew at each event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from controller.gomr.allocation import Allocation
+from controller.gomr.problem import Demand, Problem
+from controller.gomr.solving import solve
+
+
+class LiveProblem:
+    """A problem that changes.
+
+    Attributes:
+        network: The edges as they were at first, without demands: what changes not.
+        demands: The demands by id, in order of arrival.
+        capacity_bps: The capacity of each edge by id, whether it is down or not.
+        down: Ids of the edges that carry nothing now.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        """Start from a problem."""
+        self.network = replace(problem, demands=())
+        self.demands = {demand.id: demand for demand in problem.demands}
+        self.capacity_bps = {edge.id: edge.capacity_bps for edge in problem.edges}
+        self.down: set[str] = set()
+        self._made: Problem | None = problem
+
+    def usable_bps(self, edge_id: str) -> float:
+        """Return what an edge can carry now."""
+        return 0.0 if edge_id in self.down else self.capacity_bps[edge_id]
+
+    def problem(self) -> Problem:
+        """Return the problem as it is now."""
+        if self._made is None:
+            edges = tuple(replace(edge, capacity_bps=self.usable_bps(edge.id)) for edge in self.network.edges)
+            self._made = replace(self.network, edges=edges, demands=tuple(self.demands.values()))
+        return self._made
+
+    def forget(self) -> None:
+        """Make the problem anew when it is next asked for: something has changed."""
+        self._made = None
+
+
+class Session(Protocol):
+    """A solver that is told of events, each before the `LiveProblem` shows it or right after."""
+
+    def add(self, demand: Demand) -> None:
+        """Take a checked demand in."""
+
+    def remove(self, demand: Demand) -> None:
+        """Let a demand go."""
+
+    def rebind(self, before: Demand, demand: Demand) -> None:
+        """Take a demand in place of the one of its id, last in order; it has had the rates of that one."""
+
+    def resize(self, demand: Demand) -> None:
+        """Take a demand's new rate."""
+
+    def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
+        """Take an edge's new capacity, 0 while it is down."""
+
+    def solve(self) -> Allocation:
+        """Return the optimum of what it was told; its `wall_s` means nothing.
+
+        Raises:
+            SolverError: The engine failed or ran out of time.
+        """
+
+
+class ColdSession:
+    """Solves from scratch at each event."""
+
+    def __init__(self, problem: LiveProblem, objective: str, engine: str, time_limit_s: float | None) -> None:
+        """Solve `problem` as it is at each solve."""
+        self._problem = problem
+        self._objective = objective
+        self._engine = engine
+        self._time_limit_s = time_limit_s
+
+    def add(self, demand: Demand) -> None:
+        """Do nothing: the problem has it."""
+
+    def remove(self, demand: Demand) -> None:
+        """Do nothing: the problem has it."""
+
+    def rebind(self, before: Demand, demand: Demand) -> None:
+        """Do nothing: the problem has it."""
+
+    def resize(self, demand: Demand) -> None:
+        """Do nothing: the problem has it."""
+
+    def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
+        """Do nothing: the problem has it."""
+
+    def solve(self) -> Allocation:
+        """Solve the problem as it is now."""
+        return solve(self._problem.problem(), self._objective, self._engine, time_limit_s=self._time_limit_s)

@@ -1,0 +1,84 @@
+"""Limits that no linear programme knows: at most so many paths, and paths that share nothing.
+
+The problem is solved without them first; basic solutions split few flows, so they are often kept unasked and
+the answer is optimal. If not, the demands that have such limits are bound to paths that keep them
+(`path_choice`), and the engine finds the best rates on these. README.md says what is promised.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from controller.gomr.allocation import Rates
+from controller.gomr.engines.answer import Answer, Engine
+from controller.gomr.paths.finder import are_disjoint
+from controller.gomr.paths.graph import Path
+from controller.gomr.problem import Demand, Problem
+
+
+def solve_within_limits(
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    time_limit_s: float | None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Answer:
+    """Solve with an engine that knows neither `max_paths` nor `disjoint`, and keep both.
+
+    Args:
+        problem: The problem, without demands that stay at their source.
+        objective: Name of the objective.
+        engine: The engine.
+        time_limit_s: Seconds for all of it; None for no limit.
+        clock: Seconds.
+
+    Returns:
+        The rates; prices and bound are those of the problem without these limits.
+
+    Raises:
+        SolverError: A solver failed or the time ran out.
+    """
+    started = clock()
+    answer = engine(problem, objective, time_limit_s)
+    if keeps_limits(problem, answer.rates):
+        return answer
+
+    def left_s() -> float | None:
+        return None if time_limit_s is None else max(0.0, time_limit_s - (clock() - started))
+
+    from controller.gomr.paths.choice import choose_paths  # loads PuLP, which few problems need
+
+    chosen = choose_paths(problem, answer.rates, left_s())
+    demands = tuple(
+        replace(demand, fixed_paths=_ids(chosen[demand.id])) if chosen.get(demand.id) else demand
+        for demand in problem.demands
+    )
+    bound = engine(replace(problem, demands=demands), objective, left_s())
+    return replace(answer, rates=bound.rates)
+
+
+def is_limited(demand: Demand) -> bool:
+    """Return whether the demand has a limit that engines do not know."""
+    return demand.max_paths is not None or demand.disjoint is not None
+
+
+def keeps_limits(problem: Problem, rates: Rates) -> bool:
+    """Return whether no demand uses too many paths, or paths that share what they must not."""
+    return all(
+        within_limits(demand, [path for path, rate_bps in rates[demand.id] if rate_bps > 0])
+        for demand in problem.demands
+        if is_limited(demand)
+    )
+
+
+def within_limits(demand: Demand, used: Sequence[Path]) -> bool:
+    """Return whether a demand may use these paths together."""
+    if demand.max_paths is not None and len(used) > demand.max_paths:
+        return False
+    return demand.disjoint is None or are_disjoint(list(used), nodes=demand.disjoint == "nodes")
+
+
+def _ids(paths: Sequence[Path]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(edge.id for edge in path) for path in paths)

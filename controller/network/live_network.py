@@ -1,0 +1,267 @@
+"""The network of the topology file, and what of it is there right now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from controller.core.journal import Journaled, JournaledDict, JournaledSet
+from topologies.model import Arc, Network
+
+__all__ = ["LiveNetwork", "arc_name"]
+
+_Port = tuple[int, int]  # datapath id, port number
+
+_MAX_STRANGE = 64
+"""Switches, and ports with links, that the file does not have: so many of each are kept as faults."""
+
+
+def arc_name(tail: str, head: str) -> str:
+    """Return the name of one direction of a link, as `S0->S4`."""
+    return f"{tail}->{head}"
+
+
+class LiveNetwork(Journaled):
+    """Follows which switches are connected, which ports are up and which links discovery has seen.
+
+    A link between switches is up while discovery sees both directions and both ports are up; a link to a host
+    while the switch is connected and the port is up. What discovery finds beside the file's links is a fault,
+    and not used.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.arcs: dict[str, Arc] = {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
+        self.ports: dict[tuple[str, str], int] = {
+            (arc.tail, arc.head): arc.tail_port for arc in network.arcs()
+        }
+        self._switches = {network.datapath_id(name): name for name in network.switches}
+        self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
+        self._hosts = frozenset(network.hosts)
+        self._arc_by_port: dict[_Port, Arc] = {
+            (self._datapath_ids[arc.tail], arc.tail_port): arc
+            for arc in self.arcs.values()
+            if arc.tail not in self._hosts
+        }
+        self._connected: JournaledSet[int] = JournaledSet()
+        self._away: JournaledSet[int] = JournaledSet()
+        self._live_ports: JournaledSet[_Port] = JournaledSet()
+        self._seen: JournaledSet[str] = JournaledSet()
+        self._strange_switches: JournaledSet[int] = JournaledSet()
+        self._strange_links: JournaledDict[_Port, _Port] = JournaledDict()  # by head: the tail last seen
+        self._up: frozenset[str] | None = None  # made when it is next asked for
+
+    def switch_name(self, datapath_id: int) -> str | None:
+        """Return the name of a switch; None if the file does not have it."""
+        return self._switches.get(datapath_id)
+
+    def datapath_id(self, switch: str) -> int:
+        """Return the datapath id of a switch of the file."""
+        return self._datapath_ids[switch]
+
+    def is_connected(self, switch: str) -> bool:
+        """Return whether a switch of the file is connected."""
+        return self._datapath_ids[switch] in self._connected
+
+    def arc_at(self, datapath_id: int, port: int) -> Arc | None:
+        """Return the arc that leaves a switch by this port; None if the file has none there."""
+        return self._arc_by_port.get((datapath_id, port))
+
+    def is_edge_port(self, datapath_id: int, port: int) -> bool:
+        """Return whether a host may be behind a port: neither the file nor discovery has a switch there."""
+        arc = self._arc_by_port.get((datapath_id, port))
+        if arc is not None and arc.head not in self._hosts:
+            return False
+        return arc is not None or (datapath_id, port) not in self._strange_links
+
+    def port_is_live(self, datapath_id: int, port: int) -> bool:
+        """Return whether a connected switch's port is up."""
+        return (datapath_id, port) in self._live_ports
+
+    def arc_is_up(self, name: str) -> bool:
+        """Return whether packets pass this way (see the class)."""
+        return name in self._up_names()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether packets pass every link of the file both ways."""
+        return len(self._up_names()) == len(self.arcs)
+
+    def _up_names(self) -> frozenset[str]:
+        # Asked for each step of each path of each flow, while ports change seldom.
+        if self._up is None:
+            self._up = frozenset(name for name in self.arcs if self._is_up(name))
+        return self._up
+
+    def _is_up(self, name: str) -> bool:
+        arc = self.arcs[name]
+        ends = [(arc.tail, arc.tail_port), (arc.head, arc.head_port)]
+        if not all(
+            (self._datapath_ids[node], port) in self._live_ports
+            for node, port in ends
+            if node not in self._hosts
+        ):
+            return False
+        if arc.tail in self._hosts or arc.head in self._hosts:
+            return True
+        return name in self._seen and arc_name(arc.head, arc.tail) in self._seen
+
+    def up_arcs(self) -> Iterator[Arc]:
+        """Yield the arcs that are up, in file order."""
+        up = self._up_names()
+        return (arc for name, arc in self.arcs.items() if name in up)
+
+    def is_host(self, node: str) -> bool:
+        """Return whether the file has a host of this name."""
+        return node in self._hosts
+
+    def lost_links(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the links of a path that are down, by their names in the file."""
+        if self.is_whole:
+            return ()
+        steps = pairwise(path)
+        return tuple(self.arcs[arc_name(a, b)].link for a, b in steps if not self.arc_is_up(arc_name(a, b)))
+
+    def is_away(self, switch: str) -> bool:
+        """Return whether a switch's connection ended a moment ago: it is assumed to forward still."""
+        return self._datapath_ids[switch] in self._away
+
+    def assume_all(self) -> None:
+        """Assume, after a restart, that all is as the file has it until the switches say otherwise."""
+        self._up = None
+        self._away.add_all(self._switches)
+        self._live_ports.add_all(self._arc_by_port)
+        self._seen.add_all(
+            name
+            for name, arc in self.arcs.items()
+            if arc.tail not in self._hosts and arc.head not in self._hosts
+        )
+
+    def connect(self, datapath_id: int, live_ports: frozenset[int]) -> bool:
+        """Note that a switch is connected; returns False for one that is not in the file, which is a fault.
+
+        What was known of the links of a switch that was away stays, where their ports are up still.
+        """
+        if datapath_id not in self._switches:
+            if len(self._strange_switches) < _MAX_STRANGE:
+                self._strange_switches.add(datapath_id)
+            return False
+        if datapath_id in self._connected:
+            self.disconnect(datapath_id)
+        self._up = None
+        for port in self._ports_of(datapath_id):
+            if port[1] not in live_ports:
+                self.port_down(*port)
+        self._away.discard(datapath_id)
+        self._connected.add(datapath_id)
+        self._live_ports.add_all((datapath_id, port) for port in live_ports)
+        return True
+
+    def leave(self, datapath_id: int) -> None:
+        """Note that a switch's connection ended: for a while it is assumed to forward as before."""
+        self._strange_switches.discard(datapath_id)
+        if datapath_id in self._connected:
+            self._connected.discard(datapath_id)
+            self._away.add(datapath_id)
+
+    def disconnect(self, datapath_id: int) -> None:
+        """Note that a switch is gone: nothing is known of its ports and links any more."""
+        self._strange_switches.discard(datapath_id)
+        self._connected.discard(datapath_id)
+        self._away.discard(datapath_id)
+        for port in self._ports_of(datapath_id):
+            self.port_down(*port)
+
+    def seen_links(self, datapath_id: int) -> list[tuple[_Port, _Port]]:
+        """Return the links of a switch that discovery has seen, as (tail, head), both directions."""
+        found = []
+        for name in self._seen:
+            arc = self.arcs[name]
+            tail = self._datapath_ids[arc.tail], arc.tail_port
+            head = self._datapath_ids[arc.head], arc.head_port
+            if datapath_id in (tail[0], head[0]):
+                found.append((tail, head))
+        return found
+
+    def _ports_of(self, datapath_id: int) -> list[_Port]:
+        return [port for port in self._live_ports if port[0] == datapath_id]
+
+    def port_up(self, datapath_id: int, port: int) -> None:
+        """Note that a port is up; its link to a switch waits for discovery."""
+        if datapath_id in self._connected:
+            self._up = None
+            self._live_ports.add((datapath_id, port))
+
+    def port_down(self, datapath_id: int, port: int) -> None:
+        """Note that a port is down, and forget what discovery saw through it."""
+        self._up = None
+        self._live_ports.discard((datapath_id, port))
+        arc = self._arc_by_port.get((datapath_id, port))
+        if arc is not None:
+            self._seen.discard_all((arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)))
+        for head, tail in list(self._strange_links.items()):
+            if (datapath_id, port) in (head, tail):
+                del self._strange_links[head]
+
+    def is_known(self, tail: _Port, head: _Port) -> bool:
+        """Return whether a discovery packet from one port to another is known already."""
+        arc = self._arc_by_port.get(tail)
+        if arc is not None and self._leads_to(arc, head):
+            return arc_name(arc.tail, arc.head) in self._seen
+        return self._strange_links.get(head) == tail
+
+    def discovered(self, tail: _Port, head: _Port) -> str | None:
+        """Note a discovery packet from one port to another.
+
+        Returns:
+            The fault, as a sentence, if the link is not in the file and was not known yet.
+        """
+        arc = self._arc_by_port.get(tail)
+        if arc is None or not self._leads_to(arc, head):
+            if head not in self._strange_links and len(self._strange_links) >= _MAX_STRANGE:
+                return None
+            self._strange_links[head] = tail
+            return self._strange_link(tail, head)
+        if tail in self._live_ports and head in self._live_ports:
+            self._up = None
+            self._seen.add(arc_name(arc.tail, arc.head))
+        return None
+
+    def _leads_to(self, arc: Arc, head: _Port) -> bool:
+        return (self._datapath_ids.get(arc.head), arc.head_port) == head
+
+    def lost(self, tail: _Port, head: _Port) -> None:
+        """Note that discovery sees a link no more."""
+        if self._strange_links.get(head) == tail:
+            del self._strange_links[head]
+        arc = self._arc_by_port.get(tail)
+        if arc is not None and self._leads_to(arc, head):
+            self._up = None
+            self._seen.discard(arc_name(arc.tail, arc.head))
+
+    def links_down(self) -> tuple[str, ...]:
+        """Return the names of the file's links that are down."""
+        return tuple(
+            link.name
+            for link in self.network.links
+            if not self.arc_is_up(arc_name(link.ends[0], link.ends[1]))
+        )
+
+    def faults(self) -> tuple[str, ...]:
+        """Return what is connected that the file does not have, as sentences."""
+        switches = [
+            f"A switch with datapath id {datapath_id} is connected that is not in the topology file; "
+            "it is not used."
+            for datapath_id in sorted(self._strange_switches)
+        ]
+        links = [self._strange_link(tail, head) for head, tail in sorted(self._strange_links.items())]
+        return tuple(switches + links)
+
+    def _strange_link(self, tail: _Port, head: _Port) -> str:
+        return (
+            f"A link from {self._describe(tail)} to {self._describe(head)} was found but is not in the "
+            "topology file; it is not used."
+        )
+
+    def _describe(self, end: _Port) -> str:
+        return f"{self._switches.get(end[0], f'datapath {end[0]}')} port {end[1]}"

@@ -1,0 +1,1 @@
+"""OpenFlow 1.3 by os-ken, which is imported nowhere else."""

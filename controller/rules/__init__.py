@@ -1,0 +1,1 @@
+"""Forwarding rules without an OpenFlow library: pinned paths, split flows, default routes, ECMP."""

@@ -1,0 +1,192 @@
+"""Forwarding rules without an OpenFlow library: what the core writes and a shell translates.
+
+Three tables: `TABLE_CLASSIFY` sends LLDP and ARP to the controller and all else on, `TABLE_PINNED` holds one
+rule per TCP 5-tuple (or path stamp), direction and switch, `TABLE_DEFAULT` one per destination host. A packet
+that no rule of the last table matches is dropped; nothing is ever flooded.
+
+Every rule carries a cookie that says what it is for, so that a flow's rules go by its cookie alone. Groups
+have no cookies; their numbers say the same.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = [
+    "COOKIE_CLASSIFY",
+    "ETH_TYPE_ARP",
+    "ETH_TYPE_IPV4",
+    "ETH_TYPE_LLDP",
+    "IP_PROTO_TCP",
+    "PRIORITY_ARP",
+    "PRIORITY_LLDP",
+    "PRIORITY_MISS",
+    "PRIORITY_ROUTE",
+    "PRIORITY_STAMP",
+    "TABLE_CLASSIFY",
+    "TABLE_DEFAULT",
+    "TABLE_PINNED",
+    "Action",
+    "Bucket",
+    "Entry",
+    "GotoTable",
+    "Group",
+    "GroupChange",
+    "Match",
+    "Output",
+    "Rule",
+    "Stage",
+    "Stages",
+    "ToController",
+    "ToGroup",
+    "ecmp_group_number",
+    "flow_cookie",
+    "host_cookie",
+    "merge_stages",
+    "split_group_number",
+]
+
+TABLE_CLASSIFY = 0
+TABLE_PINNED = 1
+TABLE_DEFAULT = 2
+
+ETH_TYPE_IPV4 = 0x0800
+ETH_TYPE_ARP = 0x0806
+ETH_TYPE_LLDP = 0x88CC
+IP_PROTO_TCP = 6
+
+# The upper half of a cookie says what kind of rule it is, the lower half which one ("MS" marks them as ours).
+COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
+_COOKIE_HOST = 0x4D53_0001_0000_0000
+_COOKIE_FLOW = 0x4D53_0002_0000_0000
+
+# The same for the numbers of groups.
+_GROUP_ECMP = 0x0100_0000
+_GROUP_SPLIT = 0x0200_0000
+
+PRIORITY_LLDP = 300
+PRIORITY_ARP = 200
+PRIORITY_STAMP = 150
+PRIORITY_ROUTE = 100
+PRIORITY_MISS = 0
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a rule looks at; None matches anything."""
+
+    eth_type: int | None = None
+    ip_protocol: int | None = None
+    source_ip: str | None = None
+    destination_ip: str | None = None
+    source_port: int | None = None
+    destination_port: int | None = None
+    source_mac: str | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """Send the packet out of a port, with another Ethernet source if one is given."""
+
+    port: int
+    source_mac: str | None = None
+
+
+@dataclass(frozen=True)
+class ToGroup:
+    """Do what one bucket of a group says."""
+
+    group: int
+
+
+@dataclass(frozen=True)
+class ToController:
+    """Send the whole packet to the controller."""
+
+
+@dataclass(frozen=True)
+class GotoTable:
+    """Go on in a later table."""
+
+    table: int
+
+
+Action = Output | ToGroup | ToController | GotoTable
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One entry of a table: the matching rule of highest priority applies."""
+
+    table: int
+    priority: int
+    match: Match
+    action: Action
+    cookie: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One choice of a group."""
+
+    weight: int
+    output: Output
+
+
+@dataclass(frozen=True)
+class Group:
+    """A select group: the switch chooses a bucket for each connection, by a hash and the weights."""
+
+    number: int
+    buckets: tuple[Bucket, ...]
+
+
+@dataclass(frozen=True)
+class GroupChange:
+    """New buckets for a group that the switch has already."""
+
+    group: Group
+
+
+Entry = Rule | Group | GroupChange
+"""What a switch can be given; a group must come before the rules that lead to it."""
+
+Stage = dict[str, list[Entry]]
+"""Entries that may be installed at the same time, by switch."""
+
+Stages = list[dict[str, tuple[Entry, ...]]]
+"""All entries of a flow in the order of their installation."""
+
+
+def ecmp_group_number(datapath_id: int) -> int:
+    """Return the number of the group that leads to the hosts of a switch (datapath ids below 2**24)."""
+    return _GROUP_ECMP | datapath_id
+
+
+def split_group_number(tag: int) -> int:
+    """Return the number of the group that splits the flow with this tag."""
+    return _GROUP_SPLIT | tag
+
+
+def flow_cookie(number: int) -> int:
+    """Return the cookie of all rules of the flow with this number (below 2**32)."""
+    return _COOKIE_FLOW | number
+
+
+def host_cookie(ip: str) -> int:
+    """Return the cookie of the default routes to a host."""
+    return _COOKIE_HOST | int(ipaddress.IPv4Address(ip))
+
+
+def merge_stages(paths: Iterable[list[Stage]]) -> Stages:
+    """Merge the stages of several paths, so that they are installed side by side."""
+    merged: list[Stage] = []
+    for stages in paths:
+        for k, stage in enumerate(stages):
+            if k == len(merged):
+                merged.append({})
+            for switch, entries in stage.items():
+                merged[k].setdefault(switch, []).extend(entries)
+    return [{switch: tuple(entries) for switch, entries in stage.items()} for stage in merged]

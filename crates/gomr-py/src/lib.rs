@@ -1,0 +1,298 @@
+//! `gomr_native`: the routing engine for Python. Converts and nothing else; see `gomr_native.pyi`.
+// The functions' documentation for users is in the stub; PyO3's macros make items of their own.
+#![allow(missing_docs)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ::gomr::{Apart, Changes, Effort, Error, FlowAllocation, HaltTest, Objective, Problem};
+use pyo3::exceptions::{PyLookupError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+pyo3::create_exception!(gomr_native, InvalidInput, PyValueError);
+pyo3::create_exception!(gomr_native, NotSolved, PyRuntimeError);
+pyo3::create_exception!(gomr_native, TimeIsUp, NotSolved);
+
+fn refuse(error: Error) -> PyErr {
+    match error {
+        Error::Invalid { field, reason } => InvalidInput::new_err((field, reason)),
+        Error::UnknownFlow { .. } => PyLookupError::new_err(error.to_string()),
+        Error::NotSolved {
+            reason,
+            stage,
+            effort,
+        } => NotSolved::new_err((reason, State::new(stage, effort))),
+        Error::Halted { stage, effort } => {
+            TimeIsUp::new_err(("the time is up".to_owned(), State::new(stage, effort)))
+        }
+    }
+}
+
+/// How far an engine had come, a dict in Python.
+#[derive(IntoPyObject)]
+struct State {
+    stage: &'static str,
+    pivots: usize,
+    pricing_passes: usize,
+    paths: usize,
+    full_edges: usize,
+}
+
+impl State {
+    fn new(stage: &'static str, effort: Effort) -> Self {
+        Self {
+            stage,
+            pivots: effort.pivots,
+            pricing_passes: effort.passes,
+            paths: effort.columns,
+            full_edges: effort.saturated,
+        }
+    }
+}
+
+/// Tail, head, capacity (bit/s), delay (s), reverse arc.
+type ArcFields = (usize, usize, f64, f64, Option<usize>);
+
+/// Source, destination, rate (bit/s), weight, ACK ratio, longest delay (s), fixed paths, ACK path.
+type FlowFields = (
+    usize,
+    usize,
+    f64,
+    f64,
+    f64,
+    Option<f64>,
+    Option<Vec<Vec<usize>>>,
+    Option<Vec<usize>>,
+);
+
+fn flow_of(fields: FlowFields) -> ::gomr::Flow {
+    let (source, destination, rate_bps, weight, ack_ratio, max_delay_s, fixed_paths, ack_path) =
+        fields;
+    ::gomr::Flow {
+        source,
+        destination,
+        rate_bps,
+        weight,
+        ack_ratio,
+        ack_path,
+        max_delay_s,
+        fixed_paths,
+    }
+}
+
+/// The number of a flow, and its paths: what stands for their arcs, and rate (bit/s).
+type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
+
+/// Capacity of each arc and whether it is full; members, fullness and paths of each commodity.
+type FaceFields = (Vec<(f64, bool)>, Vec<FaceCommodity>);
+type FaceCommodity = (Vec<(usize, f64)>, bool, Vec<FacePath>);
+type FacePath = (Vec<usize>, Vec<(usize, f64)>);
+
+#[pyclass(module = "gomr_native", frozen, get_all)]
+struct Summary {
+    admitted_bps: f64,
+    requested_bps: f64,
+    cost_bps_s: f64,
+    max_utilisation: f64,
+    value: f64,
+    upper_bound: f64,
+    gap: f64,
+    max_violation_bps: f64,
+    pivots: usize,
+    columns: usize,
+}
+
+impl From<::gomr::Summary> for Summary {
+    fn from(from: ::gomr::Summary) -> Self {
+        Self {
+            admitted_bps: from.admitted_bps,
+            requested_bps: from.requested_bps,
+            cost_bps_s: from.cost_bps_s,
+            max_utilisation: from.max_utilisation,
+            value: from.certificate.value,
+            upper_bound: from.certificate.upper_bound,
+            gap: from.certificate.gap,
+            max_violation_bps: from.certificate.max_violation_bps,
+            pivots: from.effort.pivots,
+            columns: from.effort.columns,
+        }
+    }
+}
+
+#[pyclass(module = "gomr_native", frozen)]
+struct Network {
+    problem: Problem,
+    /// What stands for each arc in paths.
+    labels: Vec<Py<PyAny>>,
+}
+
+impl Network {
+    fn paths_of<'py>(&self, py: Python<'py>, flow: &FlowAllocation) -> PyResult<FlowPaths<'py>> {
+        let paths = flow.paths.iter().map(|path| {
+            let labels = path.arcs.iter().map(|&arc| &self.labels[arc]);
+            PyTuple::new(py, labels).map(|labels| (labels, path.rate_bps))
+        });
+        Ok((flow.flow, paths.collect::<PyResult<_>>()?))
+    }
+}
+
+#[pymethods]
+impl Network {
+    #[new]
+    fn new(nodes: usize, arcs: Vec<ArcFields>, labels: Vec<Py<PyAny>>) -> PyResult<Self> {
+        if labels.len() != arcs.len() {
+            let reason = format!("are {}: there are {} arcs", labels.len(), arcs.len());
+            return Err(InvalidInput::new_err(("labels".to_owned(), reason)));
+        }
+        let arcs = arcs.into_iter();
+        let arcs = arcs.map(|(tail, head, capacity_bps, delay_s, reverse)| ::gomr::Arc {
+            tail,
+            head,
+            capacity_bps,
+            delay_s,
+            reverse,
+        });
+        let problem = Problem {
+            nodes,
+            arcs: arcs.collect(),
+            flows: Vec::new(),
+        };
+        problem.validate().map_err(refuse)?;
+        Ok(Self { problem, labels })
+    }
+
+    fn shortest_paths(
+        &self,
+        py: Python<'_>,
+        source: usize,
+        destination: usize,
+        count: usize,
+    ) -> PyResult<Vec<Vec<usize>>> {
+        py.detach(|| ::gomr::shortest_paths(&self.problem, source, destination, count))
+            .map_err(refuse)
+    }
+
+    #[pyo3(signature = (source, destination, count, *, nodes))]
+    fn disjoint_paths(
+        &self,
+        py: Python<'_>,
+        source: usize,
+        destination: usize,
+        count: usize,
+        nodes: bool,
+    ) -> PyResult<Vec<Vec<usize>>> {
+        let apart = if nodes { Apart::Nodes } else { Apart::Arcs };
+        py.detach(|| ::gomr::disjoint_paths(&self.problem, source, destination, count, apart))
+            .map_err(refuse)
+    }
+}
+
+#[pyclass(module = "gomr_native")]
+struct Engine {
+    inner: ::gomr::Engine,
+    network: Py<Network>,
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    fn new(network: Py<Network>, flows: Vec<FlowFields>, objective: &str) -> PyResult<Self> {
+        let Some(objective) = Objective::from_name(objective) else {
+            let reason = format!("{objective:?} is not known");
+            return Err(InvalidInput::new_err(("objective".to_owned(), reason)));
+        };
+        let mut problem = network.get().problem.clone();
+        problem.flows = flows.into_iter().map(flow_of).collect();
+        let inner = ::gomr::Engine::new(&problem, objective).map_err(refuse)?;
+        Ok(Self { inner, network })
+    }
+
+    #[pyo3(signature = (flow, /))]
+    fn add_flow(&mut self, flow: FlowFields) -> PyResult<usize> {
+        self.inner.add_flow(flow_of(flow)).map_err(refuse)
+    }
+
+    #[pyo3(signature = (flow, /))]
+    fn remove_flow(&mut self, flow: usize) -> PyResult<()> {
+        self.inner.remove_flow(flow).map_err(refuse)
+    }
+
+    #[pyo3(signature = (flow, rate_bps, /))]
+    fn change_rate(&mut self, flow: usize, rate_bps: f64) -> PyResult<()> {
+        self.inner.change_rate(flow, rate_bps).map_err(refuse)
+    }
+
+    #[pyo3(signature = (arc, /))]
+    fn fail_link(&mut self, arc: usize) -> PyResult<()> {
+        self.inner.fail_link(arc).map_err(refuse)
+    }
+
+    #[pyo3(signature = (arc, /))]
+    fn restore_link(&mut self, arc: usize) -> PyResult<()> {
+        self.inner.restore_link(arc).map_err(refuse)
+    }
+
+    #[pyo3(signature = (arc, capacity_bps, /))]
+    fn set_capacity(&mut self, arc: usize, capacity_bps: f64) -> PyResult<()> {
+        self.inner.set_capacity(arc, capacity_bps).map_err(refuse)
+    }
+
+    #[pyo3(signature = (*, time_limit_s=None))]
+    fn solve(&mut self, py: Python<'_>, time_limit_s: Option<f64>) -> PyResult<Summary> {
+        self.limit(time_limit_s);
+        let inner = &mut self.inner;
+        let solved = py.detach(|| inner.solve()).map_err(refuse)?;
+        Ok(solved.into())
+    }
+
+    #[pyo3(signature = (*, time_limit_s=None))]
+    fn changes<'py>(
+        &mut self,
+        py: Python<'py>,
+        time_limit_s: Option<f64>,
+    ) -> PyResult<(Summary, Vec<FlowPaths<'py>>)> {
+        self.limit(time_limit_s);
+        let inner = &mut self.inner;
+        let Changes { flows, summary } = py.detach(|| inner.changes()).map_err(refuse)?;
+        let network = self.network.get();
+        let paths = flows.iter().map(|flow| network.paths_of(py, flow));
+        Ok((summary.into(), paths.collect::<PyResult<_>>()?))
+    }
+
+    fn prices(&mut self, py: Python<'_>) -> PyResult<Vec<f64>> {
+        let inner = &mut self.inner;
+        py.detach(|| inner.prices()).map_err(refuse)
+    }
+
+    fn face(&mut self, py: Python<'_>) -> PyResult<FaceFields> {
+        let inner = &mut self.inner;
+        let face = py.detach(|| inner.face()).map_err(refuse)?;
+        let commodities = face.commodities.into_iter().map(|commodity| {
+            let paths = commodity.paths.into_iter();
+            let paths = paths.map(|path| (path.arcs, path.loads)).collect();
+            (commodity.members, commodity.full, paths)
+        });
+        Ok((face.arcs, commodities.collect()))
+    }
+}
+
+impl Engine {
+    fn limit(&mut self, time_limit_s: Option<f64>) {
+        let limit = time_limit_s.and_then(|s| Duration::try_from_secs_f64(s.max(0.0)).ok());
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        self.inner
+            .set_halt(until.map(|until| -> HaltTest { Arc::new(move || Instant::now() >= until) }));
+    }
+}
+
+#[pymodule]
+fn gomr_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add_class::<Engine>()?;
+    module.add_class::<Network>()?;
+    module.add_class::<Summary>()?;
+    module.add("InvalidInput", py.get_type::<InvalidInput>())?;
+    module.add("NotSolved", py.get_type::<NotSolved>())?;
+    module.add("TimeIsUp", py.get_type::<TimeIsUp>())
+}

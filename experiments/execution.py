@@ -1,0 +1,105 @@
+"""Makes the pending runs of a job with an engine, in this process: in turn, or several at once.
+
+Each finished run is written at once to OUT/runs/, so that stopping in the middle keeps what was done.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from experiments.engines.base import Engine, RunPlan
+from experiments.engines.together import run_together
+from experiments.errors import OutputError, RunFailed
+from experiments.events import (
+    Report,
+    RunBroken,
+    RunFinished,
+    RunRepeated,
+    RunsBegun,
+    RunStarted,
+    ignore,
+)
+from experiments.job import Job, write_atomically
+from experiments.results import RunResult
+
+FLOWS_NAMED = 8
+"""A run with more is summed up in a line."""
+
+
+def execute(job: Job, engine: Engine, report: Report) -> None:
+    """Make the pending runs of a job; one that fails is reported, and the others are made all the same."""
+    pending = job.pending()
+    workers = min(engine.most_at_once, job.parallel or engine.most_at_once)
+    if workers > 1 and len(pending) > 1:
+        _execute_together(job, pending, engine, workers, report)
+    else:
+        _execute_in_turn(job, pending, engine, report)
+
+
+def _execute_in_turn(job: Job, pending: list[tuple[int, RunPlan]], engine: Engine, report: Report) -> None:
+    planned = len(job.plans())
+    for number, plan in pending:
+        report(RunStarted(run=plan.label, number=number, planned=planned))
+        try:
+            result = _attempt(job, number, plan, engine, report)
+        except RunFailed as error:
+            report(RunBroken(run=plan.label, reason=str(error)))
+            continue
+        _keep(job, number, result)
+        write_atomically(job.environment_path(number), engine.environment().model_dump_json(indent=1))
+        report(RunFinished(run=plan.label, summary=summary(result)))
+
+
+def _attempt(job: Job, number: int, plan: RunPlan, engine: Engine, report: Report) -> RunResult:
+    """Run a plan until it is valid or the job's attempts are used up; every attempt keeps its logs."""
+    before = job.finished(number)
+    earlier = [*before.earlier_attempts, before.why_invalid] if before else []
+    most = len(earlier) + job.retries
+    while True:
+        slug = f"{plan.slug}-attempt{len(earlier) + 1}" if earlier else plan.slug
+        logs = job.out / "logs" / slug
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+            result = engine.run_case(plan, logs, report)
+        except OSError as error:
+            raise OutputError(str(logs), str(error)) from error
+        if result.valid or len(earlier) == most:
+            return result.model_copy(update={"earlier_attempts": earlier})
+        earlier.append(result.why_invalid)
+        report(RunRepeated(run=plan.label, reason="; ".join(result.why_invalid)))
+
+
+def _execute_together(
+    job: Job, pending: list[tuple[int, RunPlan]], engine: Engine, workers: int, report: Report
+) -> None:
+    """Run plans in several threads; results keep the plans' order."""
+    report(RunsBegun(planned=len(pending)))
+
+    def run_one(_: int, numbered: tuple[int, RunPlan]) -> RunResult:
+        number, plan = numbered
+        result = engine.run_case(plan, job.out / "logs" / plan.slug, ignore)
+        _keep(job, number, result)
+        return result
+
+    together = run_together(pending, run_one, workers=workers, stop=engine.stop)
+    with closing(together) as ending:
+        for _, (_, plan), future in ending:
+            error = future.exception()
+            if isinstance(error, RunFailed):
+                report(RunBroken(run=plan.label, reason=str(error)))
+            else:
+                report(RunFinished(run=plan.label, summary=summary(future.result())))
+
+
+def _keep(job: Job, number: int, result: RunResult) -> None:
+    write_atomically(job.result_path(number), result.model_dump_json(indent=1))
+
+
+def summary(result: RunResult) -> str:
+    """Return a run's goodputs as one line."""
+    if len(result.flows) > FLOWS_NAMED:
+        total_bps = sum(flow.goodput_bps for flow in result.flows)
+        flows = f"{len(result.flows)} flows, together {total_bps / 1e6:.2f} Mbit/s"
+    else:
+        flows = ", ".join(f"flow {flow.flow} {flow.goodput_bps / 1e6:.2f} Mbit/s" for flow in result.flows)
+    return flows if result.valid else f"{flows} (not valid: {'; '.join(result.why_invalid)})"

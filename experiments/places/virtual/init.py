@@ -1,0 +1,92 @@
+"""Process 1 in the virtual kernel: mounts what programs expect, runs one program, and powers off.
+
+It is started by its path, before anything is mounted, and imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+ORDER_VARIABLE = "MSTCP_LAB_ORDER"
+"""Set on the kernel's command line: the folder of the host with `order.json`, where `status` is left."""
+SETTLE_S = 20.0
+"""Open vSwitch counts threads by the machine's load and uptime: started within 10 s of the boot it decides on
+no handler threads, and answers no upcall. These seconds are virtual and cost nothing."""
+SET_TIMER_SLACK = 29
+"""PR_SET_TIMERSLACK of prctl(2): how many nanoseconds late timers may be, 50,000 by default; inherited."""
+POWER_OFF = 0x4321FEDC
+"""LINUX_REBOOT_CMD_POWER_OFF of reboot(2)."""
+SPARE_FOLDERS = ("/run", "/tmp", "/var/log", "/var/lib/openvswitch")  # noqa: S108 (of the guest)
+FILESYSTEMS = (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"))
+
+
+def main() -> None:
+    """Run the order, whatever happens on the way, and end the machine."""
+    libc = ctypes.CDLL(None)
+    try:
+        libc.prctl(SET_TIMER_SLACK, 1)
+        for kind, folder in FILESYSTEMS:
+            _mount(kind, folder)
+        for folder in ("/dev/shm", "/dev/pts"):  # noqa: S108
+            Path(folder).mkdir(exist_ok=True)
+        _mount("tmpfs", "/dev/shm")  # noqa: S108
+        _mount("devpts", "/dev/pts")
+        host_folder = Path(os.environ.pop(ORDER_VARIABLE))
+        order = json.loads((host_folder / "order.json").read_text())
+        for folder in SPARE_FOLDERS:
+            if Path(folder).is_dir():
+                _mount("tmpfs", folder)
+        # After those: what is to be seen may lie below them.
+        for folder in order["readable"]:
+            _show(folder, "ro")
+        for folder in order["writable"]:
+            _show(folder, "rw")
+        (host_folder / "status").write_text(str(_run(order)))
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.sync()
+    libc.reboot(POWER_OFF)
+
+
+def _run(order: dict[str, Any]) -> int:
+    """Run the order's program to its end and return its exit status."""
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    Path("/run/netns").mkdir()
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    # The controller starts while the network is built, perhaps before the management network is there.
+    subprocess.run(["sysctl", "-q", "-w", "net.ipv4.ip_nonlocal_bind=1"], check=True)
+    time.sleep(SETTLE_S)
+    child = subprocess.Popen(order["argv"], cwd=order["folder"], stdin=subprocess.DEVNULL)
+    # As process 1 it takes over every daemon: none of them may stay as a zombie.
+    while True:
+        pid, status = os.wait()
+        if pid == child.pid:
+            return os.waitstatus_to_exitcode(status)
+
+
+def _mount(kind: str, folder: str, *options: str) -> None:
+    subprocess.run(["mount", "-t", kind, *options, kind, folder], check=True)
+
+
+def _show(folder: str, mode: str) -> None:
+    """Make a folder of the host visible at its own path."""
+    if not Path(folder).is_dir():
+        Path(folder).mkdir(parents=True)
+    _mount("hostfs", folder, "-o", folder)
+    if mode == "ro":
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+
+
+if __name__ == "__main__":
+    main()

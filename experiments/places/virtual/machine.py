@@ -1,0 +1,213 @@
+"""One boot of the virtual kernel: a program in it, run to its end, on one core of the host.
+
+The machine sees the host's files read-only, with empty folders of its own over those that programs write to;
+the folders that are named as writable are the host's. Nothing else connects it to the host: no terminal, no
+network and no pipe, since whatever came at a time of the host's would make runs differ.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from experiments.errors import MissingRequirement, RunFailed
+from experiments.places.base import ROOT, last_line
+from experiments.places.virtual import kernel_image
+from experiments.places.virtual.init import ORDER_VARIABLE
+
+START_NS = 1_767_225_600 * 10**9
+"""What every machine's clock says when it starts: 2026-01-01, so that files and results have one time."""
+MEMORY_MIB = 2048
+"""At most; the host gives what is used."""
+SILENCE_LIMIT_S = 900.0
+"""A machine from which nothing is heard for so long, on the host's clock, is in a loop that never waits."""
+POLL_S = 0.05
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TEMPORARY = "/tmp"  # noqa: S108 (of the guest)
+SAME_ARITHMETIC = {
+    # Which instructions a sum is made with depends on the processor, and its last bits on that.
+    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
+    "OPENBLAS_CORETYPE": "Prescott",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+PROGRAMS = {"taskset": "util-linux", "setpriv": "util-linux"}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a machine is to do.
+
+    Attributes:
+        argv: The program and its arguments.
+        seed: Of the kernel's random numbers.
+        core: Of the host, which it is pinned to.
+        writable: Folders of the host that it may write to, at their own paths.
+        readable: Folders of the host under /run, /tmp or /var/log that it is to see.
+        console: The file that takes the console.
+        memory_mib: The machine's memory in MiB.
+    """
+
+    argv: Sequence[str]
+    seed: int
+    core: int
+    console: Path
+    writable: Sequence[Path] = ()
+    readable: Sequence[Path] = ()
+    memory_mib: int = MEMORY_MIB
+
+
+def require() -> None:
+    """Refuse where no machine can be started.
+
+    Raises:
+        MissingRequirement: with the remedy.
+    """
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        packages = " ".join(sorted({PROGRAMS[name] for name in missing}))
+        raise MissingRequirement(
+            f"The virtual engine needs {', '.join(missing)}.", f"apt-get install {packages}"
+        )
+    kernel_image.kernel()
+
+
+class Machine:
+    """A booted machine; a context manager that ends it, whatever state it is in.
+
+    Args:
+        order: what it is to do.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._folder = Path(tempfile.mkdtemp(prefix="mstcp-lab-vm-"))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Machine:
+        try:
+            self._write_order()
+            self._write_init()
+            with self._order.console.open("ab") as console:
+                self._process = subprocess.Popen(
+                    self._command(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=console,
+                    stderr=console,
+                    env={"UML_SEED": str(self._order.seed), "PATH": PATH, "HOME": str(self._folder)},
+                    cwd=self._folder,
+                    start_new_session=True,  # Ctrl-C on the terminal is the parent's alone
+                )
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def wait(self, look: Callable[[], bool]) -> int:
+        """Wait for the program's end and return its exit status.
+
+        Args:
+            look: called often; says whether anything was heard from the machine since the last time.
+
+        Raises:
+            RunFailed: the machine ended before the program, or nothing was heard for too long.
+        """
+        assert self._process is not None
+        heard_s = time.monotonic()
+        while True:
+            try:
+                self._process.wait(POLL_S)
+            except subprocess.TimeoutExpired:
+                if look():
+                    heard_s = time.monotonic()
+                elif time.monotonic() - heard_s > SILENCE_LIMIT_S:
+                    self.kill()
+                    raise self._failed(f"nothing was heard from it for {SILENCE_LIMIT_S:g} s") from None
+                continue
+            look()
+            status = self._folder / "status"
+            if not status.exists():
+                raise self._failed("it ended before its program")
+            return int(status.read_text())
+
+    def kill(self) -> None:
+        """End the machine and all of its processes at once. Does nothing to one that has ended."""
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _write_order(self) -> None:
+        order = self._order
+        environment = {
+            "PATH": PATH,
+            "HOME": TEMPORARY,
+            "TMPDIR": TEMPORARY,
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(ROOT),
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **SAME_ARITHMETIC,
+            # The files may belong to a user that is not this machine's root.
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "safe.directory",
+            "GIT_CONFIG_VALUE_0": "*",
+        }
+        document = {
+            "argv": list(order.argv),
+            "folder": str(ROOT),
+            "environment": environment,
+            "readable": [str(path) for path in (ROOT, Path(sys.prefix), *order.readable) if _is_hidden(path)],
+            "writable": [str(path) for path in (self._folder, *order.writable)],
+        }
+        (self._folder / "order.json").write_text(json.dumps(document))
+
+    def _write_init(self) -> None:
+        """Write the script that becomes process 1; it alone has what differs between machines."""
+        script = self._folder / "init"
+        script.write_text(
+            "#!/bin/sh\n"
+            f"export {ORDER_VARIABLE}={shlex.quote(str(self._folder))}\n"
+            f"exec {shlex.join([sys.executable, str(Path(__file__).with_name('init.py'))])}\n"
+        )
+        script.chmod(0o755)
+
+    def _command(self) -> list[str]:
+        order = self._order
+        return [
+            *("setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list", str(order.core)),
+            str(kernel_image.kernel()),
+            # The kernel's random numbers begin with these words: they must be the same for every machine. The
+            # host's /proc is seen until process 1 mounts its own, and leads to this process's folder.
+            *("rootfstype=hostfs", "ro", "quiet", f"mem={order.memory_mib}M", "init=/proc/self/cwd/init"),
+            *("con=null", "con0=fd:0,fd:1", "umid=machine", "seccomp=auto"),
+            *("time-travel=inf-cpu", f"time-travel-start={START_NS}"),
+        ]
+
+    def _failed(self, reason: str) -> RunFailed:
+        last = last_line(self._order.console)
+        return RunFailed("The virtual machine", f"{reason}: {last}", str(self._order.console.parent))
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a folder lies below one that the machine has of its own."""
+    return any(path.is_relative_to(spare) for spare in (TEMPORARY, "/run", "/var/log"))

@@ -1,0 +1,147 @@
+"""Makes each run of a job in a virtual machine of its own, several at once, each on a core of its own."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import tempfile
+import threading
+from contextlib import closing
+from pathlib import Path
+
+from experiments.engines.base import Engine, RunPlan
+from experiments.engines.together import run_together
+from experiments.errors import OutputError, RunFailed
+from experiments.events import Event, Report, RunBroken, RunFinished, RunsBegun, from_line
+from experiments.job import Job
+from experiments.places.base import WorkerEvents
+from experiments.places.virtual import machine
+from experiments.places.virtual.machine import Machine, Order
+
+
+class VirtualKernel:
+    """A place whose clock is virtual: a run is the same on every machine, whatever else that does.
+
+    Every run has a boot of its own, so that none depends on those before it.
+    """
+
+    def __init__(self) -> None:
+        self._machines: set[Machine] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def check(self) -> None:
+        """Refuse where the kernel cannot run."""
+        machine.require()
+
+    def run(self, job: Job, engine: Engine, report: Report) -> None:
+        """Make the pending runs; each machine's console goes to the folder of the run's logs.
+
+        Raises:
+            OutputError: the results could not be written.
+            KeyboardInterrupt: the user stopped; no machine runs any more by then.
+        """
+        del engine
+        pending = job.pending()
+        allowed = sorted(os.sched_getaffinity(0))
+        cores: queue.SimpleQueue[int] = queue.SimpleQueue()
+        workers = min(job.parallel or len(allowed), len(pending))
+        for number in range(workers):
+            cores.put(allowed[number % len(allowed)])
+        if workers > 1:
+            self._run_together(job, pending, cores, workers, report)
+            return
+        for number, plan in pending:
+            self._run_one(job, number, plan, cores, report)
+
+    def _run_together(
+        self,
+        job: Job,
+        pending: list[tuple[int, RunPlan]],
+        cores: queue.SimpleQueue[int],
+        workers: int,
+        report: Report,
+    ) -> None:
+        report(RunsBegun(planned=len(pending)))
+
+        def run_one(_: int, numbered: tuple[int, RunPlan]) -> list[Event]:
+            """Return how the run ended; what it reports on the way would mix with the others'."""
+            heard: list[Event] = []
+            self._run_one(job, *numbered, cores, heard.append)
+            return [event for event in heard if isinstance(event, RunFinished | RunBroken)]
+
+        together = run_together(pending, run_one, workers=workers, stop=self._stop)
+        with closing(together) as ending:
+            for _, _, future in ending:
+                for event in future.result():
+                    report(event)
+
+    def _run_one(
+        self, job: Job, number: int, plan: RunPlan, cores: queue.SimpleQueue[int], report: Report
+    ) -> None:
+        """Boot a machine for one run; one that fails is reported, and the others are made all the same."""
+        logs = job.out / "logs" / plan.slug
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(str(logs), str(error)) from error
+        core = cores.get()
+        try:
+            self._boot(job.model_copy(update={"only": number}), plan, logs, core, report)
+        except RunFailed as error:
+            report(RunBroken(run=plan.label, reason=str(error)))
+        finally:
+            cores.put(core)
+
+    def _boot(self, job: Job, plan: RunPlan, logs: Path, core: int, report: Report) -> None:
+        with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as name:
+            asked, told = Path(name, "job.json"), Path(name, "events")
+            asked.write_text(job.model_dump_json())
+            told.touch()
+            order = Order(
+                argv=[sys.executable, "-m", "experiments.places.virtual.worker", str(asked), str(told)],
+                seed=plan.seed,
+                core=core,
+                console=logs / "console.log",
+                writable=[job.out, Path(name)],
+                memory_mib=job.scenario.virtual.memory_mib,
+            )
+            with told.open("rb") as lines, Machine(order) as booted:
+                self._watch(booted)
+                events = WorkerEvents(report)
+                pending = b""
+
+                def look() -> bool:
+                    nonlocal pending
+                    heard = lines.read()
+                    *whole, pending = (pending + heard).split(b"\n")
+                    for line in whole:
+                        events.take(from_line(line))
+                    return bool(heard)
+
+                try:
+                    status = booted.wait(look)
+                finally:
+                    self._forget(booted)
+        if not events.finished:
+            reason = f"its worker ended with status {status}"
+            raise RunFailed(plan.label[0].upper() + plan.label[1:], reason, str(logs))
+
+    def _watch(self, booted: Machine) -> None:
+        with self._lock:
+            self._machines.add(booted)
+            stopped = self._stopped
+        if stopped:
+            booted.kill()
+
+    def _forget(self, booted: Machine) -> None:
+        with self._lock:
+            self._machines.discard(booted)
+
+    def _stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            running = list(self._machines)
+        for booted in running:
+            booted.kill()

@@ -1,0 +1,34 @@
+"""What a worker does, wherever it is: takes a job as one line of JSON, makes its runs, reports events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from experiments import engines
+from experiments.errors import OutputError
+from experiments.events import OutputRefused, Report, WorkFinished
+from experiments.execution import execute
+from experiments.job import Job
+
+INTERRUPTED = 130
+
+
+def work(line: str | bytes, prepare: Callable[[Job], None], report: Report) -> int:
+    """Make the runs of a job and return the exit status: 0 only if all were tried.
+
+    Args:
+        line: the job.
+        prepare: makes the place ready for it.
+        report: takes the events.
+    """
+    job = Job.model_validate_json(line)
+    try:
+        prepare(job)
+        execute(job, engines.get(job.engine), report)
+    except OutputError as error:
+        report(OutputRefused(path=error.path, reason=error.reason))
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    report(WorkFinished())
+    return 0

@@ -1,0 +1,45 @@
+"""A whole traffic matrix: one demand between each ordered pair of nodes, by gravity."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from controller.errors import InvalidProblem
+from controller.gomr import Demand
+from controller.gomr.demands import gravity
+
+ALL_PAIRS = "all-pairs"
+
+
+class AllPairs:
+    """The demands between all pairs, in the order of the nodes.
+
+    The same arguments give the same demands on every machine.
+
+    Args:
+        nodes: Where flows begin and end, at least two.
+        seed: Of the masses of the nodes (`controller.gomr.demands.gravity`).
+
+    Raises:
+        InvalidProblem: There are fewer than two nodes.
+    """
+
+    def __init__(self, nodes: Sequence[str], seed: int) -> None:
+        if len(nodes) < 2:
+            raise InvalidProblem("demands", f"flows need two nodes to run between, not {len(nodes)}")
+        self._nodes = tuple(nodes)
+        self._rng = random.Random(seed)
+        self._rate_of = gravity(self._nodes, self._rng)
+
+    def flows(self) -> tuple[Demand, ...]:
+        """Return flows f1, f2, ..., those of one source after the other."""
+        pairs = ((a, b) for a in self._nodes for b in self._nodes if a != b)
+        return tuple(
+            Demand(f"f{number}", a, b, self._rate_of(a, b)) for number, (a, b) in enumerate(pairs, start=1)
+        )
+
+    def flow(self, name: str) -> Demand:
+        """Return one more flow, between any pair."""
+        source, destination = self._rng.sample(self._nodes, 2)
+        return Demand(name, source, destination, self._rate_of(source, destination))

@@ -1,0 +1,218 @@
+"""What the readers of all formats of demands are told, and what they return."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.errors import InvalidProblem
+from controller.gomr import Demand
+from controller.gomr.problem import check_own_fields
+from experiments.errors import ScenarioError
+from topologies.routable import NodeNames, UnknownNode
+from topologies.units import UnitError, parse_rate_bps
+
+MOST_BPS = 1e18
+"""A larger rate is a mistake: all the world's links together carry less."""
+NO_UNIT = "rates without a unit are read as bit/s (--rate-unit says otherwise)"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a file of demands is read for.
+
+    Attributes:
+        nodes: What the file may call the nodes.
+        ends: Where flows may begin and end, in the order of a matrix without names.
+        rate_unit_bps: What the caller says that numbers without a unit count in.
+        network_unit_bps: What such numbers count in where the network comes from; None if they have no unit
+            there either.
+        is_scaled: The rates only count relative to each other.
+    """
+
+    nodes: NodeNames
+    ends: tuple[str, ...]
+    rate_unit_bps: float | None = None
+    network_unit_bps: float | None = None
+    is_scaled: bool = False
+
+    def end(self, text: str, file: str, place: str) -> str:
+        """Return the node that a file calls so.
+
+        Raises:
+            ScenarioError: None is called so, or several are, or no flow can begin or end there.
+        """
+        try:
+            name = self.nodes.resolve(text)
+        except UnknownNode as error:
+            if "may be any of" in str(error):
+                raise ScenarioError(file, place, str(error)) from None
+            name = ""
+        if name not in self._allowed:
+            near = difflib.get_close_matches(text, self.ends, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ScenarioError(file, place, f"flows cannot begin or end at {text!r}{hint}")
+        return name
+
+    @cached_property
+    def _allowed(self) -> frozenset[str]:
+        return frozenset(self.ends)
+
+    def bare_unit_bps(self, file: str) -> float:
+        """Return what numbers without a unit count in, in a file that cannot say.
+
+        Raises:
+            ScenarioError: The network has a unit of its own, so that they may count in that or in bit/s.
+        """
+        if self.rate_unit_bps is not None:
+            return self.rate_unit_bps
+        if self.network_unit_bps not in (None, 1.0) and not self.is_scaled:
+            reason = (
+                f"its rates have no unit, and those of the network count in {self.network_unit_bps:g} bit/s: "
+                "say what these count in by --rate-unit, or scale them by --load"
+            )
+            raise ScenarioError(file, "", reason)
+        return 1.0
+
+    def unit_notes(self) -> tuple[str, ...]:
+        """Return the note on numbers that were read without a unit."""
+        return () if self.is_scaled or self.rate_unit_bps is not None else (NO_UNIT,)
+
+
+@dataclass(frozen=True)
+class ReadDemands:
+    """The demands of a file, and sentences on what was assumed or left out."""
+
+    demands: tuple[Demand, ...]
+    notes: tuple[str, ...] = ()
+
+
+class DemandFormat(Protocol):
+    """A format of files of demands: a module of this package."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a module's constant
+        """What people call it."""
+
+    def recognises(self, path: Path, content: bytes) -> bool:
+        """Return whether a file is in this format."""
+
+    def read(self, file: str, content: bytes, context: Context) -> ReadDemands:
+        """Return the demands of a file.
+
+        Raises:
+            ScenarioError: It cannot be used; the text names the place.
+        """
+
+
+def rate_of(value: object, unit_bps: float, file: str, place: str) -> float:
+    """Return a rate in bit/s.
+
+    Raises:
+        ScenarioError: It is not one that a flow can ask for.
+    """
+    try:
+        rate_bps = parse_rate_bps(value, unit_bps)
+    except UnitError as error:
+        raise ScenarioError(file, place, str(error)) from None
+    if not rate_bps >= 0:
+        raise ScenarioError(file, place, f"must be a finite number of at least 0, not {value}")
+    if rate_bps > MOST_BPS:
+        raise ScenarioError(file, place, f"{rate_bps:g} bit/s is beyond {MOST_BPS:g}: check the unit")
+    return rate_bps
+
+
+def checked(demand: Demand, file: str, place: str) -> Demand:
+    """Return a demand whose own fields make sense.
+
+    Raises:
+        ScenarioError: One does not.
+    """
+    try:
+        check_own_fields("", demand)
+    except InvalidProblem as error:
+        raise ScenarioError(file, place, f"{error.field.lstrip('.')}: {error.reason}") from None
+    return demand
+
+
+def unique(demands: Sequence[Demand], file: str, places: Sequence[str]) -> tuple[Demand, ...]:
+    """Return demands of which no two have one id.
+
+    Raises:
+        ScenarioError: There are none, or two have one id.
+    """
+    seen: set[str] = set()
+    for demand, place in zip(demands, places, strict=True):
+        if demand.id in seen:
+            raise ScenarioError(file, place, f"there is already a flow {demand.id!r}")
+        seen.add(demand.id)
+    if not demands:
+        raise ScenarioError(file, "", "holds no flow; give one a line")
+    return tuple(demands)
+
+
+def of_matrix(matrix: NDArray[np.float64], names: Sequence[str], unit_bps: float, file: str) -> ReadDemands:
+    """Return a demand for each entry of a matrix above 0: row i column j is from node i to node j.
+
+    Args:
+        matrix: The rates.
+        names: The nodes that rows and columns stand for.
+        unit_bps: What the rates count in.
+        file: The file, for errors.
+
+    Raises:
+        ScenarioError: It is not square, or an entry is negative, not finite or absurd.
+    """
+    _check_matrix(matrix, len(names), unit_bps, file)
+    off_diagonal = matrix * unit_bps
+    on_diagonal = int(np.count_nonzero(np.diagonal(off_diagonal)))
+    np.fill_diagonal(off_diagonal, 0.0)
+    sources, destinations = np.nonzero(off_diagonal)
+    rates = off_diagonal[sources, destinations].tolist()
+    demands = tuple(
+        Demand(f"f{number}", names[i], names[j], rate)
+        for number, (i, j, rate) in enumerate(
+            zip(sources.tolist(), destinations.tolist(), rates, strict=True), start=1
+        )
+    )
+    if not demands:
+        raise ScenarioError(file, "", "asks for nothing between two nodes: all entries are 0")
+    notes = []
+    empty = len(names) * (len(names) - 1) - len(demands)
+    if empty:
+        notes.append(f"{empty} entries of 0 are no demands")
+    if on_diagonal:
+        notes.append(f"{on_diagonal} entries from a node to itself are left out")
+    return ReadDemands(demands, tuple(notes))
+
+
+def _check_matrix(matrix: NDArray[np.float64], count: int, unit_bps: float, file: str) -> None:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        shape = " x ".join(map(str, matrix.shape)) or "a single number"
+        raise ScenarioError(file, "", f"a traffic matrix is square: a row and a column a node, not {shape}")
+    if matrix.shape[0] != count:
+        raise ScenarioError(file, "", f"the matrix has {matrix.shape[0]} rows, but there are {count} nodes")
+    wrong = ~((matrix >= 0) & (matrix <= MOST_BPS / unit_bps))
+    if wrong.any():
+        row, column = map(int, np.argwhere(wrong)[0])
+        reason = f"{matrix[row, column]:g} is no rate: it has to be from 0 to {MOST_BPS:g} bit/s"
+        raise ScenarioError(file, f"row {row + 1}, column {column + 1}", reason)
+
+
+def order_of(count: int, context: Context, file: str) -> tuple[str, ...]:
+    """Return the nodes that rows and columns without names stand for.
+
+    Raises:
+        ScenarioError: The matrix has another size, or they could stand for several.
+    """
+    try:
+        return context.nodes.in_order(count, context.ends)
+    except UnknownNode as error:
+        raise ScenarioError(file, "", str(error)) from None

@@ -1,0 +1,36 @@
+"""All formats of files of demands, and which one a file is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments.errors import ScenarioError
+from experiments.routing.formats import csv_text, json_text, numpy_arrays, pickled, repetita, sndlib
+from experiments.routing.formats.reading import Context, DemandFormat, ReadDemands
+
+FORMATS: tuple[DemandFormat, ...] = (numpy_arrays, pickled, sndlib, repetita, json_text, csv_text)
+"""The first that recognises a file reads it; any text may be CSV."""
+
+
+def read_demands(path: Path, context: Context, models: str = "gravity, uniform, bimodal") -> ReadDemands:
+    """Return the demands of a file in any format.
+
+    Args:
+        path: The file.
+        context: What it is read for.
+        models: What else may be given in place of a file, for the error of one that is not there.
+
+    Raises:
+        ScenarioError: It cannot be read or used; the text names the place.
+    """
+    file = str(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror}; give {models} or a file of demands"
+        raise ScenarioError(file, "", reason) from None
+    for known in FORMATS:
+        if known.recognises(path, content):
+            return known.read(file, content, context)
+    names = ", ".join(known.NAME for known in FORMATS)
+    raise ScenarioError(file, "", f"is in no format of demands that is known: {names}")

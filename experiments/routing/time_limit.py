@@ -1,0 +1,42 @@
+"""One time limit for everything that `mstcp-lab solve` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from controller.errors import SolverError
+
+
+class TimeLimit:
+    """Seconds that are left, from the moment it is made."""
+
+    def __init__(self, limit_s: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with `limit_s` seconds; None for no limit."""
+        self._limit_s = limit_s
+        self._clock = clock
+        self._started_s = clock()
+
+    def left_s(self, stage: str) -> float | None:
+        """Return the seconds that are left; None without a limit.
+
+        Args:
+            stage: What is to be done with them, for the error.
+
+        Raises:
+            SolverError: There are none.
+        """
+        if self._limit_s is None:
+            return None
+        left_s = self._limit_s - (self._clock() - self._started_s)
+        if left_s <= 0:
+            reason = (
+                f"the time limit of {self._limit_s:g} s is used up before {stage}; give more by --time-limit"
+            )
+            raise SolverError("solve", reason)
+        return left_s
+
+    @property
+    def is_up(self) -> bool:
+        """Whether no time is left."""
+        return self._limit_s is not None and self._clock() - self._started_s >= self._limit_s

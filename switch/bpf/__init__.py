@@ -1,0 +1,1 @@
+"""BPF programs: loaded through libbpf, compiled by `python -m switch.bpf.build`."""

@@ -1,0 +1,201 @@
+"""One model switch without I/O: what the controller sends goes in, what the switch answers comes out."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from switch.model import openflow
+from switch.model.openflow import ErrorReason, Kind, Multipart, PortState
+from switch.model.tables import Refused, Tables
+
+__all__ = ["Faults", "ModelSwitch"]
+
+_N_TABLES = 254
+_PORT_MODIFIED = 2
+_MAX_REPLY_BYTES = 60_000
+
+
+@dataclass
+class Faults:
+    """What goes wrong at a switch; all may be changed while it runs.
+
+    Attributes:
+        stalled: It reads nothing and says nothing (`Fleet` stops reading its socket).
+        refuse: Called with each flow mod or group mod; a reason it returns refuses the change.
+        errors_after_barrier: Errors come after the barrier reply of what they refuse.
+        swallow_barriers: Barriers are never answered.
+    """
+
+    stalled: bool = False
+    refuse: Callable[[openflow.FlowMod | openflow.GroupMod], ErrorReason | None] | None = None
+    errors_after_barrier: bool = False
+    swallow_barriers: bool = False
+
+
+@dataclass
+class ModelSwitch:
+    """A switch: its ports, its tables and one connection to a controller.
+
+    Attributes:
+        datapath_id: As its handshake says.
+        ports: Port numbers.
+        name: Prefix of its ports' names.
+        tables: What the controller has installed; outlives connections.
+        faults: What goes wrong.
+        send_out: Called with (port, frame) for each frame that leaves by a port.
+    """
+
+    datapath_id: int
+    ports: frozenset[int]
+    name: str = "model"
+    tables: Tables = field(default_factory=Tables)
+    faults: Faults = field(default_factory=Faults)
+    send_out: Callable[[int, bytes], None] = lambda _port, _frame: None
+    down: set[int] = field(default_factory=set)
+    flow_mods: int = 0
+    barriers: int = 0
+    is_ready: bool = False  # the handshake of the present connection is over
+    _buffer: bytearray = field(default_factory=bytearray)
+    _late_errors: list[bytes] = field(default_factory=list)
+
+    def connect(self) -> bytes:
+        """Begin a new connection; returns what it sends first. Rules stay."""
+        self._buffer.clear()
+        self._late_errors.clear()
+        self.is_ready = False
+        return openflow.message(Kind.HELLO, 1)
+
+    def receive(self, data: bytes) -> bytes:
+        """Take bytes of the controller in and return the answer.
+
+        Raises:
+            MalformedMessage: the controller sent what is no OpenFlow 1.3.
+        """
+        self._buffer += data
+        answers = [
+            self._answer(kind, xid, whole) for kind, xid, whole in openflow.take_messages(self._buffer)
+        ]
+        return b"".join(answers)
+
+    def set_port(self, port: int, up: bool) -> bytes:
+        """Let a port go down or up; returns the message that says so."""
+        (self.down.discard if up else self.down.add)(port)
+        body = struct.pack("!B7x", _PORT_MODIFIED) + self._port(port)
+        return openflow.message(Kind.PORT_STATUS, 0, body)
+
+    def frame_arrived(self, port: int, frame: bytes) -> bytes:
+        """Return the packet-in for a frame that goes to the controller."""
+        return openflow.packet_in(port, frame)
+
+    def _answer(self, kind: int, xid: int, whole: bytes) -> bytes:
+        if kind in (Kind.FLOW_MOD, Kind.GROUP_MOD):
+            return self._change(kind, xid, whole)
+        if kind == Kind.BARRIER_REQUEST:
+            self.barriers += 1
+            late, self._late_errors = b"".join(self._late_errors), []
+            reply = b"" if self.faults.swallow_barriers else openflow.message(Kind.BARRIER_REPLY, xid)
+            return reply + late
+        if kind == Kind.ECHO_REQUEST:
+            return openflow.message(Kind.ECHO_REPLY, xid, whole[8:])
+        if kind == Kind.FEATURES_REQUEST:
+            body = struct.pack("!QIBB2xII", self.datapath_id, 0, _N_TABLES, 0, 0x4F, 0)
+            return openflow.message(Kind.FEATURES_REPLY, xid, body)
+        if kind == Kind.PACKET_OUT:
+            self._packet_out(whole)
+            return b""
+        if kind == Kind.MULTIPART_REQUEST:
+            return self._multipart(xid, whole)
+        if kind == Kind.GET_CONFIG_REQUEST:
+            return openflow.message(Kind.GET_CONFIG_REPLY, xid, struct.pack("!HH", 0, 0xFFFF))
+        if kind == Kind.ROLE_REQUEST:
+            return openflow.message(Kind.ROLE_REPLY, xid, whole[8:])
+        if kind in (Kind.HELLO, Kind.SET_CONFIG, Kind.ECHO_REPLY, Kind.METER_MOD, Kind.ERROR):
+            return b""
+        return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
+
+    def _change(self, kind: int, xid: int, whole: bytes) -> bytes:
+        change: openflow.FlowMod | openflow.GroupMod
+        self.flow_mods += 1
+        try:
+            if kind == Kind.FLOW_MOD:
+                change = openflow.parse_flow_mod(whole)
+                self._check(change)
+                self.tables.change_rules(change)
+            else:
+                change = openflow.parse_group_mod(whole)
+                self._check(change)
+                self.tables.change_group(change)
+        except Refused as refused:
+            answer = openflow.error(xid, refused.reason, whole)
+            if not self.faults.errors_after_barrier:
+                return answer
+            self._late_errors.append(answer)
+        return b""
+
+    def _check(self, change: openflow.FlowMod | openflow.GroupMod) -> None:
+        reason = self.faults.refuse(change) if self.faults.refuse is not None else None
+        if reason is not None:
+            raise Refused(reason)
+
+    def _packet_out(self, whole: bytes) -> None:
+        actions, frame = openflow.parse_packet_out(whole)
+        for action in actions:
+            if action.port in self.ports and action.port not in self.down:
+                self.send_out(action.port, frame)
+
+    def _port(self, port: int) -> bytes:
+        state = PortState.DOWN if port in self.down else PortState.UP
+        return openflow.port_description(port, state, f"{self.name}-eth{port}")
+
+    def _multipart(self, xid: int, whole: bytes) -> bytes:
+        kind = int.from_bytes(whole[8:10], "big")
+        if kind == Multipart.PORT_DESCRIPTION:
+            self.is_ready = True
+            return _replies(kind, xid, (self._port(port) for port in sorted(self.ports)))
+        if kind == Multipart.FLOW:
+            return _replies(kind, xid, self._flow_stats(whole[16:]))
+        if kind == Multipart.GROUP_DESCRIPTION:
+            return _replies(kind, xid, self._groups())
+        if kind == Multipart.PORT_STATISTICS:
+            blank = bytes(104)
+            return _replies(kind, xid, (struct.pack("!I4x", port) + blank for port in sorted(self.ports)))
+        if kind == Multipart.DESCRIPTION:
+            texts = ("model", "model", "1", "", self.name)
+            sizes = (256, 256, 256, 32, 256)
+            return _replies(
+                kind, xid, [b"".join(t.encode().ljust(n, b"\0") for t, n in zip(texts, sizes, strict=True))]
+            )
+        return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
+
+    def _flow_stats(self, body: bytes) -> Iterable[bytes]:
+        _, _, _, cookie, mask = struct.unpack_from("!B3xII4xQQ", body)
+        for rule in self.tables.rules(cookie, mask):
+            change = rule.change
+            yield openflow.flow_stats_entry(
+                change.table, change.priority, change.cookie, change.match_bytes, change.instruction_bytes, 0
+            )
+
+    def _groups(self) -> Iterable[bytes]:
+        for group in self.tables.groups.values():
+            head = struct.pack("!HBxI", 8 + len(group.bucket_bytes), group.type, group.number)
+            yield head + group.bucket_bytes
+
+
+def _replies(kind: int, xid: int, entries: Iterable[bytes]) -> bytes:
+    """Return a multipart reply in as many messages as it takes."""
+    parts, size = [[]], 0  # type: list[list[bytes]], int
+    for entry in entries:
+        if size + len(entry) > _MAX_REPLY_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append(entry)
+        size += len(entry)
+    last = len(parts) - 1
+    return b"".join(
+        openflow.message(
+            Kind.MULTIPART_REPLY, xid, struct.pack("!HH4x", kind, int(index < last)) + b"".join(part)
+        )
+        for index, part in enumerate(parts)
+    )

@@ -1,0 +1,304 @@
+"""The control channel over loopback: a real gRPC server and client, the real core, fake switches."""
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import grpc.aio
+import pytest
+
+import mstcp
+import topologies
+from controller.api.grpc_server import MAX_UNSENT, make_server
+from controller.api.service import Service
+from controller.core.core import Core
+from controller.core.messages import DatapathMessage
+from controller.core.state import Settings
+from controller.flows.flow import Flow
+from controller.loop import ControllerLoop
+from mstcp.proto import control_pb2, control_pb2_grpc
+from tests.fakes.openflow_table import FakeSwitches
+
+TIMEOUT_S = 20.0
+
+
+class Controller:
+    def __init__(self) -> None:
+        network = topologies.load("butterfly")
+        self.silent = False
+        self.switches = FakeSwitches(network)
+        self.core = Core(network, Settings(boot_id="b", confirm_timeout_s=2 * TIMEOUT_S))
+        self.loop = ControllerLoop(self.core, self.send, lambda message: self.service.deliver(message))
+        self.service = Service(self.loop.post)
+
+    def send(self, message: DatapathMessage) -> None:
+        barrier = self.switches.carry_out(message)
+        if barrier is not None and not self.silent:
+            self.loop.post(barrier)
+
+    def flows(self) -> list[Flow]:
+        return list(self.core._state.flows)
+
+
+@pytest.fixture
+def hosts_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the hosts addresses of this machine, so that real connections can run between them."""
+    monkeypatch.setattr(topologies.model, "DATA_NETWORK", ipaddress.IPv4Network("127.0.0.0/16"))
+
+
+@pytest.fixture
+def controller() -> Iterator[Controller]:
+    running = Controller()
+    running.loop.start()
+    for event in running.switches.arrivals():
+        running.loop.post(event)
+    yield running
+    running.loop.stop()
+
+
+@pytest.fixture
+async def address(controller: Controller) -> AsyncIterator[str]:
+    controller.service.bind(asyncio.get_running_loop())
+    server = make_server(controller.service)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    yield f"127.0.0.1:{port}"
+    await server.stop(None)
+
+
+@pytest.fixture
+async def channel(address: str) -> AsyncIterator[grpc.aio.Channel]:
+    async with grpc.aio.insecure_channel(address) as connected:
+        yield connected
+
+
+class Session:
+    """A client's end of a session."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self.call: Any = control_pb2_grpc.FlowControlStub(channel).Session()
+
+    async def send(self, request_id: int = 0, **body: Any) -> None:
+        await self.call.write(control_pb2.ClientMessage(request_id=request_id, **body))
+
+    async def receive(self) -> control_pb2.ServerMessage:
+        message = await asyncio.wait_for(self.call.read(), TIMEOUT_S)
+        assert isinstance(message, control_pb2.ServerMessage), "the session ended"
+        return message
+
+    async def ask(self, request_id: int, **body: Any) -> control_pb2.ServerMessage:
+        await self.send(request_id, **body)
+        message = await self.receive()
+        assert message.request_id == request_id
+        return message
+
+
+def flow_request(**fields: Any) -> control_pb2.FlowRequest:
+    wanted: dict[str, Any] = {
+        "source": "10.0.0.1",
+        "destination": "T2",
+        "destination_port": 5001,
+        "source_ports": [40001, 40002, 40003],
+        "rate_bps": 8.5e6,
+        "packet_bytes": 590,
+    }
+    return control_pb2.FlowRequest(**wanted | fields)
+
+
+async def test_the_life_of_a_flow(channel: grpc.aio.Channel) -> None:
+    session = Session(channel)
+    allocation = (await session.ask(5, request=flow_request())).allocation
+    assert allocation.flow_id == "b-1"
+    assert (allocation.requested_bps, allocation.rate_bps, allocation.lease_s) == (8.5e6, 8.5e6, 30.0)
+    assert [stream.source_port for stream in allocation.streams] == [40001, 40002]
+    assert list(allocation.streams[0].path) == ["T0", "S0", "S4", "T2"]
+    assert allocation.streams[0].delay_s == pytest.approx(0.003)
+
+    change = control_pb2.FlowChange(flow_id="b-1", rate_bps=1e6)
+    assert (await session.ask(6, change=change)).allocation.rate_bps == 1e6
+
+    release = control_pb2.FlowRelease(flow_id="b-1")
+    assert (await session.ask(7, release=release)).released.flow_id == "b-1"
+    assert (await session.ask(8, release=release)).released.flow_id == "b-1"
+    await session.call.done_writing()
+    assert await session.call.read() == grpc.aio.EOF
+
+
+async def test_paths_given_by_hand(channel: grpc.aio.Channel) -> None:
+    path = control_pb2.RequestedPath(nodes=["T0", "S0", "S2", "S3", "S4", "T2"], rate_bps=4e6)
+    answer = await Session(channel).ask(1, request=flow_request(rate_bps=0, paths=[path]))
+    (stream,) = answer.allocation.streams
+    assert (stream.source_port, stream.rate_bps) == (40001, 4e6)
+    assert list(stream.path) == list(path.nodes)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "field"),
+    [
+        ({"destination": "T9"}, control_pb2.Error.NOT_FOUND, "destination"),
+        ({"destination": ""}, control_pb2.Error.INVALID, "destination"),
+        ({"rate_bps": 0}, control_pb2.Error.INVALID, "rate_bps"),
+        ({"rate_bps": float("inf")}, control_pb2.Error.INVALID, "rate_bps"),
+        ({"destination_port": 0}, control_pb2.Error.INVALID, "destination_port"),
+        ({"source_ports": [1, 1]}, control_pb2.Error.INVALID, "source_ports"),
+        ({"source_ports": [70000]}, control_pb2.Error.INVALID, "source_ports[0]"),
+        ({"max_paths": 100}, control_pb2.Error.INVALID, "max_paths"),
+        ({"splitting": "bytes"}, control_pb2.Error.INVALID, "splitting"),
+        ({"splitting": "group"}, control_pb2.Error.INVALID, "source_ports"),
+        ({"ack_path": "reverse:0"}, control_pb2.Error.INVALID, "ack_path"),
+    ],
+)
+async def test_refusals(channel: grpc.aio.Channel, fields: dict[str, Any], code: int, field: str) -> None:
+    error = (await Session(channel).ask(3, request=flow_request(**fields))).error
+    assert (error.code, error.field) == (code, field)
+    assert error.reason
+
+
+async def test_a_message_without_a_body_and_a_change_to_nothing(channel: grpc.aio.Channel) -> None:
+    session = Session(channel)
+    assert (await session.ask(1)).error.code == control_pb2.Error.INVALID
+    change = control_pb2.FlowChange(flow_id="b-1", rate_bps=-1)
+    assert (await session.ask(2, change=change)).error.field == "rate_bps"
+    change = control_pb2.FlowChange(flow_id="b-1", rate_bps=1)
+    assert (await session.ask(3, change=change)).error.code == control_pb2.Error.NOT_FOUND
+
+
+async def test_changed_rates_are_pushed_to_the_session_of_the_flow(channel: grpc.aio.Channel) -> None:
+    two, one = Session(channel), Session(channel)
+    before = await two.ask(1, request=flow_request(source="T1", destination="T3", rate_bps=31.32e6))
+    await one.ask(1, request=flow_request(rate_bps=8.95e6))
+    news = await two.receive()
+    assert news.request_id == 0
+    allocation = news.changed.allocation
+    assert allocation.flow_id == before.allocation.flow_id
+    assert [list(s.path) for s in allocation.streams] == [list(s.path) for s in before.allocation.streams]
+    assert [s.rate_bps for s in allocation.streams] != [s.rate_bps for s in before.allocation.streams]
+
+
+@pytest.mark.usefixtures("hosts_on_loopback")
+async def test_a_running_connection_gives_way_to_another_and_its_application_hears(address: str) -> None:
+    heard: asyncio.Queue[mstcp.AllocationChanged] = asyncio.Queue()
+
+    async def connect(
+        source: str, destination: str, rate_bps: float, **options: Any
+    ) -> mstcp.ConnectionTransport:
+        transport, _ = await mstcp.create_connection(
+            asyncio.Protocol,
+            destination,
+            port,
+            source_address=source,
+            rate=rate_bps,
+            controller=address,
+            packet_bytes=590,
+            **options,
+        )
+        return transport
+
+    async with await mstcp.create_server(asyncio.Protocol, "0.0.0.0") as server:
+        port = server.sockets[0].getsockname()[1]
+        one = await connect("127.0.0.2", "127.0.0.4", 31.32e6, on_allocation_changed=heard.put_nowait)
+        before = one.get_extra_info("allocation")
+        two = await connect("127.0.0.1", "127.0.0.3", 8.95e6)
+        event = await asyncio.wait_for(heard.get(), TIMEOUT_S)
+        after = one.get_extra_info("allocation")
+        assert event == mstcp.AllocationChanged(before, after)
+        assert [stream.rate_bps for stream in one.streams()] == [s.rate_bps for s in after.streams]
+        assert [s.path for s in after.streams] == [s.path for s in before.streams]
+        assert [s.rate_bps for s in after.streams] != [s.rate_bps for s in before.streams]
+        for transport in (one, two):
+            transport.close()
+            await transport.wait_closed()
+
+
+async def test_a_session_that_breaks_leaves_its_flows_to_another_that_renews_them(
+    channel: grpc.aio.Channel, controller: Controller
+) -> None:
+    first = Session(channel)
+    await first.ask(1, request=flow_request())
+    first.call.cancel()
+    second = Session(channel)
+    await second.send(renewal=control_pb2.LeaseRenewal(flow_ids=["b-1", "b-7"]))
+    ended = (await second.receive()).ended
+    assert (ended.flow_id, "no such flow" in ended.reason) == ("b-7", True)
+    assert [flow.flow_id for flow in (await controller.service.snapshot()).flows] == ["b-1"]
+    await second.ask(2, request=flow_request(source="T1", destination="T3", rate_bps=9e6))
+    change = control_pb2.FlowChange(flow_id="b-2", rate_bps=31.32e6)
+    await second.ask(3, change=change)
+
+
+async def test_many_requests_in_one_session(channel: grpc.aio.Channel) -> None:
+    session = Session(channel)
+    for i in range(20):
+        await session.send(
+            i + 1, request=flow_request(destination_port=6000 + i, rate_bps=1e5, source_ports=[40001])
+        )
+    answers = {(await session.receive()).request_id for _ in range(20)}
+    assert answers == set(range(1, 21))
+
+
+async def test_a_split_flow_and_its_new_shares(channel: grpc.aio.Channel) -> None:
+    session = Session(channel)
+    path = control_pb2.RequestedPath(nodes=["T0", "S0", "S4", "T2"], rate_bps=4e6)
+    await session.ask(1, request=flow_request(rate_bps=0, paths=[path], destination_port=80))
+    # Path 0 is nearly full, so most of the split flow takes path 1, until the other flow ends.
+    split_request = flow_request(splitting="packets", source_ports=[40001], rate_bps=4e6)
+    before = (await session.ask(2, request=split_request)).allocation
+    assert [stream.source_port for stream in before.streams] == [40001, 40001]
+    assert (before.split.ingress_switch, before.split.ingress_port) == ("S0", 1)
+    assert list(before.split.stamps) == ["0a:50:50:00:02:00", "0a:50:50:00:02:01"]
+    assert before.split.acks == "shortest"
+    assert list(before.split.shares) == pytest.approx([s.rate_bps / 4e6 for s in before.streams])
+    await session.send(3, release=control_pb2.FlowRelease(flow_id="b-1"))
+    answers = [await session.receive() for _ in range(2)]
+    (changed,) = [answer.changed.allocation for answer in answers if answer.HasField("changed")]
+    assert list(changed.split.shares) == pytest.approx([1.0, 0.0])
+    assert list(changed.split.stamps) == list(before.split.stamps)
+
+
+async def test_streams_have_no_split(channel: grpc.aio.Channel) -> None:
+    answer = await Session(channel).ask(1, request=flow_request(splitting="streams"))
+    assert not answer.allocation.HasField("split")
+
+
+async def test_a_client_that_does_not_read_fills_no_memory_and_is_sent_away(
+    channel: grpc.aio.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[int] = []
+    put = asyncio.Queue.put_nowait
+
+    def counted(queue: Any, message: Any) -> None:
+        if isinstance(message, control_pb2.ServerMessage):
+            queued.append(queue.qsize())
+        put(queue, message)
+
+    monkeypatch.setattr(asyncio.Queue, "put_nowait", counted)
+    stub: Any = control_pb2_grpc.FlowControlStub(channel)
+    call = stub.Session()
+    unknown = [f"nothing-{number}" for number in range(10 * MAX_UNSENT)]
+    await call.write(control_pb2.ClientMessage(renewal=control_pb2.LeaseRenewal(flow_ids=unknown)))
+    await _until(lambda: len(queued) >= MAX_UNSENT)
+    with pytest.raises(grpc.aio.AioRpcError, match="left unread"):
+        async for _ in call:
+            pass
+    assert max(queued) < MAX_UNSENT
+
+
+async def test_what_was_asked_in_a_session_that_broke_before_the_answer_is_undone(
+    channel: grpc.aio.Channel, controller: Controller
+) -> None:
+    controller.silent = True
+    stub: Any = control_pb2_grpc.FlowControlStub(channel)
+    call = stub.Session()
+    request = control_pb2.FlowRequest(source="T0", destination="T2", destination_port=5001, rate_bps=1e6)
+    await call.write(control_pb2.ClientMessage(request_id=1, request=request))
+    await _until(lambda: bool(controller.flows()))
+    call.cancel()
+    await _until(lambda: not controller.flows())
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    deadline = asyncio.get_running_loop().time() + TIMEOUT_S
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.01)

@@ -1,0 +1,112 @@
+"""A ring of three Open vSwitch bridges under the real controller: prints what happened as JSON.
+
+Run as root in network, mount and PID namespaces of its own; everything it makes ends with them. The link A-B
+runs through a Linux bridge in its middle, so that it can be cut without either switch's noticing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from switch.ovs import PrivateInstance
+from tests.controller.openflow.ovs_lab import (
+    PATIENCE_S,
+    Lab,
+    in_host,
+    join_directly,
+    laboratory,
+    run,
+    wait_for,
+)
+from topologies.model import Network
+
+DETOUR = ["H1", "A", "C", "B", "H2"]
+
+NETWORK = Network.model_validate(
+    {
+        "name": "ring",
+        "nodes": [{"name": name, "kind": "switch"} for name in "ABC"]
+        + [{"name": name, "kind": "host"} for name in ("H1", "H2")],
+        "links": [
+            {"ends": ends, "rate_bps": 10e6, "delay_us": 1000}
+            for ends in (("A", "B"), ("B", "C"), ("A", "C"), ("H1", "A"), ("H2", "B"))
+        ],
+    }
+)
+
+
+def join(one: str, other: str) -> None:
+    """Make the two ends of a link; those of A-B are joined by a bridge."""
+    if {one, other} != {"A-B", "B-A"}:
+        join_directly(one, other)
+        return
+    run("ip", "link", "add", "middle", "type", "bridge", "group_fwd_mask", "0x4000")  # lets LLDP pass
+    for name in (one, other):
+        join_directly(name, f"{name}-far")
+        run("ip", "link", "set", f"{name}-far", "up", "master", "middle")
+    run("ip", "link", "set", "middle", "up")
+
+
+def ping() -> bool:
+    command = in_host("H1", "ping", "-c", "3", "-i", "0.2", "-W", "5", NETWORK.host_ip("H2"))
+    return subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
+
+
+def pinned_packets(ovs: PrivateInstance) -> dict[str, list[int]]:
+    """Return the packet counters of the pinned rules of each switch."""
+    found = {}
+    for name in NETWORK.switches:
+        rules = [line for line in ovs.ofctl("dump-flows", name, "table=1").splitlines() if "tcp" in line]
+        found[name] = [int(match[1]) for line in rules if (match := re.search(r"n_packets=(\d+)", line))]
+    return found
+
+
+def observe(lab: Lab, seen: dict[str, Any]) -> None:
+    rest, ovs = lab.rest, lab.ovs
+    seen["ready_after_s"] = wait_for(rest.ready, "the controller to be ready")
+    seen["ping"] = ping()
+    body = {"source": "H1", "destination": "H2", "destination_port": 5001, "source_ports": [40001]}
+    flow = rest.call("POST", "/flows", body | {"paths": [{"nodes": DETOUR, "rate_bps": 1e6}]})
+    seen["rules_installed"] = {name: len(counts) for name, counts in pinned_packets(ovs).items()}
+    seen["bytes_over_pinned_path"] = lab.transfer("H1", "H2", 40001)
+    # Open vSwitch brings the counters of its fast path up to date now and then.
+    wait_for(lambda: all(min(counts) > 2 for counts in pinned_packets(ovs).values()), "packets on the path")
+    seen["pinned_packets"] = pinned_packets(ovs)
+    rest.call("DELETE", f"/flows/{flow['flow_id']}")
+    # The removal is not confirmed: give the switches a moment.
+    wait_for(lambda: not any(pinned_packets(ovs).values()), "the rules to go")
+    seen["bytes_over_default_route"] = lab.transfer("H1", "H2", 40002)
+    run("ip", "link", "set", "A-C", "down")
+    seen["port_down_noticed_after_s"] = wait_for(lambda: "A-C" in rest.links_down(), "the port to be down")
+    run("ip", "link", "set", "A-C", "up")
+    seen["port_up_noticed_after_s"] = wait_for(rest.ready, "the link to be found again")
+    run("ip", "link", "set", "A-B-far", "nomaster")
+    seen["silent_loss_noticed_after_s"] = wait_for(lambda: "A-B" in rest.links_down(), "the silent loss")
+    seen["ping_around_the_loss"] = ping()
+    run("ip", "link", "set", "A-B-far", "master", "middle")
+    wait_for(rest.ready, "the link to be found again")
+    ovs.remove_bridge("C")
+    seen["switch_loss_noticed_after_s"] = wait_for(
+        lambda: not rest.call("GET", "/health")["switches"][2]["connected"], "the loss of the switch"
+    )
+
+
+def main(folder: Path) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    with laboratory(NETWORK, folder, join=join) as lab:
+        observe(lab, seen)
+        start = time.monotonic()
+        lab.controller.terminate()
+        seen["exit_status"] = lab.controller.wait(PATIENCE_S)
+        seen["stopped_after_s"] = time.monotonic() - start
+    return seen
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(Path(sys.argv[1]))))

@@ -1,0 +1,135 @@
+"""The whole controller with real os-ken and real Open vSwitch (see the scenarios beside this file)."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
+
+
+def play(scenario: str, folder: Path) -> dict[str, Any]:
+    """Run a scenario in namespaces of its own and return what it saw."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    for tool in ("ovs-vswitchd", "unshare", "ip", "ethtool", "ping"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
+    ended = subprocess.run(
+        [*NAMESPACES, sys.executable, str(Path(__file__).parent / scenario), str(folder)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    log = folder / "controller.log"
+    assert ended.returncode == 0, ended.stderr + (log.read_text() if log.exists() else "")
+    result = json.loads(ended.stdout)
+    assert isinstance(result, dict)
+    return result
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return play("ring_scenario.py", tmp_path_factory.mktemp("ring"))
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return play("split_scenario.py", tmp_path_factory.mktemp("split"))
+
+
+@pytest.fixture(scope="module")
+def ecmp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return play("ecmp_scenario.py", tmp_path_factory.mktemp("ecmp"))
+
+
+def test_discovery_finds_the_ring_and_default_routes_carry_pings(seen: dict[str, Any]) -> None:
+    assert seen["ping"] is True
+
+
+def test_a_pinned_flow_takes_its_path(seen: dict[str, Any]) -> None:
+    assert seen["rules_installed"] == {"A": 2, "B": 2, "C": 2}, "one a direction and switch"
+    assert seen["bytes_over_pinned_path"] == 100_000
+    for switch, packets in seen["pinned_packets"].items():
+        assert all(count > 2 for count in packets), f"{switch}: data one way, acknowledgements the other"
+
+
+def test_release_brings_traffic_back_to_the_default_route(seen: dict[str, Any]) -> None:
+    assert seen["bytes_over_default_route"] == 100_000
+
+
+def test_every_loss_is_noticed(seen: dict[str, Any]) -> None:
+    for event in ("port_down", "port_up", "silent_loss", "switch_loss"):
+        assert f"{event}_noticed_after_s" in seen
+    assert seen["ping_around_the_loss"] is True
+
+
+def test_it_stops_on_sigterm(seen: dict[str, Any]) -> None:
+    assert seen["exit_status"] == 0
+
+
+def test_stamped_packets_take_the_path_of_their_stamp(split: dict[str, Any]) -> None:
+    first, second = split["stamps"]
+    assert split["stamped"] == {
+        first: {"upper": 200},
+        second: {"middle": 200},
+        split["own_mac"]: {"upper": 200},
+    }, "a packet without a stamp takes path 0"
+
+
+def test_stamped_packets_arrive_with_the_hosts_own_address(split: dict[str, Any]) -> None:
+    assert split["at_t2"] == [[split["own_mac"], 40001, 600]]
+
+
+def test_acknowledgements_take_their_own_path(split: dict[str, Any]) -> None:
+    assert split["acks_into_s0"] == {"S0-S2": 200}, "reverse:1 was asked for"
+
+
+def test_a_split_flow_works_before_there_is_a_splitter(split: dict[str, Any]) -> None:
+    assert split["bytes_before_the_splitter"] == 100_000
+    assert split["flow_while_running"] is True
+
+
+def test_a_group_splits_by_connections(split: dict[str, Any]) -> None:
+    assert split["bytes_by_group"] == 100_000
+    ((stamp, ways),) = split["by_group"].items()
+    assert stamp in split["group_stamps"]
+    assert len(ways) == 1, "all packets of one connection take one path"
+    assert "weight:3" in split["group_in_switch"]
+
+
+def test_new_shares_reach_the_group(split: dict[str, Any]) -> None:
+    assert "weight:0" in split["group_before_change"]
+    assert split["shares_after_change"] == [0.5, 0.5]
+    assert "weight:0" not in split["group_after_change"]
+    assert split["bytes_after_change"] == 100_000
+    assert split["health"] == "ok"
+
+
+def test_equal_paths_are_all_used_and_no_connection_is_split(ecmp: dict[str, Any]) -> None:
+    assert ecmp["bytes"] == 4 * 32 * 20 * 500, "every echo came back"
+    spread = ecmp["spread"]
+    for direction in ("there", "back"):
+        assert spread[direction].keys() == {"M1", "M2", "M3", "M4"}
+        assert sum(spread[direction].values()) == 128
+        assert min(spread[direction].values()) >= 10, "a fair hash falls below that once in 100,000 times"
+        assert spread[f"{direction}_on_several"] == {}
+        assert spread[f"{direction}_least_segments"] >= 20, "it is no matter of single packets"
+
+
+def test_equal_paths_follow_the_network(ecmp: dict[str, Any]) -> None:
+    assert ecmp["groups"] == {"L": 4, "R": 4, "M1": 0, "M2": 0, "M3": 0, "M4": 0}
+    assert ecmp["bytes_without_m1"] == 4 * 8 * 5 * 500
+    assert ecmp["without_m1"]["there"].keys() <= {"M2", "M3", "M4"}
+    assert ecmp["groups_at_the_end"] == ecmp["groups"]

@@ -1,0 +1,208 @@
+"""The virtual kernel by itself: exact time, the same random numbers for a seed, and nothing left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.errors import MissingRequirement, RunFailed
+from experiments.places.virtual import kernel_image, machine
+from experiments.places.virtual.machine import Machine, Order
+from tests.sandbox import wait_until
+from tests.virtual_kernel import run_in_virtual_kernel
+
+pytestmark = pytest.mark.timeout(900)
+
+PACKET_BYTES, PAYLOAD_BYTES = 590, 536
+"""Ethernet frame without checksum, and what of it is the application's without TCP options."""
+
+
+def test_the_shipped_kernel_is_the_recorded_one() -> None:
+    shipped = kernel_image.record()
+    compressed = kernel_image.COMPRESSED.read_bytes()
+    assert hashlib.sha256(compressed).hexdigest() == shipped.compressed_sha256
+    assert hashlib.sha256(lzma.decompress(compressed)).hexdigest() == shipped.kernel_sha256
+    for name, wanted in (("config", shipped.config_sha256), ("seed.patch", shipped.patch_sha256)):
+        data = (kernel_image.FOLDER / name).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == wanted, name
+
+
+def ping_and_transfer() -> dict[str, object]:
+    """Two hosts behind two links of 5 ms and 10 Mbit/s each: round trips, and what one TCP carries."""
+    import subprocess
+    from contextlib import ExitStack
+
+    from switch.ovs import PrivateInstance
+    from topologies import Link, Network, Node
+    from topologies.mininet_builder import Emulation
+
+    nodes = (Node(name="A", kind="host"), Node(name="S", kind="switch"), Node(name="B", kind="host"))
+    links = tuple(
+        Link(ends=ends, rate_bps=10e6, delay_us=5000, queue_packets=50) for ends in (("A", "S"), ("S", "B"))
+    )
+    network = Network(name="line", nodes=nodes, links=links)
+    with ExitStack() as stack:
+        ovs = stack.enter_context(PrivateInstance("/run/ovs"))
+        emulation = stack.enter_context(
+            Emulation(network, ovs=ovs, controller=("127.0.0.1", 6653), mtu=576, link_backend="netem")
+        )
+        ovs.ofctl("add-flow", "S", "actions=NORMAL")
+        emulation.run("A", ["ping", "-c", "2", "-i", "0.2", emulation.host_ip("B")])  # ARP
+        pinged = emulation.run("A", ["ping", "-c", "20", "-i", "0.2", emulation.host_ip("B")]).stdout
+        for host in ("A", "B"):
+            emulation.run(host, ["sysctl", "-q", "-w", "net.ipv4.tcp_timestamps=0"])
+        server = emulation.popen("B", ["iperf3", "-s", "-1"], stdout=subprocess.DEVNULL)
+        call = ["iperf3", "-c", emulation.host_ip("B"), "-t", "10", "-O", "2", "-J"]
+        for _ in range(50):
+            done = emulation.run("A", call, timeout=60)
+            if done.returncode == 0:
+                break
+        server.wait(60)
+        backend, datapath = emulation.link_backend, ovs.datapath
+    goodput_bps = json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]
+    return {"ping": pinged, "goodput_bps": goodput_bps, "backend": backend, "datapath": datapath}
+
+
+def test_links_are_exact() -> None:
+    found = run_in_virtual_kernel(ping_and_transfer)
+    assert found["backend"] == "netem"
+    assert found["datapath"] == "system"
+    shortest, mean, longest, _ = map(
+        float,
+        re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms", str(found["ping"])).groups(),  # type: ignore[union-attr]
+    )
+    # Twice two links of 5 ms, and 98 bytes at 10 Mbit/s on each of the four.
+    assert shortest == pytest.approx(20 + 4 * 98 * 8 / 10e6 * 1e3, abs=0.02)
+    assert longest == pytest.approx(shortest, abs=0.01)
+    assert mean == pytest.approx(shortest, abs=0.01)
+    assert found["goodput_bps"] == pytest.approx(10e6 * PAYLOAD_BYTES / PACKET_BYTES, rel=0.005)
+
+
+def clock_and_randomness() -> dict[str, Any]:
+    import os
+    import random
+    import time
+
+    before = time.monotonic_ns()
+    sum(range(2_000_000))
+    busy_ns = time.monotonic_ns() - before
+    time.sleep(0.25)
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "busy_ns": busy_ns,
+        "slept_ns": time.monotonic_ns() - before - busy_ns,
+        "kernel": os.urandom(16).hex(),
+        "python": random.random(),
+        "hash": hash("a string"),
+        "user": os.geteuid(),
+    }
+
+
+def test_programs_take_no_time_and_a_seed_decides_what_is_random() -> None:
+    first, again, other = (run_in_virtual_kernel(clock_and_randomness, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first["busy_ns"] < 1000  # reading the clock moves it on a little
+    assert first["slept_ns"] == pytest.approx(250e6, abs=2000)
+    assert first["date"] == "2026-01-01"
+    assert first["user"] == 0
+    assert other["kernel"] != first["kernel"]
+    assert other["python"] != first["python"]
+    assert other["hash"] == first["hash"]
+
+
+def write_outside() -> list[str]:
+    from pathlib import Path
+
+    def refusal(folder: str) -> str:
+        try:
+            Path(folder, "written-in-the-virtual-kernel").write_text("")
+        except OSError as error:
+            return str(error.strerror)
+        return "it was written"
+
+    return [refusal(folder) for folder in ("/", "/etc", str(Path(__file__).parent))]
+
+
+def test_the_hosts_files_cannot_be_written() -> None:
+    assert run_in_virtual_kernel(write_outside) == ["Read-only file system"] * 3
+    assert not Path("/written-in-the-virtual-kernel").exists()
+
+
+def order(tmp_path: Path, *argv: str) -> Order:
+    return Order(argv=argv, seed=1, core=min(os.sched_getaffinity(0)), console=tmp_path / "console.log")
+
+
+def processes_of(pid: int) -> list[str]:
+    """Return the processes of a session that run, by its leader."""
+    call = ["ps", "-o", "stat=,pid=", "-s", str(pid)]
+    lines = subprocess.run(call, capture_output=True, text=True, check=False).stdout.splitlines()
+    return [line for line in lines if not line.startswith("Z")]  # of those nobody has asked for the status
+
+
+def test_the_programs_status_comes_out(tmp_path: Path) -> None:
+    with Machine(order(tmp_path, "sh", "-c", "echo on the console; exit 7")) as booted:
+        assert booted.wait(lambda: True) == 7
+    assert "on the console" in (tmp_path / "console.log").read_text()
+
+
+def test_a_killed_machine_leaves_nothing(tmp_path: Path) -> None:
+    with Machine(order(tmp_path, sys.executable, "-c", "while True: pass")) as booted:
+        assert booted._process is not None
+        leader, folder = booted._process.pid, booted._folder
+        # The kernel, process 1 and the program.
+        wait_until(lambda: len(processes_of(leader)) >= 3, "the start of the program", timeout=60)
+    wait_until(lambda: processes_of(leader) == [], "the end of all processes")
+    assert not folder.exists()
+
+
+def test_a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "SILENCE_LIMIT_S", 1.0)
+    with (
+        Machine(order(tmp_path, sys.executable, "-c", "while True: pass")) as booted,
+        pytest.raises(RunFailed, match="nothing was heard from it for 1 s"),
+    ):
+        booted.wait(lambda: False)
+
+
+def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with (
+        Machine(order(tmp_path, "no-such-program")) as booted,
+        pytest.raises(RunFailed, match="it ended before its program"),
+    ):
+        booted.wait(lambda: True)
+    assert "no-such-program" in (tmp_path / "console.log").read_text()
+
+
+def test_a_missing_program_of_the_host_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingRequirement, match="apt-get install util-linux"):
+        machine.require()
+
+
+def test_another_processor_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(MissingRequirement, match=r"x86_64 alone.*--engine live or --engine sim"):
+        kernel_image.kernel()
+
+
+def test_a_full_disk_and_a_changed_kernel_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(MissingRequirement, match="cannot be unpacked to .*XDG_CACHE_HOME"):
+        kernel_image.kernel()
+    changed = tmp_path / "linux.xz"
+    changed.write_bytes(lzma.compress(b"something else"))
+    monkeypatch.setattr(kernel_image, "COMPRESSED", changed)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(MissingRequirement, match="is not the kernel that kernel.toml describes"):
+        kernel_image.kernel()
+    assert not (tmp_path / "cache").exists()

@@ -1,0 +1,69 @@
+"""GML (M. Himsolt, "GML: A portable Graph File Format", 1997), as the Topology Zoo and networkx write it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from topologies.errors import InvalidTopology
+from topologies.formats.attributes import network_of
+from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of
+
+NAME = "GML"
+SUFFIXES = (".gml",)
+
+
+def recognises(head: str) -> bool:
+    """Return whether a file that begins so is GML."""
+    return re.search(r"^\s*graph\s*\[", head, re.MULTILINE) is not None
+
+
+def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
+    """Return the network in a file; edges lead both ways unless it says `directed 1`.
+
+    Raises:
+        InvalidTopology: It is not GML, or says what has no meaning.
+    """
+    # networkx is slow to import, and only files that need it should wait for it.
+    import networkx as nx
+
+    text = _text(content)
+    # Files of the Topology Zoo have parallel edges without saying so, which networkx refuses.
+    marked = text
+    if not re.search(r"^\s*multigraph\s+1", text, re.MULTILINE):
+        marked = re.sub(r"\bgraph\s*\[", "graph [ multigraph 1 ", text, count=1)
+    try:
+        graph = nx.parse_gml(marked, label="id")
+    except (nx.NetworkXError, ValueError, KeyError, TypeError) as failure:
+        raise InvalidTopology("", f"is not GML: {failure}", str(path)) from None
+    return network_of(
+        graph,
+        str(path),
+        options,
+        lambda tail, head: _where(text, "edge", tail, head),
+        lambda key: _where(text, "node", key),
+    )
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode(
+            "latin-1"
+        )  # what the definition of GML allows is ASCII; older files are Latin-1
+
+
+def _where(text: str, kind: str, *keys: object) -> Where:
+    names = "-".join(repr(str(key)) for key in keys)
+
+    def where() -> str:
+        wanted = [str(key) for key in keys]
+        fields = ("id",) if kind == "node" else ("source", "target")
+        for block in re.finditer(rf"\b{kind}\s*\[([^\[\]]*)", text):
+            values = [re.search(rf'\b{field}\s+"?([^\s"]+)', block[1]) for field in fields]
+            if [value[1] for value in values if value] in (wanted, wanted[::-1]):
+                return f"{kind} {names} (line {line_of(text, block.start())})"
+        return f"{kind} {names}"
+
+    return where

@@ -1,0 +1,128 @@
+"""What the readers of all formats return, and what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from topologies.errors import InvalidTopology
+
+Where = Callable[[], str]
+"""Says where in a file something stands, as `line 7: edge 'a'-'b'`; it may have to search for it."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a caller knows of a file that the file does not say.
+
+    Attributes:
+        default_rate_bps: Rate of links that have none; None: 1 Gbit/s.
+        rate_unit_bps: What rates without a unit count in; None: what is usual in the format.
+        delay_unit_us: The same of delays.
+        both_ways: Whether a link of a format that does not say so leads both ways (SNDlib); None: both ways,
+            unless every link has its opposite.
+    """
+
+    default_rate_bps: float | None = None
+    rate_unit_bps: float | None = None
+    delay_unit_us: float | None = None
+    both_ways: bool | None = None
+
+
+@dataclass(frozen=True)
+class RawNode:
+    """A node as a file has it.
+
+    Attributes:
+        key: What edges and demands call it.
+        label: What people call it; empty if the file does not say.
+        x: Place on drawings, or longitude in degrees.
+        y: The same, or latitude.
+        is_geographic: Whether the place is one on earth.
+    """
+
+    key: str
+    label: str = ""
+    x: float | None = None
+    y: float | None = None
+    is_geographic: bool = False
+
+
+@dataclass(frozen=True)
+class RawEdge:
+    """An edge as a file has it.
+
+    Attributes:
+        tail: Key of the node where it begins.
+        head: Where it ends.
+        rate_bps: None if the file does not say.
+        delay_us: The same.
+        both_ways: Whether it leads back too, with the same rate and delay.
+        where: Its place in the file, for errors.
+    """
+
+    tail: str
+    head: str
+    rate_bps: float | None
+    delay_us: float | None
+    both_ways: bool
+    where: Where
+
+
+@dataclass(frozen=True)
+class RawNetwork:
+    """A network as a file has it.
+
+    Attributes:
+        title: What the file calls it; empty if it does not say.
+        nodes: In file order.
+        edges: In file order.
+        notes: Sentences on what was assumed or passed over.
+        rate_unit_bps: What numbers without a unit count in, for demands that come with it; None: the file
+            does not say.
+    """
+
+    title: str
+    nodes: Sequence[RawNode]
+    edges: Sequence[RawEdge]
+    notes: Sequence[str] = field(default=())
+    rate_unit_bps: float | None = None
+
+
+class Format(Protocol):
+    """A format of network files: a module of this package."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a module's constant
+        """What people call it."""
+
+    @property
+    def SUFFIXES(self) -> tuple[str, ...]:  # noqa: N802 - a module's constant
+        """Endings of its files' names; () for those known by their content alone."""
+
+    def recognises(self, head: str) -> bool:
+        """Return whether a file that begins so is in this format; for files with another suffix."""
+
+    def read(self, path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
+        """Return the network in a file.
+
+        Raises:
+            InvalidTopology: It is not in this format, or says what has no meaning.
+        """
+
+
+def line_of(text: str, position: int) -> int:
+    """Return the number of the line in which a position of a text lies, from 1."""
+    return text.count("\n", 0, position) + 1
+
+
+def refuse_entities(content: bytes, file: str) -> None:
+    """Refuse XML that declares entities: no format here has any, and they can grow without bound.
+
+    Raises:
+        InvalidTopology: It declares one.
+    """
+    if b"<!ENTITY" in content:
+        raise InvalidTopology("", "declares XML entities, which are not read: write them out", file)
