@@ -349,7 +349,7 @@ impl Default for MstcpDescription {
 #[derive(Debug, Clone, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct MptcpDescription {
-    /// Which subflow carries the next segment: `minrtt`, `roundrobin`, `blest`, `ecf` or `redundant`.
+    /// Which subflow carries the next segment: `minrtt`, `roundrobin`, `blest`, `ecf`, `redundant` or `linux`.
     pub scheduler: String,
     /// How the subflows' windows are coupled.
     pub congestion_control: CoupledName,

@@ -50,7 +50,7 @@ fn disjoint_paths_add_up_whatever_the_control_and_the_scheduler() {
         assert!((least..=1.0).contains(&share), "{control}: {share}");
         assert!(found.bytes_read <= found.bytes_written);
     }
-    for scheduler in ["minrtt", "roundrobin", "blest", "ecf"] {
+    for scheduler in ["minrtt", "roundrobin", "blest", "ecf", "linux"] {
         let mut description = two_paths([10.0, 6.0], [5.0, 10.0]);
         description["flows"][0]["mptcp"]["scheduler"] = json!(scheduler);
         let share = flow(&description).goodput_bps / (capacity_bps(10.0) + capacity_bps(6.0));

@@ -2,6 +2,7 @@
 
 mod blest;
 mod ecf;
+mod linux;
 mod min_rtt;
 mod round_robin;
 
@@ -9,6 +10,7 @@ use std::fmt;
 
 pub use blest::Blest;
 pub use ecf::Ecf;
+pub use linux::LeastLinger;
 pub use min_rtt::MinRtt;
 pub use round_robin::RoundRobin;
 
@@ -93,7 +95,7 @@ impl Scheduler for Redundant {
 }
 
 /// The names of all schedulers.
-pub const NAMES: [&str; 5] = ["minrtt", "roundrobin", "blest", "ecf", "redundant"];
+pub const NAMES: [&str; 6] = ["minrtt", "roundrobin", "blest", "ecf", "redundant", "linux"];
 
 /// The scheduler of a name.
 pub fn by_name(name: &str) -> Option<Box<dyn Scheduler>> {
@@ -102,6 +104,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Scheduler>> {
         "roundrobin" => Box::<RoundRobin>::default(),
         "blest" => Box::<Blest>::default(),
         "ecf" => Box::<Ecf>::default(),
+        "linux" => Box::new(LeastLinger),
         "redundant" => Box::new(Redundant),
         _ => return None,
     })
