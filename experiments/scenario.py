@@ -207,6 +207,22 @@ class Virtual(_Model):
     memory_mib: int = Field(default=2048, ge=512, le=1 << 20)
 
 
+class SimMptcp(_Model):
+    """MPTCP in the simulator (docs/simulator-mptcp.md).
+
+    `dupack` is what raises duplicate ACKs: disorder within a subflow, as with Linux, or disorder of the
+    connection too, as in the MPTCP model of ns-3. `send_buffer_bytes` is that of a whole connection; None is
+    that of a TCP connection.
+    """
+
+    scheduler: Literal["minrtt", "roundrobin", "blest", "ecf", "redundant", "linux"] = "minrtt"
+    congestion_control: Literal["uncoupled", "lia", "olia", "balia", "wvegas", "fully_coupled"] = "uncoupled"
+    dupack: Literal["subflow", "connection"] = "subflow"
+    opportunistic_retransmission: bool = True
+    penalisation: bool = True
+    send_buffer_bytes: BufferBytes | None = None
+
+
 class Sim(_Model):
     """Settings of the simulator alone (docs/simulator.md); None leaves what `profile` has.
 
@@ -238,6 +254,7 @@ class Sim(_Model):
     when_full: Literal["skip", "wait"] = "skip"
     sample_s: float = Field(default=0.25, ge=0, le=3600)
     trace: tuple[Literal["csv", "pcap", "parquet"], ...] = ()
+    mptcp: SimMptcp = SimMptcp()
 
     @model_validator(mode="after")
     def _samples_are_few(self) -> Sim:
@@ -248,7 +265,7 @@ class Sim(_Model):
     def tcp(self) -> dict[str, object]:
         """Return the settings of TCP, those that leave the profile's out."""
         mstcp = {"binding", "reorder_buffer_bytes", "identify_single"}
-        others = mstcp | {"arrivals", "when_full", "sample_s", "trace"}
+        others = mstcp | {"arrivals", "when_full", "sample_s", "trace", "mptcp"}
         return self.model_dump(exclude=others, exclude_none=True)
 
 

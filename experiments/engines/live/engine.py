@@ -12,11 +12,11 @@ from pathlib import Path
 from experiments import environment, protocols
 from experiments.apps.config import Timing
 from experiments.engines.base import Abilities, Clock, RunPlan
+from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
 from experiments.engines.live.agents import Agent, Lab, agent_for
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
-from experiments.engines.live.dual_homing import with_second_interfaces
 from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
 from experiments.engines.live.results import flow_result
