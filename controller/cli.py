@@ -95,6 +95,7 @@ def run(options: argparse.Namespace) -> None:
         lambda message: service.deliver(message),
         write=store.write if store is not None else lambda _: None,
         on_failure=fail,
+        planning_s=options.planning_time,
     )
     service = Service(loop.post)
     runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post, settings.lldp_key)
@@ -232,6 +233,14 @@ def _parser() -> argparse.ArgumentParser:
         "two 590-byte packets)",
     )
     parser.add_argument(
+        "--planning-time",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="wait so long before each request is answered, in place of the processing that takes no time in "
+        "emulations in virtual time (default %(default)g)",
+    )
+    parser.add_argument(
         "--reserved-share",
         type=_ratio,
         default=Settings.reserved_share,
@@ -296,6 +305,13 @@ def _positive(text: str) -> float:
     value = _number(text)
     if value <= 0:
         raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 3600, not {text}")
     return value
 
 

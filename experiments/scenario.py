@@ -196,14 +196,14 @@ class Virtual(_Model):
     packet that finds a queue full. So each flow starts up to `start_jitter_s` late, and each tick of a
     constant bit rate comes up to `tick_jitter` of the time between two late; both are drawn by the run's
     seed. Programs take no time there unless it is charged: `wakeup_s` each time that a source or sink is
-    woken, by data or by a timer, and `solve_s` each time that the controller solves. `memory_mib` is what
-    the kernel has.
+    woken, by data or by a timer, and `planning_s` each time that the controller plans a request.
+    `memory_mib` is what the kernel has.
     """
 
     start_jitter_s: float = Field(default=1e-3, ge=0, le=10)
     tick_jitter: float = Field(default=0.1, ge=0, le=1)
     wakeup_s: float = Field(default=0.0, ge=0, le=1)
-    solve_s: float = Field(default=0.0, ge=0, le=60)
+    planning_s: float = Field(default=0.0, ge=0, le=60)
     memory_mib: int = Field(default=2048, ge=512, le=1 << 20)
 
 

@@ -84,7 +84,11 @@ class LiveEngine:
         report(PhaseBegun(text="building the network"))
         plan, homes = with_second_interfaces(plan)
         protocol = protocols.get(plan.protocol)
-        controller = stack.enter_context(ControllerProcess(plan.network, out, protocol.default_routing))
+        charged_s = self._charged_s(plan)
+        planning_s = charged_s["planning"] if charged_s else 0.0
+        controller = stack.enter_context(
+            ControllerProcess(plan.network, out, protocol.default_routing, planning_s)
+        )
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
         ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
         emulation = stack.enter_context(
@@ -120,7 +124,7 @@ class LiveEngine:
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
         result = _result(lab, measured, transfers, sysctls, agent, lost)
-        return result.model_copy(update={"digest": watched(), "charged_s": self._charged_s(plan)})
+        return result.model_copy(update={"digest": watched(), "charged_s": charged_s})
 
     def _charged_s(self, plan: RunPlan) -> dict[str, float] | None:
         """Return what programs are charged on a clock that does not move by itself while they run."""
