@@ -162,7 +162,7 @@ def check_rates(run: RunResult, expected_bps: list[float]) -> None:
 
 
 def test_paths_that_the_controller_pins_for_others(tmp_path: Path, lab: Lab) -> None:
-    """Splitting at the userspace datapath's ports and kernel MPTCP; all other protocols run in virtual time."""
+    """Splitting at the userspace datapath's ports, and kernel MPTCP; all others run in virtual time."""
     names = ["ppfs", "mptcp-sdn"]
     call = ["run", "butterfly", "--protocol", ",".join(names), "--scenario", "1", "--duration", "3"]
     process = lab(*call, "--json", "--out", str(tmp_path / "out"))
