@@ -25,7 +25,7 @@ from controller.core.events import ControllerStopping
 from controller.core.messages import DatapathMessage
 from controller.core.state import Settings
 from controller.errors import ConfigError, ControllerError, CoreFailed
-from controller.gomr import OBJECTIVES, Demand, Edge, Problem, solve
+from controller.gomr import OBJECTIVES, Demand, Edge, LiveEngine, Problem
 from controller.loop import ControllerLoop
 from controller.store.sqlite import SqliteStore
 from controller.wire import DEFAULT_ACK_RATIO
@@ -86,7 +86,8 @@ def run(options: argparse.Namespace) -> None:
         failures.append(reason)
         stop.set()
 
-    core = Core(network, _settings(options))
+    settings = _settings(options)
+    core = Core(network, settings, lambda _: secrets.token_hex(8))
     store = _open_store(options.store, network.name)
     loop = ControllerLoop(
         core,
@@ -94,9 +95,10 @@ def run(options: argparse.Namespace) -> None:
         lambda message: service.deliver(message),
         write=store.write if store is not None else lambda _: None,
         on_failure=fail,
+        planning_s=options.planning_time,
     )
     service = Service(loop.post)
-    runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post)
+    runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post, settings.lldp_key)
     services = ServiceThread(service, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
     _warm_up()
     if store is not None:
@@ -126,9 +128,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _warm_up() -> None:
-    """Load the solver now, so that the first request is not the one that waits for it."""
+    """Load the solvers now, so that the first request, or the first failure, is not what waits for them."""
     edge = Edge("a->b", "a", "b", 1.0, 0.0)
-    solve(Problem((edge,), (Demand("warm-up", "a", "b", 1.0),)))
+    first, second = (Demand(name, "a", "b", 1.0, fixed_paths=(("a->b",),)) for name in ("first", "second"))
+    engine = LiveEngine(Problem((edge,), (first,)), Settings.objective, min_churn=True)
+    engine.become([first, second], {"a->b": 1.0})
+    engine.become([second, first], {"a->b": 0.5})
 
 
 def _open_store(place: str | None, network: str) -> SqliteStore | None:
@@ -156,7 +161,9 @@ def _settings(options: argparse.Namespace) -> Settings:
         ack_ratio=options.ack_ratio,
         reserved_share=options.reserved_share,
         default_routing=options.default_routing,
-        boot_id=secrets.token_hex(3),
+        probe_interval_s=options.probe_interval,
+        silence_s=options.silence,
+        lldp_key=secrets.token_bytes(32),
     )
 
 
@@ -226,11 +233,33 @@ def _parser() -> argparse.ArgumentParser:
         "two 590-byte packets)",
     )
     parser.add_argument(
+        "--planning-time",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="wait so long before each request is answered, in place of the processing that takes no time in "
+        "emulations in virtual time (default %(default)g)",
+    )
+    parser.add_argument(
         "--reserved-share",
         type=_ratio,
         default=Settings.reserved_share,
         metavar="SHARE",
         help="share of every link that no flow is given, for default traffic (default %(default)g)",
+    )
+    parser.add_argument(
+        "--probe-interval",
+        type=_positive,
+        default=Settings.probe_interval_s,
+        metavar="SECONDS",
+        help="each port is probed for its link so often, where there are not too many (default %(default)g)",
+    )
+    parser.add_argument(
+        "--silence",
+        type=_positive,
+        default=Settings.silence_s,
+        metavar="SECONDS",
+        help="a link that answers no probe for so long is lost (default %(default)g)",
     )
     parser.add_argument(
         "--on-stop",
@@ -276,6 +305,13 @@ def _positive(text: str) -> float:
     value = _number(text)
     if value <= 0:
         raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 3600, not {text}")
     return value
 
 

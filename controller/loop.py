@@ -80,6 +80,8 @@ class ControllerLoop:
         clock: Seconds, monotonic.
         write: Takes records that must survive a restart, before any client hears of what they say.
         on_failure: Called once, with a sentence, when the core cannot go on.
+        planning_s: What planning a request takes in addition: for clocks on which processing takes no time.
+        pause: Lets so many seconds pass.
     """
 
     def __init__(
@@ -90,6 +92,8 @@ class ControllerLoop:
         clock: Callable[[], float] = time.monotonic,
         write: Callable[[Sequence[Change]], None] = lambda _: None,
         on_failure: Callable[[str], None] = lambda _: None,
+        planning_s: float = 0.0,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._core = core
         self._send = send
@@ -97,6 +101,8 @@ class ControllerLoop:
         self._clock = clock
         self._write = write
         self._on_failure = on_failure
+        self._planning_s = planning_s
+        self._pause = pause
         self._queues: dict[_Kind, deque[Event]] = {kind: deque() for kind in _Kind}
         self._packets_left = _PACKETS_A_TURN
         self._dropped_packets = 0
@@ -199,6 +205,8 @@ class ControllerLoop:
             return
         if isinstance(event, TimePassed):
             self._timer_failures, self._timer_paused_until = 0, None
+        if self._planning_s and isinstance(event, FlowRequested | FlowChanged):
+            self._pause(self._planning_s)
         self.carry_out(messages)
         self._core.sent(self._clock())
 

@@ -30,6 +30,7 @@ from experiments.errors import ExperimentError, Interrupted, ScenarioError, Unkn
 from experiments.job import PARALLEL_LIMIT, RETRY_LIMIT, Job, begun
 from experiments.results import Results
 from experiments.run_and_report import report, run_and_report
+from experiments.scenario import Scenario
 from experiments.sweep import command as sweep
 from experiments.workloads.shorthand import parse_workload
 from topologies import TopologyError, builtin_names
@@ -237,7 +238,7 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
     for name in cases:
         loaded.case(name)
     engine = engines.get(args.engine)
-    wanted = _protocols(args.protocol, engine) or list(engine.abilities.protocols or loaded.protocols)
+    wanted = _protocols(args.protocol, engine) or _default_protocols(engine, loaded)
     for name in wanted:
         protocols.get(name)
     seeds = runner.seeds_up_to(args.seeds)
@@ -275,6 +276,12 @@ def _parallel(args: argparse.Namespace) -> int | None:
     if jobs is not None and not 1 <= jobs <= PARALLEL_LIMIT:
         raise ScenarioError("--jobs", "", f"{jobs} is not between 1 and {PARALLEL_LIMIT}")
     return jobs
+
+
+def _default_protocols(engine: Engine, loaded: Scenario) -> list[str]:
+    """Return all that an engine has, without what needs more than the scenario tells."""
+    names = engine.abilities.protocols or loaded.protocols
+    return [name for name in names if loaded.second_links or name not in protocols.OTHER_NETWORKS]
 
 
 def _protocols(text: str | None, engine: Engine) -> list[str]:

@@ -49,11 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the demonstration; returns the exit status."""
     out: Path = (args.out or runner.default_output("demo", time.time())).absolute()
-    runner.prepare_output(out)
     job_of(args.duration, "virtual", out)  # a duration that is none is refused before anything is run
     _say("1. Table I of the paper, simulated:")
     table = argparse.Namespace(
-        table="table1", out=out / "table1", seeds=TABLE_SEEDS, duration=TABLE_DURATION_S
+        study="table1", out=out / "table1", seeds=TABLE_SEEDS, duration=TABLE_DURATION_S, json=False
     )
     status = reproduce.main(table)
     engine, why = choose(args.engine)

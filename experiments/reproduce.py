@@ -1,21 +1,31 @@
-"""`mstcp-lab reproduce table1`: the paper's table in the simulator, beside the paper's and ns-3's figures."""
+"""`mstcp-lab reproduce NAME`: a paper's tables and sentences in the simulator, beside the paper's figures.
+
+The studies are files (docs/studies.md); Table I of the MSTCP paper has a page of its own besides.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
+from pydantic import ValidationError
 from rich.console import Console
 
 import topologies
 from experiments import overrides, runner, scenario
-from experiments.errors import RunFailed, UnknownName
+from experiments.errors import RunFailed, ScenarioError
 from experiments.job import Job
 from experiments.progress import Display
 from experiments.results import Results
+from experiments.scenario import first_problem
+from experiments.studies import schema
+from experiments.studies.evaluate import evaluate, together
+from experiments.studies.measure import measure
+from experiments.studies.text import print_study
 
-TABLES = ("table1",)
+TABLE1 = "table1"
 VARIANTS = ("a", "b")
 PROTOCOLS = ("mstcp", "ppfs", "ospf")
 SETTINGS = {"allocation": "paper", "warm_up_s": 0.0}
@@ -24,41 +34,69 @@ SETTINGS = {"allocation": "paper", "warm_up_s": 0.0}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `reproduce` to a parser."""
-    parser.add_argument("table", metavar="TABLE", help="table1: Table I of the MSTCP paper")
+    names = ", ".join([*schema.available(), schema.ALL])
+    parser.add_argument("study", metavar="NAME", help=f"a paper's study: {names}")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help="where page, plots and results go (default results/table1-TIME)",
+        help="table1: where page, plots and results go (default results/table1-TIME)",
     )
     parser.add_argument("--seeds", type=int, default=4, metavar="N", help="seeds 1 to N (default 4)")
     parser.add_argument(
         "--duration",
         type=float,
-        default=120.0,
         metavar="S",
-        help="seconds to simulate (default the paper's 120)",
+        help="seconds to simulate (default what the paper has)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print claims, columns and cells as JSON and nothing else"
     )
     parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Reproduce a table; returns the exit status.
+    """Reproduce a study; returns the exit status.
 
     Raises:
-        UnknownName: there is no such table.
+        UnknownName: there is no such study.
         ScenarioError: an argument does not fit.
         ExperimentError: a run failed, the user stopped, or the files cannot be written.
     """
+    if args.study == TABLE1 and not args.json:
+        return _table1(args)
+    seeds = len(runner.seeds_up_to(args.seeds))
+    if args.out is not None:
+        raise ScenarioError("the command line", "--out", "only table1 without --json writes files")
+    names = list(schema.available()) if args.study == schema.ALL else [args.study]
+    studies = [_with_duration(schema.load(name), args.duration) for name in names]
+    found = [evaluate(study, measure(study, seeds)) for study in studies]
+    document = together(schema.ALL, found) if args.study == schema.ALL else found[0]
+    if args.json:
+        sys.stdout.write(document.model_dump_json(indent=2) + "\n")
+    else:
+        print_study(document, Console())
+    return 0
+
+
+def _with_duration(study: schema.Study, duration_s: float | None) -> schema.Study:
+    if duration_s is None:
+        return study
+    try:
+        return schema.Study.model_validate({**study.model_dump(), "duration_s": duration_s})
+    except ValidationError as error:
+        raise ScenarioError("the command line", "--duration", first_problem(error)[1]) from None
+
+
+def _table1(args: argparse.Namespace) -> int:
     # Matplotlib takes a second to import, which the other commands should not wait for.
-    from experiments.report.reproduction import reproduce
+    from experiments.report.reproduction import PAPER_DURATION_S, reproduce
     from experiments.report.reproduction_page import write_reproduction
     from experiments.report.reproduction_text import print_reproduction
 
-    if args.table not in TABLES:
-        raise UnknownName("table", args.table, TABLES)
-    out = (args.out or runner.default_output(args.table, time.time())).absolute()
-    jobs = {variant: job_of(variant, args.seeds, args.duration, out / variant) for variant in VARIANTS}
+    duration_s = PAPER_DURATION_S if args.duration is None else args.duration
+    out = (args.out or runner.default_output(TABLE1, time.time())).absolute()
+    jobs = {variant: job_of(variant, args.seeds, duration_s, out / variant) for variant in VARIANTS}
     errors = Console(stderr=True)
     reproduction = reproduce({variant: _run(job, errors) for variant, job in jobs.items()})
     page = write_reproduction(reproduction, out)

@@ -155,8 +155,8 @@ class RunResult(_Model):
     """Of every packet on every link and when it left: the same for the same seed on every machine. None where
     time is real or packets are not seen."""
     charged_s: dict[str, float] | None = None
-    """In virtual time: what a wake-up of a source or sink and a solve of the controller take; all else takes
-    nothing. None where programs take the time that they take."""
+    """In virtual time: what a wake-up of a source or sink takes, and the planning of a request by the
+    controller; all else takes nothing. None where programs take the time that they take."""
     protocol_evidence: dict[str, Any] = Field(default_factory=dict)
     """What shows that the protocol did what its name says (counters, rules); protocol-specific."""
 

@@ -196,15 +196,31 @@ class Virtual(_Model):
     packet that finds a queue full. So each flow starts up to `start_jitter_s` late, and each tick of a
     constant bit rate comes up to `tick_jitter` of the time between two late; both are drawn by the run's
     seed. Programs take no time there unless it is charged: `wakeup_s` each time that a source or sink is
-    woken, by data or by a timer, and `solve_s` each time that the controller solves. `memory_mib` is what
-    the kernel has.
+    woken, by data or by a timer, and `planning_s` each time that the controller plans a request.
+    `memory_mib` is what the kernel has.
     """
 
     start_jitter_s: float = Field(default=1e-3, ge=0, le=10)
     tick_jitter: float = Field(default=0.1, ge=0, le=1)
     wakeup_s: float = Field(default=0.0, ge=0, le=1)
-    solve_s: float = Field(default=0.0, ge=0, le=60)
+    planning_s: float = Field(default=0.0, ge=0, le=60)
     memory_mib: int = Field(default=2048, ge=512, le=1 << 20)
+
+
+class SimMptcp(_Model):
+    """MPTCP in the simulator (docs/simulator-mptcp.md).
+
+    `dupack` is what raises duplicate ACKs: disorder within a subflow, as with Linux, or disorder of the
+    connection too, as in the MPTCP model of ns-3. `send_buffer_bytes` is that of a whole connection; None is
+    that of a TCP connection.
+    """
+
+    scheduler: Literal["minrtt", "roundrobin", "blest", "ecf", "redundant", "linux"] = "minrtt"
+    congestion_control: Literal["uncoupled", "lia", "olia", "balia", "wvegas", "fully_coupled"] = "uncoupled"
+    dupack: Literal["subflow", "connection"] = "subflow"
+    opportunistic_retransmission: bool = True
+    penalisation: bool = True
+    send_buffer_bytes: BufferBytes | None = None
 
 
 class Sim(_Model):
@@ -238,6 +254,7 @@ class Sim(_Model):
     when_full: Literal["skip", "wait"] = "skip"
     sample_s: float = Field(default=0.25, ge=0, le=3600)
     trace: tuple[Literal["csv", "pcap", "parquet"], ...] = ()
+    mptcp: SimMptcp = SimMptcp()
 
     @model_validator(mode="after")
     def _samples_are_few(self) -> Sim:
@@ -248,7 +265,7 @@ class Sim(_Model):
     def tcp(self) -> dict[str, object]:
         """Return the settings of TCP, those that leave the profile's out."""
         mstcp = {"binding", "reorder_buffer_bytes", "identify_single"}
-        others = mstcp | {"arrivals", "when_full", "sample_s", "trace"}
+        others = mstcp | {"arrivals", "when_full", "sample_s", "trace", "mptcp"}
         return self.model_dump(exclude=others, exclude_none=True)
 
 

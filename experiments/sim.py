@@ -211,7 +211,8 @@ class Simulation:
         """Run all protocols with all seeds, in parallel; the result does not depend on how many at once.
 
         Args:
-            protocols: `mstcp`, `ppfs`, `ospf`, `ecmp`.
+            protocols: `mstcp`, `ppfs`, `ospf`, `ecmp`, `mptcp`, `mptcp-sdn`, and `mptcp-dualhomed` where the
+                scenario has second links.
             seeds: At least one.
             duration_s: Simulated seconds; None for what the scenario has (20).
             workers: How many runs at once; None for one on each core.

@@ -141,6 +141,17 @@ class PrivateInstance:
                 _end(daemon)
         self._remove_leftovers()
 
+    def restart_forwarder(self) -> None:
+        """Kill ovs-vswitchd and start it again: bridges and ports stay, rules and connections do not.
+
+        Raises:
+            DaemonFailed: it does not start again.
+        """
+        daemon = self._daemons["ovs-vswitchd"]
+        daemon.kill()
+        daemon.wait()
+        self._start_forwarder()
+
     def vsctl(self, *args: str) -> str:
         """Run ovs-vsctl on this instance, wait until the change is in force, and return what it printed.
 

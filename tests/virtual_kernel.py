@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from experiments.places.virtual.machine import Machine, Order
+from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
 
 Result = TypeVar("Result")
 
@@ -46,13 +45,13 @@ def run_in_virtual_kernel(function: Callable[..., Result], *arguments: Any, seed
     """
     with tempfile.TemporaryDirectory(prefix="virtual-") as name:
         answer, console = Path(name, "answer.json"), Path(name, "console.log")
-        argv = [sys.executable, "-c", _CHILD, function.__code__.co_filename, function.__name__]
+        argv = [guest_python(), "-c", _CHILD, function.__code__.co_filename, function.__name__]
         order = Order(
-            argv=[*argv, json.dumps(arguments), str(answer)],
+            argv=[*argv, json.dumps(arguments), str(guest_path("answer") / answer.name)],
             seed=seed,
             core=min(os.sched_getaffinity(0)),
             console=console,
-            writable=[Path(name)],
+            writable={"answer": Path(name)},
         )
         with Machine(order) as machine:
             status = machine.wait(lambda: True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatchmethod
 
 from controller.core import events
@@ -27,14 +28,20 @@ class Core:
     Args:
         network: The network of the topology file.
         settings: How to behave.
+        new_flow_id: Makes the id of a flow from its number; ids that nobody can guess keep others from
+            releasing or renewing a flow.
     """
 
-    def __init__(self, network: Network, settings: Settings) -> None:
+    def __init__(
+        self, network: Network, settings: Settings, new_flow_id: Callable[[int], str] | None = None
+    ) -> None:
         self._state = State(network, settings)
         self._outbox = Outbox()
         self._default_routes = DefaultRoutes(self._state, self._outbox)
-        self._flows = FlowManager(self._state, self._outbox)
-        self._discovery = Discovery()
+        self._flows = FlowManager(
+            self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}")
+        )
+        self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._now = 0.0  # of the event in hand
 
@@ -50,7 +57,7 @@ class Core:
         """
         self._now = now
         if records:
-            self._state.hosts.restore(records.get(LEARNED_HOST, {}))
+            self._state.hosts.restore(records.get(LEARNED_HOST, {}), now)
             self._state.live.assume_all()
             for switch in self._state.live.network.switches:
                 datapath_id = self._state.live.datapath_id(switch)
@@ -83,7 +90,7 @@ class Core:
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
-        parts = (self._flows, self._default_routes, self._discovery)
+        parts = (self._flows, self._default_routes, self._discovery, self._state.hosts)
         deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -175,8 +182,18 @@ class Core:
             before = self._state.live.links_down()
             self._state.live.lost(tail, head)
             self._links_may_have_changed(before)
+        key = self._state.settings.lldp_key
         for datapath_id, port in self._discovery.tick(self._now):
-            self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port)))
+            self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port, key)))
+
+    def _age_hosts(self) -> None:
+        """Forget learned hosts that have said nothing for long."""
+        for host in self._state.hosts.take_aged(self._now):
+            self._outbox.store(LEARNED_HOST, host.ip, None)
+            self._outbox.report(
+                "info", f"host {host.name} has said nothing for long: it is forgotten", ip=host.ip
+            )
+            self._default_routes.refresh_soon(self._now)
 
     def _links_may_have_changed(self, before: tuple[str, ...]) -> None:
         after = self._state.live.links_down()
@@ -186,6 +203,7 @@ class Core:
             self._outbox.report("warning", f"link {link} is down", link=link)
         if before != after:
             self._default_routes.refresh_soon(self._now)
+            self._flows.links_changed(self._now, is_loss=bool(set(after) - set(before)))
 
     @_on.register
     def _packet_arrived(self, event: events.PacketArrived) -> None:
@@ -198,7 +216,7 @@ class Core:
             or not self._state.live.is_edge_port(event.datapath_id, event.port)
         ):
             return
-        host = self._state.hosts.learn(switch, event.port, packet)
+        host = self._state.hosts.learn(switch, event.port, packet, self._now)
         if host is not None:
             if host.learned:
                 self._outbox.store(LEARNED_HOST, host.ip, self._state.hosts.record_of(host))
@@ -263,6 +281,7 @@ class Core:
 
     @_on.register
     def _time_passed(self, _: events.TimePassed) -> None:
+        self._age_hosts()
         self._give_up_switches()
         self._discover()
         self._default_routes.tick(self._now)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -17,7 +17,7 @@ from controller.rules.pinned import TcpConnection, pinned_path_stages
 from controller.rules.split import TAGS, Split, SplitRules, shares_of, stamps
 from controller.wire import Framing
 
-__all__ = ["Flow", "FlowTable", "Stream", "add_loads", "arc_loads", "arcs_of"]
+__all__ = ["Flow", "FlowTable", "Slot", "Stream", "add_loads", "arc_loads", "arcs_of", "slot_loads"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -26,17 +26,31 @@ def arcs_of(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(arc_name(a, b) for a, b in pairwise(path))
 
 
+@dataclass(frozen=True)
+class Slot:
+    """What one stream is to have: a path, goodput (bit/s) and propagation delay."""
+
+    path: tuple[str, ...]
+    rate_bps: float
+    delay_s: float
+
+
 @dataclass
 class Stream(Journaled):
     """A path and the source port of its TCP connection; the paths of a split flow share one connection.
 
-    `rate_bps` is goodput and may change; the rest stays.
+    `rate_bps` is goodput. Rate and path may change; `generation` is the flow's when the path last did.
     """
 
     source_port: int
     path: tuple[str, ...]
     rate_bps: float
     delay_s: float
+    generation: int = 0
+
+    def slot(self) -> Slot:
+        """Return what it has."""
+        return Slot(self.path, self.rate_bps, self.delay_s)
 
 
 @dataclass
@@ -61,11 +75,16 @@ class Flow(Journaled):
     split: Split | None = None
     state: Literal["installing", "active"] = "installing"
     generation: int = 0  # how often its paths have changed
+    given_bps: tuple[float, ...] | None = None  # rates given by hand
+    reserved: tuple[Slot, ...] = ()  # what it will have once it has been moved
 
     @property
-    def cookie(self) -> int:
-        """The cookie of all its rules."""
-        return flow_cookie(self.number, self.generation)
+    def cookies(self) -> tuple[int, ...]:
+        """The cookies of its rules."""
+        if self.split is not None:
+            return (flow_cookie(self.number, self.generation),)
+        generations = dict.fromkeys(stream.generation for stream in self.streams)
+        return tuple(flow_cookie(self.number, generation) for generation in generations)
 
     @property
     def rate_bps(self) -> float:
@@ -100,16 +119,46 @@ class Flow(Journaled):
             for port in source_ports
         )
 
-    def stages(self, ports: Mapping[tuple[str, str], int]) -> Stages:
-        """Return its rules in the order of installation: each direction from its far end to its near end."""
+    def stages(self, ports: Mapping[tuple[str, str], int], streams: Collection[int] | None = None) -> Stages:
+        """Return its rules in the order of installation: each direction from its far end to its near end.
+
+        `streams`: of these alone, by their index; a split flow has only rules of all.
+        """
         if self.split is not None:
             return merge_stages(self._split_rules(self.split, ports).stages(self.shares))
-        directions = [
-            pinned_path_stages(path, connection, ports, self.cookie)
-            for stream, forward in zip(self.streams, self.tcp_connections(), strict=True)
-            for path, connection in ((stream.path, forward), (stream.path[::-1], forward.reverse))
-        ]
+        directions = []
+        for index, (stream, forward) in enumerate(zip(self.streams, self.tcp_connections(), strict=True)):
+            if streams is None or index in streams:
+                cookie = flow_cookie(self.number, stream.generation)
+                directions.append(pinned_path_stages(stream.path, forward, ports, cookie))
+                directions.append(pinned_path_stages(stream.path[::-1], forward.reverse, ports, cookie))
         return merge_stages(directions)
+
+    def moved(self, slots: Sequence[Slot], ack_path: tuple[str, ...] | None) -> Flow:
+        """Return the flow as it will be with other paths and rates; this one stays as it is.
+
+        `ack_path` is that of a split flow's acknowledgements.
+        """
+        generation = self.generation + 1
+        streams = [
+            Stream(
+                stream.source_port,
+                slot.path,
+                slot.rate_bps,
+                slot.delay_s,
+                stream.generation if stream.path == slot.path else generation,
+            )
+            for stream, slot in zip(self.streams, slots, strict=True)
+        ]
+        split = self.split
+        if split is not None and ack_path is not None:
+            split = replace(split, ack_path=ack_path)
+        return replace(self, streams=streams, split=split, generation=generation, reserved=())
+
+    def changed_streams(self, slots: Sequence[Slot]) -> list[int]:
+        """Return the streams, by their index, whose paths would change."""
+        pairs = zip(self.streams, slots, strict=True)
+        return [index for index, (stream, slot) in enumerate(pairs) if stream.path != slot.path]
 
     def group(self, ports: Mapping[tuple[str, str], int]) -> Group | None:
         """Return the group that splits it, with the weights of its rates; None without."""
@@ -119,7 +168,9 @@ class Flow(Journaled):
 
     def _split_rules(self, split: Split, ports: Mapping[tuple[str, str], int]) -> SplitRules:
         (connection,) = self.tcp_connections()
-        return SplitRules(split, connection, self.paths, self.source.mac, ports, self.cookie)
+        return SplitRules(
+            split, connection, self.paths, self.source.mac, ports, flow_cookie(self.number, self.generation)
+        )
 
     def routes(self) -> tuple[tuple[str, ...], ...]:
         """Return all paths that its packets take, with that of acknowledgements which have their own."""
@@ -175,9 +226,16 @@ class Flow(Journaled):
 
 
 class FlowTable:
-    """All flows by id, by the switches of their paths, and the TCP addresses they hold."""
+    """All flows by id, by switch, with the TCP addresses they hold and what they take of arcs.
 
-    def __init__(self) -> None:
+    Args:
+        ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
+    """
+
+    def __init__(self, ack_ratio: float = 0.0) -> None:
+        self._ack_ratio = ack_ratio
+        self._loads: JournaledDict[str, float] = JournaledDict()
+        self._loads_of: JournaledDict[str, dict[str, float]] = JournaledDict()
         self._by_switch: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
         self._flows: JournaledDict[str, Flow] = JournaledDict()
         self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
@@ -214,6 +272,7 @@ class FlowTable:
         for connection in flow.tcp_connections():
             self._holders[connection] = flow.id
         self.index(flow)
+        self.account(flow)
 
     def remove(self, flow: Flow) -> None:
         """Let a flow go."""
@@ -221,6 +280,24 @@ class FlowTable:
         for connection in flow.tcp_connections():
             del self._holders[connection]
         self.unindex(flow)
+        self._account(flow.id, {})
+        del self._loads_of[flow.id]
+
+    def load_bps(self, arc: str) -> float:
+        """Return the wire rate that all flows take of an arc, as `arc_loads`, to about 1e-9 of it."""
+        return self._loads.get(arc, 0.0)
+
+    def account(self, flow: Flow) -> None:
+        """Take in that a flow has other rates, paths or reservations."""
+        self._account(flow.id, arc_loads((flow,), self._ack_ratio))
+
+    def _account(self, flow_id: str, loads: dict[str, float]) -> None:
+        before = self._loads_of.get(flow_id, {})
+        for arc in before.keys() | loads.keys():
+            change_bps = loads.get(arc, 0.0) - before.get(arc, 0.0)
+            if change_bps:
+                self._loads[arc] = self._loads.get(arc, 0.0) + change_bps
+        self._loads_of[flow_id] = loads
 
     def index(self, flow: Flow) -> None:
         """List a flow under the switches of its paths."""
@@ -238,14 +315,30 @@ class FlowTable:
 
 
 def arc_loads(flows: Iterable[Flow], ack_ratio: float) -> dict[str, float]:
-    """Return the wire rate (bit/s) that flows take of each arc, with that of the acknowledgements."""
+    """Return the wire rate (bit/s) that flows take of each arc, with that of the acknowledgements.
+
+    A flow that is being moved takes, of each arc, the larger of what it has and what it will have.
+    """
     loads: dict[str, float] = {}
     for flow in flows:
-        ack_path = None if flow.split is None else flow.split.ack_path
-        for stream in flow.streams:
-            wire_bps = flow.framing.wire_bps(stream.rate_bps, flow.connection_count)
-            add_loads(loads, stream.path, wire_bps, ack_ratio, ack_path)
+        if not flow.reserved:
+            slot_loads(loads, flow, flow.streams, ack_ratio)
+            continue
+        now: dict[str, float] = {}
+        then: dict[str, float] = {}
+        slot_loads(now, flow, flow.streams, ack_ratio)
+        slot_loads(then, flow, flow.reserved, ack_ratio)
+        for arc in now.keys() | then.keys():
+            loads[arc] = loads.get(arc, 0.0) + max(now.get(arc, 0.0), then.get(arc, 0.0))
     return loads
+
+
+def slot_loads(loads: dict[str, float], flow: Flow, slots: Iterable[Slot | Stream], ack_ratio: float) -> None:
+    """Add to arcs' loads what a flow takes of them with these paths and rates."""
+    ack_path = None if flow.split is None else flow.split.ack_path
+    for slot in slots:
+        wire_bps = flow.framing.wire_bps(slot.rate_bps, flow.connection_count)
+        add_loads(loads, slot.path, wire_bps, ack_ratio, ack_path)
 
 
 def add_loads(

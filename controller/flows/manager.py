@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
-from controller.core.journal import Journaled
+from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import (
     AllocationChanged,
     FlowEnded,
@@ -33,8 +33,9 @@ from controller.flows.flow import Flow, Stream
 from controller.flows.installation import Installation, Installations
 from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
-from controller.flows.planning import Optimum, PlannedPath, optimise
+from controller.flows.planning import Optimum, PlannedPath, on_a_free_path, optimise
 from controller.flows.record import FLOW, flow_of, record_of
+from controller.flows.recovery import MOVE, Recovery
 from controller.rules.model import Group, GroupChange, Rule, Stages
 from controller.rules.split import TAGS, Split
 
@@ -42,6 +43,9 @@ __all__ = ["FlowManager"]
 
 _NEGLIGIBLE_SHARE = 1e-6
 """Less than this share of a flow's rate is the solver's rounding."""
+
+_ENDED_REMEMBERED = 10_000
+"""Flows whose ids are remembered after their end: to release them again is no error."""
 
 _GROUP_OF = "group of "
 """Owner of a barrier that follows new shares: this and the flow's id."""
@@ -53,12 +57,18 @@ _REBALANCE_INTERVAL_S = 0.5
 class FlowManager(Journaled):
     """Handles what clients ask of flows, and what happens to flows."""
 
-    def __init__(self, state: State, outbox: Outbox) -> None:
+    def __init__(self, state: State, outbox: Outbox, new_flow_id: Callable[[int], str]) -> None:
+        self._new_flow_id = new_flow_id
+        self._ended: JournaledDict[str, None] = (
+            JournaledDict()
+        )  # ids of flows that ended lately, oldest first
         self._state = state
         self._outbox = outbox
         self._optima = LiveOptima(state.live)
         self._installations = Installations(state, outbox)
+        self._recovery = Recovery(state, outbox, self._optima, self._apply, self._tell)
         self._last_number = 0
+        self._leases_due = math.inf  # no lease runs out before
         self._rebalanced = -math.inf
         self._rebalance_due: float | None = None
 
@@ -99,14 +109,14 @@ class FlowManager(Journaled):
         try:
             if flow is None or flow.state != "active":
                 raise self._unknown(event.flow_id)
-            if self._installations.of(flow.id) is not None:
+            if self._installations.of(flow.id) is not None or self._recovery.is_moving(flow.id):
                 raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
             before_bps = flow.requested_bps
             rates = self._plan_change(flow, event.rate_bps)
         except ControllerError as error:
             self._refuse(event.token, error)
             return
-        flow.expires_at = now + flow.lease_s
+        self._renew(flow, now)
         self._set_rates({flow.id: rates.pop(flow.id)})
         self._apply(rates, now)
         self._save(flow)
@@ -122,8 +132,8 @@ class FlowManager(Journaled):
         """End a flow at its client's wish; a flow that has ended already is no error."""
         flow = self._state.flows.get(event.flow_id)
         if flow is None:
-            issued = self._was_issued(event.flow_id)
-            self._outbox.answer(event.token, None if issued else self._unknown(event.flow_id))
+            ended = event.flow_id in self._ended
+            self._outbox.answer(event.token, None if ended else self._unknown(event.flow_id))
             return
         self._end(flow, "it was released", now, tell_owner=False)
         self._outbox.answer(event.token, None)
@@ -136,7 +146,7 @@ class FlowManager(Journaled):
             if flow is None:
                 unknown.append(flow_id)
                 continue
-            flow.expires_at = now + flow.lease_s
+            self._renew(flow, now)
             flow.owner = event.owner or flow.owner
             renewed.append(flow_id)
         self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown)))
@@ -171,9 +181,11 @@ class FlowManager(Journaled):
                 self._outbox.store(FLOW, flow_id, None)
             else:
                 self._state.flows.add(flow)
+                self._renew(flow, now)
 
     def confirm(self, barrier: int, now: float) -> None:
         """Take a barrier in; the flow that is complete with it is answered."""
+        self._recovery.confirm(barrier, now)
         installation = self._installations.confirm(barrier)
         flow = self._state.flows.get(installation.flow_id) if installation is not None else None
         if installation is None or flow is None:
@@ -182,14 +194,19 @@ class FlowManager(Journaled):
             self._outbox.answer(installation.token, self._state.view(flow, now))
             return
         flow.state = "active"
-        flow.expires_at = now + flow.lease_s
+        self._renew(flow, now)
         self._update_group(flow)
         self._save(flow)
+        if self._state.lost_links(flow):
+            self._recovery.links_changed(now, is_loss=True)
         self._outbox.report("info", f"flow {flow.id} is installed", flow=flow.id)
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
     def refuse(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
         """Take in that a switch did not accept rules that were sent for a flow."""
+        if owner.startswith(MOVE):
+            self._recovery.refuse(owner, switch, reason, now)
+            return
         flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
         installation = self._installations.awaiting(barrier)
         if flow is None:
@@ -211,9 +228,18 @@ class FlowManager(Journaled):
     def sent(self, now: float) -> None:
         """Take in that all messages have been sent."""
         self._installations.sent(now)
+        self._recovery.sent(now)
+
+    def links_changed(self, now: float, is_loss: bool) -> None:
+        """Take in that links went or returned: flows are planned anew."""
+        if not len(self._state.flows):
+            return
+        self._recovery.links_changed(now, is_loss)
+        self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
 
     def switch_lost(self, switch: str, now: float) -> None:
         """Fail the installations that need a switch which has gone."""
+        self._recovery.switch_lost(switch, now)
         # Those that it has confirmed already too: what it had is gone when it returns.
         installing = [flow for flow in self._state.flows if flow.state == "installing"]
         for flow in installing:
@@ -221,23 +247,36 @@ class FlowManager(Journaled):
                 self._end(flow, f"the connection to {switch} ended", now)
 
     def tick(self, now: float) -> None:
-        """End what has run out of time."""
+        """End what has run out of time, and plan what is due."""
+        self._recovery.tick(now)
         for installation in self._installations.overdue(now):
             silent = ", ".join(sorted(set(installation.awaited.values())))
             limit_s = self._state.settings.confirm_timeout_s
             self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
-        expired = [flow for flow in self._state.flows if flow.state == "active" and flow.expires_at <= now]
-        for flow in expired:
-            self._end(flow, "its lease ran out", now)
+        if self._leases_due <= now:
+            active = [flow for flow in self._state.flows if flow.state == "active"]
+            for flow in active:
+                if flow.expires_at <= now:
+                    self._end(flow, "its lease ran out", now)
+            left = (flow.expires_at for flow in active if flow.expires_at > now)
+            self._leases_due = min(left, default=math.inf)
         if self._rebalance_due is not None and self._rebalance_due <= now:
             self._rebalance_due, self._rebalanced = None, now
             self._rebalance(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
-        leases = (flow.expires_at for flow in self._state.flows if flow.state == "active")
-        others = (self._installations.next_deadline(), self._rebalance_due)
-        return min((*leases, *(time for time in others if time is not None)), default=None)
+        others = (
+            self._installations.next_deadline(),
+            self._recovery.next_deadline(),
+            self._rebalance_due,
+        )
+        times = [time for time in others if time is not None]
+        return (
+            min((*times, self._leases_due), default=None)
+            if self._leases_due < math.inf
+            else min(times, default=None)
+        )
 
     # Planning
 
@@ -246,14 +285,17 @@ class FlowManager(Journaled):
         request, state = event.request, self._state
         admission = admit(state, request)
         number = self._last_number + 1
-        flow_id = f"{state.settings.boot_id}-{number}"
+        flow_id = self._new_flow_id(number)
         if admission.objective is None:
             optimum = check_paths(state, request, admission)
             requested_bps = sum(path.rate_bps for path in optimum.paths)
         else:
             requested_bps = request.rate_bps or 0.0
             wanted = newcomer(flow_id, request, admission, requested_bps)
-            optimum = optimise(state, self._optima, admission.objective, wanted)
+            settled = self._rebalance_due is None
+            optimum = (on_a_free_path(state, admission.objective, wanted) if settled else None) or optimise(
+                state, self._optima, admission.objective, wanted
+            )
             _check_granted(optimum.paths, requested_bps, admission)
         split = self._split(request, optimum, number)
         connections = 1 if split is not None else len(optimum.paths)
@@ -278,6 +320,7 @@ class FlowManager(Journaled):
             expires_at=now + lease_s,
             owner=event.owner,
             split=split,
+            given_bps=tuple(p.rate_bps for p in optimum.paths) if admission.objective is None else None,
         )
         return flow, optimum.rates
 
@@ -312,6 +355,10 @@ class FlowManager(Journaled):
 
     # Changing the state
 
+    def _renew(self, flow: Flow, now: float) -> None:
+        flow.expires_at = now + flow.lease_s
+        self._leases_due = min(self._leases_due, flow.expires_at)
+
     def _set_rates(self, rates: Mapping[str, tuple[float, ...]]) -> list[Flow]:
         """Give flows their rates; returns those for which it makes a difference."""
         changed = []
@@ -326,6 +373,7 @@ class FlowManager(Journaled):
                 changed.append(flow)
                 for stream, value in zip(flow.streams, values, strict=True):
                     stream.rate_bps = value
+                self._state.flows.account(flow)
         return changed
 
     def _apply(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
@@ -361,17 +409,26 @@ class FlowManager(Journaled):
         if flow.state == "active" and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
+        self._ended[flow.id] = None
+        if len(self._ended) > _ENDED_REMEMBERED:
+            del self._ended[next(iter(self._ended))]
         if flow.state == "active":
             self._outbox.store(FLOW, flow.id, None)
-        for switch in flow.switches():
-            if self._state.live.is_connected(switch):
-                self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), flow.cookie))
+        for each in (flow, self._recovery.flow_ended(flow)):
+            self._remove_rules(each)
         ingress = flow.source.switch
         if flow.split is not None and flow.split.group is not None and self._state.live.is_connected(ingress):
             group = flow.split.group.number
             self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
         self._outbox.report("info", f"flow {flow.id} ended: {reason}", flow=flow.id)
         self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._recovery.capacity_returned(now)
+
+    def _remove_rules(self, flow: Flow | None) -> None:
+        for switch in flow.switches() if flow is not None else ():
+            if flow is not None and self._state.live.is_connected(switch):
+                for cookie in flow.cookies:
+                    self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), cookie))
 
     def _give_up(self, installation: Installation, reason: str, now: float) -> None:
         """Take back what a switch did not take: a new flow, or a running one's new rate."""
@@ -401,6 +458,12 @@ class FlowManager(Journaled):
             self._outbox.report("error", f"the flows keep their rates: {error}", objective=objective)
             return {}
 
+    def _tell(self, flow: Flow, now: float) -> None:
+        """Store a flow that has other paths or rates, and tell its owner."""
+        self._update_group(flow)
+        self._save(flow)
+        self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
+
     def _save(self, flow: Flow) -> None:
         self._outbox.store(FLOW, flow.id, record_of(flow))
 
@@ -411,11 +474,6 @@ class FlowManager(Journaled):
             self._outbox.report("error", f"a request failed: {error}")
             error = Unavailable("", f"the routes could not be computed: {error}")
         self._outbox.answer(token, error)
-
-    def _was_issued(self, flow_id: str) -> bool:
-        prefix, _, number = flow_id.rpartition("-")
-        issued = number.isascii() and number.isdigit() and 1 <= int(number) <= self._last_number
-        return prefix == self._state.settings.boot_id and issued
 
     def _unknown(self, flow_id: str) -> NotFound:
         return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, arc_loads, arcs_of
+from controller.flows.flow import Flow, Slot, add_loads, arc_loads, arcs_of
 from controller.flows.live_optima import LiveOptima
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
 from controller.gomr.paths.finder import PathFinder
@@ -26,13 +26,22 @@ __all__ = [
     "Optimum",
     "PlannedPath",
     "has_path",
+    "on_a_free_path",
     "optimise",
     "optimise_together",
+    "replan",
     "shortest_paths",
 ]
 
 _NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
+
+
+_SEPARABLE = ("max_throughput_min_delay", "fair", "max_min")
+"""Objectives in which a flow that takes nothing from another changes nothing for it."""
+
+_MARGIN = 1e-6
+"""Share of a link that is left to the exact solve: sums of thousands of rates are not exact."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,7 @@ def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcome
         InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
         SolverError: the solver failed.
     """
-    movable = [flow for flow in state.flows if flow.objective == objective and not state.lost_links(flow)]
+    movable = _movable(state, objective)
     movable_ids = {flow.id for flow in movable}
     kept = [flow for flow in state.flows if flow.id not in movable_ids]
     demands = [_running_demand(flow, state.settings.ack_ratio) for flow in movable]
@@ -119,6 +128,29 @@ def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcome
     else:
         paths = _planned(newcomer, solution.paths[newcomer.id])
     return Optimum(_running_rates(movable, solution), paths, acks)
+
+
+def on_a_free_path(state: State, objective: str, newcomer: Newcomer) -> Optimum | None:
+    """Return the optimum where the new flow fits on its path of least delay beside all others; else None.
+
+    It is the optimum without a solve: the running flows had theirs with this capacity free, so none of them
+    gains by it, and the new flow can have no more, nor sooner. That holds for objectives in which a flow
+    counts for itself, as long as the running flows have their optimum. (A flow over one path leaves the room
+    of the identifiers that it was planned with; the next solve gives it to others.)
+    """
+    if objective not in _SEPARABLE or newcomer.streams is not None or newcomer.acks is not None:
+        return None
+    nodes = state.live.least_delay_path(newcomer.source, newcomer.destination)
+    if nodes is None:
+        return None
+    loads: dict[str, float] = {}
+    # As it is accounted for while it is planned: it may need identifiers.
+    wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
+    add_loads(loads, nodes, wire_bps, state.settings.ack_ratio, None)
+    for arc, load_bps in loads.items():
+        if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.allocatable_bps(arc):
+            return None
+    return Optimum({}, (PlannedPath(nodes, newcomer.rate_bps, _delay_s(state, nodes)),))
 
 
 def optimise_together(
@@ -155,6 +187,83 @@ def optimise_together(
         else _planned(newcomer, solution.paths[newcomer.id])
         for newcomer, fixed in zip(newcomers, settled, strict=True)
     }
+
+
+def replan(
+    state: State, optima: LiveOptima, objective: str, flows: Sequence[Flow]
+) -> tuple[dict[str, tuple[Slot, ...]], dict[str, tuple[float, ...]]]:
+    """Find the optimum in which some running flows may take any paths, by one solve for all.
+
+    Args:
+        state: Network and flows.
+        optima: The last optima of this network.
+        objective: That of the flows.
+        flows: Those whose paths are free.
+
+    Returns:
+        What each stream of these flows is to have, by the flow's id (missing: nothing is free for it); and
+        the goodputs of the other flows with the objective, by stream. A flow keeps its number of streams:
+        those for which there is no path of their own have rate 0 on one that another stream takes.
+
+    Raises:
+        SolverError: the solver failed.
+    """
+    free = [flow for flow in flows if has_path(state, flow.source.name, flow.destination.name)]
+    ids = {flow.id for flow in flows}
+    movable = [flow for flow in _movable(state, objective) if flow.id not in ids]
+    solved = ids | {flow.id for flow in movable}
+    kept = [flow for flow in state.flows if flow.id not in solved]
+    ratio, newcomers = state.settings.ack_ratio, [_as_newcomer(flow) for flow in free]
+    running = [_running_demand(flow, ratio) for flow in movable]
+    demands = [_new_demand(newcomer, ratio, _acks_in_advance(state, newcomer)) for newcomer in newcomers]
+    if not running and not demands:
+        return {}, {}
+    solution = _solve(state, optima, kept, [*running, *demands], objective)
+    settled = [_settled(state, newcomer, solution.paths[newcomer.id]) for newcomer in newcomers]
+    if any(settled):
+        demands = [
+            _new_demand(newcomer, ratio, _ack_path(state, newcomer, fixed), fixed) if fixed else demand
+            for newcomer, fixed, demand in zip(newcomers, settled, demands, strict=True)
+        ]
+        solution = _solve(state, optima, kept, [*running, *demands], objective)
+    slots = {
+        flow.id: _slots(flow, solution.paths[flow.id]) for flow in free if _used(solution.paths[flow.id])
+    }
+    return slots, _running_rates(movable, solution)
+
+
+def _movable(state: State, objective: str) -> list[Flow]:
+    """Return the flows whose rates an optimum may change."""
+    return [
+        flow
+        for flow in state.flows
+        if flow.objective == objective and not flow.reserved and not state.lost_links(flow)
+    ]
+
+
+def _as_newcomer(flow: Flow) -> Newcomer:
+    return Newcomer(
+        id=flow.id,
+        source=flow.source.name,
+        destination=flow.destination.name,
+        rate_bps=flow.requested_bps,
+        framing=flow.framing,
+        max_paths=len(flow.streams),
+        streams=None,
+        acks=None if flow.split is None else flow.split.acks,
+    )
+
+
+def _slots(flow: Flow, found: tuple[PathRate, ...]) -> tuple[Slot, ...]:
+    """Give each stream one of the paths found: its own where that is among them."""
+    used = _used(found)
+    goodputs = [flow.framing.goodput_bps(path.rate_bps, flow.connection_count) for path in used]
+    rates = _tidy(goodputs, flow.requested_bps)
+    left = {path.nodes: Slot(path.nodes, rate, path.delay_s) for path, rate in zip(used, rates, strict=True)}
+    spare = Slot(used[0].nodes, 0.0, used[0].delay_s)
+    own = [left.pop(stream.path, None) for stream in flow.streams]
+    others = iter(left.values())
+    return tuple(slot if slot is not None else next(others, spare) for slot in own)
 
 
 def has_path(state: State, source: str, destination: str) -> bool:
@@ -232,7 +341,7 @@ def _running_demand(flow: Flow, ack_ratio: float) -> Demand:
         source=flow.source.name,
         destination=flow.destination.name,
         rate_bps=flow.framing.wire_bps(flow.requested_bps, flow.connection_count),
-        fixed_paths=flow.arcs,
+        fixed_paths=tuple(dict.fromkeys(flow.arcs)),
         ack_ratio=ack_ratio,
         ack_edges=None if flow.split is None else arcs_of(flow.split.ack_path),
     )
@@ -264,8 +373,9 @@ def _running_rates(flows: list[Flow], solution: Allocation) -> dict[str, tuple[f
     rates = {}
     for flow in flows:
         wire = {path.edges: path.rate_bps for path in solution.paths[flow.id]}
+        # Where several streams share a path, the first has its rate.
         goodputs = [
-            flow.framing.goodput_bps(wire.get(edges, 0.0), flow.connection_count) for edges in flow.arcs
+            flow.framing.goodput_bps(wire.pop(arcs, 0.0), flow.connection_count) for arcs in flow.arcs
         ]
         rates[flow.id] = _tidy(goodputs, flow.requested_bps)
     return rates

@@ -28,7 +28,8 @@ def record_of(flow: Flow) -> dict[str, Any]:
         "packet_bytes": flow.framing.packet_bytes,
         "segment_overhead_bytes": flow.framing.segment_overhead_bytes,
         "objective": flow.objective,
-        "streams": [[s.source_port, list(s.path), s.rate_bps, s.delay_s] for s in flow.streams],
+        "streams": [[s.source_port, list(s.path), s.rate_bps, s.delay_s, s.generation] for s in flow.streams],
+        "given_bps": flow.given_bps,
         "lease_s": flow.lease_s,
         "owner": flow.owner,
         "split": None
@@ -55,13 +56,14 @@ def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -
         requested_bps=record["requested_bps"],
         framing=Framing(record["packet_bytes"], record["segment_overhead_bytes"]),
         objective=record["objective"],
-        streams=[Stream(port, tuple(path), rate, delay) for port, path, rate, delay in record["streams"]],
+        streams=[Stream(port, tuple(path), *rest) for port, path, *rest in record["streams"]],
         lease_s=record["lease_s"],
         expires_at=now + record["lease_s"],
         owner=record["owner"],
         split=split,
         state="active",
         generation=record["generation"],
+        given_bps=None if record["given_bps"] is None else tuple(record["given_bps"]),
     )
     arcs = [arc for path in flow.routes() for arc in arcs_of(path)]
     if any(arc not in state.live.arcs for arc in arcs):

@@ -20,16 +20,14 @@ Port = tuple[int, int]
 Link = tuple[Port, Port]
 """The port that a probe leaves by, and the one where it arrives."""
 
-_PERIOD_S = 1.0
 _MAX_PROBES_PER_S = 250
 """Larger networks are probed less often."""
 
-_SLICES = 10
+_SLICES = 5
 """A round over all ports is sent in so many parts."""
 
-_SILENCE_S = 10.0
-_UNANSWERED = 5
-"""A link is lost after so long without an answer, to so many probes at least."""
+_UNANSWERED = 4
+"""A link is lost after a while without an answer, to so many probes at least."""
 
 _LONG_SILENCE_S = 30.0
 """So long where more links are silent than answer: it looks like a machine that is too busy."""
@@ -47,9 +45,16 @@ class _Answers(Journaled):
 
 
 class Discovery(Journaled):
-    """Counts probes and answers; the times it is given never go back."""
+    """Counts probes and answers; the times it is given never go back.
 
-    def __init__(self) -> None:
+    Args:
+        interval_s: Each port is probed so often, unless there are too many of them.
+        silence_s: A link that has not answered for so long, nor the last probes, is lost.
+    """
+
+    def __init__(self, interval_s: float, silence_s: float) -> None:
+        self._interval_s = interval_s
+        self._silence_s = silence_s
         self._ports: JournaledDict[Port, None] = JournaledDict()
         self._at_once: tuple[Port, ...] = ()
         # By tail, then head.
@@ -101,7 +106,7 @@ class Discovery(Journaled):
             ports += list(self._ports)[self._slice :: _SLICES]
             self._slice = (self._slice + 1) % _SLICES
             # From now on: what a stall has missed is not made up for in one burst.
-            self._due = now + max(_PERIOD_S, len(self._ports) / _MAX_PROBES_PER_S) / _SLICES
+            self._due = now + max(self._interval_s, len(self._ports) / _MAX_PROBES_PER_S) / _SLICES
         ports = [port for port in dict.fromkeys(ports) if port in self._ports]
         for port in ports:
             for answers in self._links.get(port, JournaledDict()).values():
@@ -119,7 +124,7 @@ class Discovery(Journaled):
             # Those that have not been asked again since are as good as those that have.
             for _, _, answers in known:
                 answers.unanswered = 0
-        patience_s = _LONG_SILENCE_S if self._busy else _SILENCE_S
+        patience_s = _LONG_SILENCE_S if self._busy else self._silence_s
         lost = [
             (tail, head)
             for tail, head, answers in known

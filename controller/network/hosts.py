@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from controller.core.journal import JournaledDict
+from controller.core.journal import Journaled, JournaledDict
 from controller.network.arp import ArpPacket
 from controller.network.live_network import LiveNetwork
 from topologies.model import DATA_NETWORK
@@ -18,7 +19,9 @@ LEARNED_HOST = "learned_host"
 """Kind of the records of learned hosts; their keys are IPv4 addresses."""
 
 _MAX_LEARNED = 1024
-"""Hosts learned at most, so that a stranger cannot fill the switches' tables."""
+_MAX_LEARNED_A_PORT = 16
+"""Hosts learned at most, in all and behind one port, so that a stranger cannot fill the switches' tables, nor
+keep others out."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,18 @@ class Host:
     learned: bool = False
 
 
-class HostTable:
+class HostTable(Journaled):
     """Finds hosts by name or address and learns from their ARP packets.
 
     A host of the file keeps its address and its place whatever others claim; only its MAC address is
     believed, and only from its own port. A host with several links is known behind the first.
     """
 
-    def __init__(self, live: LiveNetwork) -> None:
+    def __init__(self, live: LiveNetwork, age_s: float = math.inf) -> None:
         self._live = live
+        self._age_s = age_s
+        self._heard: JournaledDict[str, float] = JournaledDict()  # when, by the address of a learned host
+        self._check_at = math.inf  # not after the first of them has aged
         self._by_name: JournaledDict[str, Host] = JournaledDict()
         self._by_ip: JournaledDict[str, Host] = JournaledDict()
         network = live.network
@@ -50,11 +56,32 @@ class HostTable:
                 ip, mac = network.host_ip(arc.head), network.host_mac(arc.head)
                 self._put(Host(arc.head, ip, mac, arc.tail, arc.tail_port))
 
-    def restore(self, records: Mapping[str, Mapping[str, Any]]) -> None:
+    def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
         """Know the hosts again that were learned before a restart."""
         for ip, record in records.items():
             if ip not in self._by_ip and record["switch"] in self._live.network.switches:
                 self._put(Host(ip, ip, record["mac"], record["switch"], record["port"], learned=True))
+                self._hear(ip, now)
+
+    def _hear(self, ip: str, now: float) -> None:
+        self._heard[ip] = now
+        self._check_at = min(self._check_at, now + self._age_s)
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which `take_aged` has something to do."""
+        return None if self._check_at == math.inf else self._check_at
+
+    def take_aged(self, now: float) -> list[Host]:
+        """Forget the learned hosts that have said nothing for long, and return them."""
+        if self._check_at > now:
+            return []
+        aged = [self._by_ip[ip] for ip, heard in self._heard.items() if heard + self._age_s <= now]
+        for host in aged:
+            del self._by_ip[host.ip]
+            del self._by_name[host.name]
+            del self._heard[host.ip]
+        self._check_at = min((heard + self._age_s for heard in self._heard.values()), default=math.inf)
+        return aged
 
     @staticmethod
     def record_of(host: Host) -> dict[str, Any]:
@@ -73,7 +100,7 @@ class HostTable:
         """Return whether the host's switch is connected and its port is up."""
         return self._live.port_is_live(self._live.datapath_id(host.switch), host.port)
 
-    def learn(self, switch: str, port: int, packet: ArpPacket) -> Host | None:
+    def learn(self, switch: str, port: int, packet: ArpPacket, now: float) -> Host | None:
         """Take in what an ARP packet at an edge port says of its sender.
 
         Returns:
@@ -86,17 +113,24 @@ class HostTable:
             return None
         known = self._by_ip.get(packet.sender_ip)
         if known is None:
-            learned = sum(host.learned for host in self._by_name.values())
-            if learned >= _MAX_LEARNED:
+            behind = sum(1 for ip in self._heard if self._is_at(self._by_ip[ip], switch, port))
+            if len(self._heard) >= _MAX_LEARNED or behind >= _MAX_LEARNED_A_PORT:
                 return None
             name = packet.sender_ip
+            self._hear(packet.sender_ip, now)
             return self._put(Host(name, packet.sender_ip, packet.sender_mac, switch, port, learned=True))
-        place = (known.switch, known.port) == (switch, port)
+        place = self._is_at(known, switch, port)
+        if known.learned:
+            self._hear(known.ip, now)
         if known.mac == packet.sender_mac and place:
             return None
         if known.learned or place:
             return self._put(replace(known, mac=packet.sender_mac, switch=switch, port=port))
         return None
+
+    @staticmethod
+    def _is_at(host: Host, switch: str, port: int) -> bool:
+        return (host.switch, host.port) == (switch, port)
 
     def _put(self, host: Host) -> Host:
         self._by_name[host.name] = host

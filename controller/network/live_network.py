@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -50,6 +51,12 @@ class LiveNetwork(Journaled):
         self._strange_switches: JournaledSet[int] = JournaledSet()
         self._strange_links: JournaledDict[_Port, _Port] = JournaledDict()  # by head: the tail last seen
         self._up: frozenset[str] | None = None  # made when it is next asked for
+        self._arcs_from: dict[str, list[Arc]] = {node.name: [] for node in network.nodes}
+        for arc in self.arcs.values():
+            self._arcs_from[arc.tail].append(arc)
+        # Found since the links that are up were these.
+        self._paths: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self._paths_of: frozenset[str] | None = None
 
     def switch_name(self, datapath_id: int) -> str | None:
         """Return the name of a switch; None if the file does not have it."""
@@ -114,6 +121,32 @@ class LiveNetwork(Journaled):
         """Yield the arcs that are up, in file order."""
         up = self._up_names()
         return (arc for name, arc in self.arcs.items() if name in up)
+
+    def least_delay_path(self, source: str, destination: str) -> tuple[str, ...] | None:
+        """Return the path of least delay between two hosts; None without one."""
+        up = self._up_names()
+        if self._paths_of is not up:
+            self._paths, self._paths_of = {}, up
+        if (source, destination) not in self._paths:
+            self._paths[source, destination] = self._find_least_delay_path(source, destination)
+        return self._paths[source, destination]
+
+    def _find_least_delay_path(self, source: str, destination: str) -> tuple[str, ...] | None:
+        visited: set[str] = set()
+        frontier: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 0, (source,))]
+        while frontier:
+            delay_s, hops, path = heapq.heappop(frontier)
+            node = path[-1]
+            if node == destination:
+                return path
+            if node in visited:
+                continue
+            visited.add(node)
+            for arc in self._arcs_from[node]:
+                passable = arc.head == destination or arc.head not in self._hosts
+                if passable and arc.head not in visited and arc_name(node, arc.head) in self._up_names():
+                    heapq.heappush(frontier, (delay_s + arc.delay_s, hops + 1, (*path, arc.head)))
+        return None
 
     def is_host(self, node: str) -> bool:
         """Return whether the file has a host of this name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -24,6 +25,7 @@ from controller.core.messages import (
     RemoveRules,
 )
 from controller.network import lldp
+from controller.network.packet_limits import PortLimits
 from controller.openflow.encoding import (
     ALL_BITS,
     group_removal,
@@ -41,6 +43,10 @@ _REMEMBERED = 4096
 """Transactions remembered, so that an error that comes back can be told from which rules it came."""
 
 
+_ARE_YOU_ALIVE = b"another switch has your datapath id"
+_ECHO_PATIENCE_S = 1.0
+"""A switch whose datapath id another claims has so long to answer."""
+
 _Handler = TypeVar("_Handler", bound=Callable[..., None])
 
 
@@ -55,18 +61,22 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
 
     Args:
         post: Puts an event in the controller's queue; called from os-ken's threads.
+        lldp_key: What probes are signed with.
     """
 
     OFP_VERSIONS = [ofp.OFP_VERSION]
     _EVENTS: list[type] = []
 
-    def __init__(self, post: Callable[[events.Event], None]) -> None:
+    def __init__(self, post: Callable[[events.Event], None], lldp_key: bytes) -> None:
         super().__init__()
+        self._lldp_key = lldp_key
+        self._limits = PortLimits()
         self._post = post
         self._datapaths: dict[int, Any] = {}
         self._transactions = count(1)
         self._barriers: OrderedDict[tuple[int, int], int] = OrderedDict()  # (datapath id, xid) -> barrier
         self._readings: dict[Any, Readback] = {}  # switches that have not said yet what they have
+        self._echoed: set[Any] = set()  # switches that have answered `_ARE_YOU_ALIVE`
         self._lock = threading.Lock()
 
     def send(self, message: DatapathMessage) -> None:
@@ -128,8 +138,10 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
                 datapath.send(bytes(request.buf))
             return
         self._readings.pop(datapath, None)
+        self._echoed.discard(datapath)
         if self._datapaths.get(datapath_id) is datapath:
             del self._datapaths[datapath_id]
+            self._limits.forget(datapath_id)
             self._post(events.SwitchDisconnected(datapath_id))
 
     @_handles(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
@@ -142,16 +154,46 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             self._take_part(datapath, reading.result())
 
     def _take_part(self, datapath: Any, installed: Installed | None) -> None:
+        """Let a switch take part, unless another with its datapath id does and is alive."""
         self._readings.pop(datapath, None)
-        datapath_id: Any = datapath.id
-        former = self._datapaths.get(datapath_id)
-        self._datapaths[datapath_id] = datapath
-        if former is not None:
+        former = self._datapaths.get(datapath.id)
+        if former is None:
+            self._join(datapath, installed)
+            return
+        self._echoed.discard(former)
+        former.send_msg(parser.OFPEchoRequest(former, data=_ARE_YOU_ALIVE))
+        timer = threading.Timer(_ECHO_PATIENCE_S, self._settle, (datapath, former, installed))
+        timer.daemon = True
+        timer.start()
+
+    def _settle(self, newcomer: Any, former: Any, installed: Installed | None) -> None:
+        """Keep the one of two switches with the same datapath id that was there, if it has answered."""
+        is_alive = former in self._echoed
+        if is_alive and self._datapaths.get(newcomer.id) == former:
+            self.logger.warning(
+                "a second switch connects with datapath id %d from %s, while the first at %s is alive: it is "
+                "sent away",
+                newcomer.id,
+                newcomer.address,
+                former.address,
+            )
+            newcomer.close()
+        elif newcomer.state != DEAD_DISPATCHER:
             former.close()
+            self._join(newcomer, installed)
+
+    def _join(self, datapath: Any, installed: Installed | None) -> None:
+        self._datapaths[datapath.id] = datapath
         live = frozenset(
             port.port_no for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX and _is_up(port)
         )
-        self._post(events.SwitchConnected(datapath_id, live, installed))
+        self._post(events.SwitchConnected(datapath.id, live, installed))
+
+    @_handles(ofp_event.EventOFPEchoReply, MAIN_DISPATCHER)
+    def on_echo_reply(self, event: Any) -> None:
+        """A switch is alive."""
+        if bytes(event.msg.data or b"") == _ARE_YOU_ALIVE:
+            self._echoed.add(event.msg.datapath)
 
     @_handles(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def on_port_status(self, event: Any) -> None:
@@ -169,7 +211,9 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         """A switch handed a packet over: a discovery packet or ARP."""
         message = event.msg
         datapath_id, port, frame = message.datapath.id, message.match["in_port"], bytes(message.data)
-        tail = lldp.parse(frame)
+        if not self._limits.allows(datapath_id, port, time.monotonic()):
+            return
+        tail = lldp.parse(frame, self._lldp_key)
         if tail is None:
             self._post(events.PacketArrived(datapath_id, port, frame))
         else:

@@ -48,9 +48,13 @@ class OpenFlowRuntime:
     Args:
         listeners: Bound sockets, listening.
         post: Puts an event in the controller's queue.
+        lldp_key: What probes are signed with.
     """
 
-    def __init__(self, listeners: Sequence[socket.socket], post: Callable[[Event], None]) -> None:
+    def __init__(
+        self, listeners: Sequence[socket.socket], post: Callable[[Event], None], lldp_key: bytes
+    ) -> None:
+        self._lldp_key = lldp_key
         self._listeners = listeners
         self._post = post
         self._app: ControllerApp | None = None
@@ -89,7 +93,7 @@ class OpenFlowRuntime:
         manager = AppManager.get_instance()
         apps: list[Any] = [
             manager.instantiate(_Handler),
-            manager.instantiate(ControllerApp, self._post),
+            manager.instantiate(ControllerApp, self._post, self._lldp_key),
         ]
         for app in apps:
             app.start()

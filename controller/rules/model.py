@@ -43,6 +43,7 @@ __all__ = [
     "ToGroup",
     "ecmp_group_number",
     "flow_cookie",
+    "flow_number",
     "host_cookie",
     "merge_stages",
     "split_group_number",
@@ -174,6 +175,11 @@ def split_group_number(tag: int) -> int:
 def flow_cookie(number: int, generation: int = 0) -> int:
     """Return the cookie of the rules of a flow (number below 2**32) since its paths changed so often."""
     return _COOKIE_FLOW | generation % _GENERATIONS << 36 | number
+
+
+def flow_number(cookie: int) -> int:
+    """Return the number of the flow whose rule has this cookie."""
+    return cookie & 0xFFFF_FFFF
 
 
 def host_cookie(ip: str) -> int:

@@ -9,6 +9,7 @@ from experiments.apps.config import Connection
 from experiments.protocols.base import FlowPlan
 from experiments.protocols.ppfs import flow_request
 from experiments.results import FlowResult, LinkResult
+from experiments.scenario import Scenario
 
 DSS_BYTES = 28
 """Data sequence signal with 64-bit numbers, without checksum, padded (RFC 8684, section 3.3)."""
@@ -44,8 +45,11 @@ class MptcpSdn(Mptcp):
     def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
         """Return what the controller's REST service is asked for."""
         request = flow_request(plan, self.name, port)
-        overhead = plan.scenario.overhead_bytes + DSS_BYTES - _COUNTED_BYTES
-        return {**request, "segment_overhead_bytes": overhead}
+        return {**request, "segment_overhead_bytes": self.segment_overhead_bytes(plan.scenario)}
+
+    def segment_overhead_bytes(self, scenario: Scenario) -> int:
+        """Return what the controller has to be told of a segment's headers and options."""
+        return scenario.overhead_bytes + DSS_BYTES - _COUNTED_BYTES
 
 
 class MptcpDualhomed(Mptcp):

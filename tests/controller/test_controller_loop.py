@@ -227,3 +227,17 @@ def test_a_request_that_its_client_gave_up_is_not_served() -> None:
     answers.get(timeout=10)
     loop.stop()
     assert core.seen == [SnapshotRequested(0)]
+
+
+def test_time_that_planning_is_to_take_passes_after_requests_alone() -> None:
+    core = SlowCore()
+    core.go_on.set()
+    paused: Queue[float] = Queue()
+    loop, answers = loop_of(core, planning_s=0.5, pause=paused.put)
+    loop.post(SnapshotRequested(1))
+    answers.get(timeout=10)
+    request = parse({"source": "T0", "destination": "T2", "destination_port": 1, "rate_bps": 1.0})
+    loop.post(FlowRequested(2, request))
+    assert paused.get(timeout=10) == 0.5
+    loop.stop()
+    assert paused.empty()

@@ -136,6 +136,7 @@ def check_ospf(run: RunResult) -> None:
     assert [allocated.path for allocated in second.allocated] == [["T1", "S1", "S2", "S3", "S5", "T3"]]
     # 5 Mbit/s of 590-byte packets carry 4.54.
     assert first.goodput_bps <= 4.6e6
+    check_rates(run, [4.54e6, 4.5e6])
     busy = {link.link: link.utilisation for link in run.links}
     assert (busy["S0->S2"] or 0.0) < 0.01  # LLDP alone
 
@@ -151,69 +152,31 @@ def check_mstcp(run: RunResult) -> None:
     busy = {link.link: link.utilisation or 0.0 for link in run.links}
     assert busy["S0->S4"] > 0.05
     assert busy["S0->S2"] > 0.05
+    check_rates(run, [8.5e6, 4.5e6])
 
 
-def test_the_other_protocols_do_what_their_names_say(tmp_path: Path, lab: Lab) -> None:
-    names = ["ppfs", "ppfs-group", "ecmp", "mptcp", "mptcp-sdn", "mptcp-dualhomed"]
+def check_rates(run: RunResult, expected_bps: list[float]) -> None:
+    """What the flows get where the machine kept up, by the run's own word; the virtual engine is exact."""
+    if run.valid:
+        assert [flow.goodput_bps for flow in run.flows] == pytest.approx(expected_bps, rel=0.05)
+
+
+def test_paths_that_the_controller_pins_for_others(tmp_path: Path, lab: Lab) -> None:
+    """Splitting at the userspace datapath's ports and kernel MPTCP; all other protocols run in virtual time."""
+    names = ["ppfs", "mptcp-sdn"]
     call = ["run", "butterfly", "--protocol", ",".join(names), "--scenario", "1", "--duration", "3"]
     process = lab(*call, "--json", "--out", str(tmp_path / "out"))
-    stdout, stderr = process.communicate(timeout=500)
+    stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr
     runs = {run.protocol: run for run in Results.model_validate_json(stdout).runs}
     assert list(runs) == names
     for run in runs.values():
         check_sound(run)
-        sockets = run.protocol_evidence["sockets"]
-        used = {state["congestion_control"] for states in sockets.values() for state in states}
-        assert used == {"reno"}
-        assert not any("sack" in state["options"] for states in sockets.values() for state in states)
-    for name in ("ppfs", "ppfs-group", "mptcp-sdn"):
-        paths = {tuple(allocated.path) for allocated in runs[name].flows[0].allocated}
+        paths = {tuple(allocated.path) for allocated in run.flows[0].allocated}
         assert paths == {tuple(MAIN_PATH), tuple(MIDDLE_PATH)}
     check_split(runs["ppfs"])
-    group = runs["ppfs-group"].protocol_evidence["split"]["1"]
-    assert sorted(group["realised"]) == [0.0, 1.0]  # a select group chooses by connection
-    assert len(runs["mptcp"].protocol_evidence["sockets"]["1"]) == 1
     assert len(runs["mptcp-sdn"].protocol_evidence["sockets"]["1"]) == 2
-    for name in ("mptcp-sdn", "mptcp-dualhomed"):
-        flow = runs[name].flows[0]
-        assert [stream.path for stream in flow.series.streams] == [each.path for each in flow.allocated]
-        each_bps = [sum(stream.rate_bps) for stream in flow.series.streams]
-        assert min(each_bps) > 0
-        assert sum(each_bps) == pytest.approx(sum(flow.series.goodput_bps), rel=0.2)
-    counters = runs["mptcp-sdn"].protocol_evidence["kernel_counters"]
-    assert counters["T0"]["MPTcpExtMPJoinSynAckRx"] == 1
-    check_dualhomed(runs["mptcp-dualhomed"])
-    assert runs["ecmp"].flows[0].allocated[0].path == MAIN_PATH
-
-
-def check_dualhomed(run: RunResult) -> None:
-    paths = [allocated.path for allocated in run.flows[0].allocated]
-    assert paths == [MAIN_PATH, ["T0_2", "S2", "S3", "T2_2"]]
-    subflows = run.protocol_evidence["sockets"]["1"]
-    assert {state["source_ip"] for state in subflows} == {"10.0.0.1", "10.0.0.5"}
-    assert run.protocol_evidence["kernel_counters"]["T0"]["MPTcpExtAddAddr"] >= 1
-
-
-def test_hashed_flows_report_the_paths_they_took(tmp_path: Path, lab: Lab) -> None:
-    call = ["run", "parallel4", "--protocol", "ecmp", "--scenario", "2", "--duration", "2"]
-    process = lab(*call, "--json", "--out", str(tmp_path / "out"))
-    stdout, stderr = process.communicate(timeout=300)
-    assert process.returncode == 0, stderr
-    (run,) = Results.model_validate_json(stdout).runs
-    over: dict[str, int] = {}
-    for flow in run.flows:
-        (taken,) = flow.allocated
-        source, left, middle, right, destination = taken.path
-        assert (source, left, right, destination) == (flow.src, "L", "R", flow.dst)
-        (counted,) = run.protocol_evidence["taken"][flow.flow]
-        assert counted["packets"] * 1448 >= flow.bytes_read
-        over[middle] = over.get(middle, 0) + flow.bytes_read
-        assert flow.series.streams[0].path == taken.path
-    # The links saw the same: those that nobody took have LLDP alone.
-    busy = {link.link: link.utilisation or 0.0 for link in run.links}
-    for middle in ("M1", "M2", "M3", "M4"):
-        assert (busy[f"L->{middle}"] > 0.02) == (middle in over)
+    check_rates(runs["mptcp-sdn"], [8.5e6, 4.5e6])
 
 
 def check_split(run: RunResult) -> None:

@@ -7,7 +7,7 @@ import pytest
 import topologies
 from experiments import scenario
 from experiments.engines.base import RunPlan
-from experiments.engines.live.dual_homing import with_second_interfaces
+from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live.socket_state import SocketState
 from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
 from experiments.errors import ScenarioError

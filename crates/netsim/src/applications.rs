@@ -7,6 +7,7 @@ use crate::hosts::Side;
 use crate::packet::Content;
 use crate::queue::Target;
 use crate::simulation::Simulation;
+use crate::tcp::Events;
 use crate::traffic::Source;
 
 const UDP_HEADER_BYTES: u32 = 8;
@@ -16,11 +17,17 @@ impl Simulation {
     /// window after the read, as in ns-3.
     pub(crate) fn on_change(&mut self, endpoint: u32) -> Result<(), Error> {
         self.hosts.touch(endpoint);
-        let host = self.hosts.get(endpoint);
-        let (index, stream, side) = (host.flow, usize::from(host.stream), host.side);
+        let host = self.hosts.get_mut(endpoint);
+        let events = if host.wrapped {
+            host.tcp.take_events()
+        } else {
+            Events::default()
+        };
+        let (index, side) = (host.flow, host.side);
+        let place = host.place();
         let flow = &mut self.flows[index as usize];
         if let Carrier::Connections(bundle) = &mut flow.carrier {
-            let read = bundle.on_change(self.now, stream, side, &mut self.hosts)?;
+            let read = bundle.on_events(self.now, place, &events, &mut self.hosts)?;
             if flow.phase == Phase::Opening {
                 self.begin_if_open(index);
             } else if side == Side::Server {
@@ -50,9 +57,11 @@ impl Simulation {
         let Carrier::Connections(bundle) = &flow.carrier else {
             return;
         };
-        let asker = usize::from(matches!(flow.source, Source::Requests(_)));
-        let is_open = |ends: &[u32; 2]| self.hosts.get(ends[asker]).tcp.is_open();
-        if !bundle.streams().iter().all(is_open) {
+        let asker = match flow.source {
+            Source::Requests(_) => Side::Server,
+            _ => Side::Client,
+        };
+        if !bundle.is_open(asker, &self.hosts) {
             return;
         }
         flow.phase = Phase::Writing;
@@ -72,8 +81,8 @@ impl Simulation {
             if let Carrier::Connections(bundle) = &flow.carrier {
                 self.queue.pop();
                 flow.phase = Phase::Opening;
-                for ends in bundle.streams() {
-                    self.hosts.touch(ends[0]);
+                for endpoint in bundle.openers() {
+                    self.hosts.touch(endpoint);
                 }
                 return self.settle();
             }

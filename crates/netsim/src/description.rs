@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::error::Error;
-use crate::tcp_description::TcpDescription;
+use crate::tcp_description::{CongestionName, TcpDescription};
 use crate::trace::TraceDescription;
 
 /// A run: network, TCP and flows. Rates are bit/s, sizes bytes; times are seconds, those of links microseconds.
@@ -95,6 +95,12 @@ pub struct FlowDescription {
     /// Settings of the MSTCP connection.
     #[serde(default)]
     pub mstcp: MstcpDescription,
+    /// Settings of the MPTCP connection.
+    #[serde(default)]
+    pub mptcp: MptcpDescription,
+    /// Congestion control of this flow; the run's unless given.
+    #[serde(default)]
+    pub congestion_control: Option<CongestionName>,
 }
 
 /// What carries a flow.
@@ -105,6 +111,8 @@ pub enum Protocol {
     Tcp,
     /// MSTCP over a stream for each path; over one path plain TCP, as in the paper, unless `mstcp.identify_single`.
     Mstcp,
+    /// MPTCP with a subflow for each path.
+    Mptcp,
     /// Packets without acknowledgement or retransmission.
     Datagram,
 }
@@ -242,6 +250,12 @@ pub struct PathDescription {
     /// Goodput allocated to it: its weight among the flow's paths.
     #[serde(default = "default_weight")]
     pub rate_bps: f64,
+    /// `mptcp`: when the subflow joins; with the connection unless given. The first path's is always there.
+    #[serde(default)]
+    pub join_s: Option<f64>,
+    /// `mptcp`: when the subflow is given up.
+    #[serde(default)]
+    pub leave_s: Option<f64>,
 }
 
 /// A path: its nodes, or how they are found.
@@ -331,6 +345,68 @@ impl Default for MstcpDescription {
     }
 }
 
+/// Settings of an MPTCP connection.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct MptcpDescription {
+    /// Which subflow carries the next segment: `minrtt`, `roundrobin`, `blest`, `ecf`, `redundant` or `linux`.
+    pub scheduler: String,
+    /// How the subflows' windows are coupled.
+    pub congestion_control: CoupledName,
+    /// What raises duplicate ACKs.
+    pub dupack: DupackName,
+    /// Send again on a fast subflow what blocks the window or the buffer.
+    pub opportunistic_retransmission: bool,
+    /// Halve the window of a subflow that blocks the receive window.
+    pub penalisation: bool,
+    /// Bytes written and not acknowledged, of the connection; `tcp.send_buffer_bytes` unless given.
+    pub send_buffer_bytes: Option<u32>,
+    /// The receive window of the connection, which the subflows share; `tcp.receive_buffer_bytes` unless given.
+    pub receive_buffer_bytes: Option<u32>,
+}
+
+impl Default for MptcpDescription {
+    fn default() -> Self {
+        Self {
+            scheduler: "minrtt".to_owned(),
+            congestion_control: CoupledName::Lia,
+            dupack: DupackName::Subflow,
+            opportunistic_retransmission: true,
+            penalisation: true,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+        }
+    }
+}
+
+/// How the windows of subflows are coupled, by name.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum CoupledName {
+    /// Not at all: each subflow has the flow's congestion control by itself.
+    Uncoupled,
+    /// RFC 6356.
+    Lia,
+    /// Khalili et al. 2012.
+    Olia,
+    /// Peng et al. 2016.
+    Balia,
+    /// Xu et al. 2012.
+    Wvegas,
+    /// One window for all.
+    FullyCoupled,
+}
+
+/// What raises duplicate ACKs, by name.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum DupackName {
+    /// Disorder within the subflow.
+    Subflow,
+    /// Disorder of the connection too, as in ns-3's model.
+    Connection,
+}
+
 /// When a frame is given to a stream.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -358,6 +434,8 @@ fn default_paths() -> Vec<PathDescription> {
     vec![PathDescription {
         path: PathChoice::default(),
         rate_bps: default_weight(),
+        join_s: None,
+        leave_s: None,
     }]
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::bundle::Place;
 use crate::tcp::Endpoint;
 use crate::time::Nanos;
 
@@ -31,7 +32,19 @@ pub struct Host {
     pub side: Side,
     /// The time of the timer event that counts; the others that may be in the queue are out of date.
     pub timer: Nanos,
+    /// Whether the flow's protocol is told of events and completes the segments that leave.
+    pub wrapped: bool,
     touched: bool,
+}
+
+impl Host {
+    /// Its place in its flow.
+    pub fn place(&self) -> Place {
+        Place {
+            stream: usize::from(self.stream),
+            side: self.side,
+        }
+    }
 }
 
 /// All endpoints.
@@ -65,6 +78,7 @@ impl Hosts {
                     Side::Server
                 },
                 timer: Nanos::MAX,
+                wrapped: false,
                 touched: false,
             });
         }
@@ -95,6 +109,32 @@ impl Hosts {
     pub fn write(&mut self, now: Nanos, endpoint: u32, bytes: u32) -> u32 {
         self.touch(endpoint);
         self.get_mut(endpoint).tcp.write(now, bytes)
+    }
+
+    /// Write bytes to an endpoint that share no segment with those after them.
+    pub fn write_apart(&mut self, _now: Nanos, endpoint: u32, bytes: u32) {
+        self.touch(endpoint);
+        let taken = self.get_mut(endpoint).tcp.write_apart(bytes);
+        debug_assert_eq!(taken, bytes, "a subflow's buffer is never the limit");
+    }
+
+    /// Let an endpoint's SYN leave.
+    pub fn open(&mut self, now: Nanos, endpoint: u32) {
+        self.touch(endpoint);
+        self.get_mut(endpoint).tcp.open(now);
+    }
+
+    /// Give a connection up: the peer gets a reset.
+    pub fn abort(&mut self, endpoint: u32) {
+        self.touch(endpoint);
+        self.get_mut(endpoint).tcp.abort();
+    }
+
+    /// Let an endpoint acknowledge nothing from `sequence` on.
+    pub fn hold_from(&mut self, endpoint: u32, sequence: u64) {
+        if self.get_mut(endpoint).tcp.hold_from(sequence) {
+            self.touch(endpoint);
+        }
     }
 
     /// Bytes in order that an endpoint has for its application.

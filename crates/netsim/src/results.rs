@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::bundle::BundleReport;
+use crate::bundle::{BundleReport, MptcpReport};
 use crate::flow::{Carrier, Flow};
 use crate::metrics::Histogram;
 use crate::requests::Transfers;
@@ -72,6 +72,28 @@ pub struct FlowResults {
     pub delay_cdf_s: Vec<f64>,
     /// The measurement in intervals; `null` without `series_interval_s`.
     pub series: Option<FlowSeries>,
+    /// What MPTCP alone has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mptcp: Option<MptcpResults>,
+}
+
+/// What an MPTCP connection has done beyond plain sending, from the start of the run.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct MptcpResults {
+    /// Pieces sent again on another subflow, since theirs had a timeout or ended.
+    pub reinjected: u64,
+    /// Pieces sent again on a fast subflow since they held the window or the buffer back.
+    pub opportunistic_retransmissions: u64,
+    /// Windows that were halved for that.
+    pub penalties: u64,
+    /// Packets that brought the receiver nothing new.
+    pub duplicate_packets: u64,
+    /// Reductions of subflows' windows that were taken back as spurious.
+    pub undone_reductions: u64,
+    /// Of each subflow, its congestion window at the end of each interval of the series.
+    pub cwnd_bytes: Vec<Vec<u64>>,
+    /// Bytes that waited at the receiver for others at the end of each interval.
+    pub out_of_order_bytes: Vec<u64>,
 }
 
 /// Delay of a flow.
@@ -232,6 +254,28 @@ impl Simulation {
             split_packets: self.split_results(flow),
             delay_cdf_s: percentiles_s(delay),
             series: (self.schedule.series_interval > 0).then(|| self.flow_series(index)),
+            mptcp: report.mptcp.map(|found| self.mptcp_results(index, &found)),
+        }
+    }
+
+    fn mptcp_results(&self, index: usize, report: &MptcpReport) -> MptcpResults {
+        let ends = Self::ends(&self.flows[index]);
+        let sampled = || {
+            self.samples
+                .iter()
+                .filter_map(|sample| sample.mptcp[index].as_ref())
+        };
+        let undone = |ends: &[u32; 2]| self.hosts.get(ends[0]).tcp.statistics().undone_reductions;
+        MptcpResults {
+            reinjected: report.counters.reinjected,
+            opportunistic_retransmissions: report.counters.opportunistic,
+            penalties: report.counters.penalties,
+            duplicate_packets: report.duplicate_packets,
+            undone_reductions: ends.iter().map(undone).sum(),
+            cwnd_bytes: (0..ends.len())
+                .map(|stream| sampled().map(|(windows, _)| windows[stream]).collect())
+                .collect(),
+            out_of_order_bytes: sampled().map(|&(_, bytes)| bytes).collect(),
         }
     }
 

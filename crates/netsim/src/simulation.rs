@@ -1,5 +1,6 @@
 //! The engine: one loop that takes the next event and lets links, switches, endpoints and applications act on it.
 
+use crate::bundle::Change;
 use crate::error::Error;
 use crate::flow::{Carrier, Flow};
 use crate::hosts::Hosts;
@@ -8,6 +9,7 @@ use crate::network::Network;
 use crate::packet::{Arena, Content};
 use crate::queue::{Event, EventQueue, Target};
 use crate::switch::{Step, Switches};
+use crate::tcp::segment::MptcpKind;
 use crate::tcp::Segment;
 use crate::time::Nanos;
 use crate::trace::Trace;
@@ -19,6 +21,8 @@ pub enum Action {
     LinkDown(u32),
     /// They come up again.
     LinkUp(u32),
+    /// A stream of a flow is added or removed: indices of flow and stream.
+    Stream(u32, u16, Change),
     /// The measurement begins.
     Measure,
     /// An interval of the series ends.
@@ -79,6 +83,8 @@ pub struct Sample {
     pub busy: Vec<Nanos>,
     /// Of each flow's streams, the application bytes sent.
     pub stream_bytes: Vec<Vec<u64>>,
+    /// Of each MPTCP flow: its subflows' congestion windows, and the bytes that wait at its receiver for others.
+    pub mptcp: Vec<Option<(Vec<u64>, u64)>>,
 }
 
 impl Simulation {
@@ -141,8 +147,7 @@ impl Simulation {
             Target::Source(flow) => self.on_source(flow),
             Target::Schedule(index) => {
                 self.queue.pop();
-                self.act(index);
-                Ok(())
+                self.act(index)
             }
         }
     }
@@ -212,6 +217,15 @@ impl Simulation {
         match self.packets.get(packet) {
             Content::Tcp { endpoint, segment } => {
                 let endpoint = *endpoint;
+                if segment.mptcp != MptcpKind::None {
+                    let host = self.hosts.get(endpoint);
+                    let place = host.place();
+                    if let Carrier::Connections(bundle) =
+                        &mut self.flows[host.flow as usize].carrier
+                    {
+                        bundle.on_arrival(self.now, place, segment, &mut self.hosts);
+                    }
+                }
                 self.hosts
                     .get_mut(endpoint)
                     .tcp
@@ -269,10 +283,16 @@ impl Simulation {
     fn flush(&mut self, endpoint: u32) -> Result<(), Error> {
         loop {
             let host = self.hosts.get_mut(endpoint);
-            let Some(segment) = host.tcp.poll_transmit(self.now) else {
+            let Some(mut segment) = host.tcp.poll_transmit(self.now) else {
                 break;
             };
             let (route, peer) = (host.route, host.peer);
+            if host.wrapped {
+                let place = host.place();
+                if let Carrier::Connections(bundle) = &mut self.flows[host.flow as usize].carrier {
+                    bundle.on_transmit(place, &mut segment);
+                }
+            }
             let bytes = self.packet_overhead_bytes + wire_bytes(&segment);
             self.send(
                 Content::Tcp {
@@ -300,7 +320,7 @@ impl Simulation {
 
     // --- the schedule -------------------------------------------------------------------------------------------------
 
-    fn act(&mut self, index: u32) {
+    fn act(&mut self, index: u32) -> Result<(), Error> {
         match self.actions[index as usize] {
             Action::LinkDown(arc) => {
                 for link in [arc, arc + 1] {
@@ -314,6 +334,13 @@ impl Simulation {
                 for link in [arc, arc + 1] {
                     self.links[link as usize].come_up();
                 }
+            }
+            Action::Stream(flow, stream, change) => {
+                let flow = &mut self.flows[flow as usize];
+                if let Carrier::Connections(bundle) = &mut flow.carrier {
+                    bundle.change(self.now, usize::from(stream), change, &mut self.hosts);
+                }
+                return self.settle();
             }
             Action::Measure => {
                 self.at_start = self.sample();
@@ -332,6 +359,7 @@ impl Simulation {
                 self.schedule_sample();
             }
         }
+        Ok(())
     }
 
     fn schedule_sample(&mut self) {
@@ -357,7 +385,18 @@ impl Simulation {
                     Carrier::Datagrams { .. } => Vec::new(),
                 })
                 .collect(),
+            mptcp: self.flows.iter().map(|flow| self.mptcp(flow)).collect(),
         }
+    }
+
+    fn mptcp(&self, flow: &Flow) -> Option<(Vec<u64>, u64)> {
+        let Carrier::Connections(bundle) = &flow.carrier else {
+            return None;
+        };
+        let ahead_bytes = bundle.report().mptcp?.ahead_bytes;
+        let cwnd = |ends: [u32; 2]| self.hosts.get(ends[0]).tcp.path().cwnd_bytes;
+        let windows = bundle.streams().into_iter().map(cwnd).collect();
+        Some((windows, ahead_bytes))
     }
 }
 
@@ -370,5 +409,6 @@ fn wire_bytes(segment: &Segment) -> u32 {
     if !segment.sack.is_empty() {
         bytes += 4 + 8 * segment.sack.len() as u32;
     }
+    bytes += segment.mptcp.bytes();
     bytes
 }

@@ -101,6 +101,11 @@ pub enum PacingName {
 }
 
 impl TcpDescription {
+    /// The congestion control of a flow that names one of its own.
+    pub fn congestion(&self, name: CongestionName) -> CongestionAlgorithm {
+        congestion(name, self.profile)
+    }
+
     /// The settings of a connection whose path is allocated `rate_bps` of data, if any.
     pub fn config(&self, rate_bps: Option<f64>) -> Config {
         let mut config = Config::profile(match self.profile {

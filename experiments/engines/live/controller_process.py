@@ -35,12 +35,16 @@ class ControllerProcess:
         network: what it is told of the topology.
         folder: for its topology file and log.
         default_routing: of all traffic without an allocation, as `mstcp-controller --default-routing` has it.
+        planning_s: what planning a request takes in addition (`mstcp-controller --planning-time`).
     """
 
     openflow = (LOOPBACK, OPENFLOW_PORT)
     grpc_for_hosts = f"{MANAGEMENT}:{GRPC_PORT}"
 
-    def __init__(self, network: Network, folder: Path, default_routing: str = "shortest") -> None:
+    def __init__(
+        self, network: Network, folder: Path, default_routing: str = "shortest", planning_s: float = 0.0
+    ) -> None:
+        self._planning_s = planning_s
         self._log = folder / "controller.log"
         self._topology = folder / "network.json"
         self._topology.write_text(network.model_dump_json(indent=1))
@@ -58,6 +62,8 @@ class ControllerProcess:
             "json",
             "--default-routing",
             self._default_routing,
+            "--planning-time",
+            str(self._planning_s),
             "--store",
             "none",
         ]

@@ -12,11 +12,11 @@ from pathlib import Path
 from experiments import environment, protocols
 from experiments.apps.config import Timing
 from experiments.engines.base import Abilities, Clock, RunPlan
+from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
 from experiments.engines.live.agents import Agent, Lab, agent_for
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
-from experiments.engines.live.dual_homing import with_second_interfaces
 from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
 from experiments.engines.live.results import flow_result
@@ -84,7 +84,11 @@ class LiveEngine:
         report(PhaseBegun(text="building the network"))
         plan, homes = with_second_interfaces(plan)
         protocol = protocols.get(plan.protocol)
-        controller = stack.enter_context(ControllerProcess(plan.network, out, protocol.default_routing))
+        charged_s = self._charged_s(plan)
+        planning_s = charged_s["planning"] if charged_s else 0.0
+        controller = stack.enter_context(
+            ControllerProcess(plan.network, out, protocol.default_routing, planning_s)
+        )
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
         ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
         emulation = stack.enter_context(
@@ -120,7 +124,7 @@ class LiveEngine:
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
         result = _result(lab, measured, transfers, sysctls, agent, lost)
-        return result.model_copy(update={"digest": watched(), "charged_s": self._charged_s(plan)})
+        return result.model_copy(update={"digest": watched(), "charged_s": charged_s})
 
     def _charged_s(self, plan: RunPlan) -> dict[str, float] | None:
         """Return what programs are charged on a clock that does not move by itself while they run."""

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from experiments import protocols
 from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Route
-from experiments.scenario import ETHERNET_BYTES, Flow, Scenario
+from experiments.protocols.mptcp import DSS_BYTES, Mptcp
+from experiments.scenario import ETHERNET_BYTES, Flow
 from experiments.workloads.schema import Bulk, EmpiricalSize, NamedSize, OnOff, Requests, Sizes
 from experiments.workloads.sizes import cdf_of
 
 IPV4_BYTES = 20
+MAX_RATE_BPS = 1e13
+"""The simulator's highest rate."""
 
 
-def describe(plan: RunPlan, routes: Mapping[str, Route]) -> dict[str, Any]:
-    """Return the description of a run, without the flows that are not admitted."""
+def describe(
+    plan: RunPlan, routes: Mapping[str, Route], homes: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the description of a run, without the flows that are not admitted.
+
+    Args:
+        plan: what is run.
+        routes: of all its flows.
+        homes: hosts that are second interfaces, each with the host that it belongs to.
+    """
     scenario = plan.scenario
     description: dict[str, Any] = {
         "format": 1,
@@ -23,8 +35,8 @@ def describe(plan: RunPlan, routes: Mapping[str, Route]) -> dict[str, Any]:
         "duration_s": plan.duration_s,
         "warm_up_s": scenario.warm_up_s,
         "packet_overhead_bytes": ETHERNET_BYTES + IPV4_BYTES,
-        "links": [link.model_dump() for link in plan.network.links],
-        "tcp": _tcp(scenario),
+        "links": [*(link.model_dump() for link in plan.network.links), *_interface_links(homes or {})],
+        "tcp": _tcp(plan),
         "flows": [
             _flow(plan, name, flow, routes[name], number * scenario.stagger_s)
             for number, (name, flow) in enumerate(plan.case.flows.items())
@@ -47,7 +59,16 @@ def _captures(plan: RunPlan) -> dict[str, str]:
     return {host: plan.network.host_ip(host) for host in ends}
 
 
-def _tcp(scenario: Scenario) -> dict[str, Any]:
+def _interface_links(homes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return what joins second interfaces to their hosts: it takes no time."""
+    return [
+        {"ends": [host, interface], "rate_bps": MAX_RATE_BPS, "delay_us": 0.0}
+        for interface, host in homes.items()
+    ]
+
+
+def _tcp(plan: RunPlan) -> dict[str, Any]:
+    scenario = plan.scenario
     tcp = scenario.tcp
     shared = {
         "congestion_control": tcp.congestion_control,
@@ -58,17 +79,24 @@ def _tcp(scenario: Scenario) -> dict[str, Any]:
         "window_scaling": tcp.window_scaling,
     }
     given = {key: value for key, value in shared.items() if value is not None}
-    return {**given, **scenario.sim.tcp(), "mss_bytes": scenario.packet_bytes - scenario.overhead_bytes}
+    option_bytes = DSS_BYTES if is_mptcp(plan) else 0
+    mss_bytes = scenario.packet_bytes - scenario.overhead_bytes - option_bytes
+    return {**given, **scenario.sim.tcp(), "mss_bytes": mss_bytes}
+
+
+def is_mptcp(plan: RunPlan) -> bool:
+    """Return whether a plan's protocol is MPTCP of some kind."""
+    return isinstance(protocols.get(plan.protocol), Mptcp)
 
 
 def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, delayed_s: float) -> dict[str, Any]:
     settings = plan.scenario.sim
-    paths = [{"path": path.path} | _rate(path.rate_bps) for path in route.allocated]
+    paths = [{"path": _from_host(flow, path.path)} | _rate(path.rate_bps) for path in route.allocated]
     described: dict[str, Any] = {
         "name": name,
         "src": flow.src,
         "dst": flow.dst,
-        "protocol": "mstcp" if plan.protocol == "mstcp" else "tcp",
+        "protocol": "mstcp" if plan.protocol == "mstcp" else "mptcp" if is_mptcp(plan) else "tcp",
         "traffic": _traffic(plan, flow),
         "start_s": flow.start_s + delayed_s,
         "paths": paths,
@@ -82,7 +110,17 @@ def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, delayed_s: float) 
             "reorder_buffer_bytes": settings.reorder_buffer_bytes,
             "identify_single": settings.identify_single,
         }
+    if is_mptcp(plan):
+        described["mptcp"] = {
+            **settings.mptcp.model_dump(exclude_none=True),
+            "receive_buffer_bytes": plan.scenario.mptcp_receive_buffer_bytes,
+        }
     return described
+
+
+def _from_host(flow: Flow, path: list[str]) -> list[str]:
+    """Return a path that may begin and end at second interfaces as one between the hosts."""
+    return path if path[0] == flow.src else [flow.src, *path, flow.dst]
 
 
 def _rate(rate_bps: float | None) -> dict[str, float]:

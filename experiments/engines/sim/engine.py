@@ -9,6 +9,7 @@ from pathlib import Path
 from controller.errors import ControllerError
 from experiments import environment
 from experiments.engines.base import Abilities, Clock, RunPlan
+from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.sim.description import describe
 from experiments.engines.sim.process import Processes, SimulationFailed
 from experiments.engines.sim.results import run_result
@@ -17,6 +18,7 @@ from experiments.errors import MissingRequirement, RunFailed
 from experiments.events import Report
 from experiments.results import Environment, RunResult, SimulationCost
 
+PROTOCOLS = ("ospf", "ecmp", "ppfs", "mstcp", "mptcp", "mptcp-dualhomed", "mptcp-sdn")
 CONGESTION_CONTROLS = ("reno", "cubic")
 
 
@@ -25,7 +27,7 @@ class SimEngine:
 
     name = "sim"
     description = "packet-level simulator (crates/netsim): no root, the same bytes for the same seed"
-    abilities = Abilities(clock=Clock.SIMULATED, protocols=("ospf", "ecmp", "ppfs", "mstcp"), drains=False)
+    abilities = Abilities(clock=Clock.SIMULATED, protocols=PROTOCOLS, drains=False)
 
     def __init__(self) -> None:
         self.most_at_once = len(os.sched_getaffinity(0))
@@ -33,10 +35,16 @@ class SimEngine:
         self._costs: dict[tuple[str, str, int], SimulationCost] = {}
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse protocols and settings that the simulator does not have."""
+        """Refuse protocols and settings that the simulator does not have.
+
+        Raises:
+            MissingRequirement: with what there is instead.
+            ScenarioError: a protocol needs second links that the scenario does not have.
+        """
         for plan in plans:
             for reason in _unsupported(plan, self.abilities.protocols or ()):
                 raise MissingRequirement(*reason)
+            with_second_interfaces(plan)
 
     def environment(self) -> Environment:
         """Describe this machine, and what the runs took."""
@@ -63,11 +71,12 @@ class SimEngine:
         Raises:
             RunFailed: with the reason.
         """
+        plan, homes = with_second_interfaces(plan)
         try:
             ways = routes(plan)
             formats = plan.scenario.sim.trace if traces else ()
             tracing = [str(traces), ",".join(formats)] if formats else []
-            simulated = self._processes.run(describe(plan, ways), *tracing)
+            simulated = self._processes.run(describe(plan, ways, homes), *tracing)
         except (ControllerError, SimulationFailed) as error:
             raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error)) from error
         self._costs[plan.case_name, plan.protocol, plan.seed] = SimulationCost(

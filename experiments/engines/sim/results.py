@@ -38,7 +38,8 @@ def run_result(plan: RunPlan, routes: Mapping[str, Route], found: dict[str, Any]
         _flow(plan, name, flow, routes[name], by_name.get(name)) for name, flow in plan.case.flows.items()
     ]
     times_s: list[float] = next((flow["series"]["time_s"] for flow in found["flows"] if flow["series"]), [])
-    links = [_link(link, times_s) for link in found["links"]]
+    known = {f"{arc.tail}->{arc.head}" for arc in plan.network.arcs()}
+    links = [_link(link, times_s) for link in found["links"] if link["link"] in known]
     return RunResult(
         protocol=plan.protocol,
         scenario=plan.case_name,
@@ -143,7 +144,9 @@ def _evidence(routes: Mapping[str, Route], found: Mapping[str, dict[str, Any]]) 
         if flow["split_packets"][0]
     }
     tcp = {name: flow["streams"] for name, flow in found.items()}
-    return {"tcp": tcp, **({"split": splits} if splits else {})}
+    mptcp = {name: flow["mptcp"] for name, flow in found.items() if "mptcp" in flow}
+    parts = {"split": splits, "mptcp": mptcp}
+    return {"tcp": tcp, **{name: part for name, part in parts.items() if part}}
 
 
 def _split(route: Route, packets: list[int]) -> list[dict[str, Any]]:

@@ -13,10 +13,13 @@ from controller.flows.planning import Newcomer, optimise_together
 from controller.network.live_network import LiveNetwork
 from controller.rules.next_hops import equal_next_hops, next_hops
 from controller.wire import Framing
+from experiments import protocols
 from experiments.engines.base import RunPlan
+from experiments.protocols.mptcp import MptcpSdn
 from experiments.results import PathAllocation
 from experiments.scenario import OBJECTIVES, Flow
 from topologies.model import Arc, Network
+from topologies.second_interfaces import second_name
 
 Path = tuple[str, ...]
 SPLIT = "split"
@@ -48,6 +51,9 @@ def routes(plan: RunPlan) -> dict[str, Route]:
         "ecmp": _hashed,
         "ppfs": _allocated,
         "mstcp": _allocated,
+        "mptcp": _shortest,
+        "mptcp-dualhomed": _second_shortest,
+        "mptcp-sdn": _allocated,
     }
     return finders[plan.protocol](plan, Routing(plan.network))
 
@@ -121,6 +127,17 @@ def _shortest(plan: RunPlan, routing: Routing) -> dict[str, Route]:
     return {name: route(flow) for name, flow in plan.case.flows.items()}
 
 
+def _second_shortest(plan: RunPlan, routing: Routing) -> dict[str, Route]:
+    """Return the shortest paths between the first and between the second interfaces."""
+
+    def route(flow: Flow) -> Route:
+        ends = [(flow.src, flow.dst), (second_name(flow.src), second_name(flow.dst))]
+        paths = [routing.shortest(*pair) for pair in ends]
+        return Route(tuple(PathAllocation(path=list(path), rate_bps=None) for path in paths))
+
+    return {name: route(flow) for name, flow in plan.case.flows.items()}
+
+
 def _hashed(plan: RunPlan, routing: Routing) -> dict[str, Route]:
     def route(name: str, flow: Flow) -> Route:
         # Both directions are hashed: the addresses of an acknowledgement stand the other way round.
@@ -153,7 +170,7 @@ def _given(plan: RunPlan) -> dict[str, tuple[PathAllocation, ...]]:
 
 def _computed(plan: RunPlan, routing: Routing) -> dict[str, tuple[PathAllocation, ...]]:
     scenario = plan.scenario
-    framing = Framing(scenario.packet_bytes, scenario.overhead_bytes)
+    framing = Framing(scenario.packet_bytes, _overhead_bytes(plan))
     newcomers = [
         Newcomer(
             id=name,
@@ -172,6 +189,13 @@ def _computed(plan: RunPlan, routing: Routing) -> dict[str, tuple[PathAllocation
         name: tuple(PathAllocation(path=list(path.nodes), rate_bps=path.rate_bps) for path in paths)
         for name, paths in found.items()
     }
+
+
+def _overhead_bytes(plan: RunPlan) -> int:
+    protocol = protocols.get(plan.protocol)
+    if isinstance(protocol, MptcpSdn):
+        return protocol.segment_overhead_bytes(plan.scenario)
+    return plan.scenario.overhead_bytes
 
 
 def _acks_of(plan: RunPlan) -> str | None:

@@ -35,7 +35,8 @@ class VirtualEngine(LiveEngine):
         return Traffic(plan, emulation, out, controller, timing, settings.start_jitter_s)
 
     def _charged_s(self, plan: RunPlan) -> dict[str, float]:
-        return {"wakeup": plan.scenario.virtual.wakeup_s, "solve": plan.scenario.virtual.solve_s}
+        settings = plan.scenario.virtual
+        return {"wakeup": settings.wakeup_s, "planning": settings.planning_s}
 
     def _watch_packets(self, lab: Lab, begin_ns: int) -> AbstractContextManager[Callable[[], str | None]]:
         return _watching(lab, begin_ns)

@@ -1,6 +1,8 @@
 """Process 1 in the virtual kernel: mounts what programs expect, runs one program, and powers off.
 
-It is started by its path, before anything is mounted, and imports the standard library alone.
+    python init.py ORDER.json
+
+It is started before anything else is mounted, and imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -15,20 +17,18 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-ORDER_VARIABLE = "MSTCP_LAB_ORDER"
-"""Set on the kernel's command line: the folder of the host with `order.json`, where `status` is left."""
-SETTLE_S = 20.0
+SETTLED_AT_S = 20.0
 """Open vSwitch counts threads by the machine's load and uptime: started within 10 s of the boot it decides on
 no handler threads, and answers no upcall. These seconds are virtual and cost nothing."""
 SET_TIMER_SLACK = 29
 """PR_SET_TIMERSLACK of prctl(2): how many nanoseconds late timers may be, 50,000 by default; inherited."""
 POWER_OFF = 0x4321FEDC
 """LINUX_REBOOT_CMD_POWER_OFF of reboot(2)."""
-SPARE_FOLDERS = ("/run", "/tmp", "/var/log", "/var/lib/openvswitch")  # noqa: S108 (of the guest)
+SPARE_FOLDERS = ("/tmp", "/var/log", "/var/lib/openvswitch")  # noqa: S108 (of the guest)
 FILESYSTEMS = (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"))
 
 
-def main() -> None:
+def main(order_path: Path) -> None:
     """Run the order, whatever happens on the way, and end the machine."""
     libc = ctypes.CDLL(None)
     try:
@@ -39,17 +39,14 @@ def main() -> None:
             Path(folder).mkdir(exist_ok=True)
         _mount("tmpfs", "/dev/shm")  # noqa: S108
         _mount("devpts", "/dev/pts")
-        host_folder = Path(os.environ.pop(ORDER_VARIABLE))
-        order = json.loads((host_folder / "order.json").read_text())
+        order = json.loads(order_path.read_text())
         for folder in SPARE_FOLDERS:
             if Path(folder).is_dir():
                 _mount("tmpfs", folder)
-        # After those: what is to be seen may lie below them.
-        for folder in order["readable"]:
-            _show(folder, "ro")
-        for folder in order["writable"]:
-            _show(folder, "rw")
-        (host_folder / "status").write_text(str(_run(order)))
+        for folder, host in order["writable"].items():
+            Path(folder).mkdir()
+            _mount("hostfs", folder, "-o", host)
+        order_path.with_name("status").write_text(str(_run(order)))
     except BaseException:
         traceback.print_exc()
     sys.stdout.flush()
@@ -66,7 +63,8 @@ def _run(order: dict[str, Any]) -> int:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     # The controller starts while the network is built, perhaps before the management network is there.
     subprocess.run(["sysctl", "-q", "-w", "net.ipv4.ip_nonlocal_bind=1"], check=True)
-    time.sleep(SETTLE_S)
+    # Until a time, not for one: each reading of the clock moves it on a little.
+    time.sleep(SETTLED_AT_S - time.monotonic())
     child = subprocess.Popen(order["argv"], cwd=order["folder"], stdin=subprocess.DEVNULL)
     # As process 1 it takes over every daemon: none of them may stay as a zombie.
     while True:
@@ -79,14 +77,5 @@ def _mount(kind: str, folder: str, *options: str) -> None:
     subprocess.run(["mount", "-t", kind, *options, kind, folder], check=True)
 
 
-def _show(folder: str, mode: str) -> None:
-    """Make a folder of the host visible at its own path."""
-    if not Path(folder).is_dir():
-        Path(folder).mkdir(parents=True)
-    _mount("hostfs", folder, "-o", folder)
-    if mode == "ro":
-        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-
-
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

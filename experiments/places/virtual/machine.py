@@ -16,16 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.places.base import ROOT, last_line
 from experiments.places.virtual import kernel_image
-from experiments.places.virtual.init import ORDER_VARIABLE
 
 START_NS = 1_767_225_600 * 10**9
 """What every machine's clock says when it starts: 2026-01-01, so that files and results have one time."""
@@ -35,7 +34,7 @@ SILENCE_LIMIT_S = 900.0
 """A machine from which nothing is heard for so long, on the host's clock, is in a loop that never waits."""
 POLL_S = 0.05
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-TEMPORARY = "/tmp"  # noqa: S108 (of the guest)
+TEMPORARY = "/tmp"  # noqa: S108 (of the guest; and of the host, since the kernel sees this path)
 SAME_ARITHMETIC = {
     # Which instructions a sum is made with depends on the processor, and its last bits on that.
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2",
@@ -43,6 +42,10 @@ SAME_ARITHMETIC = {
     "OPENBLAS_CORETYPE": "Prescott",
     "OPENBLAS_NUM_THREADS": "1",
 }
+GUEST_FOLDER = Path("/run/mstcp-lab")
+"""Where a machine sees the project, its Python and what it may write to, wherever they lie on the host. To
+look up a path of another depth takes other readings of the clock, and each of these moves it on a little."""
+_CONTROL, _PROJECT, _PYTHON = "control", "project", "python"
 PROGRAMS = {"taskset": "util-linux", "setpriv": "util-linux"}
 
 
@@ -54,8 +57,7 @@ class Order:
         argv: The program and its arguments.
         seed: Of the kernel's random numbers.
         core: Of the host, which it is pinned to.
-        writable: Folders of the host that it may write to, at their own paths.
-        readable: Folders of the host under /run, /tmp or /var/log that it is to see.
+        writable: Folders of the host that it may write to, by their names below GUEST_FOLDER.
         console: The file that takes the console.
         memory_mib: The machine's memory in MiB.
     """
@@ -64,8 +66,7 @@ class Order:
     seed: int
     core: int
     console: Path
-    writable: Sequence[Path] = ()
-    readable: Sequence[Path] = ()
+    writable: Mapping[str, Path] = field(default_factory=dict)
     memory_mib: int = MEMORY_MIB
 
 
@@ -93,7 +94,7 @@ class Machine:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._folder = Path(tempfile.mkdtemp(prefix="mstcp-lab-vm-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="mstcp-lab-vm-", dir=TEMPORARY))
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Machine:
@@ -163,7 +164,7 @@ class Machine:
             "HOME": TEMPORARY,
             "TMPDIR": TEMPORARY,
             "LANG": "C.UTF-8",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(guest_path(_PROJECT)),
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
             **SAME_ARITHMETIC,
@@ -174,21 +175,24 @@ class Machine:
         }
         document = {
             "argv": list(order.argv),
-            "folder": str(ROOT),
+            "folder": str(guest_path(_PROJECT)),
             "environment": environment,
-            "readable": [str(path) for path in (ROOT, Path(sys.prefix), *order.readable) if _is_hidden(path)],
-            "writable": [str(path) for path in (self._folder, *order.writable)],
+            "writable": {str(guest_path(name)): str(host) for name, host in order.writable.items()},
         }
         (self._folder / "order.json").write_text(json.dumps(document))
 
     def _write_init(self) -> None:
-        """Write the script that becomes process 1; it alone has what differs between machines."""
+        """Write the script that becomes process 1; it alone has what differs between hosts."""
+        folders = {_CONTROL: self._folder, _PROJECT: ROOT, _PYTHON: Path(sys.prefix)}
+        lines = ["#!/bin/sh", "mount -t tmpfs tmpfs /run", f"mkdir {GUEST_FOLDER}"]
+        for name, host in folders.items():
+            mode = "rw" if name == _CONTROL else "ro"
+            lines.append(f"mkdir {guest_path(name)}")
+            lines.append(f"mount -t hostfs -o {mode},{shlex.quote(str(host))} hostfs {guest_path(name)}")
+        process_1 = guest_path(_PROJECT) / Path(__file__).with_name("init.py").relative_to(ROOT)
+        lines.append(f"exec {guest_python()} {process_1} {guest_path(_CONTROL) / 'order.json'}")
         script = self._folder / "init"
-        script.write_text(
-            "#!/bin/sh\n"
-            f"export {ORDER_VARIABLE}={shlex.quote(str(self._folder))}\n"
-            f"exec {shlex.join([sys.executable, str(Path(__file__).with_name('init.py'))])}\n"
-        )
+        script.write_text("\n".join(lines) + "\n")
         script.chmod(0o755)
 
     def _command(self) -> list[str]:
@@ -208,6 +212,11 @@ class Machine:
         return RunFailed("The virtual machine", f"{reason}: {last}", str(self._order.console.parent))
 
 
-def _is_hidden(path: Path) -> bool:
-    """Whether a folder lies below one that the machine has of its own."""
-    return any(path.is_relative_to(spare) for spare in (TEMPORARY, "/run", "/var/log"))
+def guest_path(name: str) -> Path:
+    """Return where a machine sees a writable folder of the host."""
+    return GUEST_FOLDER / name
+
+
+def guest_python() -> str:
+    """Return this interpreter's path as a machine sees it: that of its environment, wherever that lies."""
+    return str(guest_path(_PYTHON) / Path(sys.executable).relative_to(sys.prefix))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import sys
 import tempfile
 import threading
 from contextlib import closing
@@ -17,7 +16,7 @@ from experiments.events import Event, Report, RunBroken, RunFinished, RunsBegun,
 from experiments.job import Job
 from experiments.places.base import WorkerEvents
 from experiments.places.virtual import machine
-from experiments.places.virtual.machine import Machine, Order
+from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
 
 
 class VirtualKernel:
@@ -96,18 +95,20 @@ class VirtualKernel:
 
     def _boot(self, job: Job, plan: RunPlan, logs: Path, core: int, report: Report) -> None:
         with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as name:
-            asked, told = Path(name, "job.json"), Path(name, "events")
-            asked.write_text(job.model_dump_json())
-            told.touch()
+            asked, told = "job.json", "events"
+            inside = job.model_copy(update={"out": guest_path("out")})
+            Path(name, asked).write_text(inside.model_dump_json())
+            Path(name, told).touch()
+            files = [str(guest_path("job") / file) for file in (asked, told)]
             order = Order(
-                argv=[sys.executable, "-m", "experiments.places.virtual.worker", str(asked), str(told)],
+                argv=[guest_python(), "-m", "experiments.places.virtual.worker", *files],
                 seed=plan.seed,
                 core=core,
                 console=logs / "console.log",
-                writable=[job.out, Path(name)],
+                writable={"out": job.out, "job": Path(name)},
                 memory_mib=job.scenario.virtual.memory_mib,
             )
-            with told.open("rb") as lines, Machine(order) as booted:
+            with Path(name, told).open("rb") as lines, Machine(order) as booted:
                 self._watch(booted)
                 events = WorkerEvents(report)
                 pending = b""

@@ -160,7 +160,7 @@ def test_an_error_after_the_barrier_of_an_earlier_stage_refuses_the_request() ->
         rule
         for table in net.switches.tables.values()
         for rule in table.rules.values()
-        if rule.cookie == flow.cookie
+        if rule.cookie in flow.cookies
     ]
     first = next(m for m in net.switches.installed if any(e in pinned for e in m.entries))
     (answer,) = refused(net, first, times=1)

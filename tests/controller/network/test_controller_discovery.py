@@ -18,16 +18,20 @@ from controller.core.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.core.state import Settings
 from controller.network import arp, lldp
+from controller.network.packet_limits import PortLimits
 from controller.rules.model import ETH_TYPE_ARP, ETH_TYPE_IPV4, ETH_TYPE_LLDP
 from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet
 
 S0, S1, S2, S3, S4 = 1, 2, 3, 4, 5
 
+SLOW = Settings(probe_interval_s=1.0, silence_s=10.0)
+
 
 @pytest.fixture
 def net() -> ControlledNetwork:
-    controlled = ControlledNetwork(topologies.load("butterfly"))
+    controlled = ControlledNetwork(topologies.load("butterfly"), SLOW)
     controlled.bring_up()
     return controlled
 
@@ -126,6 +130,24 @@ def test_a_silent_loss_is_found_soon_and_a_link_that_answers_again_is_up_at_once
     assert net.snapshot().health.ready
 
 
+@pytest.mark.parametrize("arc", ["S0->S4", "S4->S0", "S2->S3", "S5->S1"])
+def test_a_silent_loss_is_noticed_within_half_a_second(arc: str) -> None:
+    net = ControlledNetwork(topologies.load("butterfly"))
+    net.bring_up()
+    net.pass_time(0.07)
+    for _ in range(50):
+        net.pass_time(0.02)
+    net.switches.silent_arcs = frozenset({arc})
+    lost_at = net.now
+    while not net.snapshot().health.links_down:
+        net.pass_time(0.01)
+        assert net.now - lost_at <= 0.5
+    net.switches.silent_arcs = frozenset()
+    for _ in range(15):
+        net.pass_time(0.01)
+    assert net.snapshot().health.ready
+
+
 def test_a_port_that_is_said_to_be_up_again_can_still_be_lost_in_silence(net: ControlledNetwork) -> None:
     net.switches.silent_arcs = frozenset({"S0->S4"})
     net.handle(PortCameUp(S0, 2))
@@ -149,7 +171,7 @@ def test_a_pause_of_all_switches_loses_no_link(net: ControlledNetwork, pause_s: 
 
 
 def test_a_link_alone_is_given_up_in_the_end() -> None:
-    net = ControlledNetwork(topologies.load("line:2"))
+    net = ControlledNetwork(topologies.load("line:2"), SLOW)
     net.bring_up()
     net.switches.lose_probes()
     assert seconds_until_down(net, ("s1-s2",)) == pytest.approx(30.5, abs=0.6)
@@ -212,12 +234,9 @@ def test_a_switch_that_the_file_does_not_have_is_a_fault_and_gets_no_rules(net: 
 
 
 def test_a_switch_that_comes_back_gets_all_its_rules_again(net: ControlledNetwork) -> None:
-    flow = net.request(source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6)
+    net.request(source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6)
     before = dict(net.switches.tables[S2].rules)
     net.handle(SwitchDisconnected(S2))
-    net.pass_time(10.1)  # it is given up
-    assert net.snapshot().flows[0].lost_links == ("S0-S2", "S2-S3")
-    assert net.snapshot().health.flows_on_lost_links[0].flow_id == flow.flow_id
     net.switches.tables[S2].rules.clear()
     for event in net.switches.arrivals():
         if not isinstance(event, SwitchConnected) or event.datapath_id == S2:
@@ -295,3 +314,57 @@ def test_nobody_takes_the_place_of_a_host_of_the_file(net: ControlledNetwork) ->
     assert (host.name, host.mac, host.switch) == ("T0", "02:00:0a:00:00:01", "S0")
     net.handle(PacketArrived(S0, 1, arp_request("10.0.0.1", "10.0.0.3", "02:00:00:00:00:11")))
     assert net.snapshot().hosts[0].mac == "02:00:00:00:00:11", "its own word from its own port is believed"
+
+
+def test_a_probe_that_is_not_signed_with_the_key_is_none() -> None:
+    frame = lldp.build(1, 2, b"key")
+    assert lldp.parse(frame, b"key") == (1, 2)
+    assert lldp.parse(frame, b"other") is None
+    assert lldp.parse(frame.replace(b"dpid:0000000000000001", b"dpid:0000000000000007"), b"key") is None
+
+
+def test_a_host_that_forges_probes_harms_nobody(net: ControlledNetwork) -> None:
+    """What it can forge at best is a copy of the probe of its own port."""
+    for _ in range(3000):
+        net.handle(LinkDiscovered(S0, 1, S3, 9))
+    assert len(net.snapshot().health.faults) == 1
+    net.handle(PacketArrived(S0, 1, arp_request("10.0.0.1", "10.0.0.3")))
+    assert len(net.switches.packets_out) == 1, "another host's ARP is answered still"
+
+
+def test_strange_links_are_few_faults(net: ControlledNetwork) -> None:
+    for port in range(100, 3100):
+        net.handle(LinkDiscovered(S0, 1, S3, port))
+    assert len(net.snapshot().health.faults) == 64
+
+
+def test_a_port_that_claims_many_addresses_keeps_no_other_host_out(net: ControlledNetwork) -> None:
+    for number in range(2000):
+        ip = f"10.0.{100 + number // 200}.{1 + number % 200}"
+        net.handle(PacketArrived(S3, 9, arp_request(ip, "10.0.0.1", "02:00:00:00:00:77")))
+    learned = [host for host in net.snapshot().hosts if host.learned]
+    assert len(learned) == 16
+    net.handle(PacketArrived(S3, 8, arp_request("10.0.7.7", "10.0.0.1", "02:00:00:00:00:78")))
+    assert "10.0.7.7" in [host.name for host in net.snapshot().hosts]
+
+
+def test_a_learned_host_that_says_nothing_is_forgotten_with_its_rules(net: ControlledNetwork) -> None:
+    net.handle(PortCameUp(S3, 9))
+    for ip in ("10.0.7.7", "10.0.7.8"):
+        net.handle(PacketArrived(S3, 9, arp_request(ip, "10.0.0.1", "02:00:00:00:00:77")))
+    net.pass_time(200)
+    net.handle(PacketArrived(S3, 9, arp_request("10.0.7.8", "10.0.0.1", "02:00:00:00:00:77")))
+    net.pass_time(150)
+    assert [host.name for host in net.snapshot().hosts if host.learned] == ["10.0.7.8"]
+    assert net.switches.tables[S0].apply(to_host("10.0.7.7")) == DROPPED
+    assert net.switches.tables[S0].apply(to_host("10.0.7.8")) != DROPPED
+    assert list(net.records["learned_host"]) == ["10.0.7.8"]
+
+
+def test_a_port_that_floods_is_heard_at_its_rate_and_others_at_theirs() -> None:
+    limits = PortLimits(rate_per_s=100, burst=200)
+    heard = sum(limits.allows(1, 1, 5.0 + number / 16000) for number in range(16000))
+    assert heard == pytest.approx(300, abs=2)
+    assert limits.allows(1, 2, 6.0)
+    assert limits.allows(2, 1, 6.0)
+    assert limits.allows(1, 1, 7.0)

@@ -11,7 +11,7 @@ import pytest
 import topologies
 from benchmarks.controller.client import Refused, Session
 from benchmarks.controller.process import controller
-from switch.model import Fleet
+from switch.model import Fleet, ModelSwitch
 from tests.fakes.controller_command import controlled, until
 
 FLOW_COOKIES = (0x4D53_0002_0000_0000, 0xFFFF_000F_0000_0000)
@@ -151,3 +151,31 @@ async def test_what_becomes_of_the_rules_when_the_controller_stops(tmp_path: Pat
         await session.close()
         expected = full if on_stop == "keep" else 0
         await until(lambda: sum(len(s.tables) for s in fleet.switches.values()) == expected, "the rest to go")
+
+
+async def test_a_second_switch_with_a_known_datapath_id_evicts_nobody(tmp_path: Path) -> None:
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
+        session = Session(running.grpc)
+        await session.request(**REQUEST, source_ports=[40001, 40002])
+        before = installed_by(fleet)
+        impostor = ModelSwitch(BUTTERFLY.datapath_id("S4"), frozenset({1, 2, 3}), "impostor")
+        async with Fleet({"impostor": impostor}, {}, running.openflow):
+            await until(lambda: impostor.is_ready, "the impostor to connect")
+            await until(lambda: not impostor.is_ready, "the impostor to be sent away")
+            assert len(impostor.tables) == 0
+            assert installed_by(fleet) == before
+            await session.request(**SMALL, destination_port=6000)
+        assert (await running.get("/v1/health"))["ready"]
+        await session.close()
+
+
+async def test_a_flood_of_one_host_keeps_no_other_waiting(tmp_path: Path) -> None:
+    """16,000 ARP packets: 200 are looked at and then 100 a second; requests and other ports go on."""
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
+        session = Session(running.grpc)
+        frame = bytes.fromhex("ffffffffffff020000000001080600010800060400010200000000010a000001000000000000")
+        for number in range(16_000):
+            fleet.frame_arrived("S0", 1, frame + number.to_bytes(4, "big"))
+        await session.request(**REQUEST, source_ports=[40001, 40002])
+        assert (await running.get("/v1/health"))["ready"]
+        await session.close()

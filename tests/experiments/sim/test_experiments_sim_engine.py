@@ -175,7 +175,7 @@ def test_a_segment_fills_its_packet() -> None:
 @pytest.mark.parametrize(
     ("plan", "sentence"),
     [
-        (plan_of("mptcp"), "does not have protocol mptcp. It has ospf, ecmp, ppfs, mstcp; the live engine"),
+        (plan_of("ppfs-group"), "does not have protocol ppfs-group. It has ospf, ecmp, ppfs, mstcp, mptcp, "),
         (plan_of("ospf", tcp__congestion_control="bbr"), "does not have congestion control bbr. It has reno"),
     ],
 )
@@ -188,7 +188,10 @@ def test_what_it_does_not_have_is_said(plan: RunPlan, sentence: str) -> None:
 def test_it_runs_all_that_it_has_by_default(tmp_path: Path) -> None:
     assert run_command(tmp_path, "--scenario", "1", "--duration", "0.5") == 0
     runs = Results.read(tmp_path / "results.json").runs
-    assert [run.protocol for run in runs] == ["ospf", "ecmp", "ppfs", "mstcp"]
+    assert [run.protocol for run in runs] == [
+        *("ospf", "ecmp", "ppfs", "mstcp"),
+        *("mptcp", "mptcp-dualhomed", "mptcp-sdn"),
+    ]
 
 
 def test_a_buffer_without_room_for_a_segment_fails_with_the_reason() -> None:

@@ -97,8 +97,10 @@ def test_mistakes_are_said() -> None:
         Simulation("butterfly").run()
     with pytest.raises(ValueError, match="already"):
         Simulation("butterfly").flow("T0", "T2", 1e6, name="x").flow("T1", "T3", 1e6, name="x")
-    with pytest.raises(MissingRequirement, match="mptcp"):
-        Simulation("butterfly").flow("T0", "T2", 1e6).run(["mptcp"])
+    with pytest.raises(MissingRequirement, match="ppfs-group"):
+        Simulation("butterfly").flow("T0", "T2", 1e6).run(["ppfs-group"])
+    with pytest.raises(ScenarioError, match="needs a second link of T0, T2"):
+        Simulation("butterfly").flow("T0", "T2", 1e6).run(["mptcp-dualhomed"])
     with pytest.raises(UnknownName):
         Simulation.load("butterfly", "7")
     with pytest.raises(RunFailed, match="at least one segment"):

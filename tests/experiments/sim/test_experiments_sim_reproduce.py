@@ -88,9 +88,12 @@ def test_results_that_are_there_are_not_overwritten(folder: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["table2"], "There is no table called 'table2'. Did you mean table1?"),
+        (["table2"], "There is no study called 'table2'. Did you mean table1?"),
         (["table1", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
         (["table1", "--duration", "-3"], "duration_s: Input should be greater than 0"),
+        (["kato-cc", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
+        (["kato-cc", "--duration", "-3"], "--duration: Input should be greater than 0"),
+        (["kato-cc", "--out", "somewhere"], "--out: only table1 without --json writes files"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ import lzma
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.places.virtual import kernel_image, machine
-from experiments.places.virtual.machine import Machine, Order
+from experiments.places.virtual.machine import Machine, Order, guest_python
 from tests.sandbox import wait_until
 from tests.virtual_kernel import run_in_virtual_kernel
 
@@ -155,7 +154,7 @@ def test_the_programs_status_comes_out(tmp_path: Path) -> None:
 
 
 def test_a_killed_machine_leaves_nothing(tmp_path: Path) -> None:
-    with Machine(order(tmp_path, sys.executable, "-c", "while True: pass")) as booted:
+    with Machine(order(tmp_path, guest_python(), "-c", "while True: pass")) as booted:
         assert booted._process is not None
         leader, folder = booted._process.pid, booted._folder
         # The kernel, process 1 and the program.
@@ -167,7 +166,7 @@ def test_a_killed_machine_leaves_nothing(tmp_path: Path) -> None:
 def test_a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "SILENCE_LIMIT_S", 1.0)
     with (
-        Machine(order(tmp_path, sys.executable, "-c", "while True: pass")) as booted,
+        Machine(order(tmp_path, guest_python(), "-c", "while True: pass")) as booted,
         pytest.raises(RunFailed, match="nothing was heard from it for 1 s"),
     ):
         booted.wait(lambda: False)

@@ -3,16 +3,23 @@
 use mstcp_core::scheduler;
 
 use super::Builder;
-use crate::bundle::{Bundle, Mstcp, MstcpSettings, Plain, StreamSettings};
-use crate::description::{Binding, FlowDescription, Protocol};
+use crate::bundle::mptcp::scheduler::{by_name as scheduler_by_name, NAMES as SCHEDULERS};
+use crate::bundle::mptcp::DuplicateAcks;
+use crate::bundle::{
+    Bundle, Mptcp, MptcpSettings, Mstcp, MstcpSettings, Plain, StreamSettings, SubflowSettings,
+};
+use crate::description::{Binding, CoupledName, DupackName, FlowDescription, Protocol};
 use crate::error::Error;
 use crate::random::{derive_seed, Purpose};
 use crate::switch::WeightedPath;
-use crate::tcp::Endpoint;
+use crate::tcp::congestion::{self, coupled as coupling, CongestionControl};
+use crate::tcp::{Config, Endpoint};
 use crate::time::{seconds, SECOND};
 
 /// Bytes of the identifier in front of each full frame.
 pub(super) const FRAME_HEADER_BYTES: u32 = mstcp_core::frame::HEADER_BYTES as u32;
+/// Subflows of one connection, at most: a set of them is a word.
+const MAX_SUBFLOWS: usize = 64;
 /// A stream has room while less than this time of its rate is unsent, as in the library.
 const UNSENT_TIME_S: f64 = 0.010;
 /// ... but for these bounds.
@@ -37,6 +44,9 @@ impl Builder<'_> {
     ) -> Result<[u32; 2], Error> {
         let rate = paths.iter().map(|path| path.weight).sum::<f64>() * overhead;
         let mut config = self.description.tcp.config(Some(rate));
+        if let Some(name) = flow.congestion_control {
+            config.congestion = self.description.tcp.congestion(name);
+        }
         if let (Protocol::Mstcp, Binding::Early, [path]) =
             (flow.protocol, flow.mstcp.binding, paths)
         {
@@ -93,6 +103,88 @@ impl Builder<'_> {
         )?)))
     }
 
+    /// An MPTCP connection with a subflow for each path.
+    pub(super) fn mptcp(
+        &mut self,
+        place: &str,
+        index: u32,
+        flow: &FlowDescription,
+        paths: &[WeightedPath],
+    ) -> Result<Box<dyn Bundle>, Error> {
+        let place = &format!("{place}.mptcp");
+        if paths.len() > MAX_SUBFLOWS {
+            let reason = format!("a connection has at most {MAX_SUBFLOWS} subflows");
+            return Err(Error::description(place, reason));
+        }
+        let scheduler = || {
+            scheduler_by_name(&flow.mptcp.scheduler).ok_or_else(|| {
+                let known = SCHEDULERS.join(", ");
+                let name = &flow.mptcp.scheduler;
+                Error::description(
+                    format!("{place}.scheduler"),
+                    format!("there is no scheduler {name}; known: {known}"),
+                )
+            })
+        };
+        let schedulers = [scheduler()?, scheduler()?];
+        let (config, settings) = self.mptcp_settings(place, flow)?;
+        let [clients, servers] = [0, 1].map(|_| coupled(flow, &config, paths.len()));
+        let mut subflows = Vec::new();
+        let controls = clients.into_iter().zip(servers);
+        for ((stream, path), (client, server)) in paths.iter().enumerate().zip(controls) {
+            let alone = std::slice::from_ref(path);
+            let routes = [self.route(alone), self.ack_route(place, flow, alone)?];
+            let ends = [
+                Endpoint::client_with(&config, seconds(flow.start_s), client),
+                Endpoint::server_with(&config, server),
+            ];
+            subflows.push(SubflowSettings {
+                ends: self.hosts.connect(ends, routes, index, stream as u16),
+                joins_later: flow.paths[stream].join_s.is_some(),
+            });
+        }
+        let bundle = Mptcp::new(settings, subflows, schedulers, &mut self.hosts);
+        Ok(Box::new(bundle))
+    }
+
+    fn mptcp_settings(
+        &self,
+        place: &str,
+        flow: &FlowDescription,
+    ) -> Result<(Config, MptcpSettings), Error> {
+        let mut config = self.description.tcp.config(None);
+        if let Some(name) = flow.congestion_control {
+            config.congestion = self.description.tcp.congestion(name);
+        }
+        let own = &flow.mptcp;
+        let send_buffer = own.send_buffer_bytes.unwrap_or(config.send_buffer_bytes);
+        if let Some(bytes) = own.receive_buffer_bytes {
+            config.receive_buffer_bytes = bytes;
+        }
+        config
+            .validate()
+            .map_err(|error| Error::description(place, error.to_string()))?;
+        if send_buffer < config.mss_bytes {
+            return Err(Error::description(
+                format!("{place}.send_buffer_bytes"),
+                "at least one segment",
+            ));
+        }
+        // The connection's buffers are the limit, not those of its subflows.
+        config.send_buffer_bytes = u32::MAX;
+        let settings = MptcpSettings {
+            send_buffer_bytes: u64::from(send_buffer),
+            receive_buffer_bytes: u64::from(config.receive_buffer_bytes),
+            duplicate_acks: match own.dupack {
+                DupackName::Subflow => DuplicateAcks::Subflow,
+                DupackName::Connection => DuplicateAcks::Connection,
+            },
+            opportunistic: own.opportunistic_retransmission,
+            penalisation: own.penalisation,
+        };
+        Ok((config, settings))
+    }
+
     pub(super) fn mstcp(
         &mut self,
         place: &str,
@@ -144,5 +236,23 @@ impl Builder<'_> {
         let bundle = Mstcp::new(settings, &streams, schedulers, write_bytes as usize)
             .map_err(|error| Error::description(format!("{place}.mstcp"), error.to_string()))?;
         Ok(Box::new(bundle))
+    }
+}
+
+/// The controls of one side's subflows.
+fn coupled(
+    flow: &FlowDescription,
+    config: &Config,
+    count: usize,
+) -> Vec<Box<dyn CongestionControl>> {
+    match flow.mptcp.congestion_control {
+        CoupledName::Uncoupled => (0..count)
+            .map(|_| congestion::build(config.congestion))
+            .collect(),
+        CoupledName::Lia => coupling::couple(coupling::Lia, count),
+        CoupledName::Olia => coupling::couple(coupling::Olia, count),
+        CoupledName::Balia => coupling::couple(coupling::Balia, count),
+        CoupledName::FullyCoupled => coupling::couple(coupling::FullyCoupled, count),
+        CoupledName::Wvegas => coupling::WVegas::couple(count),
     }
 }

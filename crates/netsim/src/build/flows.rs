@@ -60,6 +60,7 @@ impl Builder<'_> {
                 route: self.route(&paths),
             },
             Protocol::Tcp => Carrier::Connections(self.plain(place, index, flow, &paths)?),
+            Protocol::Mptcp => Carrier::Connections(self.mptcp(place, index, flow, &paths)?),
             Protocol::Mstcp if !framed => {
                 Carrier::Connections(self.plain(place, index, flow, &paths)?)
             }

@@ -4,7 +4,8 @@ mod connections;
 mod flows;
 mod paths;
 
-use crate::description::{Description, FlowDescription, LinkDescription};
+use crate::bundle::Change;
+use crate::description::{Description, FlowDescription, LinkDescription, Protocol};
 use crate::error::Error;
 use crate::hosts::Hosts;
 use crate::link::{Link, LinkSettings};
@@ -111,6 +112,9 @@ impl Simulation {
                 actions.push((seconds(to), Action::LinkUp(arc)));
             }
         }
+        for (index, flow) in description.flows.iter().enumerate() {
+            actions.extend(changes(index, flow)?);
+        }
         actions.sort_by_key(|action| action.0);
         for (index, (time, _)) in actions.iter().enumerate() {
             self.queue.schedule(*time, Target::Schedule(index as u32));
@@ -136,6 +140,37 @@ impl Simulation {
         }
         Ok(())
     }
+}
+
+/// When subflows join and leave.
+fn changes(index: usize, flow: &FlowDescription) -> Result<Vec<(Nanos, Action)>, Error> {
+    let mut changes = Vec::new();
+    for (stream, path) in flow.paths.iter().enumerate() {
+        let given = [(path.join_s, Change::Join), (path.leave_s, Change::Leave)];
+        let [join_s, leave_s] = [path.join_s, path.leave_s].map(|time| time.unwrap_or(0.0));
+        let place = format!("flows[{index}].paths[{stream}]");
+        let fits = |time: f64| (flow.start_s..=MAX_TIME_S).contains(&time);
+        let reason = if path.join_s.is_none() && path.leave_s.is_none() {
+            continue;
+        } else if flow.protocol != Protocol::Mptcp {
+            "join_s and leave_s are for the subflows of mptcp"
+        } else if stream == 0 && path.join_s.is_some() {
+            "the first subflow opens the connection: it has no join_s"
+        } else if !given.iter().all(|(time, _)| time.map_or(true, fits))
+            || leave_s < join_s && path.leave_s.is_some()
+        {
+            "join_s and leave_s come after the flow's start_s, in this order"
+        } else {
+            let stream = stream as u16;
+            let action = |(time, change): (Option<f64>, Change)| {
+                Some((seconds(time?), Action::Stream(index as u32, stream, change)))
+            };
+            changes.extend(given.into_iter().filter_map(action));
+            continue;
+        };
+        return Err(Error::description(place, reason));
+    }
+    Ok(changes)
 }
 
 fn schedule(description: &Description) -> Result<Schedule, Error> {

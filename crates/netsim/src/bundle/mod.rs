@@ -1,14 +1,35 @@
 //! What carries a flow over TCP connections: the seam for plain TCP, MSTCP, and other multipath protocols.
 
+pub mod mptcp;
 mod mstcp;
 mod plain;
 
+pub use mptcp::{Mptcp, MptcpSettings, SubflowSettings};
 pub use mstcp::{Mstcp, MstcpSettings, StreamSettings};
 pub use plain::Plain;
 
 use crate::error::Error;
 use crate::hosts::{Hosts, Side};
+use crate::tcp::{Events, Segment};
 use crate::time::Nanos;
+
+/// An endpoint of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Which of the flow's connections.
+    pub stream: usize,
+    /// Which end of it.
+    pub side: Side,
+}
+
+/// What becomes of a stream at a fixed time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is opened.
+    Join,
+    /// It is given up.
+    Leave,
+}
 
 /// The TCP connections of one flow with the protocol over them, both ends.
 pub trait Bundle: std::fmt::Debug + Send {
@@ -18,14 +39,34 @@ pub trait Bundle: std::fmt::Debug + Send {
     /// Write bytes of requests at the server, which go back to the client: how many were taken.
     fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error>;
 
-    /// Note that a segment or a timer has changed an endpoint: how many bytes the application at its side has read by that.
-    fn on_change(
+    /// Take what has happened at an endpoint by a segment or a timer: how many bytes the application at its side has read by that.
+    fn on_events(
         &mut self,
         now: Nanos,
-        stream: usize,
-        side: Side,
+        place: Place,
+        events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error>;
+
+    /// Look at a segment with an option of MPTCP before its endpoint does.
+    fn on_arrival(&mut self, _now: Nanos, _place: Place, _segment: &Segment, _hosts: &mut Hosts) {}
+
+    /// Complete a segment that leaves an endpoint of which [`Host::wrapped`](crate::hosts::Host::wrapped) is set.
+    fn on_transmit(&mut self, _place: Place, _segment: &mut Segment) {}
+
+    /// The endpoints that open the flow; others follow by themselves.
+    fn openers(&self) -> Vec<u32> {
+        self.streams().iter().map(|ends| ends[0]).collect()
+    }
+
+    /// Whether the application at a side may begin to write: all connections are open there, unless one is enough.
+    fn is_open(&self, side: Side, hosts: &Hosts) -> bool {
+        let is_open = |ends: &[u32; 2]| hosts.get(ends[side as usize]).tcp.is_open();
+        self.streams().iter().all(is_open)
+    }
+
+    /// Add or remove a stream at a fixed time of the run.
+    fn change(&mut self, _now: Nanos, _stream: usize, _change: Change, _hosts: &mut Hosts) {}
 
     /// The connections: endpoints at client and server.
     fn streams(&self) -> Vec<[u32; 2]>;
@@ -47,4 +88,17 @@ pub struct BundleReport {
     pub stream_bytes: Vec<u64>,
     /// Bytes read that differ from what was written.
     pub bytes_wrong: u64,
+    /// What MPTCP alone has.
+    pub mptcp: Option<MptcpReport>,
+}
+
+/// What an MPTCP connection has done beyond plain sending, client to server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MptcpReport {
+    /// Of the sender.
+    pub counters: mptcp::Counters,
+    /// Packets that brought the receiver nothing new.
+    pub duplicate_packets: u64,
+    /// Bytes that wait at the receiver for others.
+    pub ahead_bytes: u64,
 }

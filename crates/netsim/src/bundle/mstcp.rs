@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use mstcp_core::{Config, Connection, Scheduler, Slice};
 
-use super::{Bundle, BundleReport};
+use super::{Bundle, BundleReport, Place};
 use crate::description::Binding;
 use crate::error::Error;
-use crate::hosts::{Hosts, Side};
+use crate::hosts::Hosts;
+use crate::tcp::Events;
 use crate::time::Nanos;
 
 /// Length after which the written bytes repeat: a prime, so that frames differ from each other.
@@ -266,14 +267,14 @@ impl Bundle for Mstcp {
         Ok(bytes)
     }
 
-    fn on_change(
+    fn on_events(
         &mut self,
         now: Nanos,
-        stream: usize,
-        side: Side,
+        place: Place,
+        _: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
-        let side = side as usize;
+        let (stream, side) = (place.stream, place.side as usize);
         let read = match hosts.readable(self.streams[stream].ends[side]) {
             0 => 0,
             _ => self.receive(side, now, stream, hosts)?,
@@ -310,6 +311,7 @@ impl Bundle for Mstcp {
                 .map(|stream| stream.bytes_sent)
                 .collect(),
             bytes_wrong: self.bytes_wrong,
+            mptcp: None,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! One TCP connection.
 
-use super::{Bundle, BundleReport};
+use super::{Bundle, BundleReport, Place};
 use crate::error::Error;
-use crate::hosts::{Hosts, Side};
+use crate::hosts::Hosts;
+use crate::tcp::Events;
 use crate::time::Nanos;
 
 /// A flow over one TCP connection.
@@ -32,14 +33,14 @@ impl Bundle for Plain {
         Ok(hosts.write(now, self.ends[1], bytes))
     }
 
-    fn on_change(
+    fn on_events(
         &mut self,
         now: Nanos,
-        _: usize,
-        side: Side,
+        place: Place,
+        _: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
-        let endpoint = self.ends[side as usize];
+        let endpoint = self.ends[place.side as usize];
         if hosts.readable(endpoint) == 0 {
             return Ok(0);
         }

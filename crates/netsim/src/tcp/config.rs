@@ -100,68 +100,49 @@ pub enum Pacing {
     },
 }
 
-/// Where stacks depart from the RFCs. All false: as the RFC says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Quirks {
-    /// What duplicate ACKs made us take for delivered stays so when the window moves on, inside recovery or outside. If the segment
-    /// at the left edge was taken for delivered, it is now taken for lost and is sent again, even with no recovery under way
-    /// (ns-3). RFC 6582 begins anew at each cumulative ACK outside recovery.
-    pub keep_guesses: bool,
-    /// An ACK that carries data or changes the window counts as a duplicate too (ns-3). RFC 5681, 2 excludes both.
-    pub any_duplicate: bool,
-    /// `recover` only bars a new fast retransmit between a timeout and the ACK of all that was out at it (ns-3). RFC 6582 step 2
-    /// bars it until more than `recover` is acknowledged.
-    pub loose_recover: bool,
-    /// `ssthresh` is half of the estimated pipe, guesses subtracted (ns-3), not half of all unacknowledged data (RFC 5681 equation 4).
-    pub ssthresh_from_pipe: bool,
-    /// The ACK that ends a recovery opens the window too (ns-3).
-    pub grow_on_exit: bool,
-    /// The window grows even if the application or the receiver is what limits the sender (ns-3). RFC 7661 says no.
-    pub grow_unused: bool,
-    /// Each timeout of the same segment lowers `ssthresh` (ns-3). RFC 5681, 3.1 holds it.
-    pub ssthresh_at_each_timeout: bool,
-    /// An ACK of new data ends the back-off of the timer (ns-3, Linux). RFC 6298, 5 waits for a new sample.
-    pub ack_ends_backoff: bool,
-    /// No sample is taken from what was sent again, timestamps or not, and only the segment expected next is echoed (ns-3). RFC 6298, 3
-    /// and RFC 7323, 4.3 allow more.
-    pub karn_despite_timestamps: bool,
-    /// Segments that were sent again and then SACKed stay in the pipe until acknowledged (ns-3). RFC 6675 takes them out.
-    pub pipe_keeps_resent: bool,
-    /// `NextSeg` rule 3 goes beyond the highest SACKed byte (ns-3), and a partial ACK with SACK sends a segment outside the window.
-    pub eager_sack: bool,
-    /// What is taken for lost is sent again with no recovery under way too, and SACK blocks below the threshold begin one only if the
-    /// second segment is lost (ns-3). RFC 6675 sends again in recovery only, and begins it when the first segment is lost.
-    pub resend_anytime: bool,
-    /// An ACK that both advances and carries new SACK information outside recovery does not restart the timer (ns-3).
-    pub no_restart_in_disorder: bool,
-    /// PRR takes a duplicate ACK without SACK for no delivery, and lags one ACK behind with its pipe (ns-3).
-    pub prr_sees_bytes_only: bool,
-    /// An ACK that is due is sent by itself, even if data that could carry it follows at once (ns-3).
-    pub separate_acks: bool,
-    /// The first data of a connection is acknowledged at once (ns-3; Linux's quick ACKs go further).
-    pub ack_first_data: bool,
+/// How loss is told from delay and reordering, with the bookkeeping and the reduction that go with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detection {
+    /// Duplicate ACKs and SACK blocks after RFC 5681, RFC 6582 and RFC 6675.
+    DuplicateAcks,
+    /// The same as ns-3 3.37 does it ([`Ns3DuplicateAcks`](super::recovery::detector::Ns3DuplicateAcks) names the differences).
+    Ns3,
 }
 
-impl Quirks {
-    /// What ns-3 3.37 does.
-    pub const NS3: Self = Self {
-        keep_guesses: true,
-        any_duplicate: true,
-        loose_recover: true,
-        ssthresh_from_pipe: true,
-        grow_on_exit: true,
-        grow_unused: true,
-        ssthresh_at_each_timeout: true,
-        ack_ends_backoff: true,
-        karn_despite_timestamps: true,
-        pipe_keeps_resent: true,
-        eager_sack: true,
-        resend_anytime: true,
-        no_restart_in_disorder: true,
-        prr_sees_bytes_only: true,
-        separate_acks: true,
-        ack_first_data: true,
-    };
+/// When the window may grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowGrowth {
+    /// While the window is what limits the sender (RFC 7661).
+    WhenUsed,
+    /// Even if the application or the receiver is what limits it (ns-3).
+    Always,
+}
+
+/// When the back-off of the retransmission timer ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackoffEnd {
+    /// With a new sample (RFC 6298, 5).
+    Sample,
+    /// With an ACK of new data (ns-3, Linux).
+    Progress,
+}
+
+/// Which ACKs give samples of the round-trip time when timestamps are in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampling {
+    /// All that advance (RFC 7323, 4.1).
+    Echoes,
+    /// Not those of what was sent again; and only the segment expected next is echoed (ns-3).
+    FirstSentOnly,
+}
+
+/// When ACKs leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckRules {
+    /// An ACK that is due is sent by itself, even if data that could carry it follows at once (ns-3).
+    pub separate: bool,
+    /// The first data of a connection is acknowledged at once (ns-3; Linux's quick ACKs go further).
+    pub first_data_at_once: bool,
 }
 
 /// The retransmission timer (RFC 6298).
@@ -226,8 +207,16 @@ pub struct Config {
     pub time_wait: Nanos,
     /// The sending rate.
     pub pacing: Pacing,
-    /// Departures from the RFCs.
-    pub quirks: Quirks,
+    /// How loss is told.
+    pub detection: Detection,
+    /// When the window may grow.
+    pub growth: WindowGrowth,
+    /// When the timer's back-off ends.
+    pub backoff_end: BackoffEnd,
+    /// Where samples of the round-trip time come from.
+    pub sampling: Sampling,
+    /// When ACKs leave.
+    pub acks: AckRules,
 }
 
 impl Default for Config {
@@ -294,7 +283,14 @@ impl Config {
             persist_timeout: None,
             time_wait: 240 * SECOND,
             pacing: Pacing::Off,
-            quirks: Quirks::default(),
+            detection: Detection::DuplicateAcks,
+            growth: WindowGrowth::WhenUsed,
+            backoff_end: BackoffEnd::Sample,
+            sampling: Sampling::Echoes,
+            acks: AckRules {
+                separate: false,
+                first_data_at_once: false,
+            },
         }
     }
 
@@ -311,7 +307,14 @@ impl Config {
             },
             data_retries: 6,
             persist_timeout: Some(6 * SECOND),
-            quirks: Quirks::NS3,
+            detection: Detection::Ns3,
+            growth: WindowGrowth::Always,
+            backoff_end: BackoffEnd::Progress,
+            sampling: Sampling::FirstSentOnly,
+            acks: AckRules {
+                separate: true,
+                first_data_at_once: true,
+            },
             ..Self::rfc()
         }
     }
@@ -333,10 +336,10 @@ impl Config {
                 granularity: MILLISECOND,
             },
             time_wait: 60 * SECOND,
-            quirks: Quirks {
-                ack_ends_backoff: true,
-                ack_first_data: true,
-                ..Quirks::default()
+            backoff_end: BackoffEnd::Progress,
+            acks: AckRules {
+                separate: false,
+                first_data_at_once: true,
             },
             ..Self::rfc()
         }

@@ -1,10 +1,11 @@
 //! One side of a connection (RFC 9293): set-up, close, and the order in which segments leave.
 
-use super::config::Config;
+use super::config::{Config, Sampling};
 use super::congestion::{self, CongestionControl};
+use super::events::{Events, PathState};
 use super::receiver::{Receiver, OFF};
 use super::scoreboard::Transmission;
-use super::segment::{Segment, SynOptions};
+use super::segment::{MptcpKind, Segment, SynOptions};
 use super::sender::Sender;
 use super::statistics::Statistics;
 use crate::time::Nanos;
@@ -61,6 +62,9 @@ pub struct Endpoint {
     timestamps: bool,
     /// Whether both SYNs offered window scaling.
     scaling: bool,
+    /// Whether segments carry options of MPTCP.
+    subflow: bool,
+    events: Events,
 }
 
 impl Endpoint {
@@ -117,6 +121,8 @@ impl Endpoint {
             sack: config.sack,
             timestamps: config.timestamps,
             scaling: config.window_scaling,
+            subflow: false,
+            events: Events::default(),
         }
     }
 
@@ -141,6 +147,66 @@ impl Endpoint {
     /// Whether the peer has closed and all its data is read.
     pub fn at_end(&self) -> bool {
         self.receiver.finished() && self.receiver.readable() == 0
+    }
+
+    /// What has happened since the last time.
+    pub fn take_events(&mut self) -> Events {
+        let mut events = self.sender.take_events();
+        let own = std::mem::take(&mut self.events);
+        events.opened = own.opened;
+        events.ended = own.ended;
+        events
+    }
+
+    /// Let the SYN leave now, where that was not the case when the endpoint was made.
+    pub fn open(&mut self, now: Nanos) {
+        self.syn_sent_at = now;
+    }
+
+    /// Give the connection up at once: the peer gets a reset.
+    pub fn abort(&mut self) {
+        self.reset_due = self.is_open();
+        self.end(true);
+    }
+
+    /// Share a receive window: advertise `window_bytes` until told otherwise, and leave the peer's window to whoever writes.
+    pub fn grant(&mut self, window_bytes: u64) {
+        self.subflow = true;
+        self.receiver.grant(window_bytes);
+        self.sender.ignore_peer_window();
+    }
+
+    /// Acknowledge nothing from `sequence` on (see [`Receiver::hold_from`]); whether more may be acknowledged than before.
+    pub fn hold_from(&mut self, sequence: u64) -> bool {
+        self.receiver.hold_from(sequence)
+    }
+
+    /// The oldest sequence number that the peer has not acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.sender.acknowledged()
+    }
+
+    /// The sequence number of the next byte that is written.
+    pub fn write_position(&self) -> u64 {
+        self.sender.next() + self.sender.unsent()
+    }
+
+    /// Write bytes that share no segment with what is written after them; give how many were taken.
+    pub fn write_apart(&mut self, bytes: u32) -> u32 {
+        if self.close_requested || matches!(self.state, State::Closed | State::TimeWait) {
+            return 0;
+        }
+        self.sender.write_apart(u64::from(bytes)) as u32
+    }
+
+    /// The path, as the sender sees it.
+    pub fn path(&self) -> PathState {
+        self.sender.path()
+    }
+
+    /// Shrink the window because this path holds others back.
+    pub fn penalise(&mut self) {
+        self.sender.penalise();
     }
 
     /// Write `bytes`; give how many the send buffer took. What is written before the handshake is over waits.
@@ -191,6 +257,7 @@ impl Endpoint {
     }
 
     fn end(&mut self, failed: bool) {
+        self.events.ended = true;
         self.state = State::Closed;
         self.failed |= failed;
         self.syn_due = false;
@@ -271,6 +338,7 @@ impl Endpoint {
     }
 
     fn establish(&mut self, now: Nanos, segment: &Segment) {
+        self.events.opened = true;
         self.state = State::Established;
         self.syn_timer = OFF;
         self.syn_due = false;
@@ -283,7 +351,7 @@ impl Endpoint {
                 _ => self.sender.rtt().sample(now - self.syn_sent_at),
             }
         }
-        if self.config.quirks.ack_first_data {
+        if self.config.acks.first_data_at_once {
             self.receiver.acknowledge_first_data();
         }
     }
@@ -307,7 +375,7 @@ impl Endpoint {
             self.receiver.note_timestamp(
                 segment.sequence,
                 value,
-                self.config.quirks.karn_despite_timestamps,
+                self.config.sampling == Sampling::FirstSentOnly,
             );
         }
         if !self.sender.on_ack(now, segment, ack, &mut self.statistics) {
@@ -424,8 +492,7 @@ impl Endpoint {
 
     fn poll_synchronised(&mut self, now: Nanos) -> Option<Segment> {
         let (due, alone) = self.receiver.ack_due();
-        let ack_first =
-            due && (alone || self.config.quirks.separate_acks) && !self.sender.is_forced();
+        let ack_first = due && (alone || self.config.acks.separate) && !self.sender.is_forced();
         if !ack_first {
             if let Some(transmission) = self.sender.poll(now) {
                 return Some(self.data(now, transmission));
@@ -479,7 +546,7 @@ impl Endpoint {
     }
 
     fn data(&mut self, now: Nanos, transmission: Transmission) -> Segment {
-        let mut segment = self.acknowledging(now);
+        let mut segment = self.acknowledging(now, MptcpKind::Mapping);
         segment.sequence = transmission.start;
         segment.payload_bytes = transmission.payload_bytes;
         segment.fin = transmission.fin;
@@ -497,16 +564,19 @@ impl Endpoint {
     }
 
     fn pure_ack(&mut self, now: Nanos) -> Segment {
-        let mut segment = self.acknowledging(now);
+        let mut segment = self.acknowledging(now, MptcpKind::DataAck);
         segment.sequence = self.sender.next();
         self.receiver.on_ack_sent(true);
         self.statistics.pure_acks_sent += 1;
         self.finish(segment)
     }
 
-    /// What every segment of a synchronised connection carries.
-    fn acknowledging(&mut self, now: Nanos) -> Segment {
-        let most = if self.timestamps { 3 } else { 4 };
+    /// What every segment of a synchronised connection carries; `option`: what MPTCP will add if the connection is a subflow.
+    fn acknowledging(&mut self, now: Nanos, option: MptcpKind) -> Segment {
+        // RFC 9293, 3.1: at most 40 bytes of options. RFC 2018, 3: 4 bytes of SACK with its padding, and 8 for each block.
+        let timestamps = if self.timestamps { 12 } else { 0 };
+        let option = if self.subflow { option.bytes() } else { 0 };
+        let most = (36_u32.saturating_sub(timestamps + option) / 8) as usize;
         let sack = if self.sack {
             self.receiver.sack_blocks(most)
         } else {

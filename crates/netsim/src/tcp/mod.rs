@@ -7,9 +7,10 @@
 //! |---|---|
 //! | [`config`] | settings, and the profiles `rfc`, `ns3` and `linux` with their differences by name |
 //! | [`endpoint`] | one side of a connection: set-up, close, the order of what is sent (RFC 9293) |
+//! | [`events`] | what an endpoint tells whoever uses it |
 //! | [`sender`] | send buffer, window, Nagle, retransmission and persist timers |
 //! | [`scoreboard`] | what is under way: SACKed, lost, sent again (RFC 6675) |
-//! | [`recovery`] | duplicate ACKs, fast recovery (RFC 6582, RFC 6675), proportional rate reduction (RFC 6937) |
+//! | [`recovery`] | loss detectors (RFC 6582, RFC 6675), reductions (RFC 6937), responses to spurious loss |
 //! | [`congestion`] | the congestion window: Reno (RFC 5681), CUBIC (RFC 9438) |
 //! | [`rtt`] | round-trip time and retransmission timeout (RFC 6298) |
 //! | [`pacing`] | sending at a given rate |
@@ -19,6 +20,7 @@
 pub mod config;
 pub mod congestion;
 pub mod endpoint;
+pub mod events;
 pub mod pacing;
 pub mod receiver;
 pub mod recovery;
@@ -30,5 +32,6 @@ pub mod statistics;
 
 pub use config::{Config, Profile};
 pub use endpoint::{Endpoint, State};
+pub use events::Events;
 pub use segment::Segment;
 pub use statistics::Statistics;

@@ -49,6 +49,10 @@ pub struct Receiver {
     window_update: bool,
     /// The next data is acknowledged at once.
     quick: bool,
+    /// The window to advertise where somebody else owns the buffer.
+    granted: Option<u64>,
+    /// `next` may not go beyond: what is in order up to here is not in order for whoever holds it back.
+    hold: u64,
 }
 
 impl Receiver {
@@ -77,6 +81,8 @@ impl Receiver {
             highest_timestamp: 0,
             window_update: false,
             quick: false,
+            granted: None,
+            hold: u64::MAX,
         }
     }
 
@@ -102,6 +108,23 @@ impl Receiver {
             .unwrap_or(14)
     }
 
+    /// Advertise this window from now on: the buffer is shared with others, and its owner says what is free.
+    pub fn grant(&mut self, window_bytes: u64) {
+        self.granted = Some(window_bytes);
+    }
+
+    /// Acknowledge nothing from `sequence` on, in order or not; what this sets free is acknowledged at once:
+    /// whether that is anything.
+    pub fn hold_from(&mut self, sequence: u64) -> bool {
+        self.hold = sequence;
+        let before = self.next;
+        self.join();
+        if self.next > before {
+            self.acknowledge_now(!self.ahead.is_empty());
+        }
+        self.next > before
+    }
+
     /// Acknowledge the next data at once.
     pub fn acknowledge_first_data(&mut self) {
         self.quick = true;
@@ -123,6 +146,7 @@ impl Receiver {
         self.read += bytes;
         let open = self.edge.saturating_sub(self.next);
         if bytes > 0
+            && self.granted.is_none()
             && 2 * open <= self.buffer_bytes
             && self.right_edge().saturating_sub(self.next) >= (2 * open).max(1)
         {
@@ -155,10 +179,11 @@ impl Receiver {
             self.fin_at = Some(payload_end);
         }
         let expected = self.next;
-        let limit = self
-            .fin_at
-            .unwrap_or(u64::MAX)
-            .min(self.read + self.buffer_bytes);
+        let buffered = match self.granted {
+            Some(_) => u64::MAX,
+            None => self.read + self.buffer_bytes,
+        };
+        let limit = self.fin_at.unwrap_or(u64::MAX).min(buffered);
         let fresh = segment.payload_bytes > 0 && self.store(start, payload_end.min(limit));
         self.count(segment, fresh, start > expected, statistics);
         let fin_now = !self.fin_received && self.fin_at == Some(self.next);
@@ -249,6 +274,9 @@ impl Receiver {
     /// The window to advertise in bytes, as the field and the shift can say it; `syn`: unscaled (RFC 7323, 2.2).
     pub fn advertise(&mut self, syn: bool) -> u64 {
         let shift = if syn { 0 } else { self.shift };
+        if let Some(window) = self.granted {
+            return (window >> shift).min(65_535) << shift;
+        }
         self.edge = self.right_edge();
         let window = ((self.edge - self.next) >> shift).min(65_535) << shift;
         self.edge = self.edge.min(self.next + window);
@@ -261,7 +289,7 @@ impl Receiver {
         if start >= end {
             return false;
         }
-        if start == self.next {
+        if start == self.next && end <= self.hold {
             self.next = end;
             self.join();
             return true;
@@ -296,12 +324,24 @@ impl Receiver {
     /// Take over what follows `next` without a gap.
     fn join(&mut self) {
         while let Some(&(start, end)) = self.ahead.front() {
-            if start > self.next {
-                break;
+            if start > self.next || end > self.hold {
+                return self.join_part();
             }
             self.next = self.next.max(end);
             self.ahead_bytes -= end - start;
             self.ahead.pop_front();
+        }
+    }
+
+    /// Take over of the first range what is not held back.
+    fn join_part(&mut self) {
+        let Some(first) = self.ahead.front_mut() else {
+            return;
+        };
+        if first.0 <= self.next && self.hold > self.next {
+            self.ahead_bytes -= self.hold - first.0;
+            first.0 = self.hold;
+            self.next = self.hold;
         }
     }
 
@@ -315,7 +355,9 @@ impl Receiver {
             let index = self.ahead.partition_point(|range| range.1 <= number);
             if let Some(&range) = self.ahead.get(index) {
                 let known = blocks.iter(self.next).any(|block| block == range);
-                if range.0 <= number && !known && blocks.len() < most {
+                // A range at `next` is held back, which is not for SACK to tell.
+                let apart = range.0 > self.next;
+                if range.0 <= number && apart && !known && blocks.len() < most {
                     blocks.push(self.next, range);
                 }
             }

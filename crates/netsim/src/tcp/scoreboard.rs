@@ -132,6 +132,12 @@ impl Scoreboard {
         self.outstanding() + self.resent - self.sacked - self.lost
     }
 
+    /// Bytes that are lost and not sent again, up to the size of a last segment.
+    pub fn pending_bytes(&self) -> u64 {
+        let segment = self.sent.front().map_or(0, |sent| u64::from(sent.length));
+        self.pending as u64 * segment
+    }
+
     /// Enter new data that leaves now.
     pub fn push(&mut self, payload_bytes: u32, fin: bool, now: Nanos) -> Transmission {
         let start = self.end;
@@ -321,6 +327,18 @@ impl Scoreboard {
             }
         }
         self.pending_from = self.start();
+    }
+
+    /// Take everything for under way again that was taken for lost and not sent again, as after a reduction without cause.
+    pub fn clear_lost(&mut self) {
+        for sent in &mut self.sent {
+            if sent.flags & (LOST | RESENT) == LOST {
+                sent.flags &= !LOST;
+                self.lost -= u64::from(sent.length);
+                self.pending -= 1;
+            }
+        }
+        self.pending_from = self.end;
     }
 
     /// Enter SACK blocks above `ack` (RFC 6675, Update); give the bytes newly SACKed.

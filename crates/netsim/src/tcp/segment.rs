@@ -5,6 +5,10 @@ use crate::time::Nanos;
 /// The most SACK blocks that a segment carries (RFC 2018: three beside timestamps, four without).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
+/// Places of MPTCP's numbers among the SACK blocks.
+const DATA_ACK: usize = MAX_SACK_BLOCKS - 1;
+const DATA_SEQUENCE: usize = MAX_SACK_BLOCKS - 2;
+
 /// What a SYN offers; without meaning on other segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SynOptions {
@@ -17,6 +21,9 @@ pub struct SynOptions {
 }
 
 /// SACK blocks, as distances from the acknowledgement that they go with: a segment is copied often, and this halves it.
+///
+/// The last two places hold the numbers of MPTCP's option where there is one: TCP has 40 bytes for all options, so what is taken here
+/// could not hold SACK blocks on the wire either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SackBlocks {
     blocks: [(u32, u32); MAX_SACK_BLOCKS],
@@ -31,6 +38,17 @@ impl SackBlocks {
             *place = (distance(block.0), distance(block.1));
             self.count += 1;
         }
+    }
+
+    /// Put a number of MPTCP's option into one of the last places.
+    fn put(&mut self, place: usize, number: u64) {
+        debug_assert!(self.len() <= place, "no room for SACK blocks and this");
+        self.blocks[place] = ((number >> 32) as u32, number as u32);
+    }
+
+    fn number(&self, place: usize) -> u64 {
+        let (high, low) = self.blocks[place];
+        u64::from(high) << 32 | u64::from(low)
     }
 
     /// How many there are.
@@ -48,6 +66,39 @@ impl SackBlocks {
         let number = move |distance: u32| ack.wrapping_add_signed(i64::from(distance as i32));
         let blocks = self.blocks[..self.len()].iter();
         blocks.map(move |&(start, end)| (number(start), number(end)))
+    }
+}
+
+/// Which option of MPTCP a segment carries (RFC 8684, 3); sizes are padded to 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MptcpKind {
+    /// None: it is plain TCP.
+    #[default]
+    None,
+    /// MP_CAPABLE on a SYN (3.1): version and flags.
+    Capable,
+    /// MP_CAPABLE on the answer to it: the server's key.
+    CapableAnswer,
+    /// MP_JOIN on a SYN (3.2): token and random number.
+    Join,
+    /// MP_JOIN on the answer to it: truncated HMAC and random number.
+    JoinAnswer,
+    /// A data sequence signal with a data ACK alone (3.3).
+    DataAck,
+    /// A data sequence signal with a mapping and a data ACK, 64-bit numbers, no checksum.
+    Mapping,
+}
+
+impl MptcpKind {
+    /// Bytes on the wire.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Capable => 4,
+            Self::CapableAnswer | Self::Join | Self::DataAck => 12,
+            Self::JoinAnswer => 16,
+            Self::Mapping => 28,
+        }
     }
 }
 
@@ -74,6 +125,8 @@ pub struct Segment {
     pub timestamps: Option<(Nanos, Nanos)>,
     /// What the SYN offers.
     pub options: SynOptions,
+    /// The option of MPTCP.
+    pub mptcp: MptcpKind,
     /// Whether this data has been sent before (for statistics; not on the wire).
     pub retransmission: bool,
 }
@@ -82,6 +135,29 @@ impl Segment {
     /// The sequence number after the segment: data, SYN and FIN count.
     pub fn end(&self) -> u64 {
         self.sequence + u64::from(self.payload_bytes) + u64::from(self.syn) + u64::from(self.fin)
+    }
+
+    /// Carry a data ACK: the next byte of the connection that is expected.
+    pub fn set_data_ack(&mut self, number: u64) {
+        self.mptcp = MptcpKind::DataAck;
+        self.sack.put(DATA_ACK, number);
+    }
+
+    /// Carry a mapping beside the data ACK: the data sequence number of the first byte of data.
+    pub fn set_mapping(&mut self, number: u64) {
+        self.mptcp = MptcpKind::Mapping;
+        self.sack.put(DATA_SEQUENCE, number);
+    }
+
+    /// The data ACK, if there is one.
+    pub fn data_ack(&self) -> Option<u64> {
+        matches!(self.mptcp, MptcpKind::DataAck | MptcpKind::Mapping)
+            .then(|| self.sack.number(DATA_ACK))
+    }
+
+    /// The data sequence number of the first byte of data, if there is a mapping.
+    pub fn mapping(&self) -> Option<u64> {
+        (self.mptcp == MptcpKind::Mapping).then(|| self.sack.number(DATA_SEQUENCE))
     }
 
     /// The SACK blocks (start, end exclusive), the newest first.

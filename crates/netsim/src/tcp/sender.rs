@@ -1,7 +1,10 @@
 //! The sending side: what may be sent when, and the timers that watch over it.
 
-use super::config::Config;
-use super::congestion::{CongestionControl, Window};
+use std::collections::VecDeque;
+
+use super::config::{BackoffEnd, Config, Detection, Sampling};
+use super::congestion::{CongestionControl, Delivery, Window};
+use super::events::{Events, PathState};
 use super::pacing::Pacer;
 use super::receiver::OFF;
 use super::recovery::{AckEvent, LossRecovery, Parts};
@@ -18,7 +21,8 @@ pub struct Sender {
     nagle: bool,
     timestamps: bool,
     tick: Nanos,
-    quirks: super::config::Quirks,
+    backoff_end: BackoffEnd,
+    sampling: Sampling,
     data_retries: u32,
     persist_first: Option<Nanos>,
     /// The sequence number after the last byte written.
@@ -29,6 +33,8 @@ pub struct Sender {
     recovery: LossRecovery,
     window: Window,
     congestion: Box<dyn CongestionControl>,
+    /// Whether the congestion control looks at deliveries.
+    measured: bool,
     rtt: RttEstimator,
     pacer: Pacer,
     /// The peer's window and the segment that told it (SND.WND, SND.WL1, SND.WL2 of RFC 9293).
@@ -49,6 +55,11 @@ pub struct Sender {
     window_limited: bool,
     /// Whether pacing holds data back.
     paced: bool,
+    /// Whether somebody else watches the peer's window.
+    outside_window: bool,
+    /// Where segments must end: what is mapped differently does not share one.
+    ends: VecDeque<u64>,
+    events: Events,
 }
 
 impl Sender {
@@ -60,19 +71,25 @@ impl Sender {
             nagle: config.nagle,
             timestamps: config.timestamps,
             tick: config.timestamp_tick,
-            quirks: config.quirks,
+            backoff_end: config.backoff_end,
+            sampling: config.sampling,
             data_retries: config.data_retries,
             persist_first: config.persist_timeout,
             written: 1,
             closing: false,
             fin_sent: false,
-            board: Scoreboard::new(config.duplicate_threshold, config.quirks.pipe_keeps_resent),
+            // ns-3 leaves segments that were sent again and then SACKed in the pipe; RFC 6675 takes them out.
+            board: Scoreboard::new(
+                config.duplicate_threshold,
+                config.detection == Detection::Ns3,
+            ),
             recovery: LossRecovery::new(config),
             window: Window {
                 cwnd: u64::from(config.initial_window_segments) * u64::from(mss),
                 ssthresh: config.initial_ssthresh_bytes,
                 mss,
             },
+            measured: congestion.looks_at_deliveries(),
             congestion,
             rtt: RttEstimator::new(config.rto),
             pacer: Pacer::new(config.pacing),
@@ -88,14 +105,63 @@ impl Sender {
             timeouts_in_row: 0,
             window_limited: false,
             paced: false,
+            outside_window: false,
+            ends: VecDeque::new(),
+            events: Events::default(),
         }
+    }
+
+    /// Leave the peer's window to whoever writes: all that is written may be sent as far as the congestion window goes.
+    pub fn ignore_peer_window(&mut self) {
+        self.outside_window = true;
+        self.peer_window = u64::MAX / 2;
+    }
+
+    /// Take bytes into the buffer that share no segment with those after them.
+    pub fn write_apart(&mut self, bytes: u64) -> u64 {
+        let taken = self.write(bytes);
+        self.ends.push_back(self.written);
+        taken
+    }
+
+    /// Bytes that the congestion window has room for beyond all that waits to be sent, first time or again.
+    pub fn room(&self) -> u64 {
+        let waiting = self.unsent() + self.board.pending_bytes();
+        let room = self.window.cwnd.min(self.peer_window);
+        room.saturating_sub(self.board.pipe() + waiting)
+    }
+
+    /// What whoever chooses among several paths wants to know of this one.
+    pub fn path(&self) -> PathState {
+        PathState {
+            srtt: self.rtt.srtt().unwrap_or(0),
+            rtt_variation: self.rtt.variation(),
+            cwnd_bytes: self.window.cwnd,
+            pipe_bytes: self.board.pipe(),
+            room_bytes: self.room(),
+            segment_bytes: self.window.segment(),
+        }
+    }
+
+    /// The oldest sequence number that is not acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.board.start()
+    }
+
+    /// Let the congestion control shrink the window because this path holds the others back.
+    pub fn penalise(&mut self) {
+        self.congestion.on_penalty(&mut self.window);
+    }
+
+    /// What has happened since the last time.
+    pub fn take_events(&mut self) -> Events {
+        std::mem::take(&mut self.events)
     }
 
     /// Settle what the handshake agreed on.
     pub fn agree(&mut self, mss: u32, sack: bool, timestamps: bool) {
-        self.window.cwnd = self.window.cwnd / self.window.segment() * u64::from(mss);
-        self.window.mss = mss;
-        self.recovery.sack = sack;
+        self.congestion.on_mss(&mut self.window, mss);
+        self.recovery.agree(sack);
         self.timestamps = timestamps;
     }
 
@@ -148,7 +214,8 @@ impl Sender {
     pub fn on_window(&mut self, sequence: u64, ack: u64, window: u64) {
         let newer = self.window_sequence < sequence
             || (self.window_sequence == sequence && self.window_ack <= ack);
-        if newer {
+        if newer && !self.outside_window {
+            self.events.window_opened |= ack + window > self.window_ack + self.peer_window;
             self.window_sequence = sequence;
             self.window_ack = ack;
             self.peer_window = window;
@@ -172,7 +239,7 @@ impl Sender {
         }
         let old_window = self.peer_window;
         self.on_window(segment.sequence, ack, segment.window_bytes);
-        let sacked = if self.recovery.sack {
+        let sacked = if self.recovery.sack() {
             self.board.sack(&segment.sack, ack)
         } else {
             0
@@ -181,14 +248,10 @@ impl Sender {
         if advance.head_was_booked {
             self.recovery.correct_head(&mut self.board);
         }
-        self.sample(now, segment, &advance);
-        let duplicate = if self.recovery.sack {
-            sacked > 0
-        } else {
-            ack == before
-                && ack < self.board.end()
-                && (self.quirks.any_duplicate || Self::is_strict_duplicate(segment, old_window))
-        };
+        let rtt = self.sample(now, segment, &advance);
+        let duplicate =
+            self.recovery
+                .is_duplicate(segment, &self.board, before, [sacked, old_window]);
         statistics.duplicate_acks += u64::from(duplicate);
         statistics.bytes_acknowledged = self.board.start().min(self.written) - 1;
         let event = AckEvent {
@@ -202,27 +265,31 @@ impl Sender {
             srtt: self.rtt.srtt(),
             window_limited: self.window_limited,
         };
+        if self.measured {
+            let delivery = Delivery {
+                now,
+                bytes: event.delivered,
+                rtt,
+                pipe: event.pipe,
+            };
+            self.congestion.on_delivery(&mut self.window, &delivery);
+        }
         let mut parts = Parts {
             board: &mut self.board,
             window: &mut self.window,
             congestion: &mut *self.congestion,
         };
-        let verdict = self.recovery.on_ack(&event, &mut parts);
+        let verdict = self.recovery.on_ack(&event, segment, &mut parts);
         statistics.fast_retransmits += u64::from(verdict.entered);
+        statistics.undone_reductions += u64::from(verdict.undone);
+        self.events.lost |= verdict.entered;
         self.forced |= verdict.retransmit;
         if ack > before {
+            self.events.acknowledged_bytes += ack - before;
             self.on_progress(now, verdict.restart_timer);
         }
         self.watch_window(now);
         true
-    }
-
-    /// RFC 5681, 2: no data, no SYN or FIN, the window as before.
-    fn is_strict_duplicate(segment: &Segment, old_window: u64) -> bool {
-        segment.payload_bytes == 0
-            && !segment.syn
-            && !segment.fin
-            && segment.window_bytes == old_window
     }
 
     /// Restart or stop the retransmission timer (RFC 6298, 5.2 and 5.3).
@@ -233,7 +300,7 @@ impl Sender {
             self.forced = false;
         }
         if restart {
-            if self.quirks.ack_ends_backoff {
+            if self.backoff_end == BackoffEnd::Progress {
                 self.rtt.end_backoff();
             }
             if !self.board.is_empty() {
@@ -242,23 +309,34 @@ impl Sender {
         }
     }
 
-    /// RFC 6298, 3 (Karn) and RFC 7323, 4.
-    fn sample(&mut self, now: Nanos, segment: &Segment, advance: &super::scoreboard::Advance) {
-        let Some((sent_at, ambiguous)) = advance.timed else {
-            return;
-        };
-        match segment.timestamps {
-            Some(_) if ambiguous && self.quirks.karn_despite_timestamps => {}
-            Some((_, echo)) if self.timestamps => self.sample_echo(now, echo),
-            _ if !ambiguous => self.rtt.sample(now - sent_at),
-            _ => {}
-        }
+    /// RFC 6298, 3 (Karn) and RFC 7323, 4: the sample that an ACK gives.
+    fn sample(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        advance: &super::scoreboard::Advance,
+    ) -> Option<Nanos> {
+        let (sent_at, ambiguous) = advance.timed?;
+        let rtt = match segment.timestamps {
+            Some(_) if ambiguous && self.sampling == Sampling::FirstSentOnly => None,
+            Some((_, echo)) if self.timestamps => Some(self.echoed(now, echo)),
+            _ if !ambiguous => Some(now - sent_at),
+            _ => None,
+        }?;
+        self.rtt.sample(rtt);
+        Some(rtt)
     }
 
     /// A sample by the peer's echo of our clock; at least a microsecond.
-    pub fn sample_echo(&mut self, now: Nanos, echo: Nanos) {
+    fn echoed(&self, now: Nanos, echo: Nanos) -> Nanos {
         let tick = now / self.tick * self.tick;
-        self.rtt.sample(tick.saturating_sub(echo).max(1_000));
+        tick.saturating_sub(echo).max(1_000)
+    }
+
+    /// Take the sample of the handshake.
+    pub fn sample_echo(&mut self, now: Nanos, echo: Nanos) {
+        let rtt = self.echoed(now, echo);
+        self.rtt.sample(rtt);
     }
 
     /// RFC 9293, 3.8.6.1: watch a window that keeps data back while nothing is under way.
@@ -277,7 +355,11 @@ impl Sender {
     /// The next time at which something is to be done; [`OFF`] if none.
     pub fn timer(&self) -> Nanos {
         let pacing = if self.paced { self.pacer.next() } else { OFF };
-        self.retransmit_at.min(self.persist_at).min(pacing)
+        let detection = self.recovery.timer();
+        self.retransmit_at
+            .min(self.persist_at)
+            .min(pacing)
+            .min(detection)
     }
 
     /// Do what is due; false if the peer has to be given up.
@@ -286,6 +368,9 @@ impl Sender {
             self.probe = true;
             self.persist_wait = (2 * self.persist_wait).min(60 * crate::time::SECOND);
             self.persist_at = now + self.persist_wait;
+        }
+        if now >= self.recovery.timer() {
+            self.detect(now, statistics);
         }
         if now < self.retransmit_at {
             return true;
@@ -299,6 +384,7 @@ impl Sender {
             return false;
         }
         statistics.timeouts += 1;
+        self.events.timed_out = true;
         self.rtt.back_off();
         self.pacer.reset();
         self.forced = false;
@@ -309,6 +395,19 @@ impl Sender {
         };
         self.recovery.on_timeout(now, &mut parts);
         true
+    }
+
+    /// Let the loss detector act on the time.
+    fn detect(&mut self, now: Nanos, statistics: &mut Statistics) {
+        let srtt = self.rtt.srtt();
+        let mut parts = Parts {
+            board: &mut self.board,
+            window: &mut self.window,
+            congestion: &mut *self.congestion,
+        };
+        let verdict = self.recovery.on_timer(now, srtt, &mut parts);
+        statistics.fast_retransmits += u64::from(verdict.entered);
+        self.forced |= verdict.retransmit;
     }
 
     /// Whether a retransmission is due that does not wait for the window.
@@ -327,7 +426,7 @@ impl Sender {
         };
         let bytes = u64::from(transmission.payload_bytes);
         self.fin_sent |= transmission.fin;
-        self.recovery.on_sent(bytes, transmission.again);
+        self.recovery.on_sent(now, bytes, transmission.again);
         let Window { cwnd, ssthresh, .. } = self.window;
         self.pacer.sent(
             now,
@@ -348,7 +447,7 @@ impl Sender {
             return self.board.resend(index, now);
         }
         let new = self.new_data_bytes(u64::MAX);
-        if self.quirks.eager_sack && self.recovery.sack && new > 0 {
+        if self.recovery.prefers_new_data() && new > 0 {
             return self.push_new(new, now);
         }
         self.board.resend(0, now)
@@ -381,7 +480,8 @@ impl Sender {
         if self.unsent() > 0 {
             return self.new_data(room, now);
         }
-        self.window_limited = false;
+        // A subflow is given no more than its window has room for: it is the limit once no further segment fits.
+        self.window_limited = self.outside_window && room < self.window.segment();
         if let Some(index) = self.recovery.speculative(&self.board) {
             return self.again(index, room, now);
         }
@@ -417,10 +517,12 @@ impl Sender {
     /// How much new data the next segment carries, at most `room`.
     fn new_data_bytes(&self, room: u64) -> u64 {
         let peer_room = self.peer_window.saturating_sub(self.board.outstanding());
+        let end = self.ends.front().copied().unwrap_or(u64::MAX);
         self.unsent()
             .min(self.window.segment())
             .min(room)
             .min(peer_room)
+            .min(end.saturating_sub(self.board.end()))
     }
 
     fn new_data(&mut self, room: u64, now: Nanos) -> Option<Transmission> {
@@ -440,7 +542,15 @@ impl Sender {
 
     fn push_new(&mut self, bytes: u64, now: Nanos) -> Transmission {
         let fin = self.closing && !self.fin_sent && bytes == self.unsent();
-        self.board.push(bytes as u32, fin, now)
+        let transmission = self.board.push(bytes as u32, fin, now);
+        if self
+            .ends
+            .front()
+            .is_some_and(|&end| end <= self.board.end())
+        {
+            self.ends.pop_front();
+        }
+        transmission
     }
 
     /// What the window lets through, or one byte of new data beyond it.

@@ -18,6 +18,8 @@ pub struct Statistics {
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub fast_retransmits: u64,
+    /// Reductions of the window that were taken back as spurious.
+    pub undone_reductions: u64,
     /// Duplicate ACKs received.
     pub duplicate_acks: u64,
     /// Probes of a closed window.

@@ -73,9 +73,9 @@ fn delaying_can_be_turned_off_or_stretched() {
 #[test]
 fn ns3_acknowledges_the_first_data_at_once() {
     let config = Config {
-        quirks: netsim::tcp::config::Quirks {
-            ack_first_data: true,
-            ..plain().quirks
+        acks: netsim::tcp::config::AckRules {
+            separate: false,
+            first_data_at_once: true,
         },
         ..plain()
     };

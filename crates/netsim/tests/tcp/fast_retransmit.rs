@@ -126,7 +126,7 @@ fn data_and_window_updates_are_no_duplicates() {
 #[test]
 fn ns3_sends_a_head_again_that_it_took_for_delivered() {
     let config = Config {
-        quirks: netsim::tcp::config::Quirks::NS3,
+        detection: netsim::tcp::config::Detection::Ns3,
         ..plain()
     };
     Script::with_out(config, 6).run(

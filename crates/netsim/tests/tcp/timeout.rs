@@ -2,7 +2,7 @@
 
 use super::common::script::Script;
 use super::plain;
-use netsim::tcp::config::Quirks;
+use netsim::tcp::config::BackoffEnd;
 use netsim::tcp::Config;
 
 const FOUR_OUT: &str = "0 write 8000
@@ -55,14 +55,14 @@ fn the_backoff_stays_until_a_new_sample() {
         .run(FOUR_OUT)
         .run(to_backoff)
         .run("+0 ? rto 2000");
-    let quirks = Quirks {
-        ack_ends_backoff: true,
-        ..Quirks::default()
-    };
-    Script::connected(Config { quirks, ..plain() })
-        .run(FOUR_OUT)
-        .run(to_backoff)
-        .run("+0 ? rto 1000");
+    let backoff_end = BackoffEnd::Progress;
+    Script::connected(Config {
+        backoff_end,
+        ..plain()
+    })
+    .run(FOUR_OUT)
+    .run(to_backoff)
+    .run("+0 ? rto 1000");
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl CongestionControl for Cubic {
     }
 
     /// RFC 9438, 4.6 and 4.7.
-    fn on_loss(&mut self, _now: Nanos, window: &Window, flight: u64) -> u64 {
+    fn on_loss(&mut self, _now: Nanos, window: &mut Window, flight: u64) {
         let cwnd = window.cwnd as f64 / f64::from(window.mss);
         self.prior = cwnd;
         self.w_max = if cwnd < self.w_max && self.settings.fast_convergence {
@@ -117,13 +117,14 @@ impl CongestionControl for Cubic {
         self.epoch = None;
         self.remainder = 0.0;
         let reduced = flight.min(window.cwnd) as f64 * self.settings.beta;
-        (reduced as u64).max(2 * window.segment())
+        window.ssthresh = (reduced as u64).max(2 * window.segment());
     }
 
     /// RFC 9438, 4.8: after a timeout the curve begins at the window that slow start reaches.
-    fn on_timeout(&mut self) {
+    fn on_timeout(&mut self, window: &mut Window) {
         self.w_max = 0.0;
         self.epoch = None;
+        window.cwnd = window.segment();
     }
 
     /// RFC 9438, 5.8: time in which the window was not the limit does not count.

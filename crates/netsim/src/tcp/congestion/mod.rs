@@ -1,5 +1,6 @@
 //! Congestion control: how large the window may be.
 
+pub mod coupled;
 mod cubic;
 mod reno;
 
@@ -45,16 +46,67 @@ pub struct Acked {
     pub srtt: Option<Nanos>,
 }
 
-/// A congestion control. One object belongs to one connection; coupled controls share state between theirs.
+/// What an ACK says of the path, in recovery or outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivery {
+    /// The time.
+    pub now: Nanos,
+    /// Bytes newly delivered, by number or by SACK blocks.
+    pub bytes: u64,
+    /// A sample of the round-trip time, if it gives one.
+    pub rtt: Option<Nanos>,
+    /// Bytes estimated to be under way after it.
+    pub pipe: u64,
+}
+
+/// A congestion control: whatever changes the window does it here. One object belongs to one connection; coupled controls share
+/// state between theirs.
 pub trait CongestionControl: std::fmt::Debug + Send {
-    /// Grow `window` after an ACK of new data outside fast recovery.
+    /// Whether [`on_delivery`](Self::on_delivery) does anything: most controls need not be told each time.
+    fn looks_at_deliveries(&self) -> bool {
+        false
+    }
+
+    /// Learn what an ACK has delivered; comes before all else that it causes.
+    fn on_delivery(&mut self, _window: &mut Window, _delivery: &Delivery) {}
+
+    /// Grow the window after an ACK of new data outside fast recovery.
     fn on_ack(&mut self, window: &mut Window, acked: &Acked);
 
-    /// The threshold after a loss with `flight` bytes outstanding; ends the present growth.
-    fn on_loss(&mut self, now: Nanos, window: &Window, flight: u64) -> u64;
+    /// Set `ssthresh` after a loss with `flight` bytes outstanding; ends the present growth.
+    fn on_loss(&mut self, now: Nanos, window: &mut Window, flight: u64);
 
-    /// Learn that the retransmission timer has expired ([`on_loss`](Self::on_loss) was asked before).
-    fn on_timeout(&mut self) {}
+    /// Set the window to `cwnd`, which the reduction in a recovery wants.
+    fn on_reduction(&mut self, window: &mut Window, cwnd: u64) {
+        window.cwnd = cwnd;
+    }
+
+    /// Set the window after the retransmission timer has expired ([`on_loss`](Self::on_loss) was called before). RFC 5681, 3.1: the
+    /// loss window of one segment.
+    fn on_timeout(&mut self, window: &mut Window) {
+        window.cwnd = window.segment();
+    }
+
+    /// Go back to the window `before` a reduction that was spurious, if the present one is smaller.
+    fn on_undo(&mut self, window: &mut Window, before: &Window) {
+        window.cwnd = window.cwnd.max(before.cwnd);
+        window.ssthresh = window.ssthresh.max(before.ssthresh);
+    }
+
+    /// Shrink the window of a subflow that holds the others of its connection back: half of both, as Linux's MPTCP penalises.
+    fn on_penalty(&mut self, window: &mut Window) {
+        let segment = window.segment();
+        window.cwnd = (window.cwnd / 2).max(segment);
+        if window.ssthresh < u64::MAX / 2 {
+            window.ssthresh = (window.ssthresh / 2).max(2 * segment);
+        }
+    }
+
+    /// Take the segment size that the handshake agreed on; the window keeps its number of segments.
+    fn on_mss(&mut self, window: &mut Window, mss: u32) {
+        window.cwnd = window.cwnd / window.segment() * u64::from(mss);
+        window.mss = mss;
+    }
 
     /// Learn that the sender has been idle from `since` to `now`, which is no time to grow by.
     fn on_idle(&mut self, _since: Nanos, _now: Nanos) {}

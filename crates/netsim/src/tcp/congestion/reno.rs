@@ -71,9 +71,9 @@ impl CongestionControl for Reno {
     }
 
     /// RFC 5681 equation 4.
-    fn on_loss(&mut self, _now: Nanos, window: &Window, flight: u64) -> u64 {
+    fn on_loss(&mut self, _now: Nanos, window: &mut Window, flight: u64) {
         self.credit = 0;
-        (flight / 2).max(2 * window.segment())
+        window.ssthresh = (flight / 2).max(2 * window.segment());
     }
 
     fn name(&self) -> &'static str {

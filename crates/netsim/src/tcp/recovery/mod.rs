@@ -1,14 +1,27 @@
-//! Loss recovery: from duplicate ACKs or SACK blocks to what is sent again, and how the window shrinks meanwhile.
+//! Loss recovery: from what ACKs show to what is sent again, and how the window shrinks meanwhile.
 //!
-//! One state machine serves RFC 6582 (without SACK) and RFC 6675 (with it); the [scoreboard](super::scoreboard) holds what differs.
+//! | part | interface | decides |
+//! |---|---|---|
+//! | [`detector`] | [`LossDetector`] | what is taken for lost, and when |
+//! | [`reduction`] | [`WindowReduction`] | how the window shrinks while lost data is sent again |
+//! | [`response`] | [`SpuriousResponse`] | what is remembered of a reduction, and when it is undone |
+//!
+//! [`LossRecovery`] holds the phases and lets the three act; all changes of the window pass through the
+//! [`CongestionControl`]. The [scoreboard](super::scoreboard) holds what is under way.
 
-mod prr;
+pub mod detector;
+pub mod reduction;
+pub mod response;
 
-use prr::Prr;
+pub use detector::LossDetector;
+pub use reduction::WindowReduction;
+pub use response::SpuriousResponse;
 
-use super::config::{Config, Impatient, Quirks, Reduction};
+use super::config::{Config, Impatient, WindowGrowth};
 use super::congestion::{Acked, CongestionControl, Window};
+use super::receiver::OFF;
 use super::scoreboard::{Advance, Scoreboard};
+use super::segment::Segment;
 use crate::time::Nanos;
 
 /// What the loss recovery is doing.
@@ -27,7 +40,8 @@ pub enum Phase {
 
 /// An ACK, as the recovery sees it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AckEvent {
+pub struct AckEvent {
+    /// When it arrived.
     pub now: Nanos,
     /// The left edge before it.
     pub before: u64,
@@ -41,6 +55,7 @@ pub(super) struct AckEvent {
     pub delivered: u64,
     /// The pipe once the scoreboard was updated.
     pub pipe: u64,
+    /// The smoothed round-trip time.
     pub srtt: Option<Nanos>,
     /// Whether the window was what limited the sender.
     pub window_limited: bool,
@@ -48,43 +63,62 @@ pub(super) struct AckEvent {
 
 /// What follows from an ACK.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Verdict {
+pub struct Verdict {
     /// Send a segment again at once, whatever the window.
     pub retransmit: bool,
     /// Restart the retransmission timer.
     pub restart_timer: bool,
     /// Fast recovery began.
     pub entered: bool,
+    /// A reduction was undone.
+    pub undone: bool,
 }
 
 /// The parts of the sender that recovery works on.
-pub(super) struct Parts<'a> {
+pub struct Parts<'a> {
+    /// What is under way.
     pub board: &'a mut Scoreboard,
+    /// The congestion window, which the congestion control alone changes.
     pub window: &'a mut Window,
+    /// The congestion control.
     pub congestion: &'a mut dyn CongestionControl,
 }
 
-/// The state of the loss recovery of one sender.
-#[derive(Debug, Clone)]
-pub(super) struct LossRecovery {
-    phase: Phase,
-    duplicates: u32,
-    threshold: u32,
-    limited_transmit: bool,
+impl Parts<'_> {
+    /// Let the congestion control take the window that a reduction wants.
+    pub fn set_window(&mut self, cwnd: u64) {
+        self.congestion.on_reduction(self.window, cwnd);
+    }
+}
+
+/// Where the recovery is: what its three parts see of each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Episode {
+    /// What is going on.
+    pub phase: Phase,
+    /// Whether SACK is in use.
     pub sack: bool,
-    impatient: Impatient,
-    quirks: Quirks,
     /// RFC 6582 `recover`, RFC 6675 `RecoveryPoint`: the right edge when the present or last recovery began.
-    recover: u64,
+    pub recover: u64,
     /// Whether `recover` is still ahead.
-    recover_ahead: bool,
+    pub recover_ahead: bool,
+    /// New data that duplicate ACKs let out (RFC 5681, 3.2 step 2: not part of the flight).
+    pub limited_bytes: u64,
+}
+
+/// The state of the loss recovery of one sender.
+#[derive(Debug)]
+pub struct LossRecovery {
+    episode: Episode,
+    detector: Box<dyn LossDetector>,
+    reduction: Box<dyn WindowReduction>,
+    response: Option<Box<dyn SpuriousResponse>>,
+    /// When the detector wants to be asked next.
+    detect_at: Nanos,
+    growth: WindowGrowth,
+    impatient: Impatient,
     /// Whether the next partial ACK is the first one.
     first_partial: bool,
-    /// New data that duplicate ACKs let out (RFC 5681, 3.2 step 2: not part of the flight).
-    limited_bytes: u64,
-    /// `RescueRxt` of RFC 6675: rule 4 may send once the left edge is beyond.
-    rescue_beyond: u64,
-    prr: Option<Prr>,
     /// Bytes acknowledged beyond whole segments.
     remainder: u64,
     /// When the window last grew or could have.
@@ -92,48 +126,76 @@ pub(super) struct LossRecovery {
 }
 
 impl LossRecovery {
+    /// No sign of loss yet.
     pub fn new(config: &Config) -> Self {
         Self {
-            phase: Phase::Open,
-            duplicates: 0,
-            threshold: config.duplicate_threshold,
-            limited_transmit: config.limited_transmit,
-            sack: config.sack,
-            impatient: config.impatient,
-            quirks: config.quirks,
-            recover: 0,
-            recover_ahead: false,
-            first_partial: true,
-            limited_bytes: 0,
-            rescue_beyond: 0,
-            prr: match config.reduction {
-                Reduction::Classic => None,
-                Reduction::Prr => Some(Prr::new(false, config.quirks.prr_sees_bytes_only)),
-                Reduction::PrrConservative => {
-                    Some(Prr::new(true, config.quirks.prr_sees_bytes_only))
-                }
+            episode: Episode {
+                phase: Phase::Open,
+                sack: config.sack,
+                recover: 0,
+                recover_ahead: false,
+                limited_bytes: 0,
             },
+            detector: detector::build(config),
+            reduction: reduction::build(config),
+            response: response::build(config),
+            detect_at: OFF,
+            growth: config.growth,
+            impatient: config.impatient,
+            first_partial: true,
             remainder: 0,
             grown_at: 0,
         }
     }
 
+    /// What is going on.
     pub fn phase(&self) -> Phase {
-        self.phase
+        self.episode.phase
     }
 
-    /// Mend the board when an ACK shows that the head, taken for delivered, is not: what was counted has arrived further on.
+    /// Whether SACK is in use.
+    pub fn sack(&self) -> bool {
+        self.episode.sack
+    }
+
+    /// Settle whether SACK is used, once the handshake tells.
+    pub fn agree(&mut self, sack: bool) {
+        self.episode.sack = sack;
+    }
+
+    /// Whether an ACK counts as a duplicate; `sacked`: bytes newly SACKed, `old_window`: the window before it.
+    pub fn is_duplicate(
+        &self,
+        segment: &Segment,
+        board: &Scoreboard,
+        before: u64,
+        [sacked, old_window]: [u64; 2],
+    ) -> bool {
+        if self.episode.sack {
+            return sacked > 0;
+        }
+        segment.acknowledgement == Some(before)
+            && before < board.end()
+            && self.detector.is_duplicate(segment, old_window)
+    }
+
+    /// Correct the board when an ACK shows that the head, taken for delivered, is not: what was counted has arrived further on.
     pub fn correct_head(&self, board: &mut Scoreboard) {
-        if self.sack {
+        if self.episode.sack {
             board.mark_head_lost();
-        } else if self.quirks.keep_guesses || self.phase == Phase::Recovery {
+        } else if self.detector.corrects_head(&self.episode) {
             board.book_duplicate();
             board.mark_head_lost();
         }
     }
 
     /// Take an ACK at or beyond the left edge.
-    pub fn on_ack(&mut self, event: &AckEvent, parts: &mut Parts<'_>) -> Verdict {
+    pub fn on_ack(
+        &mut self,
+        event: &AckEvent,
+        segment: &Segment,
+        parts: &mut Parts<'_>,
+    ) -> Verdict {
         let mut verdict = Verdict::default();
         if event.duplicate {
             self.on_duplicate(event, parts, &mut verdict);
@@ -141,118 +203,80 @@ impl LossRecovery {
         if event.ack > event.before {
             self.on_advance(event, parts, &mut verdict);
         }
+        if let Some(response) = &mut self.response {
+            if let Some(undo) = response.on_ack(event, segment, &self.episode) {
+                self.undo(&undo, parts);
+                verdict.undone = true;
+            }
+        }
         verdict
     }
 
     /// RFC 5681, 3.2; RFC 6675, 5 steps 1 to 4.
     fn on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>, verdict: &mut Verdict) {
-        match self.phase {
+        match self.episode.phase {
             // RFC 6582, 3.2 step 4: after a timeout duplicates tell nothing.
             Phase::Loss => return,
             Phase::Recovery => {
-                if !self.sack {
+                if !self.episode.sack {
                     parts.board.book_duplicate();
                 }
-                if let Some(prr) = &mut self.prr {
-                    prr.on_duplicate(event, parts);
-                }
+                self.reduction.on_duplicate(event, parts);
                 return;
             }
-            Phase::Open => self.phase = Phase::Disorder,
+            Phase::Open => self.episode.phase = Phase::Disorder,
             Phase::Disorder => {}
         }
-        self.duplicates += 1;
-        let enough =
-            self.duplicates >= self.threshold && self.may_enter(event.ack.max(event.before));
-        if enough || (self.sack && self.sacks_tell_loss(parts.board)) {
+        if self
+            .detector
+            .on_duplicate(event, &self.episode, parts.board)
+        {
             self.enter(event, parts);
             verdict.retransmit = true;
             verdict.entered = true;
-        } else if !self.sack && self.limited_transmit {
-            // RFC 3042: each of the first duplicates lets a new segment out.
-            parts.board.book_duplicate();
-        }
-    }
-
-    /// RFC 6675, 5 step 2: IsLost of the left edge.
-    fn sacks_tell_loss(&self, board: &Scoreboard) -> bool {
-        if self.quirks.resend_anytime {
-            board.second_is_lost()
-        } else {
-            board.head_is_lost() && self.may_enter(board.start())
         }
     }
 
     /// Whether what is taken for lost may be sent again now.
     pub fn may_resend(&self) -> bool {
-        self.quirks.resend_anytime || matches!(self.phase, Phase::Recovery | Phase::Loss)
+        self.detector.may_resend(&self.episode)
     }
 
     /// Whether the first duplicates let no new data out, although SACK blocks show that there is less under way.
     pub fn holds_new_data(&self) -> bool {
-        self.phase == Phase::Disorder
-            && self.sack
-            && !self.limited_transmit
-            && !self.quirks.resend_anytime
+        self.episode.phase == Phase::Disorder && self.episode.sack && self.detector.holds_new_data()
     }
 
-    /// RFC 6582, 3.2 step 2; RFC 6675, 5.1.
-    fn may_enter(&self, left_edge: u64) -> bool {
-        if self.quirks.loose_recover {
-            left_edge >= self.recover || !self.recover_ahead
-        } else if self.sack {
-            left_edge >= self.recover
-        } else {
-            left_edge > self.recover
-        }
+    /// Whether a forced retransmission with nothing known lost sends new data instead.
+    pub fn prefers_new_data(&self) -> bool {
+        self.episode.sack && self.detector.prefers_new_data()
     }
 
     fn enter(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
-        if self.sack {
-            if !parts.board.head_is_lost() {
-                parts.board.mark_head_lost();
-            }
-        } else {
-            let booked = if self.limited_transmit || self.quirks.keep_guesses {
-                1
-            } else {
-                self.threshold
-            };
-            (0..booked).for_each(|_| parts.board.book_duplicate());
-            parts.board.mark_head_lost();
+        self.detector.on_enter(&self.episode, parts.board);
+        if let Some(response) = &mut self.response {
+            response.on_fast_retransmit(event.now, parts.window, parts.board);
         }
-        self.recover = parts.board.end();
-        self.recover_ahead = true;
+        let episode = &mut self.episode;
+        episode.recover = parts.board.end();
+        episode.recover_ahead = true;
+        episode.phase = Phase::Recovery;
         self.first_partial = true;
-        self.phase = Phase::Recovery;
-        let pipe = parts.board.pipe();
-        let flight = if self.quirks.ssthresh_from_pipe {
-            pipe + if self.sack { 0 } else { parts.window.segment() }
-        } else {
-            parts.board.outstanding().saturating_sub(self.limited_bytes)
-        };
-        parts.window.ssthresh = parts.congestion.on_loss(event.now, parts.window, flight);
-        match &mut self.prr {
-            Some(prr) => prr.enter(event, parts, pipe),
-            None => parts.window.cwnd = parts.window.ssthresh,
-        }
+        self.reduction.enter(event, &self.episode, parts);
     }
 
     /// An ACK of new data.
     fn on_advance(&mut self, event: &AckEvent, parts: &mut Parts<'_>, verdict: &mut Verdict) {
         let segments = self.whole_segments(event.ack - event.before, parts.window.segment());
         if !event.duplicate {
-            self.duplicates = 0;
-            self.limited_bytes = 0;
-            if !self.sack && !self.quirks.keep_guesses && self.phase != Phase::Recovery {
-                parts.board.clear_booked();
-            }
+            self.episode.limited_bytes = 0;
+            self.detector.on_progress(&self.episode, parts.board);
         }
-        match self.phase {
-            Phase::Recovery if event.ack < self.recover => {
+        match self.episode.phase {
+            Phase::Recovery if event.ack < self.episode.recover => {
                 self.on_partial(event, segments, parts, verdict)
             }
-            Phase::Loss if event.ack < self.recover => {
+            Phase::Loss if event.ack < self.episode.recover => {
                 self.grow(event, segments, parts);
                 verdict.restart_timer = true;
             }
@@ -268,19 +292,16 @@ impl LossRecovery {
         parts: &mut Parts<'_>,
         verdict: &mut Verdict,
     ) {
-        if !self.sack {
+        if !self.episode.sack {
             parts.board.mark_head_lost();
         }
-        if let Some(prr) = &mut self.prr {
-            if segments >= 1 {
-                prr.on_partial(event, parts);
-            }
+        if segments >= 1 {
+            self.reduction.on_partial(event, parts);
         }
-        verdict.retransmit =
-            !self.sack || (self.quirks.eager_sack && !parts.board.head_is_resent());
+        verdict.retransmit = !self.episode.sack || self.detector.forces_partial(parts.board);
         let impatient = match self.impatient {
             Impatient::Never => false,
-            Impatient::WithoutSack => !self.sack,
+            Impatient::WithoutSack => !self.episode.sack,
             Impatient::Always => true,
         };
         verdict.restart_timer = self.first_partial || !impatient;
@@ -295,45 +316,46 @@ impl LossRecovery {
         parts: &mut Parts<'_>,
         verdict: &mut Verdict,
     ) {
-        let from = self.phase;
+        let from = self.episode.phase;
         match from {
             Phase::Open => {}
             Phase::Disorder if event.duplicate => {}
-            Phase::Disorder => self.phase = Phase::Open,
+            Phase::Disorder => self.episode.phase = Phase::Open,
             Phase::Recovery => {
                 segments = (event.ack - event.before) / parts.window.segment();
                 self.leave(parts);
             }
             Phase::Loss => {
-                segments = (event.ack - self.recover) / parts.window.segment();
-                self.phase = Phase::Open;
+                segments = (event.ack - self.episode.recover) / parts.window.segment();
+                self.episode.phase = Phase::Open;
             }
         }
-        if event.ack >= self.recover {
-            self.recover_ahead = false;
+        if event.ack >= self.episode.recover {
+            self.episode.recover_ahead = false;
         }
-        if self.phase == Phase::Open && (from != Phase::Recovery || self.quirks.grow_on_exit) {
+        let open = self.episode.phase == Phase::Open;
+        if open && (from != Phase::Recovery || self.reduction.grows_on_exit()) {
             self.grow(event, segments, parts);
         }
-        verdict.restart_timer = self.phase == Phase::Open || !self.quirks.no_restart_in_disorder;
+        verdict.restart_timer = open || self.detector.disorder_restarts_timer();
     }
 
-    /// RFC 6582, 3.2 step 3, full acknowledgement: the window becomes `ssthresh`, without a burst (option 1).
     fn leave(&mut self, parts: &mut Parts<'_>) {
-        self.phase = Phase::Open;
-        self.duplicates = 0;
+        self.episode.phase = Phase::Open;
         self.first_partial = true;
-        parts.window.cwnd = parts.window.ssthresh;
-        if !self.quirks.keep_guesses {
-            if !self.sack {
-                parts.board.clear_booked();
-            }
-            let segment = parts.window.segment();
-            let burstless = parts.board.outstanding().max(segment) + segment;
-            if self.prr.is_none() {
-                parts.window.cwnd = parts.window.ssthresh.min(burstless);
-            }
+        self.detector.on_leave(&self.episode, parts.board);
+        self.reduction.leave(parts);
+    }
+
+    /// Take a reduction back that was none of the network's making.
+    fn undo(&mut self, undo: &response::Undo, parts: &mut Parts<'_>) {
+        if undo.resume && matches!(self.episode.phase, Phase::Recovery | Phase::Loss) {
+            self.episode.phase = Phase::Open;
+            self.first_partial = true;
+            parts.board.clear_lost();
+            self.detector.on_leave(&self.episode, parts.board);
         }
+        parts.congestion.on_undo(parts.window, &undo.window);
     }
 
     fn whole_segments(&mut self, bytes: u64, segment: u64) -> u64 {
@@ -344,7 +366,7 @@ impl LossRecovery {
     }
 
     fn grow(&mut self, event: &AckEvent, segments: u64, parts: &mut Parts<'_>) {
-        if event.window_limited || self.quirks.grow_unused {
+        if event.window_limited || self.growth == WindowGrowth::Always {
             let bytes = event.ack - event.before;
             parts.congestion.on_ack(
                 parts.window,
@@ -364,49 +386,75 @@ impl LossRecovery {
 
     /// RFC 5681, 3.1 (4): the retransmission timer has expired.
     pub fn on_timeout(&mut self, now: Nanos, parts: &mut Parts<'_>) {
-        let again = self.phase == Phase::Loss && parts.board.head_is_resent();
-        let flight = if self.quirks.ssthresh_from_pipe {
-            parts.board.pipe()
-        } else {
-            parts.board.outstanding()
-        };
-        self.duplicates = 0;
-        self.limited_bytes = 0;
-        parts.board.mark_all_lost();
-        self.recover = parts.board.end();
-        self.recover_ahead = true;
-        self.first_partial = true;
-        self.phase = Phase::Loss;
-        if !again || self.quirks.ssthresh_at_each_timeout {
-            parts.window.ssthresh = parts.congestion.on_loss(now, parts.window, flight);
+        let again = self.episode.phase == Phase::Loss && parts.board.head_is_resent();
+        if let (false, Some(response)) = (again, &mut self.response) {
+            response.on_timeout(now, parts.window, parts.board);
         }
-        parts.congestion.on_timeout();
-        parts.window.cwnd = parts.window.segment();
+        let flight = self.reduction.flight_at_timeout(parts.board);
+        self.detector.on_timeout();
+        parts.board.mark_all_lost();
+        let episode = &mut self.episode;
+        episode.limited_bytes = 0;
+        episode.recover = parts.board.end();
+        episode.recover_ahead = true;
+        episode.phase = Phase::Loss;
+        self.first_partial = true;
+        if !again || self.reduction.lowers_at_each_timeout() {
+            parts.congestion.on_loss(now, parts.window, flight);
+        }
+        parts.congestion.on_timeout(parts.window);
     }
 
     /// RFC 6675, NextSeg rules 3 and 4: a segment to send again when nothing is known lost and there is no new data.
     pub fn speculative(&mut self, board: &Scoreboard) -> Option<usize> {
-        if !self.sack || self.phase != Phase::Recovery {
+        if !self.episode.sack || self.episode.phase != Phase::Recovery {
             return None;
         }
-        let unsacked = board.next_unsacked(self.quirks.eager_sack);
-        if unsacked.is_some() || self.quirks.eager_sack || board.start() <= self.rescue_beyond {
-            return unsacked;
-        }
-        self.rescue_beyond = self.recover;
-        board.last_unsacked()
+        self.detector.speculative(&self.episode, board)
     }
 
     /// Account for `bytes` that left.
-    pub fn on_sent(&mut self, bytes: u64, again: bool) {
-        match self.phase {
-            Phase::Recovery => {
-                if let Some(prr) = &mut self.prr {
-                    prr.on_sent(bytes);
-                }
-            }
-            Phase::Disorder if !again => self.limited_bytes += bytes,
+    pub fn on_sent(&mut self, now: Nanos, bytes: u64, again: bool) {
+        match self.episode.phase {
+            Phase::Recovery => self.reduction.on_sent(bytes),
+            Phase::Disorder if !again => self.episode.limited_bytes += bytes,
             _ => {}
         }
+        if let (true, Some(response)) = (again, &mut self.response) {
+            response.on_resent(now);
+        }
+    }
+
+    /// When the detector wants to be asked next; [`OFF`] if it has no timer.
+    pub fn timer(&self) -> Nanos {
+        self.detect_at
+    }
+
+    /// Let the detector look at the time; what follows.
+    pub fn on_timer(&mut self, now: Nanos, srtt: Option<Nanos>, parts: &mut Parts<'_>) -> Verdict {
+        let mut verdict = Verdict::default();
+        if now < self.detect_at {
+            return verdict;
+        }
+        if self.detector.on_timer(now, &self.episode, parts.board)
+            && !matches!(self.episode.phase, Phase::Recovery | Phase::Loss)
+        {
+            let edge = parts.board.start();
+            let event = AckEvent {
+                now,
+                before: edge,
+                ack: edge,
+                duplicate: false,
+                advance: Advance::default(),
+                delivered: 0,
+                pipe: parts.board.pipe(),
+                srtt,
+                window_limited: true,
+            };
+            self.enter(&event, parts);
+            verdict.retransmit = true;
+            verdict.entered = true;
+        }
+        verdict
     }
 }

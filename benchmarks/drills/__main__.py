@@ -1,0 +1,206 @@
+"""Failures on the live butterfly: 8.5 Mbit/s over two paths by MSTCP, and something goes wrong.
+
+sudo .venv/bin/python -m benchmarks.drills --quick --json
+
+Mininet, Open vSwitch and the real controller in namespaces of their own; needs root. For each drill:
+
+- `gap_s`: the longest time after the failure in which no byte arrived;
+- `goodput_after_bps`: what arrived from 3 s after the failure until the sender's end;
+- `flows_after`: flows that the controller has then;
+- `bytes_lost`: of those that were written; 0 where every byte has arrived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from switch.ovs import PrivateInstance
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+_PORT = 5001
+_BEFORE_S = 3.0
+_SETTLED_S = 3.0
+_PATIENCE_S = 60.0
+
+Result = dict[str, float | int]
+
+
+def main() -> int:
+    """Parse the command line; run the drills in namespaces of their own, and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="10 s of traffic a drill instead of 30")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--drill", choices=sorted(DRILLS), action="append", help="only this, repeatable")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        print("drills: network namespaces need root; run this with sudo", file=sys.stderr)
+        return 2
+    if not options.inside:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [*NAMESPACES, sys.executable, "-m", "benchmarks.drills", "--inside", *sys.argv[1:]]
+        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    duration_s = 10.0 if options.quick else 30.0
+    results: dict[str, Result] = {}
+    for name in options.drill or DRILLS:
+        with tempfile.TemporaryDirectory(prefix="drill-") as folder, ExitStack() as stack:
+            results[name] = _Drill(Path(folder), stack).run(DRILLS[name], duration_s)
+    if options.json:
+        print(json.dumps(results))
+    else:
+        for name, result in results.items():
+            print(f"{name:16}" + "  ".join(f"{key} {value:.4g}" for key, value in result.items()))
+    return 0
+
+
+class _Drill:
+    """A network, its controller, and a transfer."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        import topologies
+        from topologies.interface_names import InterfaceNames
+        from topologies.mininet_builder import Emulation
+
+        self._folder = folder
+        self.network = topologies.load("butterfly")
+        self._stack = stack
+        self._controller: subprocess.Popen[bytes] | None = None
+        self.start_controller()
+        stack.callback(self.kill_controller)
+        # Short paths for its sockets.
+        self.ovs = stack.enter_context(PrivateInstance(folder / "ovs"))
+        self.emulation = stack.enter_context(Emulation(self.network, ovs=self.ovs, mtu=576))
+        self.names = InterfaceNames(self.network)
+
+    def start_controller(self) -> None:
+        """Start the controller with the store that the last one has left."""
+        topology = self._folder / "network.json"
+        topology.write_text(self.network.model_dump_json())
+        options = ["--topology", str(topology), "--store", str(self._folder / "state.sqlite")]
+        with (self._folder / "controller.log").open("ab") as log:
+            self._controller = subprocess.Popen(
+                [sys.executable, "-m", "controller.cli", *options],
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill_controller(self) -> None:
+        """End the controller as a crash would."""
+        if self._controller is not None:
+            self._controller.kill()
+            self._controller.wait()
+
+    def run(self, fail: Callable[[_Drill], None], duration_s: float) -> Result:
+        """Let a flow run, let something fail, and return what became of it."""
+        self._wait(lambda: bool(self._ask("/v1/health")["ready"]), "the network to be ready")
+        flow = self._ask("/v1/flows", _REQUEST)
+        out = self._folder / "arrivals.json"
+        program = [sys.executable, "-m", "benchmarks.drills.host"]
+        receiver = self.emulation.popen(
+            "T2", [*program, "receive", str(_PORT), str(out)], stdout=subprocess.PIPE, cwd=ROOT
+        )
+        assert receiver.stdout is not None
+        receiver.stdout.readline()
+        streams = [
+            {key: stream[key] for key in ("source_port", "rate_bps", "delay_s")} for stream in flow["streams"]
+        ]
+        arguments = [self.emulation.host_ip("T2"), str(_PORT), str(duration_s), json.dumps(streams)]
+        sender = self.emulation.popen("T0", [*program, "send", *arguments], stdout=subprocess.PIPE, cwd=ROOT)
+        time.sleep(_BEFORE_S)
+        failed_at = time.monotonic()
+        fail(self)
+        sent, _ = sender.communicate(timeout=_PATIENCE_S)
+        receiver.wait(_PATIENCE_S)
+        return _figures(json.loads(out.read_text()), failed_at, int(sent), len(self._ask("/v1/flows")))
+
+    def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:8080{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=_PATIENCE_S) as answer:
+            return json.load(answer)
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            try:
+                if condition():
+                    return
+            except OSError:
+                pass  # it does not serve yet
+            time.sleep(0.05)
+        log = (self._folder / "controller.log").read_text().splitlines()
+        raise RuntimeError(f"in vain for {_PATIENCE_S:g} s: {what}; the log ends with {log[-5:]}")
+
+
+_REQUEST = {
+    "source": "T0",
+    "destination": "T2",
+    "destination_port": _PORT,
+    "source_ports": [40001, 40002],
+    "rate_bps": 8.5e6,
+    "packet_bytes": 590,
+    "lease_s": 600,
+}
+
+
+def _figures(arrivals: list[tuple[float, int]], failed_at: float, sent: int, flows: int) -> Result:
+    times = [failed_at, *(at for at, _ in arrivals if at > failed_at)]
+    end = arrivals[-1][0]
+    settled = [(at, size) for at, size in arrivals if at >= failed_at + _SETTLED_S]
+    return {
+        "gap_s": max((b - a for a, b in pairwise(times)), default=0.0),
+        "goodput_after_bps": 8 * sum(size for _, size in settled) / (end - failed_at - _SETTLED_S),
+        "flows_after": flows,
+        "bytes_lost": sent - sum(size for _, size in arrivals),
+    }
+
+
+def _port_down(drill: _Drill) -> None:
+    arc = next(arc for arc in drill.network.arcs() if (arc.tail, arc.head) == ("S2", "S3"))
+    drill.ovs.ofctl("mod-port", drill.names.bridge("S2"), str(arc.tail_port), "down")
+
+
+def _silent_loss(drill: _Drill) -> None:
+    drill.emulation.set_link("S2-S3", up=False, silent=True)
+
+
+def _controller_kill(drill: _Drill) -> None:
+    drill.kill_controller()
+    time.sleep(1.0)
+    drill.start_controller()
+
+
+def _ovs_restart(drill: _Drill) -> None:
+    drill.ovs.restart_forwarder()
+
+
+DRILLS: dict[str, Callable[[_Drill], None]] = {
+    "port_down": _port_down,
+    "silent_loss": _silent_loss,
+    "controller_kill": _controller_kill,
+    "ovs_restart": _ovs_restart,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

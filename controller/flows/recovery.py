@@ -1,0 +1,410 @@
+"""Moves flows to other paths: when a link goes, when one returns, when another flow leaves capacity.
+
+A stream is its TCP connection's addresses; pinned along another path, its hosts need do nothing. A move is
+make before break: the rules of the new path are installed from its far end to its near end, where traffic is
+turned to it, and only then does what is left of the old path go. The new optimum's rates count from the
+moment it is computed; a flow whose old path works keeps that too on the accounts until it has been turned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.core.journal import Journaled, JournaledDict
+from controller.core.messages import RemoveRule
+from controller.core.outbox import Outbox
+from controller.core.state import State
+from controller.errors import ControllerError
+from controller.flows.ack_paths import SHORTEST, ack_path
+from controller.flows.flow import Flow, Slot, arc_loads, slot_loads
+from controller.flows.live_optima import LiveOptima
+from controller.flows.planning import replan
+from controller.rules.model import Entry, Group, GroupChange, Rule, Stage, Stages, flow_number, merge_stages
+
+__all__ = ["MOVE", "Recovery"]
+
+MOVE = "move "
+"""Owner of the barriers of a batch: this and its number."""
+
+_IMPROVE_AFTER_S = 0.2
+"""After capacity has returned: what else happens within so long is dealt with together."""
+
+_MOVE_INTERVAL_S = 1.0
+"""Running flows are moved to better paths in rounds, so far apart."""
+
+_RETRY_S = 5.0
+"""A flow that a switch would not move is tried again after so long."""
+
+
+@dataclass
+class _Batch(Journaled):
+    """Flows whose new rules are on their way."""
+
+    number: int
+    flows: tuple[str, ...]
+    slots: Mapping[str, tuple[Slot, ...]]
+    stages: Stages
+    leftover: tuple[tuple[str, Rule], ...]  # (switch, rule) to remove at the end
+    deadline: float | None = None
+    awaited: JournaledDict[int, str] = field(default_factory=JournaledDict)  # barrier -> switch
+
+
+class Recovery(Journaled):
+    """Plans flows again and moves them.
+
+    Args:
+        state: Network and flows.
+        outbox: Where messages go.
+        optima: The last optima.
+        set_rates: Gives running flows rates and tells their owners: (rates by flow, now).
+        changed: Stores a flow and tells its owner what it has now: (flow, now).
+    """
+
+    def __init__(
+        self,
+        state: State,
+        outbox: Outbox,
+        optima: LiveOptima,
+        set_rates: Callable[[Mapping[str, tuple[float, ...]], float], None],
+        changed: Callable[[Flow, float], None],
+    ) -> None:
+        self._state = state
+        self._outbox = outbox
+        self._optima = optima
+        self._set_rates = set_rates
+        self._changed = changed
+        self._batches: JournaledDict[int, _Batch] = JournaledDict()
+        self._moving: JournaledDict[str, int] = JournaledDict()  # flow -> batch
+        self._last_batch = 0
+        self._unsent: tuple[int, ...] = ()
+        self._replan_at: float | None = None
+        self._improve_at: float | None = None
+
+    def links_changed(self, now: float, is_loss: bool) -> None:
+        """Take in that links went or returned."""
+        if is_loss:
+            self._replan_at = now
+        self.capacity_returned(now)
+
+    def capacity_returned(self, now: float) -> None:
+        """Take in that there may be better paths."""
+        if self._improve_at is None:
+            self._improve_at = now + _IMPROVE_AFTER_S
+
+    def is_moving(self, flow_id: str) -> bool:
+        """Return whether a flow's new rules are on their way."""
+        return flow_id in self._moving
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which `tick` has something to do."""
+        deadlines = [batch.deadline for batch in self._batches.values()]
+        times = (*deadlines, self._replan_at, self._improve_at)
+        return min((time for time in times if time is not None), default=None)
+
+    def sent(self, now: float) -> None:
+        """Take in that all messages have been sent."""
+        for number in self._unsent:
+            if number in self._batches:
+                self._batches[number].deadline = now + self._state.settings.confirm_timeout_s
+        self._unsent = ()
+
+    def tick(self, now: float) -> None:
+        """Plan what is due, and give up what switches did not confirm."""
+        for batch in list(self._batches.values()):
+            if batch.deadline is not None and batch.deadline <= now:
+                self._fail(batch, f"{', '.join(sorted(set(batch.awaited.values())))} did not confirm", now)
+        if self._replan_at is not None and self._replan_at <= now:
+            self._replan_at = None
+            self._replan(now)
+        if self._improve_at is not None and self._improve_at <= now:
+            self._improve_at = None
+            self._improve(now)
+
+    # Planning
+
+    def _replan(self, now: float) -> None:
+        """Plan all flows anew whose paths are broken; those without a path carry nothing and are told so."""
+        lost = [
+            flow
+            for flow in self._state.flows
+            if flow.state == "active" and flow.rate_bps > 0 and self._state.lost_links(flow)
+        ]
+        for flow in lost:
+            self._abandon_move(flow.id)
+            for stream in flow.streams:
+                if flow.objective is not None or self._state.live.lost_links(stream.path):
+                    stream.rate_bps = 0.0  # off the accounts, until it is planned
+            self._state.flows.account(flow)
+        planned: dict[str, tuple[Slot, ...]] = {}
+        for objective in sorted({flow.objective for flow in lost if flow.objective is not None}):
+            broken = [flow for flow in lost if flow.objective == objective]
+            slots = self._plan(objective, broken, now)
+            planned.update(slots)
+        for flow in lost:
+            if flow.id not in planned:
+                self._outbox.report("warning", f"flow {flow.id} is carried by no path now", flow=flow.id)
+                self._changed(flow, now)
+        self._begin(planned)
+
+    def _plan(self, objective: str, flows: Sequence[Flow], now: float) -> dict[str, tuple[Slot, ...]]:
+        """Return new paths and rates of flows that carry nothing; other flows get their rates at once."""
+        try:
+            slots, rates = replan(self._state, self._optima, objective, flows)
+        except ControllerError as error:
+            self._outbox.report("error", f"flows could not be planned anew: {error}", objective=objective)
+            return {}
+        self._set_rates(rates, now)
+        for flow in flows:
+            if flow.id in slots:
+                self._reserve(flow, slots[flow.id])
+        return slots
+
+    def _reserve(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
+        flow.reserved = slots
+        self._state.flows.account(flow)
+
+    def _improve(self, now: float) -> None:
+        """Move flows that would get more, or had to leave their paths, to better ones: few at a time."""
+        settings = self._state.settings
+        hungry = [
+            flow
+            for flow in self._state.flows
+            if flow.state == "active"
+            and flow.objective is not None
+            and not self.is_moving(flow.id)
+            and flow.rate_bps < (1 - settings.min_gain) * flow.requested_bps
+        ]
+        self._restore_manual(now)
+        if not hungry:
+            return
+        most = max(1, math.ceil(settings.moves_per_s * _MOVE_INTERVAL_S))
+        chosen = hungry[:most]
+        if len(hungry) > most:
+            self._improve_at = now + _MOVE_INTERVAL_S
+        for objective in sorted({flow.objective for flow in chosen if flow.objective is not None}):
+            self._begin(self._better(objective, [f for f in chosen if f.objective == objective]))
+
+    def _better(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
+        """Return the moves of flows that are worth it and fit beside everything that is carried now."""
+        try:
+            slots, _ = replan(self._state, self._optima, objective, flows)
+        except ControllerError as error:
+            self._outbox.report("error", f"better paths could not be computed: {error}", objective=objective)
+            return {}
+        moves: dict[str, tuple[Slot, ...]] = {}
+        for flow in flows:
+            wanted = slots.get(flow.id)
+            if wanted is None or all(s.path == w.path for s, w in zip(flow.streams, wanted, strict=True)):
+                continue  # the same paths: rates are the rebalancing's
+            gain_bps = sum(slot.rate_bps for slot in wanted) - flow.rate_bps
+            if gain_bps > self._state.settings.min_gain * flow.requested_bps and self._fits(flow, wanted):
+                self._reserve(flow, wanted)
+                moves[flow.id] = wanted
+        return moves
+
+    def _fits(self, flow: Flow, slots: tuple[Slot, ...]) -> bool:
+        ratio = self._state.settings.ack_ratio
+        loads = arc_loads(self._state.flows, ratio)
+        before: dict[str, float] = {}
+        slot_loads(before, flow, [stream.slot() for stream in flow.streams], ratio)
+        after: dict[str, float] = {}
+        slot_loads(after, flow, slots, ratio)
+        for arc, load_bps in after.items():
+            # Where both paths lead, the flow is either on one or on the other.
+            other_bps = loads.get(arc, 0.0) - before.get(arc, 0.0)
+            capacity_bps = self._state.allocatable_bps(arc)
+            if other_bps + max(load_bps, before.get(arc, 0.0)) > capacity_bps * (1 + 1e-9):
+                return False
+        return True
+
+    def _restore_manual(self, now: float) -> None:
+        """Give flows whose paths were given by hand their rates back where the links are there again."""
+        for flow in self._state.flows:
+            given = flow.given_bps
+            if given is None or flow.state != "active" or self._state.lost_links(flow):
+                continue
+            if any(stream.rate_bps < rate for stream, rate in zip(flow.streams, given, strict=True)):
+                slots = tuple(
+                    Slot(s.path, rate, s.delay_s) for s, rate in zip(flow.streams, given, strict=True)
+                )
+                if self._fits(flow, slots):
+                    self._set_rates({flow.id: given}, now)
+
+    # Moving
+
+    def _begin(self, moves: Mapping[str, tuple[Slot, ...]]) -> None:
+        """Send the new rules of several flows side by side."""
+        if not moves:
+            return
+        stages: list[list[Stage]] = []
+        leftover: list[tuple[str, Rule]] = []
+        for flow_id, slots in moves.items():
+            flow = self._state.flows.get(flow_id)
+            assert flow is not None
+            before, new = self._old_rules(flow, slots), self._new_stages(flow, slots)
+            taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
+            leftover += [(switch, rule) for switch, rule in before if (switch, _key(rule)) not in taken]
+            stages.append([{switch: list(entries) for switch, entries in stage.items()} for stage in new])
+        self._last_batch += 1
+        batch = _Batch(self._last_batch, tuple(moves), dict(moves), merge_stages(stages), tuple(leftover))
+        self._batches[batch.number] = batch
+        for flow_id in moves:
+            self._moving[flow_id] = batch.number
+        self._send_stage(batch)
+
+    def _moved(self, flow: Flow, slots: tuple[Slot, ...]) -> Flow:
+        """Return the flow as it will be."""
+        ack: tuple[str, ...] | None = None
+        if flow.split is not None:
+            ack = flow.split.ack_path
+            if flow.split.acks != SHORTEST or self._state.live.lost_links(ack):
+                paths = tuple(slot.path for slot in slots)
+                ack = ack_path(self._state, flow.split.acks, flow.source.name, flow.destination.name, paths)
+        return flow.moved(slots, ack)
+
+    def _new_stages(self, flow: Flow, slots: tuple[Slot, ...]) -> Stages:
+        return self._moved(flow, slots).stages(self._state.live.ports, flow.changed_streams(slots))
+
+    def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
+        return _rules(flow.stages(self._state.live.ports, flow.changed_streams(slots)))
+
+    def _send_stage(self, batch: _Batch) -> None:
+        batch.deadline = None
+        self._unsent += (batch.number,)
+        stage, *batch.stages = batch.stages
+        for switch, entries in stage.items():
+            changed: tuple[Entry, ...] = tuple(
+                GroupChange(entry) if isinstance(entry, Group) else entry for entry in entries
+            )
+            datapath_id = self._state.live.datapath_id(switch)
+            batch.awaited[self._outbox.install(datapath_id, changed, f"{MOVE}{batch.number}")] = switch
+
+    def confirm(self, barrier: int, now: float) -> None:
+        """Take a barrier in; with the last one, the flows of a batch have been turned."""
+        batch = next((each for each in self._batches.values() if barrier in each.awaited), None)
+        if batch is None:
+            return
+        del batch.awaited[barrier]
+        if batch.awaited:
+            return
+        if batch.stages:
+            self._send_stage(batch)
+        else:
+            self._complete(batch, now)
+
+    def _complete(self, batch: _Batch, now: float) -> None:
+        self._forget(batch)
+        for switch, rule in batch.leftover:
+            if self._state.live.is_connected(switch):
+                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+        for flow_id in batch.flows:
+            flow = self._state.flows.get(flow_id)
+            if flow is not None:
+                moved = self._moved(flow, batch.slots[flow_id])
+                self._state.flows.unindex(flow)
+                flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
+                self._reserve(flow, ())
+                self._state.flows.index(flow)
+                self._outbox.report(
+                    "info", f"flow {flow.id} has new paths", flow=flow.id, paths=[list(p) for p in flow.paths]
+                )
+                self._changed(flow, now)
+
+    def refuse(self, owner: str, switch: str, reason: str, now: float) -> None:
+        """Take in that a switch refused rules of a batch."""
+        batch = self._batches.get(int(owner.removeprefix(MOVE)))
+        if batch is not None:
+            self._fail(batch, f"{switch} refused the rules: {reason}", now)
+
+    def switch_lost(self, switch: str, now: float) -> None:
+        """Take in that a switch's connection ended: batches that wait for it will not be confirmed."""
+        for batch in list(self._batches.values()):
+            if switch in batch.awaited.values() or any(switch in stage for stage in batch.stages):
+                self._fail(batch, f"the connection to {switch} ended", now)
+
+    def _fail(self, batch: _Batch, reason: str, now: float) -> None:
+        """Take a batch back; where it has several flows each is tried by itself, else again after a while."""
+        self._forget(batch)
+        for flow_id in batch.flows:
+            flow = self._state.flows.get(flow_id)
+            if flow is None:
+                continue
+            self._outbox.report("error", f"flow {flow.id} could not be moved: {reason}", flow=flow.id)
+            self._take_back(flow, batch.slots[flow_id])
+            if len(batch.flows) > 1 and not self._touches_absent(batch.slots[flow_id]):
+                self._reserve(flow, batch.slots[flow_id])
+                self._begin({flow_id: batch.slots[flow_id]})
+            else:
+                self._changed(flow, now)
+                self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
+
+    def _take_back(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
+        """Remove what a move has installed, and put the rules of the old path back."""
+        self._reserve(flow, ())
+        by_switch: dict[str, list[Entry]] = {}
+        for switch, rule in _rules(self._new_stages(flow, slots)):
+            if self._state.live.is_connected(switch):
+                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+        for switch, rule in self._old_rules(flow, slots):
+            if self._state.live.is_connected(switch):
+                by_switch.setdefault(switch, []).append(rule)
+        for switch, entries in by_switch.items():
+            self._outbox.install(self._state.live.datapath_id(switch), tuple(entries), flow.id)
+
+    def _touches_absent(self, slots: Iterable[Slot]) -> bool:
+        return any(not self._state.live.is_connected(node) for slot in slots for node in slot.path[1:-1])
+
+    def _forget(self, batch: _Batch) -> None:
+        del self._batches[batch.number]
+        for flow_id in batch.flows:
+            self._moving.pop(flow_id, None)
+
+    def flow_ended(self, flow: Flow) -> Flow | None:
+        """Forget the move of a flow that ends; returns the flow as it would have been, whose rules go too."""
+        number = self._moving.pop(flow.id, None)
+        if number is None:
+            return None
+        return self._moved(flow, self._drop(self._batches[number], flow))
+
+    def _abandon_move(self, flow_id: str) -> None:
+        number = self._moving.pop(flow_id, None)
+        flow = self._state.flows.get(flow_id)
+        if number is None or flow is None:
+            return
+        self._take_back(flow, self._drop(self._batches[number], flow))
+
+    def _drop(self, batch: _Batch, flow: Flow) -> tuple[Slot, ...]:
+        """Take a flow out of a batch, with the stages of it that are still to be sent; returns its slots."""
+        batch.flows = tuple(each for each in batch.flows if each != flow.id)
+        group = None if flow.split is None or flow.split.group is None else flow.split.group.number
+
+        def is_others(entry: Entry) -> bool:
+            if isinstance(entry, Rule):
+                return flow_number(entry.cookie) != flow.number
+            return (entry.group if isinstance(entry, GroupChange) else entry).number != group
+
+        batch.stages = [
+            {
+                switch: tuple(entry for entry in entries if is_others(entry))
+                for switch, entries in stage.items()
+            }
+            for stage in batch.stages
+        ]
+        batch.leftover = tuple(pair for pair in batch.leftover if flow_number(pair[1].cookie) != flow.number)
+        return batch.slots[flow.id]
+
+
+def _rules(stages: Stages) -> list[tuple[str, Rule]]:
+    return [
+        (switch, entry)
+        for stage in stages
+        for switch, entries in stage.items()
+        for entry in entries
+        if isinstance(entry, Rule)
+    ]
+
+
+def _key(rule: Rule) -> tuple[int, int, object]:
+    return rule.table, rule.priority, rule.match

@@ -1,0 +1,42 @@
+"""How many packets of each port the controller looks at, so that a host's flood is its own loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PortLimits"]
+
+
+@dataclass
+class _Bucket:
+    tokens: float
+    filled_at: float
+
+
+class PortLimits:
+    """A token bucket for each port.
+
+    Args:
+        rate_per_s: Packets that a port may go on sending.
+        burst: Packets that it may send at once.
+    """
+
+    def __init__(self, rate_per_s: float = 100.0, burst: float = 200.0) -> None:
+        self._rate_per_s = rate_per_s
+        self._burst = burst
+        self._buckets: dict[tuple[int, int], _Bucket] = {}
+
+    def allows(self, datapath_id: int, port: int, now: float) -> bool:
+        """Return whether another packet of a port may be looked at, and count it if so."""
+        bucket = self._buckets.setdefault((datapath_id, port), _Bucket(self._burst, now))
+        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled_at) * self._rate_per_s)
+        bucket.filled_at = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+    def forget(self, datapath_id: int) -> None:
+        """Forget the ports of a switch that has gone."""
+        for key in [key for key in self._buckets if key[0] == datapath_id]:
+            del self._buckets[key]

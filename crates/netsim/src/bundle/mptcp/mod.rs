@@ -1,0 +1,233 @@
+//! Multipath TCP (RFC 8684): subflows are TCP connections of their own, and over them lies the connection with a sequence space, data
+//! ACKs and a receive window of its own.
+//!
+//! TCP here counts bytes and carries none, so the connection's data is numbers too: a mapping says which part of it a subflow's bytes
+//! are. Each side's half of a direction is a [`DataSender`] or a [`DataReceiver`]; segments carry what passes between them.
+
+mod receiver;
+pub mod scheduler;
+mod sender;
+
+pub use receiver::DataReceiver;
+pub use sender::{Counters, DataSender};
+
+use super::{Bundle, BundleReport, Change, MptcpReport, Place};
+use crate::error::Error;
+use crate::hosts::{Hosts, Side};
+use crate::tcp::segment::MptcpKind;
+use crate::tcp::{Events, Segment};
+use crate::time::Nanos;
+
+/// What raises duplicate ACKs on a subflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuplicateAcks {
+    /// Disorder within the subflow, as with plain TCP (RFC 8684, 3.3.2; Linux).
+    Subflow,
+    /// Disorder of the connection too: a subflow acknowledges only what is in order for the connection (the MPTCP model of ns-3 by
+    /// Chihani and Collange, 2011).
+    Connection,
+}
+
+/// Settings of an MPTCP connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MptcpSettings {
+    /// Bytes written and not acknowledged at the connection's level, at most.
+    pub send_buffer_bytes: u64,
+    /// The receive window, which the subflows share.
+    pub receive_buffer_bytes: u64,
+    /// What raises duplicate ACKs.
+    pub duplicate_acks: DuplicateAcks,
+    /// Send again on a fast subflow what blocks the window or the buffer.
+    pub opportunistic: bool,
+    /// Halve the window of the subflow that blocks the receive window.
+    pub penalisation: bool,
+}
+
+/// A subflow: its endpoints, client and server, and whether it is opened with the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubflowSettings {
+    /// Client and server.
+    pub ends: [u32; 2],
+    /// Whether it joins at a time of its own ([`Change::Join`]).
+    pub joins_later: bool,
+}
+
+/// A flow over MPTCP. Of pairs, the first is the client's, or what the client sends.
+#[derive(Debug)]
+pub struct Mptcp {
+    settings: MptcpSettings,
+    subflows: Vec<SubflowSettings>,
+    ends: Vec<[u32; 2]>,
+    senders: [DataSender; 2],
+    receivers: [DataReceiver; 2],
+}
+
+impl Mptcp {
+    /// A connection over these subflows; the first one opens it.
+    pub fn new(
+        settings: MptcpSettings,
+        subflows: Vec<SubflowSettings>,
+        schedulers: [Box<dyn scheduler::Scheduler>; 2],
+        hosts: &mut Hosts,
+    ) -> Self {
+        let count = subflows.len();
+        let ends: Vec<[u32; 2]> = subflows.iter().map(|subflow| subflow.ends).collect();
+        for &endpoint in ends.iter().flatten() {
+            let host = hosts.get_mut(endpoint);
+            host.wrapped = true;
+            host.tcp.grant(settings.receive_buffer_bytes);
+        }
+        let [client, server] = schedulers;
+        Self {
+            settings,
+            subflows,
+            ends,
+            senders: [
+                DataSender::new(settings, 0, count, client),
+                DataSender::new(settings, 1, count, server),
+            ],
+            receivers: [DataReceiver::new(count), DataReceiver::new(count)],
+        }
+    }
+
+    /// The first subflow is open: the client opens the others.
+    fn join_others(&mut self, now: Nanos, hosts: &mut Hosts) {
+        for subflow in &self.subflows[1..] {
+            if !subflow.joins_later {
+                hosts.open(now, subflow.ends[0]);
+            }
+        }
+    }
+
+    /// Let subflows acknowledge what is now in order for the connection.
+    fn release(&mut self, receiver: usize, hosts: &mut Hosts) {
+        if self.settings.duplicate_acks != DuplicateAcks::Connection {
+            return;
+        }
+        for (subflow, ends) in self.ends.iter().enumerate() {
+            let from = self.receivers[receiver].held_from(subflow);
+            hosts.hold_from(ends[receiver], from);
+        }
+    }
+}
+
+impl Bundle for Mptcp {
+    fn write(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
+        let taken = self.senders[0].write(u64::from(bytes));
+        // Refused, it may still be what makes the sender look for a way around a blocked piece.
+        self.senders[0].pump(now, &self.ends, hosts);
+        Ok(taken)
+    }
+
+    fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error> {
+        let taken = self.senders[1].write(u64::from(bytes));
+        self.senders[1].pump(now, &self.ends, hosts);
+        Ok(if taken { bytes } else { 0 })
+    }
+
+    fn on_arrival(&mut self, _now: Nanos, place: Place, segment: &Segment, hosts: &mut Hosts) {
+        let side = place.side as usize;
+        let sender = &mut self.senders[side];
+        match segment.data_ack() {
+            Some(number) => sender.on_data_ack(number, segment.window_bytes),
+            None => sender.on_first_window(segment.window_bytes),
+        }
+        if let Some(start) = segment.mapping() {
+            let end = start + u64::from(segment.payload_bytes);
+            self.receivers[side].on_packet(place.stream, segment.sequence, start, end);
+            self.release(side, hosts);
+        }
+    }
+
+    fn on_transmit(&mut self, place: Place, segment: &mut Segment) {
+        if segment.rst {
+            return;
+        }
+        let side = place.side as usize;
+        if segment.syn {
+            segment.mptcp = match (place.side, place.stream) {
+                (Side::Client, 0) => MptcpKind::Capable,
+                (Side::Server, 0) => MptcpKind::CapableAnswer,
+                (Side::Client, _) => MptcpKind::Join,
+                (Side::Server, _) => MptcpKind::JoinAnswer,
+            };
+            return;
+        }
+        segment.set_data_ack(self.receivers[side].next());
+        if segment.payload_bytes > 0 {
+            let data = self.senders[side].data_of(place.stream, segment.sequence);
+            debug_assert!(
+                data.is_some(),
+                "bytes of a subflow that are mapped to nothing"
+            );
+            if let Some(number) = data {
+                segment.set_mapping(number);
+            }
+        }
+    }
+
+    fn on_events(
+        &mut self,
+        now: Nanos,
+        place: Place,
+        events: &Events,
+        hosts: &mut Hosts,
+    ) -> Result<u64, Error> {
+        let (subflow, side) = (place.stream, place.side as usize);
+        let endpoint = self.ends[subflow][side];
+        hosts.read(now, endpoint, u32::MAX);
+        if events.opened && place.side == Side::Client && subflow == 0 {
+            self.join_others(now, hosts);
+        }
+        let sender = &mut self.senders[side];
+        if events.acknowledged_bytes > 0 {
+            sender.on_progress(subflow);
+            sender.on_subflow_ack(subflow, hosts.get(endpoint).tcp.acknowledged());
+        }
+        if events.timed_out || events.ended {
+            sender.reinject(subflow);
+        }
+        sender.pump(now, &self.ends, hosts);
+        Ok(self.receivers[side].read())
+    }
+
+    fn streams(&self) -> Vec<[u32; 2]> {
+        self.ends.clone()
+    }
+
+    fn openers(&self) -> Vec<u32> {
+        vec![self.ends[0][0]]
+    }
+
+    fn is_open(&self, side: Side, hosts: &Hosts) -> bool {
+        hosts.get(self.ends[0][side as usize]).tcp.is_open()
+    }
+
+    fn change(&mut self, now: Nanos, stream: usize, change: Change, hosts: &mut Hosts) {
+        let [client, _] = self.ends[stream];
+        match change {
+            Change::Join => hosts.open(now, client),
+            Change::Leave => {
+                hosts.abort(client);
+                self.senders[0].reinject(stream);
+                self.senders[0].pump(now, &self.ends, hosts);
+            }
+        }
+    }
+
+    fn report(&self) -> BundleReport {
+        let received = &self.receivers[1];
+        BundleReport {
+            frames: Some(received.packets),
+            out_of_order_frames: Some(received.out_of_order_packets),
+            reorder_buffer_max_bytes: Some(received.ahead_max_bytes),
+            stream_bytes: self.senders[0].stream_bytes(),
+            bytes_wrong: 0,
+            mptcp: Some(MptcpReport {
+                counters: self.senders[0].counters,
+                duplicate_packets: received.duplicate_packets,
+                ahead_bytes: received.ahead_bytes(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Congestion controls that couple the subflows of an MPTCP connection.
+//!
+//! Each subflow has a [`Member`] of its own; what they know of each other is one table that they share. A rule says by how much
+//! the window grows with an acknowledged segment and shrinks with a loss; slow start and timeouts are Reno's. Windows are in
+//! segments here and times in seconds, as in the papers.
+
+mod balia;
+mod fully_coupled;
+mod lia;
+mod olia;
+mod wvegas;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use balia::Balia;
+pub use fully_coupled::FullyCoupled;
+pub use lia::Lia;
+pub use olia::Olia;
+pub use wvegas::WVegas;
+
+use super::{Acked, CongestionControl, Window};
+use crate::time::{Nanos, SECOND};
+
+/// A subflow, as the others see it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flow {
+    /// Congestion window in segments.
+    pub window: f64,
+    /// Smoothed round-trip time in seconds; 0 until measured: then it does not count.
+    pub rtt: f64,
+    /// Segments acknowledged since the last loss, and between the two before it.
+    pub between_losses: [f64; 2],
+}
+
+impl Flow {
+    /// Segments a second.
+    pub fn rate(&self) -> f64 {
+        self.window / self.rtt
+    }
+}
+
+/// How a coupled control grows and shrinks the window in congestion avoidance.
+pub trait Rule: std::fmt::Debug + Send {
+    /// Segments by which the window of `flows[own]` grows when one segment is acknowledged; `flows` are those with a round-trip time.
+    fn increase(&self, flows: &[Flow], own: usize) -> f64;
+
+    /// What is left of the window of `flows[own]` after a loss, in segments; half of it as with Reno.
+    fn decrease(&self, flows: &[Flow], own: usize) -> f64 {
+        flows[own].window / 2.0
+    }
+
+    /// Its name in results.
+    fn name(&self) -> &'static str;
+}
+
+type Table = Arc<Mutex<Vec<Flow>>>;
+
+fn lock(table: &Table) -> MutexGuard<'_, Vec<Flow>> {
+    // A simulation runs in one thread: nobody leaves the table half written.
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The congestion control of one subflow.
+#[derive(Debug)]
+pub struct Member<R> {
+    rule: R,
+    table: Table,
+    own: usize,
+    /// Growth below one byte; negative where a rule shrinks.
+    remainder: f64,
+}
+
+/// The controls of `count` subflows that a rule couples.
+pub fn couple<R: Rule + Clone + 'static>(rule: R, count: usize) -> Vec<Box<dyn CongestionControl>> {
+    let table = table(count);
+    let member = |own| Member {
+        rule: rule.clone(),
+        table: Arc::clone(&table),
+        own,
+        remainder: 0.0,
+    };
+    (0..count)
+        .map(|own| Box::new(member(own)) as Box<dyn CongestionControl>)
+        .collect()
+}
+
+fn table(count: usize) -> Table {
+    let flow = Flow {
+        window: 0.0,
+        rtt: 0.0,
+        between_losses: [0.0; 2],
+    };
+    Arc::new(Mutex::new(vec![flow; count]))
+}
+
+/// The flows with a round-trip time and a window, and where `own` is among them.
+fn counted(flows: &[Flow], own: usize) -> (Vec<Flow>, usize) {
+    let counts = |flow: &Flow| flow.rtt > 0.0 && flow.window > 0.0;
+    let place = flows[..own].iter().filter(|flow| counts(flow)).count();
+    (
+        flows.iter().copied().filter(|flow| counts(flow)).collect(),
+        place,
+    )
+}
+
+fn segments(window: &Window) -> f64 {
+    window.cwnd as f64 / f64::from(window.mss)
+}
+
+fn seconds(time: Nanos) -> f64 {
+    time as f64 / SECOND as f64
+}
+
+impl<R: Rule> CongestionControl for Member<R> {
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked) {
+        let mut flows = lock(&self.table);
+        let own = &mut flows[self.own];
+        if let Some(srtt) = acked.srtt {
+            own.rtt = seconds(srtt);
+        }
+        own.between_losses[0] += acked.bytes as f64 / f64::from(window.mss);
+        if window.in_slow_start() {
+            window.cwnd += acked.bytes.min(window.segment());
+        } else if own.rtt > 0.0 {
+            own.window = segments(window);
+            let (counted, place) = counted(&flows, self.own);
+            let growth = self.rule.increase(&counted, place) * acked.bytes as f64;
+            self.remainder += growth;
+            let whole = self.remainder.trunc();
+            self.remainder -= whole;
+            let least = window.segment() as f64;
+            window.cwnd = (window.cwnd as f64 + whole).max(least) as u64;
+        }
+        flows[self.own].window = segments(window);
+    }
+
+    fn on_loss(&mut self, _now: Nanos, window: &mut Window, flight: u64) {
+        let mut flows = lock(&self.table);
+        self.remainder = 0.0;
+        let own = &mut flows[self.own];
+        own.between_losses = [0.0, own.between_losses[0]];
+        // RFC 5681 equation 4: of what is under way, not of a window that was not used.
+        own.window = flight as f64 / f64::from(window.mss);
+        let left = if own.rtt > 0.0 && own.window > 0.0 {
+            let (counted, place) = counted(&flows, self.own);
+            self.rule.decrease(&counted, place)
+        } else {
+            own.window / 2.0
+        };
+        window.ssthresh = ((left * f64::from(window.mss)) as u64).max(2 * window.segment());
+        flows[self.own].window = segments(window);
+    }
+
+    fn on_reduction(&mut self, window: &mut Window, cwnd: u64) {
+        window.cwnd = cwnd;
+        lock(&self.table)[self.own].window = segments(window);
+    }
+
+    fn on_timeout(&mut self, window: &mut Window) {
+        window.cwnd = window.segment();
+        lock(&self.table)[self.own].window = 1.0;
+    }
+
+    fn name(&self) -> &'static str {
+        self.rule.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(window: f64, rtt: f64) -> Flow {
+        Flow {
+            window,
+            rtt,
+            between_losses: [0.0; 2],
+        }
+    }
+
+    /// Drive two coupled windows over links that lose with probability `loss`, by expectation: growth on all but the lost ones.
+    fn equilibrium<R: Rule>(rule: &R, loss: [f64; 2], rtt: [f64; 2]) -> [f64; 2] {
+        let mut flows = vec![flow(10.0, rtt[0]), flow(10.0, rtt[1])];
+        for _ in 0..2_000_000 {
+            let change: Vec<f64> = (0..2)
+                .map(|own| {
+                    let acks = flows[own].rate() * 1e-3;
+                    let grown = rule.increase(&flows, own) * (1.0 - loss[own]);
+                    let left = rule.decrease(&flows, own).max(1.0);
+                    acks * (grown - loss[own] * (flows[own].window - left))
+                })
+                .collect();
+            for (flow, change) in flows.iter_mut().zip(change) {
+                flow.window = (flow.window + change).max(1.0);
+            }
+        }
+        [flows[0].window, flows[1].window]
+    }
+
+    /// The window of Reno at loss `p` by the same fluid: 1/w a segment against w/2.
+    fn reno(p: f64) -> f64 {
+        (2.0 * (1.0 - p) / p).sqrt()
+    }
+
+    #[test]
+    fn on_one_path_every_rule_is_reno() {
+        let flows = [flow(20.0, 0.1)];
+        let rules: [&dyn Rule; 3] = [&Lia, &Balia, &FullyCoupled];
+        for rule in rules {
+            let growth = rule.increase(&flows, 0);
+            assert!((growth - 0.05).abs() < 1e-9, "{}: {growth}", rule.name());
+            assert!((rule.decrease(&flows, 0) - 10.0).abs() < 1e-9);
+        }
+        assert!((Olia.increase(&flows, 0) - 0.05).abs() < 1e-9);
+    }
+
+    #[test]
+    fn lia_takes_in_all_what_a_tcp_would_on_its_best_path() {
+        // RFC 6356, 2: goal 1. Like paths share one Reno's rate.
+        let [a, b] = equilibrium(&Lia, [0.001, 0.001], [0.1, 0.1]);
+        assert!(((a + b) / reno(0.001) - 1.0).abs() < 0.02, "{a} {b}");
+        let [a, b] = equilibrium(&Lia, [0.001, 0.004], [0.1, 0.1]);
+        assert!(((a + b) / reno(0.001) - 1.0).abs() < 0.02, "{a} {b}");
+        assert!(a > 2.0 * b);
+    }
+
+    #[test]
+    fn balia_balances_like_paths() {
+        let [a, b] = equilibrium(&Balia, [0.001, 0.001], [0.1, 0.1]);
+        assert!((a / b - 1.0).abs() < 0.01, "{a} {b}");
+        assert!(((a + b) / reno(0.001) - 1.0).abs() < 0.02, "{a} {b}");
+    }
+
+    #[test]
+    fn olia_moves_from_the_large_window_to_the_best_path() {
+        // The best path by its losses has the smaller window: it gains what the other loses.
+        let mut flows = [flow(30.0, 0.1), flow(10.0, 0.1)];
+        flows[0].between_losses = [100.0, 100.0];
+        flows[1].between_losses = [900.0, 100.0];
+        let kelly = |own: usize| flows[own].window / 0.01 / (400.0f64 * 400.0);
+        assert!((Olia.increase(&flows, 1) - kelly(1) - 0.5 / 10.0).abs() < 1e-9);
+        assert!((Olia.increase(&flows, 0) - kelly(0) + 0.5 / 30.0).abs() < 1e-9);
+    }
+}

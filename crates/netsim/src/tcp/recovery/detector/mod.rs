@@ -1,0 +1,94 @@
+//! What is taken for lost, and when.
+
+mod duplicates;
+mod ns3;
+
+pub use duplicates::DuplicateAcks;
+pub use ns3::Ns3DuplicateAcks;
+
+use super::super::config::{Config, Detection};
+use super::super::receiver::OFF;
+use super::super::scoreboard::Scoreboard;
+use super::super::segment::Segment;
+use super::{AckEvent, Episode, Phase};
+use crate::time::Nanos;
+
+/// Tells loss from delay and reordering. What is left to its default is as RFC 6582 and RFC 6675 have it.
+pub trait LossDetector: std::fmt::Debug + Send {
+    /// Whether an ACK that does not advance counts as a duplicate, without SACK; `old_window` is the window before it.
+    fn is_duplicate(&self, segment: &Segment, old_window: u64) -> bool {
+        // RFC 5681, 2: no data, no SYN or FIN, the window as before.
+        segment.payload_bytes == 0
+            && !segment.syn
+            && !segment.fin
+            && segment.window_bytes == old_window
+    }
+
+    /// Take a duplicate ACK outside recovery; whether data is lost by it, so that a recovery begins.
+    fn on_duplicate(&mut self, event: &AckEvent, episode: &Episode, board: &mut Scoreboard)
+        -> bool;
+
+    /// An ACK of new data that is no duplicate has arrived.
+    fn on_progress(&mut self, episode: &Episode, board: &mut Scoreboard);
+
+    /// A recovery begins: mark on the board what is lost.
+    fn on_enter(&mut self, episode: &Episode, board: &mut Scoreboard);
+
+    /// A recovery has ended.
+    fn on_leave(&mut self, episode: &Episode, board: &mut Scoreboard);
+
+    /// The retransmission timer has expired.
+    fn on_timeout(&mut self);
+
+    /// A segment to send again in a recovery when nothing is known lost and there is no new data.
+    fn speculative(&mut self, episode: &Episode, board: &Scoreboard) -> Option<usize>;
+
+    /// Whether a left edge that was taken for delivered is now taken for lost, without SACK.
+    fn corrects_head(&self, episode: &Episode) -> bool {
+        episode.phase == Phase::Recovery
+    }
+
+    /// Whether what is taken for lost may be sent again now.
+    fn may_resend(&self, episode: &Episode) -> bool {
+        matches!(episode.phase, Phase::Recovery | Phase::Loss)
+    }
+
+    /// Whether duplicate ACKs below the threshold let no new data out.
+    fn holds_new_data(&self) -> bool {
+        false
+    }
+
+    /// Whether a partial ACK with SACK sends a segment outside the window.
+    fn forces_partial(&self, _board: &Scoreboard) -> bool {
+        false
+    }
+
+    /// Whether a forced retransmission with nothing known lost sends new data instead.
+    fn prefers_new_data(&self) -> bool {
+        false
+    }
+
+    /// Whether an ACK that both advances and carries new SACK blocks restarts the retransmission timer.
+    fn disorder_restarts_timer(&self) -> bool {
+        true
+    }
+
+    /// When [`on_timer`](Self::on_timer) is due.
+    fn timer(&self) -> Nanos {
+        OFF
+    }
+
+    /// Look at the time; whether data is lost by it.
+    fn on_timer(&mut self, _now: Nanos, _episode: &Episode, _board: &mut Scoreboard) -> bool {
+        false
+    }
+}
+
+/// The detector that a configuration asks for.
+pub fn build(config: &Config) -> Box<dyn LossDetector> {
+    let (threshold, limited) = (config.duplicate_threshold, config.limited_transmit);
+    match config.detection {
+        Detection::DuplicateAcks => Box::new(DuplicateAcks::new(threshold, limited)),
+        Detection::Ns3 => Box::new(Ns3DuplicateAcks::new(threshold, limited)),
+    }
+}

@@ -1,0 +1,99 @@
+//! The window in ns-3's recovery (`TcpClassicRecovery`, `TcpPrrRecovery` of 3.37).
+
+use super::super::super::config::Reduction;
+use super::super::super::scoreboard::Scoreboard;
+use super::super::{AckEvent, Episode, Parts};
+use super::prr::Count;
+use super::WindowReduction;
+
+/// ns-3's reduction, classic or in proportion: `ssthresh` is half of the estimated pipe, guesses subtracted, not half of all
+/// unacknowledged data (RFC 5681 equation 4).
+#[derive(Debug, Clone)]
+pub struct Ns3 {
+    reduction: Reduction,
+    count: Count,
+}
+
+impl Ns3 {
+    /// By the rule of `reduction`.
+    pub fn new(reduction: Reduction) -> Self {
+        Self {
+            reduction,
+            count: Count::begin(0),
+        }
+    }
+
+    /// PRR takes a duplicate ACK without SACK for no delivery, and lags one ACK behind with its pipe.
+    fn update(&mut self, event: &AckEvent, pipe: u64, parts: &mut Parts<'_>) {
+        let delivered = event.delivered;
+        let conservative = self.reduction == Reduction::PrrConservative;
+        let progress = event.advance.resent;
+        self.count
+            .update(delivered, pipe, parts, |unspent, segment| {
+                if conservative {
+                    unspent
+                } else {
+                    bounded(unspent, delivered as i64, progress, segment)
+                }
+            });
+    }
+}
+
+/// ns-3's bound: slow start only on ACKs of what was sent again; its unsigned difference makes a deficit the larger.
+fn bounded(unspent: i64, delivered: i64, progress: bool, segment: i64) -> i64 {
+    match (progress, unspent < 0) {
+        (false, _) => delivered,
+        (true, true) => unspent + segment,
+        (true, false) => unspent.max(delivered) + segment,
+    }
+}
+
+impl WindowReduction for Ns3 {
+    fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut Parts<'_>) {
+        let pipe = parts.board.pipe();
+        let guess = if episode.sack {
+            0
+        } else {
+            parts.window.segment()
+        };
+        parts
+            .congestion
+            .on_loss(event.now, parts.window, pipe + guess);
+        if self.reduction == Reduction::Classic {
+            parts.set_window(parts.window.ssthresh);
+            return;
+        }
+        self.count = Count::begin(parts.board.outstanding());
+        self.update(event, pipe, parts);
+    }
+
+    fn on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+        if self.reduction != Reduction::Classic {
+            self.update(event, event.pipe, parts);
+        }
+    }
+
+    fn on_partial(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+        self.on_duplicate(event, parts);
+    }
+
+    fn on_sent(&mut self, bytes: u64) {
+        self.count.out += bytes;
+    }
+
+    fn leave(&mut self, parts: &mut Parts<'_>) {
+        parts.set_window(parts.window.ssthresh);
+    }
+
+    fn flight_at_timeout(&self, board: &Scoreboard) -> u64 {
+        board.pipe()
+    }
+
+    fn lowers_at_each_timeout(&self) -> bool {
+        true
+    }
+
+    fn grows_on_exit(&self) -> bool {
+        true
+    }
+}

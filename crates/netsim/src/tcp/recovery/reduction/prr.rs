@@ -1,0 +1,115 @@
+//! Proportional rate reduction (RFC 6937).
+
+use super::super::{AckEvent, Episode, Parts};
+use super::{flight, WindowReduction};
+
+/// Sends so that the window is `ssthresh` at the end of the recovery, in step with what is delivered.
+#[derive(Debug, Clone)]
+pub struct Prr {
+    conservative: bool,
+    count: Count,
+    /// Booked as delivered by duplicate ACKs: the cumulative ACK counts less by it.
+    booked: u64,
+}
+
+/// prr_delivered, prr_out and RecoverFS of RFC 6937, 3.1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Count {
+    pub delivered: u64,
+    pub out: u64,
+    pub flight: u64,
+}
+
+impl Count {
+    pub fn begin(flight: u64) -> Self {
+        Self {
+            delivered: 0,
+            out: 0,
+            flight: flight.max(1),
+        }
+    }
+
+    /// RFC 6937, 3.1: sndcnt, and cwnd = pipe + sndcnt. `limit` is the bound of the part below `ssthresh`, from the bytes
+    /// delivered and not yet sent for.
+    pub fn update(
+        &mut self,
+        delivered: u64,
+        pipe: u64,
+        parts: &mut Parts<'_>,
+        limit: impl FnOnce(i64, i64) -> i64,
+    ) {
+        self.delivered += delivered;
+        let ssthresh = parts.window.ssthresh;
+        let segment = parts.window.segment() as i64;
+        let count = if pipe > ssthresh {
+            let proportional = (u128::from(self.delivered) * u128::from(ssthresh))
+                .div_ceil(u128::from(self.flight));
+            proportional as i64 - self.out as i64
+        } else {
+            let unspent = self.delivered as i64 - self.out as i64;
+            limit(unspent, segment).min((ssthresh - pipe) as i64)
+        };
+        // The fast retransmit itself goes out in any case.
+        let least = if self.out > 0 { 0 } else { segment };
+        parts.set_window(pipe + count.max(least) as u64);
+    }
+}
+
+impl Prr {
+    /// With the slow-start reduction bound, or the conservative one.
+    pub fn new(conservative: bool) -> Self {
+        Self {
+            conservative,
+            count: Count::begin(0),
+            booked: 0,
+        }
+    }
+
+    fn update(&mut self, delivered: u64, pipe: u64, parts: &mut Parts<'_>) {
+        let conservative = self.conservative;
+        self.count
+            .update(delivered, pipe, parts, |unspent, segment| {
+                if conservative {
+                    unspent
+                } else {
+                    unspent.max(delivered as i64) + segment
+                }
+            });
+    }
+}
+
+impl WindowReduction for Prr {
+    fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut Parts<'_>) {
+        let flight = flight(episode, parts.board);
+        let pipe = parts.board.pipe();
+        parts.congestion.on_loss(event.now, parts.window, flight);
+        self.booked = 0;
+        self.count = Count::begin(parts.board.outstanding());
+        self.update(event.delivered, pipe, parts);
+    }
+
+    fn on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+        let mut delivered = event.delivered;
+        if delivered == 0 {
+            delivered = parts.window.segment();
+            self.booked += delivered;
+        }
+        let pipe = parts.board.pipe();
+        self.update(delivered, pipe, parts);
+    }
+
+    fn on_partial(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+        let counted = event.delivered.min(self.booked);
+        self.booked -= counted;
+        let pipe = parts.board.pipe();
+        self.update(event.delivered - counted, pipe, parts);
+    }
+
+    fn on_sent(&mut self, bytes: u64) {
+        self.count.out += bytes;
+    }
+
+    fn leave(&mut self, parts: &mut Parts<'_>) {
+        parts.set_window(parts.window.ssthresh);
+    }
+}

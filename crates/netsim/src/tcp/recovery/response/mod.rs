@@ -1,0 +1,44 @@
+//! What is remembered of a reduction, and when it is undone.
+
+use super::super::config::Config;
+use super::super::congestion::Window;
+use super::super::scoreboard::Scoreboard;
+use super::super::segment::Segment;
+use super::{AckEvent, Episode};
+use crate::time::Nanos;
+
+/// A reduction that is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undo {
+    /// The window to go back to.
+    pub window: Window,
+    /// Whether what was taken for lost is under way after all, and the recovery over.
+    pub resume: bool,
+}
+
+/// Tells reductions for which there was no cause, and takes them back.
+pub trait SpuriousResponse: std::fmt::Debug + Send {
+    /// A fast retransmit is about to shrink the window.
+    fn on_fast_retransmit(&mut self, _now: Nanos, _window: &Window, _board: &Scoreboard) {}
+
+    /// The retransmission timer is about to shrink the window; not called for the same segment again.
+    fn on_timeout(&mut self, _now: Nanos, _window: &Window, _board: &Scoreboard) {}
+
+    /// A segment was sent again.
+    fn on_resent(&mut self, _now: Nanos) {}
+
+    /// Take an ACK, after the recovery did; what is to be undone by it.
+    fn on_ack(
+        &mut self,
+        _event: &AckEvent,
+        _segment: &Segment,
+        _episode: &Episode,
+    ) -> Option<Undo> {
+        None
+    }
+}
+
+/// The response that a configuration asks for; none: every reduction stands.
+pub fn build(_config: &Config) -> Option<Box<dyn SpuriousResponse>> {
+    None
+}

@@ -1,0 +1,305 @@
+//! MPTCP over links: what arrives, how fast, and what happens when a path is slow, lossy or gone.
+
+use netsim::results::{FlowResults, Results};
+use netsim::{Description, Simulation};
+use serde_json::{json, Value};
+
+/// Two disjoint paths between S and D through A and B: rates in Mbit/s, one-way delays in ms.
+fn two_paths(rates_mbps: [f64; 2], delays_ms: [f64; 2]) -> Value {
+    let link = |ends: [&str; 2], rate: f64, delay: f64| json!({"ends": ends, "rate_bps": rate * 1e6, "delay_us": delay * 1e3, "queue_packets": 100});
+    json!({
+        "format": 1, "seed": 1, "duration_s": 20.0,
+        "links": [
+            link(["S", "A"], rates_mbps[0], delays_ms[0]), link(["A", "D"], 1000.0, 0.01),
+            link(["S", "B"], rates_mbps[1], delays_ms[1]), link(["B", "D"], 1000.0, 0.01),
+        ],
+        "tcp": {"profile": "linux", "mss_bytes": 1400, "congestion_control": "reno"},
+        "flows": [{
+            "name": "mptcp", "src": "S", "dst": "D", "protocol": "mptcp", "traffic": {"kind": "bulk"},
+            "paths": [{"path": ["S", "A", "D"]}, {"path": ["S", "B", "D"]}],
+            "mptcp": {},
+        }],
+    })
+}
+
+fn run(description: &Value) -> Results {
+    let description = Description::from_json(&description.to_string()).expect("a description");
+    let mut simulation = Simulation::new(&description).expect("a run");
+    simulation.run(u64::MAX).expect("no error");
+    simulation.results()
+}
+
+fn flow(description: &Value) -> FlowResults {
+    run(description).flows.remove(0)
+}
+
+/// Goodput that a link of so many Mbit/s has for segments of 1400 bytes: 34 of lower headers, 20 of TCP, 12 of timestamps, 28 of DSS.
+fn capacity_bps(mbps: f64) -> f64 {
+    mbps * 1e6 * 1400.0 / (1400.0 + 34.0 + 20.0 + 12.0 + 28.0)
+}
+
+#[test]
+fn disjoint_paths_add_up_whatever_the_control_and_the_scheduler() {
+    for control in ["uncoupled", "lia", "olia", "balia", "wvegas"] {
+        let mut description = two_paths([10.0, 6.0], [5.0, 10.0]);
+        description["flows"][0]["mptcp"]["congestion_control"] = json!(control);
+        let found = flow(&description);
+        let share = found.goodput_bps / (capacity_bps(10.0) + capacity_bps(6.0));
+        // wVegas empties its queues again and again to see the bare round trip.
+        let least = if control == "wvegas" { 0.8 } else { 0.93 };
+        assert!((least..=1.0).contains(&share), "{control}: {share}");
+        assert!(found.bytes_read <= found.bytes_written);
+    }
+    for scheduler in ["minrtt", "roundrobin", "blest", "ecf", "linux"] {
+        let mut description = two_paths([10.0, 6.0], [5.0, 10.0]);
+        description["flows"][0]["mptcp"]["scheduler"] = json!(scheduler);
+        let share = flow(&description).goodput_bps / (capacity_bps(10.0) + capacity_bps(6.0));
+        assert!((0.9..=1.0).contains(&share), "{scheduler}: {share}");
+    }
+}
+
+#[test]
+fn a_redundant_connection_is_as_fast_as_its_fastest_path_and_survives_loss_without_waiting() {
+    let mut description = two_paths([10.0, 6.0], [5.0, 10.0]);
+    description["flows"][0]["mptcp"]["scheduler"] = json!("redundant");
+    description["flows"][0]["traffic"] =
+        json!({"kind": "cbr", "rate_bps": 2e6, "write_bytes": 1400});
+    description["links"][0]["loss"] = json!(0.05);
+    let redundant = flow(&description);
+    description["flows"][0]["mptcp"]["scheduler"] = json!("minrtt");
+    let single = flow(&description);
+    let p99 = |found: &FlowResults| found.delay_s.expect("something arrived").p99;
+    assert!(p99(&redundant) < 0.02, "{}", p99(&redundant));
+    assert!(p99(&single) > p99(&redundant));
+    let bytes: Vec<u64> = redundant
+        .streams
+        .iter()
+        .map(|stream| stream.bytes)
+        .collect();
+    // The receiver has most of it by the other before the lossy one's window lets it send.
+    assert!(
+        bytes[1] as f64 > 0.99 * redundant.bytes_written as f64,
+        "{bytes:?}"
+    );
+    assert!(2 * bytes[0] > bytes[1], "{bytes:?}");
+}
+
+#[test]
+fn the_fast_path_carries_what_fits_on_it() {
+    let mut description = two_paths([10.0, 10.0], [5.0, 50.0]);
+    description["flows"][0]["traffic"] =
+        json!({"kind": "cbr", "rate_bps": 4e6, "write_bytes": 1400});
+    let found = flow(&description);
+    assert_eq!(found.streams[1].bytes, 0);
+    assert!(found.delay_s.expect("something arrived").max < 0.012);
+}
+
+#[test]
+fn a_small_send_buffer_is_held_by_the_slow_path() {
+    // 100 Mbit/s each; the slow path alone holds 100 Mbit/s * 75 ms = 0.94 MB.
+    let goodput = |bytes: u64, opportunistic: bool| {
+        let mut description = two_paths([100.0, 100.0], [0.25, 37.5]);
+        description["tcp"]["congestion_control"] = json!("cubic");
+        description["flows"][0]["mptcp"] = json!({
+            "send_buffer_bytes": bytes, "receive_buffer_bytes": 6 << 20, "congestion_control": "uncoupled",
+            "opportunistic_retransmission": opportunistic,
+        });
+        flow(&description)
+    };
+    let (large, small) = (goodput(4 << 20, true), goodput(500_000, true));
+    assert!(
+        large.goodput_bps > 1.3 * capacity_bps(100.0),
+        "{}",
+        large.goodput_bps
+    );
+    assert!(
+        small.goodput_bps < 0.7 * large.goodput_bps,
+        "{}",
+        small.goodput_bps
+    );
+    let retransmitted = |found: &FlowResults| {
+        found
+            .mptcp
+            .as_ref()
+            .expect("mptcp")
+            .opportunistic_retransmissions
+    };
+    assert!(retransmitted(&small) > 0);
+    assert_eq!(retransmitted(&goodput(500_000, false)), 0);
+}
+
+#[test]
+fn a_small_receive_buffer_penalises_the_slow_path() {
+    let found = |penalisation: bool| {
+        let mut description = two_paths([50.0, 50.0], [1.0, 60.0]);
+        description["flows"][0]["mptcp"] =
+            json!({"receive_buffer_bytes": 300_000, "penalisation": penalisation});
+        flow(&description)
+    };
+    let (with, without) = (found(true), found(false));
+    let penalties = |found: &FlowResults| found.mptcp.as_ref().expect("mptcp").penalties;
+    assert!(penalties(&with) > 0);
+    assert_eq!(penalties(&without), 0);
+    assert!(with.goodput_bps > 0.9 * without.goodput_bps);
+    // What waits for others is never more than the receive window.
+    assert!(with.reorder_buffer_max_bytes.expect("a buffer") <= 300_000);
+}
+
+#[test]
+fn what_a_dead_path_had_goes_over_the_other() {
+    let mut description = two_paths([10.0, 10.0], [5.0, 10.0]);
+    description["flows"][0]["traffic"] = json!({"kind": "bulk", "total_bytes": 10_000_000});
+    description["links"][2]["down_s"] = json!([[2.0, 20.0]]);
+    let found = flow(&description);
+    assert_eq!(found.bytes_read, 10_000_000);
+    assert!(found.mptcp.as_ref().expect("mptcp").reinjected > 0);
+    // 5 MB over both until 2 s, the rest over one.
+    assert!(
+        found.completion_s.expect("a whole file") < 9.0,
+        "{:?}",
+        found.completion_s
+    );
+}
+
+#[test]
+fn subflows_join_and_leave_at_their_times() {
+    let mut description = two_paths([10.0, 10.0], [5.0, 10.0]);
+    description["series_interval_s"] = json!(1.0);
+    description["flows"][0]["paths"][1]["join_s"] = json!(5.0);
+    description["flows"][0]["paths"][1]["leave_s"] = json!(12.0);
+    let series = flow(&description).series.expect("a series");
+    let mbps: Vec<f64> = series.streams_bps[1]
+        .iter()
+        .map(|rate| rate / 1e6)
+        .collect();
+    assert!(
+        mbps[..5].iter().chain(&mbps[12..]).all(|&rate| rate == 0.0),
+        "{mbps:?}"
+    );
+    assert!(mbps[7..11].iter().all(|&rate| rate > 7.0), "{mbps:?}");
+    let total = &series.goodput_bps;
+    assert!(
+        total[3] < 10e6 && total[9] > 15e6 && total[15] > 8.5e6,
+        "{total:?}"
+    );
+}
+
+#[test]
+fn acknowledging_by_the_connection_costs_what_disorder_there_is() {
+    let found = |dupack: &str, delays: [f64; 2]| {
+        let mut description = two_paths([10.0, 10.0], delays);
+        description["tcp"] = json!({
+            "profile": "ns3", "mss_bytes": 1400, "sack": false,
+            "send_buffer_bytes": 4 << 20, "receive_buffer_bytes": 4 << 20,
+        });
+        description["flows"][0]["mptcp"] =
+            json!({"dupack": dupack, "congestion_control": "uncoupled"});
+        flow(&description)
+    };
+    let (subflow, connection) = (
+        found("subflow", [5.0, 30.0]),
+        found("connection", [5.0, 30.0]),
+    );
+    assert!(
+        connection.goodput_bps < 0.7 * subflow.goodput_bps,
+        "{} against {}",
+        connection.goodput_bps,
+        subflow.goodput_bps
+    );
+    let fast_retransmits = |found: &FlowResults| {
+        found
+            .streams
+            .iter()
+            .map(|stream| stream.fast_retransmits)
+            .sum::<u64>()
+    };
+    assert!(fast_retransmits(&connection) > 3 * fast_retransmits(&subflow));
+}
+
+#[test]
+fn options_count_as_bytes() {
+    let mut description = two_paths([10.0, 10.0], [5.0, 10.0]);
+    description["flows"][0]["paths"] = json!([{"path": ["S", "A", "D"]}]);
+    description["flows"][0]["traffic"] =
+        json!({"kind": "cbr", "rate_bps": 1e6, "write_bytes": 1400});
+    let mptcp = run(&description);
+    description["flows"][0]["protocol"] = json!("tcp");
+    let tcp = run(&description);
+    assert_eq!(mptcp.flows[0].bytes_written, tcp.flows[0].bytes_written);
+    let segments = tcp.flows[0].streams[0].data_segments_sent;
+    // 28 for each data segment; 4 for the SYN, 12 for the ACK of its answer.
+    assert_eq!(
+        mptcp.links[0].bytes - tcp.links[0].bytes,
+        28 * segments + 4 + 12
+    );
+}
+
+/// Goodput of an MPTCP whose two subflows meet at one link with a TCP, over that of the TCP; mean over seeds.
+fn beside_a_tcp(control: &str, loss: f64) -> f64 {
+    let ratio = |seed: u64| {
+        let mut description = two_paths([100.0, 100.0], [5.0, 5.0]);
+        description["seed"] = json!(seed);
+        description["duration_s"] = json!(100.0);
+        description["warm_up_s"] = json!(10.0);
+        description["links"] = json!([
+            {"ends": ["S", "A"], "rate_bps": 1e9, "delay_us": 2000},
+            {"ends": ["S", "B"], "rate_bps": 1e9, "delay_us": 2000},
+            {"ends": ["T", "R"], "rate_bps": 1e9, "delay_us": 2000},
+            {"ends": ["A", "R"], "rate_bps": 1e9, "delay_us": 1000},
+            {"ends": ["B", "R"], "rate_bps": 1e9, "delay_us": 1000},
+            {"ends": ["R", "D"], "rate_bps": 20e6, "delay_us": 10000, "queue_packets": 200, "loss": loss},
+        ]);
+        description["flows"] = json!([
+            {"name": "mptcp", "src": "S", "dst": "D", "protocol": "mptcp", "traffic": {"kind": "bulk"},
+             "mptcp": {"congestion_control": control},
+             "paths": [{"path": ["S", "A", "R", "D"]}, {"path": ["S", "B", "R", "D"]}]},
+            {"name": "tcp", "src": "T", "dst": "D", "protocol": "tcp", "traffic": {"kind": "bulk"},
+             "paths": [{"path": ["T", "R", "D"]}]},
+        ]);
+        let found = run(&description).flows;
+        found[0].goodput_bps / found[1].goodput_bps
+    };
+    (1..=6).map(ratio).sum::<f64>() / 6.0
+}
+
+#[test]
+fn coupled_subflows_take_together_what_a_tcp_takes_at_a_shared_link() {
+    let lia = beside_a_tcp("lia", 0.002);
+    assert!((0.9..=1.1).contains(&lia), "lia {lia}");
+    for control in ["olia", "balia"] {
+        let ratio = beside_a_tcp(control, 0.002);
+        assert!((0.8..=1.2).contains(&ratio), "{control} {ratio}");
+    }
+    let uncoupled = beside_a_tcp("uncoupled", 0.002);
+    assert!((1.7..=2.3).contains(&uncoupled), "uncoupled {uncoupled}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_place() {
+    let refused = |change: &dyn Fn(&mut Value)| {
+        let mut description = two_paths([10.0, 10.0], [5.0, 10.0]);
+        change(&mut description);
+        let text = description.to_string();
+        Description::from_json(&text)
+            .and_then(|description| Simulation::new(&description).map(|_| ()))
+            .expect_err("refused")
+            .to_string()
+    };
+    let scheduler = refused(&|d| d["flows"][0]["mptcp"]["scheduler"] = json!("best"));
+    assert!(
+        scheduler.contains("flows[0].mptcp.scheduler") && scheduler.contains("minrtt"),
+        "{scheduler}"
+    );
+    let join = refused(&|d| d["flows"][0]["paths"][0]["join_s"] = json!(3.0));
+    assert!(join.contains("flows[0].paths[0]"), "{join}");
+    let protocol = refused(&|d| {
+        d["flows"][0]["protocol"] = json!("mstcp");
+        d["flows"][0]["paths"][1]["leave_s"] = json!(3.0);
+    });
+    assert!(protocol.contains("flows[0].paths[1]"), "{protocol}");
+    let buffer = refused(&|d| d["flows"][0]["mptcp"]["send_buffer_bytes"] = json!(100));
+    assert!(
+        buffer.contains("flows[0].mptcp.send_buffer_bytes"),
+        "{buffer}"
+    );
+}

@@ -1,0 +1,98 @@
+"""The cases of a study, as the simulator's descriptions."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import Any
+
+import topologies
+from experiments import overrides, scenario
+from experiments.engines.base import RunPlan
+from experiments.engines.sim.description import describe
+from experiments.engines.sim.routing import routes
+from experiments.errors import ScenarioError
+from experiments.studies.schema import FromScenario, Level, Study
+
+
+def cases(study: Study) -> dict[str, dict[str, Any]]:
+    """Return the description of each case by its name, without a seed: the names of its levels, in order.
+
+    Raises:
+        ScenarioError: a level changes what is not there, or a claim or cell names a case that is not made.
+    """
+    bases = _bases(study)
+    made: dict[str, dict[str, Any]] = {}
+    for base, levels in itertools.product(bases, itertools.product(*(axis.levels for axis in study.axes))):
+        description = copy.deepcopy(bases[base])
+        for level in levels:
+            _apply(study, level, description)
+        made[" ".join(filter(None, [base, *(level.name for level in levels)]))] = description
+    _check_references(study, made)
+    return made
+
+
+def _bases(study: Study) -> dict[str, dict[str, Any]]:
+    if study.base:
+        return {"": {"format": 1, **study.base, "duration_s": study.duration_s}}
+    return {name: _described(study, base) for name, base in study.scenario.items()}
+
+
+def _described(study: Study, base: FromScenario) -> dict[str, Any]:
+    loaded = scenario.load(base.scenario)
+    settings = {**base.settings, "duration_s": study.duration_s}
+    changed = overrides.apply(loaded, settings, [base.case])
+    plan = RunPlan(
+        scenario=changed,
+        network=topologies.load(changed.network, variant=changed.variant),
+        case_name=base.case,
+        protocol=base.protocol,
+        seed=0,
+        duration_s=study.duration_s,
+    )
+    return describe(plan, routes(plan))
+
+
+def _apply(study: Study, level: Level, description: dict[str, Any]) -> None:
+    for key, value in level.set.items():
+        *parents, last = key.split(".")
+        try:
+            target: Any = description
+            for part in parents:
+                target = _child(target, part)
+            if isinstance(target, list):
+                target[target.index(_child(target, last))] = value
+            else:
+                target[last] = value
+        except (KeyError, IndexError, ValueError, TypeError):
+            place = f"level {level.name}: {key}"
+            raise ScenarioError(study.name, place, "the description has no such place") from None
+
+
+def _child(target: Any, part: str) -> Any:
+    """Return an element: of a list by its `name`, by its `ends` joined with a hyphen, or by number."""
+    if isinstance(target, dict):
+        return target.setdefault(part, {})
+    for element in target:
+        if isinstance(element, dict) and part in (element.get("name"), "-".join(element.get("ends", ()))):
+            return element
+    return target[int(part)]
+
+
+def _check_references(study: Study, made: dict[str, dict[str, Any]]) -> None:
+    used = [(cell.case, cell.metric, f"cell {cell.table}/{cell.row}/{cell.column}") for cell in study.cells]
+    for number, claim in enumerate(study.claims, start=1):
+        sides = [side for held in claim.holds for side in (held.left, held.right) if isinstance(side, str)]
+        used += [(*split_side(side), f"claim {number}") for side in sides]
+    for case, metric, place in used:
+        if case not in made:
+            raise ScenarioError(study.name, place, f"there is no case {case!r}; cases: {', '.join(made)}")
+        if metric not in study.metrics:
+            known = ", ".join(study.metrics)
+            raise ScenarioError(study.name, place, f"there is no metric {metric!r}; metrics: {known}")
+
+
+def split_side(side: str) -> tuple[str, str]:
+    """Return case and metric of `case: metric`."""
+    case, _, metric = side.rpartition(":")
+    return case.strip(), metric.strip()

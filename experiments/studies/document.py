@@ -1,0 +1,51 @@
+"""What a study finds, as others read it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Status = Literal["reproduced", "not reproduced", "contradictory"]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CheckedClaim(_Model):
+    """A sentence of the paper, and whether the simulator bears it out; `evidence` has the figures."""
+
+    claim: str
+    source: str
+    status: Status
+    evidence: str
+
+
+class Columns(_Model):
+    """In how many of the tables' columns the rows rank as in the paper."""
+
+    ranked_alike: int
+    of: int
+
+
+class CheckedCell(_Model):
+    """A figure of the paper, ours over the seeds, and its 95 % interval; None with a single seed."""
+
+    table: str
+    row: str
+    column: str
+    paper: float
+    ours: float
+    interval: tuple[float, float] | None
+
+
+class StudyDocument(_Model):
+    """What `mstcp-lab reproduce NAME --json` prints."""
+
+    study: str
+    claims: list[CheckedClaim]
+    columns: Columns
+    cells: list[CheckedCell]
+    assumptions: list[str] = []
+    left_out: list[str] = []

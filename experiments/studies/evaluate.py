@@ -1,0 +1,129 @@
+"""Holds a study's figures against the paper's: cells, ranks and sentences."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from experiments.report.statistics import Estimate, estimate, welch
+from experiments.studies.cases import split_side
+from experiments.studies.document import CheckedCell, CheckedClaim, Columns, Status, StudyDocument
+from experiments.studies.measure import Measured
+from experiments.studies.schema import Claim, Holds, Study
+
+RELATIONS = {"above": ">", "below": "<", "about": "about"}
+
+
+def evaluate(study: Study, measured: Measured) -> StudyDocument:
+    """Return the document of a study."""
+    cells = [
+        CheckedCell(
+            table=cell.table,
+            row=cell.row,
+            column=cell.column,
+            paper=cell.paper,
+            ours=(found := _estimate(measured, cell.case, cell.metric)).mean,
+            interval=_interval(found),
+        )
+        for cell in study.cells
+    ]
+    return StudyDocument(
+        study=study.name,
+        claims=[_check(claim, measured) for claim in study.claims],
+        columns=rank(cells),
+        cells=cells,
+        assumptions=list(study.assumptions),
+        left_out=list(study.left_out),
+    )
+
+
+def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
+    """Return several studies' documents as one, the study's name in front of its sources and tables."""
+    return StudyDocument(
+        study=name,
+        claims=[
+            claim.model_copy(update={"source": f"{found.study}: {claim.source}"})
+            for found in documents
+            for claim in found.claims
+        ],
+        columns=Columns(
+            ranked_alike=sum(found.columns.ranked_alike for found in documents),
+            of=sum(found.columns.of for found in documents),
+        ),
+        cells=[
+            cell.model_copy(update={"table": f"{found.study}: {cell.table}"})
+            for found in documents
+            for cell in found.cells
+        ],
+        assumptions=[f"{found.study}: {text}" for found in documents for text in found.assumptions],
+        left_out=[f"{found.study}: {text}" for found in documents for text in found.left_out],
+    )
+
+
+def rank(cells: Sequence[CheckedCell]) -> Columns:
+    """Count the columns of several rows whose rows rank alike; what the paper has alike may change places."""
+    columns: dict[tuple[str, str], list[CheckedCell]] = {}
+    for cell in cells:
+        columns.setdefault((cell.table, cell.column), []).append(cell)
+    ranked = [_ranks_alike(column) for column in columns.values() if len(column) > 1]
+    return Columns(ranked_alike=sum(ranked), of=len(ranked))
+
+
+def _ranks_alike(column: Sequence[CheckedCell]) -> bool:
+    pairs = itertools.combinations(column, 2)
+    return all(a.paper == b.paper or (a.paper < b.paper) == (a.ours < b.ours) for a, b in pairs)
+
+
+def _estimate(measured: Measured, case: str, metric: str) -> Estimate:
+    found = estimate(measured[case, metric])
+    assert found is not None, "every case has been run with a seed at least"
+    return found
+
+
+def _interval(found: Estimate) -> tuple[float, float] | None:
+    if found.half_width is None:
+        return None
+    return found.mean - found.half_width, found.mean + found.half_width
+
+
+def _check(claim: Claim, measured: Measured) -> CheckedClaim:
+    held = [_holds(part, measured) for part in claim.holds]
+    status: Status = "reproduced" if all(part[0] for part in held) else "not reproduced"
+    evidence = "; ".join(text for _, text in held)
+    if claim.contradiction is not None:
+        status = "contradictory"
+        evidence = "; ".join(filter(None, [claim.contradiction, evidence]))
+    return CheckedClaim(claim=claim.claim, source=claim.source, status=status, evidence=evidence)
+
+
+def _holds(part: Holds, measured: Measured) -> tuple[bool, str]:
+    left = _estimate(measured, *split_side(part.left))
+    right_text, right = _right(part, measured)
+    told_apart = _told_apart(part, measured)
+    relation = f"{RELATIONS[part.relation]} {f'{part.factor:g} x ' if part.factor != 1 else ''}"
+    text = f"{part.left} {_text(left)} {relation}{right_text}"
+    bound = right * part.factor
+    if part.relation == "about":
+        return abs(left.mean - bound) <= part.tolerance * abs(bound), f"{text} within {part.tolerance:.0%}"
+    holds = left.mean > bound if part.relation == "above" else left.mean < bound
+    return holds and told_apart, text + ("" if told_apart else " (not told apart)")
+
+
+def _told_apart(part: Holds, measured: Measured) -> bool:
+    """Return whether two measured figures differ by more than chance, as far as there are seeds to tell."""
+    if not isinstance(part.right, str):
+        return True
+    left, right = (measured[split_side(side)] for side in (part.left, part.right))
+    difference = welch(left, [part.factor * value for value in right])
+    return difference is None or difference.significant is not False
+
+
+def _right(part: Holds, measured: Measured) -> tuple[str, float]:
+    if isinstance(part.right, str):
+        found = _estimate(measured, *split_side(part.right))
+        return f"{part.right} {_text(found)}", found.mean
+    return f"{part.right:g}", part.right
+
+
+def _text(found: Estimate) -> str:
+    return f"{found.mean:.4g}" + (f" ± {found.half_width:.2g}" if found.half_width is not None else "")

@@ -1,0 +1,34 @@
+"""A study's document for the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from experiments.studies.document import StudyDocument
+
+STYLES = {"reproduced": "green", "not reproduced": "red", "contradictory": "yellow"}
+
+
+def print_study(found: StudyDocument, console: Console) -> None:
+    """Print cells beside the paper's, claims with their evidence, and what was assumed and left out."""
+    if found.cells:
+        table = Table("table", "row", "column", "paper", "ours", "95 % interval", title=found.study)
+        for cell in found.cells:
+            interval = "" if cell.interval is None else f"{cell.interval[0]:.4g} to {cell.interval[1]:.4g}"
+            table.add_row(
+                cell.table, cell.row, cell.column, f"{cell.paper:.4g}", f"{cell.ours:.4g}", interval
+            )
+        console.print(table)
+        columns = found.columns
+        console.print(f"{columns.ranked_alike} of {columns.of} columns rank their rows as the paper does.")
+    for claim in found.claims:
+        style = STYLES[claim.status]
+        console.print(f"[{style}]{claim.status}[/]: {escape(claim.claim)} [dim]({escape(claim.source)})[/]")
+        console.print(f"    {escape(claim.evidence)}", style="dim")
+    reproduced = sum(claim.status == "reproduced" for claim in found.claims)
+    console.print(f"{found.study}: {reproduced} of {len(found.claims)} sentences reproduced.")
+    for title, texts in (("Assumed", found.assumptions), ("Left out", found.left_out)):
+        for text in texts:
+            console.print(f"{title}: {escape(text)}")

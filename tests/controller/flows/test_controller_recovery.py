@@ -1,0 +1,328 @@
+"""Flows whose links go and return: planned anew, moved make before break, within the capacity."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Any
+
+import pytest
+
+import topologies
+from controller.core.events import (
+    LinkDiscovered,
+    PortCameUp,
+    PortWentDown,
+    RulesRefused,
+    SwitchDisconnected,
+)
+from controller.core.messages import AllocationChanged, InstallRules
+from controller.core.state import Settings
+from controller.core.views import FlowView
+from controller.errors import RequestError
+from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
+from topologies.model import Network
+
+BUTTERFLY = topologies.load("butterfly")
+REQUEST: dict[str, Any] = {
+    "source": "T0",
+    "destination": "T2",
+    "destination_port": 5001,
+    "rate_bps": 8.5e6,
+    "packet_bytes": 590,
+    "source_ports": [40001, 40002],
+}
+
+
+def bring_up(network: Network = BUTTERFLY, **settings: Any) -> ControlledNetwork:
+    net = ControlledNetwork(network, Settings(**settings))
+    net.bring_up()
+    return net
+
+
+@pytest.fixture
+def net() -> ControlledNetwork:
+    return bring_up()
+
+
+def port_of(net: ControlledNetwork, link: str) -> tuple[int, int]:
+    a, b = link.split("-")
+    arc = net.core._state.live.arcs[f"{a}->{b}"]
+    return net.switches.network.datapath_id(a), arc.tail_port
+
+
+def break_link(net: ControlledNetwork, link: str) -> None:
+    """One end is enough."""
+    net.handle(PortWentDown(*port_of(net, link)))
+
+
+def mend_link(net: ControlledNetwork, link: str) -> None:
+    a, b = link.split("-")
+    net.handle(PortCameUp(*port_of(net, link)))
+    ends = port_of(net, link), port_of(net, f"{b}-{a}")
+    for tail, head in (ends, ends[::-1]):
+        net.handle(LinkDiscovered(*tail, *head))
+
+
+def check(net: ControlledNetwork) -> None:
+    """No link is promised more than it has; what is installed is what should be; packets go as promised."""
+    snapshot = net.snapshot()
+    for link in snapshot.links:
+        assert net.core._state.flows.load_bps(link.link) == pytest.approx(link.allocated_bps, abs=1e-3)
+        assert link.allocated_bps <= link.capacity_bps * (1 + 1e-6), link
+    for flow in snapshot.flows:
+        if flow.state == "active" and flow.splitting == "streams" and not flow.lost_links:
+            for path, connection in segments_of(flow):
+                assert net.switches.path(Packet.tcp(connection), flow.source) == path
+                assert net.switches.path(Packet.tcp(connection.reverse), flow.destination) == path[::-1]
+
+
+def installed_is_desired(net: ControlledNetwork) -> None:
+    for name in net.switches.network.switches:
+        table = net.switches.tables[net.switches.network.datapath_id(name)]
+        pinned = {rule for rule in table.rules.values() if rule.cookie >> 32 & 0xF == 2}
+        wanted = {entry for entry in net.core._flows.pinned_rules(name) if hasattr(entry, "match")}
+        assert pinned == wanted, name
+
+
+def only_flow(net: ControlledNetwork) -> FlowView:
+    (flow,) = net.snapshot().flows
+    return flow
+
+
+def test_a_flow_whose_link_goes_gets_another_path_and_its_owner_is_told(net: ControlledNetwork) -> None:
+    flow = net.request(owner="me", **REQUEST)
+    break_link(net, "S2-S3")
+    now = only_flow(net)
+    assert now.rate_bps == pytest.approx(8.5e6), "there is a third path: S0-S2-S1-S5-S3-S4"
+    assert now.lost_links == ()
+    assert [s.source_port for s in now.streams] == [s.source_port for s in flow.streams]
+    assert any(stream.path[2:-2] == ("S2", "S1", "S5", "S3") for stream in now.streams)
+    told = net.notifications[-1]
+    assert told.owner == "me"
+    assert isinstance(told.change, AllocationChanged)
+    assert told.change.flow.streams == now.streams
+    check(net)
+    installed_is_desired(net)
+
+
+@pytest.mark.parametrize("splitting", ["packets", "group"])
+def test_a_split_flow_gets_other_paths_under_its_stamps(net: ControlledNetwork, splitting: str) -> None:
+    flow = net.request(**{**REQUEST, "source_ports": [40001], "splitting": splitting})
+    break_link(net, "S2-S3")
+    now = only_flow(net)
+    assert now.lost_links == ()
+    assert now.rate_bps == pytest.approx(flow.rate_bps, rel=0.01)
+    assert now.split is not None
+    assert flow.split is not None
+    assert now.split.stamps == flow.split.stamps
+    check(net)
+    installed_is_desired(net)
+
+
+def test_what_cannot_be_carried_is_off_the_accounts_and_comes_back(net: ControlledNetwork) -> None:
+    flow = net.request(owner="me", **REQUEST)
+    for link in ("S0-S4", "S0-S2"):
+        break_link(net, link)
+    now = only_flow(net)
+    assert now.rate_bps == 0
+    assert all(link.allocated_bps == 0 for link in net.snapshot().links)
+    assert net.notifications[-1].owner == "me"
+    assert net.notifications[-1].change.flow.rate_bps == 0  # type: ignore[union-attr]
+    for link in ("S0-S4", "S0-S2"):
+        mend_link(net, link)
+    net.pass_time(1)
+    assert only_flow(net).rate_bps == pytest.approx(flow.rate_bps)
+    check(net)
+    installed_is_desired(net)
+
+
+def test_when_the_link_returns_the_optimum_does() -> None:
+    net = bring_up()
+    flow = net.request(**{**REQUEST, "rate_bps": 12e6})
+    break_link(net, "S3-S4")
+    assert only_flow(net).rate_bps < 5e6
+    check(net)
+    mend_link(net, "S3-S4")
+    net.pass_time(1)
+    assert only_flow(net).rate_bps == pytest.approx(flow.rate_bps)
+    check(net)
+    installed_is_desired(net)
+
+
+def test_when_another_flow_ends_a_running_one_moves_to_better_paths(net: ControlledNetwork) -> None:
+    first = net.request(**{**REQUEST, "source": "T1", "destination": "T2", "source_ports": [1, 2, 3]})
+    second = net.request(**REQUEST)
+    assert second.rate_bps < 8.5e6
+    net.release(first.flow_id)
+    net.pass_time(2)
+    assert only_flow(net).rate_bps == pytest.approx(8.5e6)
+    check(net)
+    installed_is_desired(net)
+
+
+def test_paths_given_by_hand_are_kept_and_get_their_rates_back(net: ControlledNetwork) -> None:
+    paths = ({"nodes": ["T0", "S0", "S4", "T2"], "rate_bps": 4e6},)
+    fields = {**REQUEST, "paths": paths, "source_ports": [40001]}
+    del fields["rate_bps"]
+    net.request(**fields)
+    break_link(net, "S0-S4")
+    assert only_flow(net).rate_bps == 0
+    mend_link(net, "S0-S4")
+    net.pass_time(1)
+    assert only_flow(net).rate_bps == 4e6
+
+
+def test_new_requests_use_what_a_lost_flow_leaves(net: ControlledNetwork) -> None:
+    net.request(**REQUEST)
+    for link in ("S0-S4", "S0-S2"):
+        break_link(net, link)
+    other = net.request(source="T1", destination="T2", destination_port=1, rate_bps=4e6)
+    assert other.rate_bps == pytest.approx(4e6)
+
+
+def test_a_move_that_a_switch_refuses_is_taken_back_and_tried_again(net: ControlledNetwork) -> None:
+    net.request(**REQUEST)
+    net.silent = frozenset({"S1"})
+    break_link(net, "S2-S3")
+    (waiting,) = [
+        m for m in net.switches.installed if m.datapath_id == BUTTERFLY.datapath_id("S1") and m.entries
+    ][-1:]
+    net.silent = frozenset()
+    net.handle(RulesRefused(waiting.datapath_id, waiting.barrier, "TABLE_FULL"))
+    check(net)
+    net.pass_time(6)
+    assert only_flow(net).rate_bps == pytest.approx(8.5e6)
+    check(net)
+    installed_is_desired(net)
+
+
+def test_a_switch_that_never_confirms_a_move_loses_no_other_flow(net: ControlledNetwork) -> None:
+    net.request(**REQUEST)
+    other = net.request(source="T2", destination="T3", destination_port=9, rate_bps=1e5)
+    net.silent = frozenset({"S1"})
+    break_link(net, "S2-S3")
+    net.pass_time(4)
+    flows = {flow.flow_id: flow for flow in net.snapshot().flows}
+    assert flows[other.flow_id].rate_bps == pytest.approx(1e5)
+    check(net)
+
+
+def test_a_flow_that_ends_while_it_is_moved_leaves_nothing(net: ControlledNetwork) -> None:
+    flow = net.request(**REQUEST)
+    net.silent = frozenset({"S1"})
+    break_link(net, "S2-S3")
+    net.silent = frozenset()
+    net.release(flow.flow_id)
+    net.pass_time(4)
+    assert all(link.allocated_bps == 0 for link in net.snapshot().links)
+    installed_is_desired(net)
+
+
+def test_many_flows_on_one_link_are_moved_together_by_one_barrier_a_switch_and_stage() -> None:
+    net = bring_up(topologies.load("butterfly", overrides=None))
+    for number in range(40):
+        net.request(**{**REQUEST, "destination_port": 6000 + number, "rate_bps": 1e5, "source_ports": [5000]})
+    before: list[InstallRules] = list(net.switches.installed)
+    break_link(net, "S0-S4")
+    barriers = [
+        m for m in net.switches.installed[len(before) :] if any(hasattr(e, "match") for e in m.entries)
+    ]
+    assert all(not flow.lost_links for flow in net.snapshot().flows)
+    assert len(barriers) < 40
+    check(net)
+    installed_is_desired(net)
+
+
+class Soak:
+    """Random faults on a network, by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.network = topologies.load("butterfly" if seed % 2 else "fat-tree:4:rate_bps=10e6")
+        self.net = bring_up(self.network, default_routing=self.draw.choice(["shortest", "ecmp"]))
+        self.links = [link.name for link in self.network.links if not {*link.ends} & {*self.network.hosts}]
+        self.down: set[str] = set()
+        self.flows: list[str] = []
+
+    def request(self) -> None:
+        source, destination = self.draw.sample(self.network.hosts, 2)
+        fields: dict[str, Any] = {
+            "source": source,
+            "destination": destination,
+            "destination_port": self.draw.randrange(1, 60000),
+            "rate_bps": self.draw.choice([1e5, 1e6, 4e6, 8e6]),
+            "objective": self.draw.choice(["max_throughput_min_delay", "fair"]),
+            "max_paths": 2,
+        }
+        with contextlib.suppress(RequestError):
+            self.flows.append(self.net.request(**fields).flow_id)
+
+    def release(self) -> None:
+        if self.flows:
+            with contextlib.suppress(RequestError):
+                self.net.release(self.flows.pop(self.draw.randrange(len(self.flows))))
+
+    def link(self) -> None:
+        link = self.draw.choice(self.links)
+        if link in self.down:
+            self.down.discard(link)
+            mend_link(self.net, link)
+        elif len(self.down) < 3:
+            self.down.add(link)
+            break_link(self.net, link)
+
+    def switch(self) -> None:
+        """A switch loses its connection, and perhaps its rules."""
+        if self.down:
+            return  # what comes back says that all its ports are up
+        name = self.draw.choice(self.network.switches)
+        self.net.handle(SwitchDisconnected(self.network.datapath_id(name)))
+        if self.draw.random() < 0.5:
+            self.net.switches.tables[self.network.datapath_id(name)].clear()
+        self.net.pass_time(self.draw.choice([1, 5]))
+        self.net.reconnect(name)
+
+    def restart(self) -> None:
+        if self.down:
+            return
+        self.net.restart()
+        for name in self.network.switches:
+            self.net.reconnect(name)
+        for event in self.net.switches.discoveries():
+            self.net.handle(event)
+
+    def refuse(self) -> None:
+        """A switch sends an error for what it was sent last."""
+        if self.net.switches.installed:
+            message = self.net.switches.installed[-1]
+            self.net.handle(RulesRefused(message.datapath_id, message.barrier, "TABLE_FULL"))
+
+    def vanish(self) -> None:
+        """Clients renew nothing for a while."""
+        self.net.pass_time(self.draw.choice([1, 10, 20]))
+
+
+STEPS = ["request"] * 4 + ["release", "link", "link", "switch", "restart", "refuse", "vanish"]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_soak_of_random_faults(seed: int) -> None:
+    """Links, switches, controllers, refusals, clients that vanish: some minutes of simulated time a seed."""
+    soak = Soak(seed)
+    for _ in range(60):
+        getattr(soak, soak.draw.choice(STEPS))()
+        check(soak.net)
+        soak.net.pass_time(1)
+        check(soak.net)
+    for link in sorted(soak.down):
+        mend_link(soak.net, link)
+    soak.net.pass_time(10)
+    check(soak.net)
+    installed_is_desired(soak.net)
+    soak.net.pass_time(40)  # all leases run out
+    snapshot = soak.net.snapshot()
+    assert snapshot.flows == ()
+    assert all(link.allocated_bps == 0 for link in snapshot.links)
+    assert soak.net.records.get("flow", {}) == {}
+    installed_is_desired(soak.net)

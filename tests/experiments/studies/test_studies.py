@@ -1,0 +1,211 @@
+"""Studies as data: files, cases, ranks, sentences, and the document that others read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from experiments import cli
+from experiments.errors import RunFailed, ScenarioError
+from experiments.studies import schema
+from experiments.studies.cases import cases
+from experiments.studies.document import CheckedCell, StudyDocument
+from experiments.studies.evaluate import evaluate, rank, together
+from experiments.studies.measure import measure
+
+SMALL = """
+format = 1
+name = "small"
+title = "One TCP over one link"
+source = "section 1"
+duration_s = 2.0
+
+[base]
+tcp = { mss_bytes = 1000 }
+links = [{ ends = ["A", "B"], rate_bps = 10e6, delay_us = 1000 }]
+flows = [{ name = "one", src = "A", dst = "B", protocol = "tcp", traffic = { kind = "bulk" } }]
+
+[[axes]]
+name = "rate"
+levels = [
+    { name = "slow", set = { "links.A-B.rate_bps" = 1e6, "flows.one.start_s" = 0.1 } },
+    { name = "fast", set = { "links.0.rate_bps" = 20e6 } },
+]
+
+[metrics]
+goodput_mbps = { of = "flows.one.goodput_bps", scale = 1e-6 }
+segments = { of = "flows.one.streams.*.data_segments_sent" }
+
+[[cells]]
+table = "1"
+row = "slow"
+column = "goodput"
+paper = 1.0
+case = "slow"
+metric = "goodput_mbps"
+
+[[cells]]
+table = "1"
+row = "fast"
+column = "goodput"
+paper = 20.0
+case = "fast"
+metric = "goodput_mbps"
+
+[[claims]]
+claim = "The fast link carries more."
+source = "section 1"
+holds = [{ left = "fast: goodput_mbps", relation = "above", right = "slow: goodput_mbps", factor = 10 }]
+
+[[claims]]
+claim = "The slow link carries 2 Mbit/s."
+source = "section 2"
+holds = [{ left = "slow: goodput_mbps", relation = "about", right = 2.0, tolerance = 0.1 }]
+
+[[claims]]
+claim = "Both."
+source = "section 3"
+contradiction = "Table 1 has it otherwise"
+"""
+
+
+def small(*changes: tuple[str, str]) -> schema.Study:
+    text = SMALL
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return schema.parse(text, "small.toml")
+
+
+@pytest.fixture(scope="module")
+def found() -> StudyDocument:
+    study = small()
+    return evaluate(study, measure(study, 2))
+
+
+def test_the_names_are_those_of_the_papers() -> None:
+    assert {"table1", "kato-flow", "kato-cc"} <= set(schema.available())
+
+
+@pytest.mark.parametrize("name", schema.available())
+def test_each_file_is_a_study_whose_cases_can_be_made(name: str) -> None:
+    study = schema.load(name)
+    assert study.name == name
+    assert all(case["format"] == 1 for case in cases(study).values())
+
+
+def test_levels_change_what_they_name() -> None:
+    made = cases(small())
+    assert list(made) == ["slow", "fast"]
+    assert [case["links"][0]["rate_bps"] for case in made.values()] == [1e6, 20e6]
+    assert made["slow"]["flows"][0]["start_s"] == 0.1
+    assert "start_s" not in made["fast"]["flows"][0]
+
+
+def test_figures_stand_beside_the_papers(found: StudyDocument) -> None:
+    slow, fast = found.cells
+    assert (slow.paper, fast.paper) == (1.0, 20.0)
+    assert 0.8 < slow.ours < 1.0
+    assert 15.0 < fast.ours < 20.0
+    assert slow.interval is not None
+    assert slow.interval[0] <= slow.ours <= slow.interval[1]
+    assert (found.columns.ranked_alike, found.columns.of) == (1, 1)
+
+
+def test_sentences_are_checked_with_their_figures(found: StudyDocument) -> None:
+    assert [claim.status for claim in found.claims] == ["reproduced", "not reproduced", "contradictory"]
+    assert "> 10 x slow: goodput_mbps" in found.claims[0].evidence
+    assert "about 2 within 10%" in found.claims[1].evidence
+    assert found.claims[2].evidence == "Table 1 has it otherwise"
+
+
+def test_what_seeds_do_not_tell_apart_is_not_reproduced() -> None:
+    claim = (
+        'right = "slow: goodput_mbps", factor = 10 }',
+        'right = "slow: goodput_mbps", factor = 10 },\n{ left = "fast: goodput_mbps", '
+        'relation = "above", right = "fast: goodput_mbps" }',
+    )
+    study = small(claim)
+    noisy = {
+        (case, metric): [1.0, 3.0, 2.0] if case == "slow" else [40.0, 80.0, 60.0]
+        for case in ("slow", "fast")
+        for metric in study.metrics
+    }
+    checked = evaluate(study, noisy).claims[0]
+    assert checked.status == "not reproduced"
+    assert checked.evidence.endswith("(not told apart)")
+
+
+def test_the_same_seeds_give_the_same_document(found: StudyDocument) -> None:
+    study = small()
+    assert evaluate(study, measure(study, 2)).model_dump_json() == found.model_dump_json()
+
+
+def test_a_single_seed_has_no_interval() -> None:
+    study = small()
+    assert all(cell.interval is None for cell in evaluate(study, measure(study, 1)).cells)
+
+
+def test_several_studies_are_one_document(found: StudyDocument) -> None:
+    both = together("all", [found, found])
+    assert both.study == "all"
+    assert (both.columns.ranked_alike, len(both.claims), len(both.cells)) == (2, 6, 4)
+    assert both.claims[0].source == "small: section 1"
+
+
+def _column(*figures: tuple[float, float]) -> list[CheckedCell]:
+    return [
+        CheckedCell(table="1", row=str(row), column="x", paper=paper, ours=ours, interval=None)
+        for row, (paper, ours) in enumerate(figures)
+    ]
+
+
+def test_ranks_are_those_of_rows_and_ties_of_the_paper_are_free() -> None:
+    assert rank(_column((1, 5), (2, 6), (3, 9))).ranked_alike == 1
+    assert rank(_column((1, 5), (2, 4), (3, 9))).ranked_alike == 0
+    assert rank(_column((1, 5), (1, 4), (3, 9))).ranked_alike == 1
+    assert rank(_column((1, 5))).of == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("links.A-B.rate_bps", "links.A-C.rate_bps"), "level slow: links.A-C.rate_bps"),
+        (('case = "fast"', 'case = "quick"'), "there is no case 'quick'; cases: slow, fast"),
+        (('left = "fast: goodput_mbps"', 'left = "fast: speed"'), "claim 1: there is no metric 'speed'"),
+        (("duration_s = 2.0", "duration_s = 0"), "duration_s: Input should be greater than 0"),
+        (('title = "One', 'titel = "One'), "title: Field required"),
+        (('contradiction = "Table 1 has it otherwise"', ""), "a claim needs `holds`"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(change: tuple[str, str], sentence: str) -> None:
+    with pytest.raises(ScenarioError) as refusal:
+        cases(small(change))
+    assert sentence in str(refusal.value)
+
+
+def test_a_metric_that_is_not_there_and_a_description_that_is_wrong_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="the results have no flows.one.speed"):
+        measure(small(("flows.one.goodput_bps", "flows.one.speed")), 1)
+    with pytest.raises(RunFailed, match="seed 1 failed: unknown field `mss_byte`"):
+        measure(small(("mss_bytes = 1000", "mss_byte = 1000")), 1)
+
+
+def test_the_command_prints_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reproduce", "kato-cc", "--seeds", "3", "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert {"study", "claims", "columns", "cells"} <= set(document)
+    assert document["study"] == "kato-cc"
+    assert set(document["claims"][0]) == {"claim", "source", "status", "evidence"}
+    assert set(document["cells"][0]) == {"table", "row", "column", "paper", "ours", "interval"}
+    # The paper: LIA takes the smaller part, against Reno and against CUBIC.
+    assert [claim["status"] for claim in document["claims"][:2]] == ["reproduced"] * 2
+
+
+def test_flow_control_is_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reproduce", "kato-flow", "--seeds", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "9 of 11 sentences reproduced" in printed
+    assert "Assumed: Queues hold 1000 packets" in printed
