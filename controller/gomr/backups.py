@@ -57,19 +57,19 @@ def backup_paths(problem: Problem, allocation: Allocation) -> Iterator[Backup]:
             yield _backup(problem, demand.id, path, known[path.edges])
 
 
-def _backup(problem: Problem, demand: str, path: PathRate, found: tuple[Edge, ...]) -> Backup:
+def _backup(problem: Problem, demand: str, path: PathRate, way: tuple[Edge, ...]) -> Backup:
     taken = _links_of(problem, path.edges)
-    shared = tuple(edge.id for edge in found if edge.id in taken)
-    if len(shared) == len(path.edges) == len(found):
+    shared = tuple(edge.id for edge in way if edge.id in taken)
+    if len(shared) == len(path.edges) == len(way):
         return Backup(demand, path, (), 0.0, path.edges, path.nodes[1:-1])
     inner = set(path.nodes[1:-1])
     return Backup(
         demand,
         path,
-        (found[0].tail, *(edge.head for edge in found)),
-        sum(edge.delay_s for edge in found),
+        (way[0].tail, *(edge.head for edge in way)),
+        sum(edge.delay_s for edge in way),
         shared,
-        tuple(edge.head for edge in found[:-1] if edge.head in inner),
+        tuple(edge.head for edge in way[:-1] if edge.head in inner),
     )
 
 

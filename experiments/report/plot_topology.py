@@ -248,11 +248,24 @@ def labelled_links(network: Network, links: Shares, canvas: Canvas) -> set[str]:
 
     roomy = [link for link in network.links if canvas.length(*link.ends) >= LABEL_PT + 2 * canvas.radius]
     kept: dict[str, Point] = {}
+    if not canvas.names_inside:
+        roomy = [link for link in roomy if not _is_crowded_in(network, link, canvas)]
     for link in sorted(roomy, key=lambda link: most_used(link.ends), reverse=True):
         middle = canvas.middle(*link.ends)
         if len(kept) < MOST_LABELS and all(math.dist(middle, other) >= LABEL_PT for other in kept.values()):
             kept[link.name] = middle
     return set(kept)
+
+
+def _is_crowded_in(network: Network, link: Link, canvas: Canvas) -> bool:
+    """Return whether another link passes where the labels of a link would stand."""
+    boxes = [around(place, LABEL_PT * 0.3) for place in _label_places(canvas, link.ends)]
+    return any(
+        box.is_crossed(canvas.places[other.ends[0]], canvas.places[other.ends[1]])
+        for other in network.links
+        if other is not link
+        for box in boxes
+    )
 
 
 def colour_of(utilisation: float) -> Any:

@@ -93,7 +93,7 @@ def _draw_failures(solved: Solved, outcomes: tuple[Outcome, ...], admitted_bps: 
         full_scale=worst or 1.0,
         nodes=nodes,
         caption="The colour of a link or node, and the number beside a link, is the share of the admitted "
-        "throughput that its failure costs, after everything else is routed anew. Hatched: not surveyed.",
+        "throughput that its failure costs, after all else is routed again. Hatched: not surveyed.",
     )
 
 

@@ -82,12 +82,12 @@ def load_array(content: bytes) -> NDArray[Any]:
         NotAnArray: It is anything else.
     """
     try:
-        found = _Machine().run(content)
+        result = _Machine().run(content)
     except NotAnArray:
         raise
     except (ValueError, IndexError, KeyError, TypeError, UnicodeDecodeError, AttributeError) as error:
         raise NotAnArray(f"the pickle is damaged ({error})") from None
-    return _array(found)
+    return _array(result)
 
 
 class _Machine:
@@ -186,18 +186,18 @@ _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
 }
 
 
-def _array(found: Any) -> NDArray[Any]:
+def _array(call: Any) -> NDArray[Any]:
     """Return the array that calls as NumPy pickles them stand for."""
-    if not isinstance(found, Call):
-        raise NotAnArray(f"it is a {type(found).__name__}")
+    if not isinstance(call, Call):
+        raise NotAnArray(f"it is a {type(call).__name__}")
     try:
-        if found.function.pair in RECONSTRUCT:
-            _, shape, dtype, is_fortran, data = found.state
+        if call.function.pair in RECONSTRUCT:
+            _, shape, dtype, is_fortran, data = call.state
             order = "F" if is_fortran else "C"
-        elif found.function.pair in FROM_BUFFER:
-            data, dtype, shape, order = found.arguments
+        elif call.function.pair in FROM_BUFFER:
+            data, dtype, shape, order = call.arguments
         else:
-            raise NotAnArray(f"it is a {found.function.name}")
+            raise NotAnArray(f"it is a {call.function.name}")
         return _put_together(_bytes(data), _dtype(dtype), tuple(shape), str(order))
     except (TypeError, ValueError) as error:
         if isinstance(error, NotAnArray):

@@ -9,7 +9,7 @@ import pytest
 
 import topologies
 from experiments.report.map_labels import Box, around, place_names
-from experiments.report.plot_topology import arrange, draw_network, names_beside
+from experiments.report.plot_topology import arrange, draw_network, labelled_links, names_beside
 from topologies import Link, Network, Node
 
 ABILENE = {
@@ -48,6 +48,13 @@ def test_every_name_of_a_network_of_eleven_cities_stands_free_beside_its_node(ab
         nearest = min(canvas.places, key=lambda name: entry.box.distance(canvas.places[name]))
         assert nearest == entry.name
     assert not any(a.box.overlaps(b.box) for a, b in itertools.combinations(placed, 2))
+
+
+def test_a_link_that_another_passes_closely_has_no_label(abilene: Network) -> None:
+    canvas = arrange(abilene)
+    labelled = labelled_links(abilene, {}, canvas)
+    assert "New_York-Washington_DC" not in labelled
+    assert len(labelled) >= 11
 
 
 def test_a_crowd_has_as_many_names_as_there_is_room_for() -> None:
