@@ -314,7 +314,7 @@ def check_number(field: str, value: float) -> None:
     """Check that a rate, delay or weight is a finite number, not negative; InvalidProblem names the field."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InvalidProblem(field, f"must be a number, not {value!r}")
-    if value > LARGEST:
-        raise InvalidProblem(field, f"must be a number of at most {LARGEST:g}, not {value}")
     if not (math.isfinite(value) and value >= 0):
         raise InvalidProblem(field, f"must be a finite number of at least 0, not {value}")
+    if value > LARGEST:
+        raise InvalidProblem(field, f"must be a number of at most {LARGEST:g}, not {value}")
