@@ -10,6 +10,7 @@ from controller.gomr.columns import DemandColumns
 from controller.gomr.live.churn import Churn
 from controller.gomr.live.engine import Change, LiveEngine
 from controller.gomr.networkx_graph import from_networkx
+from controller.gomr.live.moves import Moves, bounded_moves
 from controller.gomr.objectives import OBJECTIVES
 from controller.gomr.problem import Demand, Edge, Problem, from_network
 from controller.gomr.solving import DEFAULT_ENGINE, ENGINES, solve
@@ -25,8 +26,10 @@ __all__ = [
     "DemandColumns",
     "Edge",
     "LiveEngine",
+    "Moves",
     "PathRate",
     "Problem",
+    "bounded_moves",
     "from_network",
     "from_networkx",
     "solve",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.uint32]
 Value = TypeVar("Value")
+LARGEST = 1e100
+"""Sums and products of larger numbers would not be finite."""
 
 
 class DemandColumns(Sequence["Demand"]):
@@ -56,10 +58,10 @@ class DemandColumns(Sequence["Demand"]):
         lengths = {len(ids), len(self.source), len(self.destination), len(self.rate_bps)}
         if len(lengths) > 1:
             raise InvalidProblem("demands", f"the columns have different lengths: {sorted(lengths)}")
-        wrong = np.flatnonzero(~(np.isfinite(self.rate_bps) & (self.rate_bps >= 0)))
+        wrong = np.flatnonzero(~((self.rate_bps >= 0) & (self.rate_bps <= LARGEST)))
         if len(wrong):
             first = int(wrong[0])
-            reason = f"must be a finite number of at least 0, not {self.rate_bps[first]}"
+            reason = f"must be a number from 0 to {LARGEST:g}, not {self.rate_bps[first]}"
             raise InvalidProblem(f"demands[{ids[first]}].rate_bps", reason)
         if len(set(ids)) < len(ids):
             raise InvalidProblem("demands", "two of them have the same id; ids must be unique")

@@ -15,15 +15,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from controller.errors import InvalidProblem
-from controller.gomr.columns import DemandColumns
+from controller.gomr.columns import LARGEST, DemandColumns
 from controller.wire import allocatable_bps, is_reservable
 
 if TYPE_CHECKING:
     from topologies.model import Network
-
-
-_LARGEST = 1e100
-"""Sums and products of larger numbers would not be finite."""
 
 
 @dataclass(frozen=True)
@@ -320,7 +316,7 @@ def check_number(field: str, value: float) -> None:
     """Check that a rate, delay or weight is a finite number, not negative; InvalidProblem names the field."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InvalidProblem(field, f"must be a number, not {value!r}")
-    if value > _LARGEST:
-        raise InvalidProblem(field, f"must be a number of at most {_LARGEST:g}, not {value}")
     if not (math.isfinite(value) and value >= 0):
         raise InvalidProblem(field, f"must be a finite number of at least 0, not {value}")
+    if value > LARGEST:
+        raise InvalidProblem(field, f"must be a number of at most {LARGEST:g}, not {value}")

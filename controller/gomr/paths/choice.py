@@ -17,8 +17,6 @@ from controller.gomr.paths.graph import Path
 from controller.gomr.paths.limits import is_limited, within_limits
 from controller.gomr.problem import Demand, Problem
 
-_CANDIDATE_PATHS = 8
-"""Shortest paths offered to a demand with `max_paths`, besides those of the unlimited optimum."""
 _CHOICE_WEIGHTS = (1e4, 1e-3)
 """Weights of the throughput and of the delay (in units of the longest edge's) when paths are chosen.
 
@@ -29,12 +27,15 @@ _ALL = 1_000_000
 """More disjoint paths than any network has."""
 
 
-def choose_paths(problem: Problem, rates: Rates, time_limit_s: float | None) -> dict[str, tuple[Path, ...]]:
+def choose_paths(
+    problem: Problem, rates: Rates, shortest: int, time_limit_s: float | None
+) -> dict[str, tuple[Path, ...]]:
     """Choose the paths of each demand that has a limit.
 
     Args:
         problem: The problem.
         rates: The optimum without these limits.
+        shortest: Shortest paths offered to a demand with `max_paths`, besides those of that optimum.
         time_limit_s: Seconds of solver time; None for no limit.
 
     Returns:
@@ -46,7 +47,7 @@ def choose_paths(problem: Problem, rates: Rates, time_limit_s: float | None) -> 
     finder = PathFinder(problem)
     given = fixed_path_sets(problem)
     candidates = {
-        demand.id: _candidates(finder, demand, given, rates)
+        demand.id: _candidates(finder, demand, given, rates, shortest)
         for demand in problem.demands
         if is_limited(demand)
     }
@@ -73,14 +74,24 @@ def choose_paths(problem: Problem, rates: Rates, time_limit_s: float | None) -> 
     return candidates | model.chosen_paths()
 
 
-def _candidates(finder: PathFinder, demand: Demand, given: PathSets, rates: Rates) -> tuple[Path, ...]:
+def has_more_paths(problem: Problem, count: int) -> bool:
+    """Return whether a demand with `max_paths` has more paths to choose from than its `count` shortest."""
+    finder = PathFinder(problem)
+    free = (demand for demand in problem.demands if demand.max_paths is not None)
+    chooses = (demand for demand in free if demand.fixed_paths is None and demand.disjoint is None)
+    return any(len(finder.shortest(d.source, d.destination, count + 1)) > count for d in chooses)
+
+
+def _candidates(
+    finder: PathFinder, demand: Demand, given: PathSets, rates: Rates, count: int
+) -> tuple[Path, ...]:
     """Return the paths a limited demand may choose from, disjoint already where they must be."""
     used = tuple(path for path, rate_bps in rates[demand.id] if rate_bps > 0)
     if demand.disjoint is not None:
         return used if used and within_limits(demand, used) else _disjoint(finder, demand, given)
     if demand.id in given:
         return given[demand.id]
-    shortest = finder.shortest(demand.source, demand.destination, _CANDIDATE_PATHS)
+    shortest = finder.shortest(demand.source, demand.destination, count)
     in_time = (path for path in shortest if not demand.is_too_long(path))
     return tuple(dict.fromkeys([*used, *in_time]))
 

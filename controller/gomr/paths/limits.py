@@ -7,16 +7,29 @@ the answer is optimal. If not, the demands that have such limits are bound to pa
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from controller.errors import SolverError
 from controller.gomr.allocation import Rates
 from controller.gomr.columns import DemandColumns
 from controller.gomr.engines.answer import Answer, Engine
+from controller.gomr.objectives import value_bps
 from controller.gomr.paths.finder import are_disjoint
 from controller.gomr.paths.graph import Path
 from controller.gomr.problem import Demand, Problem
+
+_CANDIDATES = 8
+"""Shortest paths offered to a limited demand at first."""
+_STEP = 4
+_MORE_CANDIDATES = (32, 128, 512)
+"""And then, each `_STEP` times the one before, while the limits cost something."""
+_FEW = 10
+"""Limited demands that are offered more: the choice takes long where there are many."""
+_CLOSED = 1e-9
+"""Share of the value that counts as nothing."""
 
 
 def solve_within_limits(
@@ -49,16 +62,50 @@ def solve_within_limits(
     def left_s() -> float | None:
         return None if time_limit_s is None else max(0.0, time_limit_s - (clock() - started))
 
+    best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s())
+    limited = sum(map(is_limited, problem.demands))
+    for count in _MORE_CANDIDATES:
+        if limited > _FEW or not _may_gain(problem, objective, answer, best, count):
+            break
+        try:
+            other = _limited(problem, objective, engine, answer, count, left_s())
+        except SolverError:
+            break  # the time is up: what is known stands
+        if _value(problem, objective, other) > _value(problem, objective, best):
+            best = other
+    return best
+
+
+def _limited(
+    problem: Problem, objective: str, engine: Engine, answer: Answer, count: int, left_s: float | None
+) -> Answer:
+    """Return the best rates on paths chosen among so many; prices and bound stay those of `answer`."""
     from controller.gomr.paths.choice import choose_paths  # loads PuLP, which few problems need
 
-    chosen = choose_paths(problem, answer.rates, left_s())
+    chosen = choose_paths(problem, answer.rates, count, left_s)
     demands = tuple(
         replace(demand, fixed_paths=_ids(chosen[demand.id])) if chosen.get(demand.id) else demand
         for demand in problem.demands
     )
-    bound = engine(replace(problem, demands=demands), objective, left_s())
+    bound = engine(replace(problem, demands=demands), objective, left_s)
     native = answer.native and bound.native and answer.native.with_paths_of(bound.native)
     return replace(answer, rates=bound.rates, native=native)
+
+
+def _may_gain(problem: Problem, objective: str, free: Answer, limited: Answer, count: int) -> bool:
+    """Return whether the limits cost something, and more candidates could be offered than were."""
+    from controller.gomr.paths.choice import has_more_paths
+
+    most = _value(problem, objective, free)
+    if _value(problem, objective, limited) >= most * (1 - _CLOSED):
+        return False
+    return has_more_paths(problem, count // _STEP)
+
+
+def _value(problem: Problem, objective: str, answer: Answer) -> float:
+    """Return the first objective of an answer."""
+    admitted = {name: math.fsum(rate for _, rate in paths) for name, paths in answer.rates.items()}
+    return value_bps(problem.demands, objective, admitted)
 
 
 def is_limited(demand: Demand) -> bool:

@@ -4,7 +4,7 @@ use ::gomr::{Answer as Paths, Cut, Flow, Objective};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::{flow_of, FlowFields, InvalidInput, Network};
+use crate::{flow_of, CutFields, FlowFields, InvalidInput, Network};
 
 fn invalid(field: &str, reason: impl Into<String>) -> PyErr {
     InvalidInput::new_err((field.to_owned(), reason.into()))
@@ -167,7 +167,7 @@ pub(crate) fn audit(
     answer: &Answer,
     objective: &str,
     prices: Vec<f64>,
-    cuts: Vec<(Vec<f64>, Vec<u32>)>,
+    cuts: Vec<CutFields>,
 ) -> PyResult<Audit> {
     let objective = objective_of(objective)?;
     check_answer(network, flows, &answer.paths)?;

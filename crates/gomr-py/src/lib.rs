@@ -85,6 +85,9 @@ pub(crate) fn flow_of(fields: FlowFields) -> ::gomr::Flow {
     }
 }
 
+/// Price of each arc, and the flows that these prices stop.
+pub(crate) type CutFields = (Vec<f64>, Vec<u32>);
+
 /// The number of a flow, and its paths: what stands for their arcs, and rate (bit/s).
 type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
 
@@ -241,7 +244,7 @@ impl Engine {
         Answer { paths }
     }
 
-    fn prices_so_far(&self) -> (Vec<f64>, Vec<(Vec<f64>, Vec<u32>)>) {
+    fn prices_so_far(&self) -> (Vec<f64>, Vec<CutFields>) {
         let (prices, cuts) = self.inner.prices_so_far();
         let cuts = cuts.into_iter().map(|cut| (cut.prices, cut.stopped));
         (prices, cuts.collect())

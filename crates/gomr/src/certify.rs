@@ -38,8 +38,8 @@ impl Solver {
     /// # Errors
     /// [`Error::NotSolved`] when the simplex or the certificate fails.
     pub fn solve(&mut self) -> Result<Proof, Error> {
-        for _ in 0..12 {
-            self.optimise()?;
+        for attempt in 0..12 {
+            self.optimise(attempt == 0)?;
             let proof = self.certify();
             if proof.gap() <= GAP {
                 return Ok(proof);

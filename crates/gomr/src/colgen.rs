@@ -145,17 +145,17 @@ impl Solver {
         self.scratch.resize(threads.max(1), Scratch::default());
     }
 
-    /// Solves to optimality from the present basis.
+    /// Solves to optimality from the present basis; where `hot`, from scratch once that has taken too long.
     ///
     /// # Errors
     /// [`Error::NotSolved`] when rounding defeats it.
-    pub fn optimise(&mut self) -> Result<(), Error> {
+    pub fn optimise(&mut self, hot: bool) -> Result<(), Error> {
         self.replace_gone();
         self.master.estimate_scale();
         let before = self.master.work;
         let mut hot_until = match self.cold_work {
-            0 => u64::MAX,
-            cold => before + cold / HOT_PART,
+            cold if hot && cold > 0 => before + cold / HOT_PART,
+            _ => u64::MAX,
         };
         for _ in 0..ROUNDS {
             self.check_halt()?;
@@ -178,7 +178,7 @@ impl Solver {
             }
             if !self.master.lower_scale() || self.master.infeasibility() <= self.feasibility() {
                 self.last_prices.clone_from(&self.master.price);
-                if hot_until == u64::MAX {
+                if hot_until == u64::MAX && hot {
                     self.cold_work = self.master.work - before;
                 }
                 self.collect_spare();

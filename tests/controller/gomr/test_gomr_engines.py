@@ -53,8 +53,10 @@ def test_public_names() -> None:
         "DemandColumns",
         "Edge",
         "LiveEngine",
+        "Moves",
         "PathRate",
         "Problem",
+        "bounded_moves",
         "from_network",
         "solve",
     ]

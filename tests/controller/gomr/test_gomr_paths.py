@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from controller.errors import InvalidProblem
-from controller.gomr import Demand, Edge, Problem
+from controller.gomr import Demand, Edge, Problem, solve
 from controller.gomr.paths.finder import PathFinder, are_disjoint
 from controller.gomr.paths.graph import Path
 from tests.controller.gomr.gomr_oracles import problems, simple_paths
@@ -117,3 +117,15 @@ def test_wrong_arguments_are_named() -> None:
             with pytest.raises(InvalidProblem) as refusal:
                 find(source, destination, count)
             assert refusal.value.field == field
+
+
+@pytest.mark.parametrize("longer", [9, 40])
+def test_a_limited_flow_takes_a_path_that_is_not_among_its_shortest(longer: int) -> None:
+    # The best single path is longer than all that carry the optimum without the limit.
+    short = tuple(Edge(f"e{number}", "A", "B", 1.0, 1e-3) for number in range(longer))
+    problem = Problem(
+        (*short, Edge("wide", "A", "B", 100.0, 9e-3)), (Demand("f", "A", "B", float(longer), max_paths=1),)
+    )
+    found = solve(problem)
+    assert [path.edges for path in found.paths["f"]] == [("wide",)]
+    assert found.admitted_bps == pytest.approx(longer)

@@ -10,6 +10,9 @@ use crate::tree::Scratch;
 
 /// A pricing pass ends with one candidate for so many commodities.
 const COMMODITIES: usize = 600;
+/// Most candidates that a pricing pass waits for, and that it takes from a block of origins.
+const MOST_WANTED: usize = 200;
+const MOST_TAKEN: usize = 1000;
 /// Origins priced between two looks at the candidates.
 const BLOCK: usize = 64;
 /// Commodities that come together and are worth the trees of all origins.
@@ -88,7 +91,8 @@ impl Solver {
             self.visit(start..end, &mut offers, Origin::introduce);
             for offer in offers.drain(..) {
                 match offer {
-                    Offer::Path(_, id, path) => self.start_on(id, &path),
+                    Offer::Path(_, id) if self.tree_path(id, &mut path) => self.start_on(id, &path),
+                    Offer::Path(..) => {}
                     Offer::Search(id, _) => self.introduce_one(id, &mut path),
                     Offer::Known(..) => {}
                 }
@@ -175,7 +179,7 @@ impl Solver {
         self.smooth_lengths
             .update(&self.graph, &self.cost, &self.smooth, &self.usable);
         let count = self.origins.len();
-        let enough = BATCH.max(self.commodities.len() / COMMODITIES);
+        let enough = (self.commodities.len() / COMMODITIES).clamp(BATCH, MOST_WANTED);
         let mut gains: Vec<(f64, u32)> = Vec::new();
         let mut offers = Vec::new();
         let mut seen = 0;
@@ -189,6 +193,8 @@ impl Solver {
             let members: usize = self.origins[self.cursor..end].iter().map(Origin::len).sum();
             self.master.work += (18 * self.graph.nodes * (end - self.cursor) + 12 * members) as u64;
             self.cursor = end;
+            // Far more would lose their gain before they are looked at: prices move with each pivot.
+            Offer::keep_best(&mut offers, MOST_TAKEN);
             self.take_offers(&mut offers, &mut gains);
         }
         gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -213,12 +219,22 @@ impl Solver {
         on_threads(&mut self.scratch, origins, &terms, offers, visit);
     }
 
+    /// The path to a commodity's target in the tree of its origin.
+    fn tree_path(&self, id: u32, path: &mut Vec<u32>) -> bool {
+        let commodity = &self.commodities[id as usize];
+        let origin = self.origin_of.get(&(commodity.source, commodity.class));
+        origin.is_some_and(|&at| self.origins[at].path_to(&self.graph, commodity.target, path))
+    }
+
     fn take_offers(&mut self, offers: &mut Vec<Offer>, gains: &mut Vec<(f64, u32)>) {
         let mut path = Vec::new();
         for offer in offers.drain(..) {
             match offer {
                 Offer::Known(gain, column) => gains.push((gain, column)),
-                Offer::Path(gain, id, path) => self.offer(id, gain, &path, gains),
+                Offer::Path(gain, id) if self.tree_path(id, &mut path) => {
+                    self.offer(id, gain, &path, gains);
+                }
+                Offer::Path(..) => {}
                 Offer::Search(id, worth) => self.search_one(id, worth, &mut path, gains),
             }
         }

@@ -100,10 +100,29 @@ pub(crate) struct Origin {
 pub(crate) enum Offer {
     /// A known column gains so much.
     Known(f64, u32),
-    /// A path of a commodity gains so much.
-    Path(f64, u32, Vec<u32>),
+    /// The path of a commodity in its origin's tree gains so much.
+    Path(f64, u32),
     /// A commodity that must be searched by itself, and the length from where on nothing gains.
     Search(u32, f64),
+}
+
+impl Offer {
+    fn gain(&self) -> f64 {
+        match *self {
+            Self::Known(gain, _) | Self::Path(gain, _) => gain,
+            Self::Search(..) => f64::INFINITY,
+        }
+    }
+
+    /// Keeps the `most` offers that gain most, in their order.
+    pub fn keep_best(offers: &mut Vec<Self>, most: usize) {
+        if offers.len() <= most {
+            return;
+        }
+        let mut gains: Vec<f64> = offers.iter().map(Self::gain).collect();
+        let (_, &mut least, _) = gains.select_nth_unstable_by(most, |a, b| b.total_cmp(a));
+        offers.retain(|offer| offer.gain() > least);
+    }
 }
 
 /// What all origins are priced by.
@@ -188,6 +207,12 @@ impl Origin {
         tree
     }
 
+    /// Writes the tree's path to a node into `path`; false where there is none.
+    pub fn path_to(&self, graph: &Graph, node: u32, path: &mut Vec<u32>) -> bool {
+        let tree = self.tree.as_ref();
+        tree.is_some_and(|tree| tree.path_to(graph, node, path))
+    }
+
     /// Collects the shortest paths of the members that have no path yet; `Search` for those with limits.
     pub fn introduce(&mut self, terms: &Terms<'_>, scratch: &mut Scratch, offers: &mut Vec<Offer>) {
         let is_new = |id: &u32| {
@@ -201,13 +226,12 @@ impl Origin {
             return;
         }
         let tree = self.tree(terms, scratch);
-        let mut path = Vec::new();
         for id in fresh {
             let commodity = &terms.commodities[id as usize];
             if commodity.max_delay_s.is_some() {
                 offers.push(Offer::Search(id, f64::INFINITY));
-            } else if tree.path_to(terms.graph, commodity.target, &mut path) {
-                offers.push(Offer::Path(f64::INFINITY, id, path.clone()));
+            } else if tree.distance[commodity.target as usize].is_finite() {
+                offers.push(Offer::Path(f64::INFINITY, id));
             }
         }
     }
@@ -264,7 +288,6 @@ impl Origin {
         let Some(tree) = &self.tree else { return };
         let length = terms.pricer.length(class);
         tree.begin_measuring(scratch);
-        let mut path = Vec::new();
         for &(id, worth) in open {
             let commodity = &terms.commodities[id as usize];
             if worth - tree.distance[commodity.target as usize] <= terms.limit {
@@ -279,8 +302,8 @@ impl Origin {
                 continue;
             }
             let gain = worth - tree.measure(terms.graph, length, target, scratch);
-            if gain > terms.limit && tree.path_to(terms.graph, target, &mut path) {
-                offers.push(Offer::Path(gain, id, path.clone()));
+            if gain > terms.limit {
+                offers.push(Offer::Path(gain, id));
             }
         }
     }

@@ -7,9 +7,9 @@ use crate::graph::NONE;
 impl Solver {
     /// Adds a commodity (or reuses the place of one that is gone).
     pub fn add_commodity(&mut self, mut commodity: Commodity, request: f64) -> u32 {
+        commodity.class = self.pricer.class(commodity.ack_ratio);
+        self.smooth_lengths.class(commodity.ack_ratio);
         if !commodity.fixed {
-            commodity.class = self.pricer.class(commodity.ack_ratio);
-            self.smooth_lengths.class(commodity.ack_ratio);
             self.pricer
                 .prepare(&self.graph, &self.cost, commodity.target);
         }

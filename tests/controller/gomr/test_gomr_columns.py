@@ -1,0 +1,86 @@
+"""Demands in arrays: the same answers as from `Demand`s, and the same refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import topologies
+from controller.errors import InvalidProblem
+from controller.gomr import OBJECTIVES, Demand, DemandColumns, Edge, Problem, from_network, solve
+from controller.gomr.allocation import loads_of_allocation
+from controller.gomr.load import at_load
+from tests.controller.gomr.gomr_oracles import check_allocation
+
+NODES = ("A", "B", "C")
+MATRIX = np.array([[9.0, 1.0, 2.0], [0.0, 9.0, 3.0], [4.0, 0.0, 9.0]])
+
+
+def test_a_matrix_makes_a_demand_of_each_rate_off_the_diagonal() -> None:
+    demands = DemandColumns.from_matrix(NODES, MATRIX)
+    assert list(demands) == [
+        Demand("A->B", "A", "B", 1.0),
+        Demand("A->C", "A", "C", 2.0),
+        Demand("B->C", "B", "C", 3.0),
+        Demand("C->A", "C", "A", 4.0),
+    ]
+    assert demands[1:3] == (demands[1], demands[2])
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_answer_is_that_of_single_demands(objective: str) -> None:
+    network = topologies.load("waxman:12:seed=1")
+    draw = np.random.default_rng(1)
+    hosts = list(network.hosts)
+    columns = DemandColumns.from_matrix(hosts, draw.exponential(size=(len(hosts), len(hosts))))
+    problem = at_load(from_network(network, columns), 1.2)
+    found = solve(problem, objective)
+    single = solve(from_network(network, tuple(problem.demands)), objective)
+    check_allocation(problem, found)
+    assert found.gap <= 1e-9
+    assert found.value_bps == pytest.approx(single.value_bps, rel=1e-12)
+    assert found.paths.keys() == single.paths.keys()
+    loads_bps = loads_of_allocation(problem, found)
+    assert loads_bps == pytest.approx(loads_of_allocation(problem, single), rel=1e-9, abs=1e-3)
+
+
+def test_demands_that_stay_at_their_source_are_admitted() -> None:
+    demands = DemandColumns(["f", "g"], NODES, [0, 1], [0, 2], [5.0, 7.0])
+    found = solve(Problem((Edge("BC", "B", "C", 4.0, 1.0), Edge("AB", "A", "B", 1.0, 1.0)), demands))
+    assert (found.rate_bps("f"), found.rate_bps("g")) == (5.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"rate_bps": [1.0, np.nan]}, "demands[g].rate_bps"),
+        ({"rate_bps": [1.0, -1.0]}, "demands[g].rate_bps"),
+        ({"rate_bps": [1.0]}, "demands"),
+        ({"source": [0, 3]}, "demands.source"),
+        ({"ids": ["f", "f"]}, "demands"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(change: dict[str, object], field: str) -> None:
+    columns: dict[str, object] = {
+        "ids": ["f", "g"],
+        "nodes": NODES,
+        "source": [0, 1],
+        "destination": [1, 2],
+        "rate_bps": [1.0, 2.0],
+    }
+    with pytest.raises(InvalidProblem) as refusal:
+        DemandColumns(**(columns | change))  # type: ignore[arg-type]
+    assert refusal.value.field == field
+
+
+@pytest.mark.parametrize("rate", ["5 Mbit/s", "5", None, True, 1.7e308, -1.0])
+def test_a_rate_that_is_no_usable_number_is_refused_by_name(rate: object) -> None:
+    edge = Edge("e", "A", "B", 1.0, 1.0)
+    with pytest.raises(InvalidProblem, match=r"demands\[f\]\.rate_bps: must be a"):
+        Problem((edge,), (Demand("f", "A", "B", rate),))  # type: ignore[arg-type]
+
+
+def test_a_rate_of_0_gets_nothing_and_harms_nobody() -> None:
+    edge = Edge("e", "A", "B", 1.0, 1.0)
+    found = solve(Problem((edge,), (Demand("f", "A", "B", 0.0), Demand("g", "A", "B", 2.0))))
+    assert (found.paths["f"], found.rate_bps("g"), found.gap) == ((), 1.0, 0.0)
