@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import logging
 import math
@@ -101,6 +102,9 @@ def run(options: argparse.Namespace) -> None:
     runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post, settings.lldp_key)
     services = ServiceThread(service, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
     _warm_up()
+    # What is there now stays; and thousands of flows are no garbage to look for after every few requests.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     if store is not None:
         loop.carry_out(core.restore(store.load(), time.monotonic()))
     loop.start()

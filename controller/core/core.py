@@ -87,6 +87,7 @@ class Core:
     def sent(self, now: float) -> None:
         """Take in that the messages of the last event have been sent: now begins the time to confirm them."""
         self._flows.sent(now)
+        self._default_routes.sent(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
@@ -104,7 +105,6 @@ class Core:
         switch = live.switch_name(event.datapath_id)
         if switch is not None and live.is_connected(switch):
             self._leave(event.datapath_id, switch)
-        before = live.links_down()
         if not live.connect(event.datapath_id, event.live_ports) or switch is None:
             self._outbox.report("warning", live.faults()[0], datapath_id=event.datapath_id)
             return
@@ -116,7 +116,7 @@ class Core:
                 self._discovery.expect(tail, head, self._now)
         self._outbox.report("info", f"{switch} is connected", switch=switch, ports=sorted(event.live_ports))
         self._default_routes.connect(switch, self._flows.pinned_rules(switch), event.installed)
-        self._links_may_have_changed(before)
+        self._links_may_have_changed()
         self._default_routes.refresh_soon(self._now)
 
     @_on.register
@@ -140,48 +140,43 @@ class Core:
         """Take switches that did not come back in time for gone, with all their links."""
         for datapath_id in [each for each, time in self._gone_at.items() if time <= self._now]:
             del self._gone_at[datapath_id]
-            before = self._state.live.links_down()
             name = self._state.live.switch_name(datapath_id)
             self._outbox.report(
                 "warning", f"{name} did not come back: its links are taken for down", switch=name
             )
             self._state.live.disconnect(datapath_id)
-            self._links_may_have_changed(before)
+            self._links_may_have_changed()
 
     @_on.register
     def _port_came_up(self, event: events.PortCameUp) -> None:
-        before = self._state.live.links_down()
         self._state.live.port_up(event.datapath_id, event.port)
         if self._state.live.port_is_live(event.datapath_id, event.port):
             self._discovery.add((event.datapath_id, event.port))
-        self._links_may_have_changed(before)
+        self._links_may_have_changed()
 
     @_on.register
     def _port_went_down(self, event: events.PortWentDown) -> None:
-        before = self._state.live.links_down()
         self._state.live.port_down(event.datapath_id, event.port)
         self._discovery.remove((event.datapath_id, event.port))
-        self._links_may_have_changed(before)
+        self._links_may_have_changed()
 
     @_on.register
     def _link_discovered(self, event: events.LinkDiscovered) -> None:
         live = self._state.live
         tail, head = (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
         if not live.is_known(tail, head):
-            before = live.links_down()
             fault = live.discovered(tail, head)
             if fault is not None:
                 self._outbox.report("warning", fault)
-            self._links_may_have_changed(before)
+            self._links_may_have_changed()
         if live.is_known(tail, head):  # it is not if a port went down while the packet was under way
             self._discovery.heard(tail, head, self._now)
 
     def _discover(self) -> None:
         """Send the probes that are due, and give up the links that no longer answer."""
         for tail, head in self._discovery.take_lost(self._now):
-            before = self._state.live.links_down()
             self._state.live.lost(tail, head)
-            self._links_may_have_changed(before)
+            self._links_may_have_changed()
         key = self._state.settings.lldp_key
         for datapath_id, port in self._discovery.tick(self._now):
             self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port, key)))
@@ -195,15 +190,17 @@ class Core:
             )
             self._default_routes.refresh_soon(self._now)
 
-    def _links_may_have_changed(self, before: tuple[str, ...]) -> None:
-        after = self._state.live.links_down()
-        for link in set(before) - set(after):
-            self._outbox.report("info", f"link {link} is up", link=link)
-        for link in set(after) - set(before):
-            self._outbox.report("warning", f"link {link} is down", link=link)
-        if before != after:
+    def _links_may_have_changed(self) -> None:
+        changed = self._state.live.take_changed_links()
+        down = [link for link in changed if not self._state.live.link_is_up(link)]
+        for link in changed:
+            if link in down:
+                self._outbox.report("warning", f"link {link} is down", link=link)
+            else:
+                self._outbox.report("info", f"link {link} is up", link=link)
+        if changed:
             self._default_routes.refresh_soon(self._now)
-            self._flows.links_changed(self._now, is_loss=bool(set(after) - set(before)))
+            self._flows.links_changed(self._now, is_loss=bool(down))
 
     @_on.register
     def _packet_arrived(self, event: events.PacketArrived) -> None:

@@ -68,7 +68,7 @@ class FlowManager(Journaled):
         self._installations = Installations(state, outbox)
         self._recovery = Recovery(state, outbox, self._optima, self._apply, self._tell)
         self._last_number = 0
-        self._leases_due = math.inf  # no lease runs out before
+        self._leases_due: float | None = None  # no lease runs out before
         self._rebalanced = -math.inf
         self._rebalance_due: float | None = None
 
@@ -231,7 +231,7 @@ class FlowManager(Journaled):
         self._recovery.sent(now)
 
     def links_changed(self, now: float, is_loss: bool) -> None:
-        """Take in that links went or returned: flows are planned anew."""
+        """Take in that links went or returned: flows are planned again."""
         if not len(self._state.flows):
             return
         self._recovery.links_changed(now, is_loss)
@@ -253,30 +253,26 @@ class FlowManager(Journaled):
             silent = ", ".join(sorted(set(installation.awaited.values())))
             limit_s = self._state.settings.confirm_timeout_s
             self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
-        if self._leases_due <= now:
+        if self._leases_due is not None and self._leases_due <= now:
             active = [flow for flow in self._state.flows if flow.state == "active"]
             for flow in active:
                 if flow.expires_at <= now:
                     self._end(flow, "its lease ran out", now)
             left = (flow.expires_at for flow in active if flow.expires_at > now)
-            self._leases_due = min(left, default=math.inf)
+            self._leases_due = min(left, default=None)
         if self._rebalance_due is not None and self._rebalance_due <= now:
             self._rebalance_due, self._rebalanced = None, now
             self._rebalance(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
-        others = (
+        times = (
             self._installations.next_deadline(),
             self._recovery.next_deadline(),
             self._rebalance_due,
+            self._leases_due,
         )
-        times = [time for time in others if time is not None]
-        return (
-            min((*times, self._leases_due), default=None)
-            if self._leases_due < math.inf
-            else min(times, default=None)
-        )
+        return min((time for time in times if time is not None), default=None)
 
     # Planning
 
@@ -338,7 +334,7 @@ class FlowManager(Journaled):
         """Return the rates of all flows with the same objective after a change of one's demand."""
         if flow.objective is None:
             raise Conflict(
-                "flow_id", f"the rates of {flow.id} were given by hand; release it and request it anew"
+                "flow_id", f"the rates of {flow.id} were given by hand; release it and request another"
             )
         lost = self._state.lost_links(flow)
         if lost:
@@ -357,7 +353,8 @@ class FlowManager(Journaled):
 
     def _renew(self, flow: Flow, now: float) -> None:
         flow.expires_at = now + flow.lease_s
-        self._leases_due = min(self._leases_due, flow.expires_at)
+        if self._leases_due is None or flow.expires_at < self._leases_due:
+            self._leases_due = flow.expires_at
 
     def _set_rates(self, rates: Mapping[str, tuple[float, ...]]) -> list[Flow]:
         """Give flows their rates; returns those for which it makes a difference."""

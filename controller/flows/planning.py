@@ -268,17 +268,8 @@ def _slots(flow: Flow, found: tuple[PathRate, ...]) -> tuple[Slot, ...]:
 
 def has_path(state: State, source: str, destination: str) -> bool:
     """Return whether the links that are up lead from one host to the other."""
-    if state.live.is_whole:
-        return True  # no network file has parts that are not connected
-    neighbours: dict[str, list[str]] = {}
-    for arc in _usable_arcs(state, source, destination):
-        neighbours.setdefault(arc.tail, []).append(arc.head)
-    reached, frontier = {source}, [source]
-    while frontier:
-        beyond = [node for node in neighbours.get(frontier.pop(), ()) if node not in reached]
-        reached.update(beyond)
-        frontier.extend(beyond)
-    return destination in reached
+    # No network file has parts that are not connected.
+    return state.live.is_whole or state.live.least_delay_path(source, destination) is not None
 
 
 def shortest_paths(state: State, source: str, destination: str, count: int) -> list[tuple[str, ...]]:

@@ -125,7 +125,7 @@ class Recovery(Journaled):
     # Planning
 
     def _replan(self, now: float) -> None:
-        """Plan all flows anew whose paths are broken; those without a path carry nothing and are told so."""
+        """Plan all flows again whose paths are broken; those without a path carry nothing and are told so."""
         lost = [
             flow
             for flow in self._state.flows
@@ -153,7 +153,7 @@ class Recovery(Journaled):
         try:
             slots, rates = replan(self._state, self._optima, objective, flows)
         except ControllerError as error:
-            self._outbox.report("error", f"flows could not be planned anew: {error}", objective=objective)
+            self._outbox.report("error", f"flows could not be planned again: {error}", objective=objective)
             return {}
         self._set_rates(rates, now)
         for flow in flows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
@@ -50,13 +50,15 @@ class LiveNetwork(Journaled):
         self._seen: JournaledSet[str] = JournaledSet()
         self._strange_switches: JournaledSet[int] = JournaledSet()
         self._strange_links: JournaledDict[_Port, _Port] = JournaledDict()  # by head: the tail last seen
-        self._up: frozenset[str] | None = None  # made when it is next asked for
+        self._up: JournaledSet[str] = JournaledSet()
+        self._changed: JournaledDict[str, None] = JournaledDict()  # links that went or returned
+        self._version = 0  # of `_up`
         self._arcs_from: dict[str, list[Arc]] = {node.name: [] for node in network.nodes}
         for arc in self.arcs.values():
             self._arcs_from[arc.tail].append(arc)
-        # Found since the links that are up were these.
+        # Found since the links that are up were those of a version.
         self._paths: dict[tuple[str, str], tuple[str, ...] | None] = {}
-        self._paths_of: frozenset[str] | None = None
+        self._paths_of = -1
 
     def switch_name(self, datapath_id: int) -> str | None:
         """Return the name of a switch; None if the file does not have it."""
@@ -91,18 +93,40 @@ class LiveNetwork(Journaled):
 
     def arc_is_up(self, name: str) -> bool:
         """Return whether packets pass this way (see the class)."""
-        return name in self._up_names()
+        return name in self._up
 
     @property
     def is_whole(self) -> bool:
         """Whether packets pass every link of the file both ways."""
-        return len(self._up_names()) == len(self.arcs)
+        return len(self._up) == len(self.arcs)
 
-    def _up_names(self) -> frozenset[str]:
-        # Asked for each step of each path of each flow, while ports change seldom.
-        if self._up is None:
-            self._up = frozenset(name for name in self.arcs if self._is_up(name))
-        return self._up
+    def _refresh(self, arcs: Iterable[Arc | None]) -> None:
+        """Find out whether packets pass these arcs, and the ways back, now that something has changed."""
+        for arc in arcs:
+            if arc is None:
+                continue
+            for name in (arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)):
+                is_up = self._is_up(name)
+                if is_up != (name in self._up):
+                    (self._up.add if is_up else self._up.discard)(name)
+                    self._changed[arc.link] = None
+                    self._version += 1
+
+    @property
+    def version(self) -> int:
+        """Changes whenever the arcs that are up do."""
+        return self._version
+
+    def take_changed_links(self) -> tuple[str, ...]:
+        """Return the links that went or returned since the last time."""
+        changed = tuple(self._changed)
+        self._changed.clear()
+        return changed
+
+    def link_is_up(self, link: str) -> bool:
+        """Return whether packets pass a link of the file both ways."""
+        a, b = link.split("-")
+        return arc_name(a, b) in self._up
 
     def _is_up(self, name: str) -> bool:
         arc = self.arcs[name]
@@ -119,14 +143,13 @@ class LiveNetwork(Journaled):
 
     def up_arcs(self) -> Iterator[Arc]:
         """Yield the arcs that are up, in file order."""
-        up = self._up_names()
+        up = self._up
         return (arc for name, arc in self.arcs.items() if name in up)
 
     def least_delay_path(self, source: str, destination: str) -> tuple[str, ...] | None:
         """Return the path of least delay between two hosts; None without one."""
-        up = self._up_names()
-        if self._paths_of is not up:
-            self._paths, self._paths_of = {}, up
+        if self._paths_of != self._version:
+            self._paths, self._paths_of = {}, self._version
         if (source, destination) not in self._paths:
             self._paths[source, destination] = self._find_least_delay_path(source, destination)
         return self._paths[source, destination]
@@ -144,7 +167,7 @@ class LiveNetwork(Journaled):
             visited.add(node)
             for arc in self._arcs_from[node]:
                 passable = arc.head == destination or arc.head not in self._hosts
-                if passable and arc.head not in visited and arc_name(node, arc.head) in self._up_names():
+                if passable and arc.head not in visited and arc_name(node, arc.head) in self._up:
                     heapq.heappush(frontier, (delay_s + arc.delay_s, hops + 1, (*path, arc.head)))
         return None
 
@@ -165,7 +188,6 @@ class LiveNetwork(Journaled):
 
     def assume_all(self) -> None:
         """Assume, after a restart, that all is as the file has it until the switches say otherwise."""
-        self._up = None
         self._away.add_all(self._switches)
         self._live_ports.add_all(self._arc_by_port)
         self._seen.add_all(
@@ -173,6 +195,7 @@ class LiveNetwork(Journaled):
             for name, arc in self.arcs.items()
             if arc.tail not in self._hosts and arc.head not in self._hosts
         )
+        self._refresh(self.arcs.values())
 
     def connect(self, datapath_id: int, live_ports: frozenset[int]) -> bool:
         """Note that a switch is connected; returns False for one that is not in the file, which is a fault.
@@ -185,13 +208,14 @@ class LiveNetwork(Journaled):
             return False
         if datapath_id in self._connected:
             self.disconnect(datapath_id)
-        self._up = None
         for port in self._ports_of(datapath_id):
             if port[1] not in live_ports:
                 self.port_down(*port)
         self._away.discard(datapath_id)
         self._connected.add(datapath_id)
-        self._live_ports.add_all((datapath_id, port) for port in live_ports)
+        ports = [(datapath_id, port) for port in live_ports]
+        self._live_ports.add_all(ports)
+        self._refresh(self._arc_by_port.get(port) for port in ports)
         return True
 
     def leave(self, datapath_id: int) -> None:
@@ -226,16 +250,16 @@ class LiveNetwork(Journaled):
     def port_up(self, datapath_id: int, port: int) -> None:
         """Note that a port is up; its link to a switch waits for discovery."""
         if datapath_id in self._connected:
-            self._up = None
             self._live_ports.add((datapath_id, port))
+            self._refresh((self.arc_at(datapath_id, port),))
 
     def port_down(self, datapath_id: int, port: int) -> None:
         """Note that a port is down, and forget what discovery saw through it."""
-        self._up = None
         self._live_ports.discard((datapath_id, port))
         arc = self._arc_by_port.get((datapath_id, port))
         if arc is not None:
             self._seen.discard_all((arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)))
+            self._refresh((arc,))
         for head, tail in list(self._strange_links.items()):
             if (datapath_id, port) in (head, tail):
                 del self._strange_links[head]
@@ -260,8 +284,8 @@ class LiveNetwork(Journaled):
             self._strange_links[head] = tail
             return self._strange_link(tail, head)
         if tail in self._live_ports and head in self._live_ports:
-            self._up = None
             self._seen.add(arc_name(arc.tail, arc.head))
+            self._refresh((arc,))
         return None
 
     def _leads_to(self, arc: Arc, head: _Port) -> bool:
@@ -273,8 +297,8 @@ class LiveNetwork(Journaled):
             del self._strange_links[head]
         arc = self._arc_by_port.get(tail)
         if arc is not None and self._leads_to(arc, head):
-            self._up = None
             self._seen.discard(arc_name(arc.tail, arc.head))
+            self._refresh((arc,))
 
     def links_down(self) -> tuple[str, ...]:
         """Return the names of the file's links that are down."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import RemoveGroup, RemoveRule, RemoveRules
 from controller.core.outbox import DEFAULT_ROUTES, Outbox
 from controller.core.state import State
+from controller.network.hosts import Host
 from controller.rules.classification import classification_rules
 from controller.rules.ecmp import ecmp_group
 from controller.rules.model import (
@@ -28,6 +30,10 @@ from controller.rules.next_hops import equal_next_hops, next_hops
 from controller.rules.reconcile import Installed, difference
 
 __all__ = ["DefaultRoutes"]
+
+
+_PAUSES = 4.0
+"""After the routes were computed, so many times as long is for everything else."""
 
 
 @dataclass
@@ -66,6 +72,10 @@ class DefaultRoutes(Journaled):
         self._sent: JournaledDict[str, _Routes] = JournaledDict()  # to each connected switch
         self._awaited: JournaledDict[str, int] = JournaledDict()
         self._due: float | None = None
+        self._known: tuple[int, tuple[Host, ...], dict[str, _Routes]] | None = None
+        self._computing_since: float | None = None
+        self._computed_at = -math.inf
+        self._pause_s = 0.0
 
     def connect(
         self, switch: str, pinned: tuple[Rule | Group, ...], installed: Installed | None = None
@@ -74,7 +84,9 @@ class DefaultRoutes(Journaled):
 
         Without knowing what it has, give it all of them in place of any that it had.
         """
-        routes = self._desired().get(switch, _Routes())
+        has_routes = installed is not None and any(rule.table == TABLE_DEFAULT for rule in installed.rules)
+        # Where none can be in the way, they come with the next refresh, which is for all switches at once.
+        routes = self._desired().get(switch, _Routes()) if has_routes else _Routes()
         self._sent[switch] = routes
         wanted = (*classification_rules(), *routes.all(), *pinned)
         if installed is None:
@@ -106,8 +118,18 @@ class DefaultRoutes(Journaled):
         self._state.refusals.pop(switch, None)
 
     def refresh_soon(self, now: float) -> None:
-        """Compute the routes again once everything that has happened by now is known."""
-        self._due = now
+        """Compute the routes again once everything that has happened by now is known.
+
+        In a large network that takes long: then changes wait for each other, so that other things have the
+        most of the time.
+        """
+        self._due = max(now, self._computed_at + self._pause_s)
+
+    def sent(self, now: float) -> None:
+        """Take in that all messages have been sent: so long it took to compute the routes."""
+        if self._computing_since is not None:
+            self._pause_s = _PAUSES * (now - self._computing_since)
+            self._computed_at, self._computing_since = now, None
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
@@ -117,7 +139,7 @@ class DefaultRoutes(Journaled):
         """Compute the routes again if that is due, and send what has changed."""
         if self._due is None or self._due > now:
             return
-        self._due = None
+        self._due, self._computing_since = None, now
         desired = self._desired()
         for switch, sent in self._sent.items():
             routes = desired.get(switch, _Routes())
@@ -155,9 +177,11 @@ class DefaultRoutes(Journaled):
         )
 
     def _desired(self) -> dict[str, _Routes]:
-        """Return the routes to all reachable hosts, for each switch."""
+        """Return the routes to all reachable hosts, for each switch; not to be changed."""
         live = self._state.live
-        hosts = [host for host in self._state.hosts.all() if self._state.hosts.is_reachable(host)]
+        hosts = tuple(host for host in self._state.hosts.all() if self._state.hosts.is_reachable(host))
+        if self._known is not None and self._known[:2] == (live.version, hosts):
+            return self._known[2]
         hops = self._hops({host.name: host.switch for host in hosts})
         desired: dict[str, _Routes] = {}
         for host in hosts:
@@ -171,6 +195,7 @@ class DefaultRoutes(Journaled):
                 number = ecmp_group_number(live.datapath_id(host.switch))
                 routes.groups[number] = ecmp_group(number, switch, outputs)
                 routes.actions[host.ip] = ToGroup(number)
+        self._known = live.version, hosts, desired
         return desired
 
     def _hops(self, attachments: dict[str, str]) -> dict[str, dict[str, tuple[str, ...]]]:

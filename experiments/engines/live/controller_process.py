@@ -66,6 +66,8 @@ class ControllerProcess:
             str(self._planning_s),
             "--store",
             "none",
+            # A machine that is busy with packets must not take a link for lost in the midst of a run.
+            *("--probe-interval", "1", "--silence", "10"),
         ]
         argv += ["--openflow", f"{LOOPBACK}:{OPENFLOW_PORT}"]
         for address in (LOOPBACK, MANAGEMENT):

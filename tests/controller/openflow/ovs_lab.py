@@ -158,7 +158,7 @@ def laboratory(
     topology = folder / "network.json"
     topology.write_text(network.model_dump_json())
     command = [sys.executable, "-m", "controller.cli", "--topology", str(topology), "--log-format", "json"]
-    command += ["--store", "none"]
+    command += ["--store", "none", "--probe-interval", "1", "--silence", "10"]  # the machine may be busy
     command += options
     with (folder / "controller.log").open("w") as log:
         controller = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
