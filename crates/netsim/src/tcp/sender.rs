@@ -264,6 +264,8 @@ impl Sender {
             pipe: self.board.pipe(),
             srtt: self.rtt.srtt(),
             window_limited: self.window_limited,
+            flight: self.board.outstanding(),
+            unsent: self.unsent() > 0,
         };
         if self.measured {
             let delivery = Delivery {
