@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::tcp::config::{CongestionAlgorithm, CubicSettings, Pacing, Reduction, RenoGrowth};
+use crate::tcp::config::{
+    CongestionAlgorithm, CubicSettings, Pacing, Reduction, RenoGrowth, Spurious,
+};
 use crate::tcp::{Config, Profile};
 use crate::time::seconds;
 
@@ -40,8 +42,10 @@ pub struct TcpDescription {
     pub nagle: Option<bool>,
     /// `reno` or `cubic`.
     pub congestion_control: Option<CongestionName>,
-    /// `classic`, `prr` or `prr_conservative`.
+    /// `classic`, `prr`, `prr_conservative` or `keep`.
     pub recovery: Option<RecoveryName>,
+    /// What becomes of reductions without cause: `ignored`, `eifel` (needs timestamps) or `frto`.
+    pub spurious: Option<SpuriousName>,
     /// Least retransmission timeout.
     pub rto_min_s: Option<f64>,
     /// Timeout of the SYN.
@@ -85,6 +89,20 @@ pub enum RecoveryName {
     Prr,
     /// In proportion, conservative reduction bound.
     PrrConservative,
+    /// Not at all, but for timeouts (PR-R).
+    Keep,
+}
+
+/// The response to reductions without cause, by name.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum SpuriousName {
+    /// None.
+    Ignored,
+    /// RFC 3522 and RFC 4015.
+    Eifel,
+    /// RFC 5682.
+    Frto,
 }
 
 /// Pacing by name.
@@ -146,6 +164,14 @@ impl TcpDescription {
                 RecoveryName::Classic => Reduction::Classic,
                 RecoveryName::Prr => Reduction::Prr,
                 RecoveryName::PrrConservative => Reduction::PrrConservative,
+                RecoveryName::Keep => Reduction::Keep,
+            };
+        }
+        if let Some(name) = self.spurious {
+            config.spurious = match name {
+                SpuriousName::Ignored => Spurious::Ignored,
+                SpuriousName::Eifel => Spurious::Eifel,
+                SpuriousName::Frto => Spurious::FRto,
             };
         }
         config.pacing = match (self.pacing, rate_bps) {

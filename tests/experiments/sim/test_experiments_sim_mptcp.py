@@ -10,7 +10,7 @@ from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.sim.description import describe
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.sim.routing import routes
-from experiments.errors import OverrideError
+from experiments.errors import OverrideError, RunFailed
 from experiments.results import RunResult
 from tests.experiments.sim.sim_plans import plan_of
 
@@ -82,3 +82,11 @@ def test_unknown_methods_are_refused_with_their_place() -> None:
 def test_the_same_seed_gives_the_same_result() -> None:
     plan = plan_of("mptcp-sdn", duration_s=2.0)
     assert SimEngine().simulate(plan) == SimEngine().simulate(plan)
+
+
+def test_responses_to_spurious_loss_are_settings_and_need_what_they_need() -> None:
+    # Packets that overtake each other are no loss: PR-R keeps the window that fast retransmits would halve.
+    kept = simulate("ppfs", sim__profile="rfc", sim__spurious="frto", sim__recovery="keep")
+    assert goodputs(kept)[1] > 2 * goodputs(simulate("ppfs", sim__profile="rfc"))[1]
+    with pytest.raises(RunFailed, match="timestamps must be on, since Eifel compares them"):
+        simulate("ppfs", sim__spurious="eifel")

@@ -68,6 +68,19 @@ pub enum Reduction {
     Prr,
     /// In proportion, with the conservative reduction bound (RFC 6937 PRR-CRB).
     PrrConservative,
+    /// Not at all: a fast retransmit leaves the window as it is, and only a timeout shrinks it (PR-R; Alheid et al., ICT 2016).
+    Keep,
+}
+
+/// How a reduction is found to have been without cause, and taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spurious {
+    /// It is not.
+    Ignored,
+    /// By the timestamps that ACKs echo: Eifel (RFC 3522, RFC 4015).
+    Eifel,
+    /// By what the first two ACKs after a timeout acknowledge: F-RTO (RFC 5682).
+    FRto,
 }
 
 /// When a partial ACK restarts the retransmission timer (RFC 6582, 4).
@@ -193,6 +206,8 @@ pub struct Config {
     pub congestion: CongestionAlgorithm,
     /// How the window shrinks during recovery.
     pub reduction: Reduction,
+    /// What becomes of reductions without cause.
+    pub spurious: Spurious,
     /// When partial ACKs restart the timer.
     pub impatient: Impatient,
     /// The retransmission timer.
@@ -271,6 +286,7 @@ impl Config {
             nagle: false,
             congestion: CongestionAlgorithm::Reno(RenoGrowth::Bytes),
             reduction: Reduction::Classic,
+            spurious: Spurious::Ignored,
             impatient: Impatient::WithoutSack,
             rto: RtoSettings {
                 initial: SECOND,
@@ -350,7 +366,12 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] names the first field that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let rules: [(bool, &str, &str); 11] = [
+        let rules: [(bool, &str, &str); 12] = [
+            (
+                self.timestamps || self.spurious != Spurious::Eifel,
+                "timestamps",
+                "on, since Eifel compares them (RFC 3522)",
+            ),
             (self.mss_bytes > 0, "mss_bytes", "at least 1"),
             (
                 self.send_buffer_bytes >= self.mss_bytes,

@@ -169,7 +169,7 @@ impl Endpoint {
         self.end(true);
     }
 
-    /// Share a receive window: advertise `window_bytes` until told otherwise, and leave the peer's window to whoever writes.
+    /// Share a receive window: advertise `window_bytes` until told otherwise, and leave the peer's window to the writer.
     pub fn grant(&mut self, window_bytes: u64) {
         self.subflow = true;
         self.receiver.grant(window_bytes);

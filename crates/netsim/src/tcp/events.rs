@@ -1,4 +1,4 @@
-//! What an endpoint tells whoever uses it.
+//! What an endpoint tells its user.
 
 use crate::time::Nanos;
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`config`] | settings, and the profiles `rfc`, `ns3` and `linux` with their differences by name |
 //! | [`endpoint`] | one side of a connection: set-up, close, the order of what is sent (RFC 9293) |
-//! | [`events`] | what an endpoint tells whoever uses it |
+//! | [`events`] | what an endpoint tells its user |
 //! | [`sender`] | send buffer, window, Nagle, retransmission and persist timers |
 //! | [`scoreboard`] | what is under way: SACKed, lost, sent again (RFC 6675) |
 //! | [`recovery`] | loss detectors (RFC 6582, RFC 6675), reductions (RFC 6937), responses to spurious loss |

@@ -51,7 +51,7 @@ pub struct Receiver {
     quick: bool,
     /// The window to advertise where somebody else owns the buffer.
     granted: Option<u64>,
-    /// `next` may not go beyond: what is in order up to here is not in order for whoever holds it back.
+    /// `next` may not go beyond: what is in order up to here is not in order for the connection that holds it back.
     hold: u64,
 }
 

@@ -111,7 +111,7 @@ impl Sender {
         }
     }
 
-    /// Leave the peer's window to whoever writes: all that is written may be sent as far as the congestion window goes.
+    /// Leave the peer's window to the writer: all that is written may be sent as far as the congestion window goes.
     pub fn ignore_peer_window(&mut self) {
         self.outside_window = true;
         self.peer_window = u64::MAX / 2;
@@ -131,7 +131,7 @@ impl Sender {
         room.saturating_sub(self.board.pipe() + waiting)
     }
 
-    /// What whoever chooses among several paths wants to know of this one.
+    /// The state of this path, for a scheduler.
     pub fn path(&self) -> PathState {
         PathState {
             srtt: self.rtt.srtt().unwrap_or(0),
@@ -264,6 +264,8 @@ impl Sender {
             pipe: self.board.pipe(),
             srtt: self.rtt.srtt(),
             window_limited: self.window_limited,
+            flight: self.board.outstanding(),
+            unsent: self.unsent() > 0,
         };
         if self.measured {
             let delivery = Delivery {

@@ -12,6 +12,7 @@ mod nagle;
 mod pipe;
 mod prr;
 mod sack;
+mod spurious;
 mod throughput;
 mod timeout;
 mod timestamps;

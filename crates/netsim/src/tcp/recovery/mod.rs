@@ -59,6 +59,10 @@ pub struct AckEvent {
     pub srtt: Option<Nanos>,
     /// Whether the window was what limited the sender.
     pub window_limited: bool,
+    /// Sequence space that is out and not acknowledged, after it.
+    pub flight: u64,
+    /// Whether the application has more to send.
+    pub unsent: bool,
 }
 
 /// What follows from an ACK.
@@ -207,6 +211,7 @@ impl LossRecovery {
             if let Some(undo) = response.on_ack(event, segment, &self.episode) {
                 self.undo(&undo, parts);
                 verdict.undone = true;
+                verdict.retransmit = false;
             }
         }
         verdict
@@ -239,7 +244,11 @@ impl LossRecovery {
 
     /// Whether what is taken for lost may be sent again now.
     pub fn may_resend(&self) -> bool {
-        self.detector.may_resend(&self.episode)
+        let withheld = self
+            .response
+            .as_ref()
+            .is_some_and(|response| response.withholds());
+        !withheld && self.detector.may_resend(&self.episode)
     }
 
     /// Whether the first duplicates let no new data out, although SACK blocks show that there is less under way.
@@ -450,6 +459,8 @@ impl LossRecovery {
                 pipe: parts.board.pipe(),
                 srtt,
                 window_limited: true,
+                flight: parts.board.outstanding(),
+                unsent: false,
             };
             self.enter(&event, parts);
             verdict.retransmit = true;

@@ -1,10 +1,12 @@
 //! How the window shrinks while lost data is sent again.
 
 mod classic;
+mod keep;
 mod ns3;
 mod prr;
 
 pub use classic::Classic;
+pub use keep::Keep;
 pub use ns3::Ns3;
 pub use prr::Prr;
 
@@ -53,6 +55,7 @@ fn flight(episode: &Episode, board: &Scoreboard) -> u64 {
 /// The reduction that a configuration asks for.
 pub fn build(config: &Config) -> Box<dyn WindowReduction> {
     match (config.reduction, config.detection) {
+        (Reduction::Keep, _) => Box::new(Keep),
         (reduction, Detection::Ns3) => Box::new(Ns3::new(reduction)),
         (Reduction::Classic, _) => Box::new(Classic),
         (Reduction::Prr, _) => Box::new(Prr::new(false)),

@@ -1,6 +1,12 @@
 //! What is remembered of a reduction, and when it is undone.
 
-use super::super::config::Config;
+mod eifel;
+mod frto;
+
+pub use eifel::Eifel;
+pub use frto::FRto;
+
+use super::super::config::{Config, Spurious};
 use super::super::congestion::Window;
 use super::super::scoreboard::Scoreboard;
 use super::super::segment::Segment;
@@ -27,6 +33,11 @@ pub trait SpuriousResponse: std::fmt::Debug + Send {
     /// A segment was sent again.
     fn on_resent(&mut self, _now: Nanos) {}
 
+    /// Whether what is taken for lost is not sent again for the present, and new data in its place.
+    fn withholds(&self) -> bool {
+        false
+    }
+
     /// Take an ACK, after the recovery did; what is to be undone by it.
     fn on_ack(
         &mut self,
@@ -39,6 +50,10 @@ pub trait SpuriousResponse: std::fmt::Debug + Send {
 }
 
 /// The response that a configuration asks for; none: every reduction stands.
-pub fn build(_config: &Config) -> Option<Box<dyn SpuriousResponse>> {
-    None
+pub fn build(config: &Config) -> Option<Box<dyn SpuriousResponse>> {
+    match config.spurious {
+        Spurious::Ignored => None,
+        Spurious::Eifel => Some(Box::new(Eifel::new(config))),
+        Spurious::FRto => Some(Box::<FRto>::default()),
+    }
 }

@@ -1,0 +1,20 @@
+//! No reduction: PR-R (Alheid, Doufexi, Kaleshi, "Packet Reordering Response for MPTCP under Wireless Heterogeneous Environment",
+//! ICT 2016, algorithm 1).
+
+use super::super::{AckEvent, Episode, Parts};
+use super::WindowReduction;
+
+/// A fast retransmit sends the segment again and leaves window and threshold as they are; a timeout shrinks them as always.
+#[derive(Debug, Clone)]
+pub struct Keep;
+
+impl WindowReduction for Keep {
+    fn enter(&mut self, _event: &AckEvent, _episode: &Episode, _parts: &mut Parts<'_>) {}
+
+    fn leave(&mut self, _parts: &mut Parts<'_>) {}
+
+    /// The ACK of the lost segment opens the window as any other.
+    fn grows_on_exit(&self) -> bool {
+        true
+    }
+}
