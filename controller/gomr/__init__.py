@@ -9,8 +9,8 @@ from controller.gomr.allocation import Allocation, PathRate
 from controller.gomr.columns import DemandColumns
 from controller.gomr.live.churn import Churn
 from controller.gomr.live.engine import Change, LiveEngine
-from controller.gomr.networkx_graph import from_networkx
 from controller.gomr.live.moves import Moves, bounded_moves
+from controller.gomr.networkx_graph import from_networkx
 from controller.gomr.objectives import OBJECTIVES
 from controller.gomr.problem import Demand, Edge, Problem, from_network
 from controller.gomr.solving import DEFAULT_ENGINE, ENGINES, solve
