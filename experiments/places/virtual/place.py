@@ -110,7 +110,7 @@ class VirtualKernel:
             )
             with Path(name, told).open("rb") as lines, Machine(order) as booted:
                 self._watch(booted)
-                events = WorkerEvents(report)
+                events = WorkerEvents(lambda event: report(_with_host_paths(event, job)))
                 pending = b""
 
                 def look() -> bool:
@@ -146,3 +146,11 @@ class VirtualKernel:
             running = list(self._machines)
         for booted in running:
             booted.kill()
+
+
+def _with_host_paths(event: Event, job: Job) -> Event:
+    """Return an event that names the host's folder where the machine's is named."""
+    if isinstance(event, RunBroken):
+        reason = event.reason.replace(str(guest_path("out")), str(job.out))
+        return event.model_copy(update={"reason": reason})
+    return event
