@@ -30,7 +30,7 @@ const DUAL_WORK: u64 = 6000;
 /// Rounds of both simplexes, each from where the last one left the true bounds, before a solve is given up.
 const ROUNDS: usize = 40;
 /// A solve from the last basis may cost this part of one from scratch before it is given up for that.
-const HOT_PART: u64 = 6;
+const HOT_PART: u64 = 2;
 /// Fewest candidates that end a pricing pass early.
 const BATCH: usize = 16;
 /// Weight of the earlier prices among those that pricing passes far from the optimum look at.
