@@ -77,12 +77,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="list networks, scenarios, protocols and engines")
     listing.set_defaults(command=_list)
-    checking = commands.add_parser("doctor", help="check what this machine can run, and how to mend it")
+    checking = commands.add_parser(
+        "doctor", help="check what this machine can run, and how to fix what is missing"
+    )
     doctor.add_arguments(checking)
     checking.set_defaults(command=doctor.main)
     _add_run(commands.add_parser("run", help="run a scenario and write results.json and report.html"))
     resuming = commands.add_parser(
-        "resume", help="make those runs of a results folder that are missing or were not valid"
+        "resume", help="rerun those of a results folder that are missing or were not valid"
     )
     resuming.add_argument("folder", type=Path, help="a folder that `run --out` wrote to")
     _add_retries(resuming)
@@ -91,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     shell.add_arguments(
         commands.add_parser("shell", help="bring a network up and open Mininet's prompt in it (needs root)")
     )
-    reporting = commands.add_parser("report", help="make the report of a results folder again")
+    reporting = commands.add_parser("report", help="write the report of a results folder again")
     reporting.add_argument("folder", type=Path, help="a folder with results.json")
     reporting.set_defaults(command=_report)
     comparing = commands.add_parser(
@@ -178,7 +180,7 @@ def _add_retries(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="make a run that is not valid (the machine was too busy) anew, up to N times (default 0)",
+        help="rerun a run that is not valid (the machine was too busy), up to N times (default 0)",
     )
 
 

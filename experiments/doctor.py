@@ -1,4 +1,4 @@
-"""`mstcp-lab doctor`: what this machine can run, what a missing thing means, and the command that mends it.
+"""`mstcp-lab doctor`: what this machine can run, what a missing thing means, and the command that fixes it.
 
 Needs no root; what cannot be probed without it is reported as unknown, never as there.
 """
@@ -23,6 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.engines.live.requirements import PROGRAMS
+from experiments.errors import MissingRequirement
+from experiments.places.virtual import kernel_image, machine
 from experiments.validity import CpuMeter
 from switch import capabilities
 from switch.capabilities import Capability
@@ -45,7 +47,7 @@ SETUP = "make setup"
 
 @dataclass(frozen=True)
 class Check:
-    """One capability: its state, what was found, what a lack means and the command that mends it.
+    """One capability: its state, what was found, what a lack means and the command that fixes it.
 
     `required` is True where the live engine cannot run without it.
     """
@@ -110,6 +112,7 @@ def examine() -> list[Check]:
         check_links(probed, _emulator_problem()),
         check_packages(_is_importable),
         check_core(_is_importable),
+        check_virtual(_virtual_problem()),
         check_cpu(_cpu_busy()),
         check_memory(_memory_available(Path("/proc/meminfo"))),
         check_disk(shutil.disk_usage(Path.cwd()).free),
@@ -208,6 +211,13 @@ def check_core(importable: Callable[[str], bool]) -> Check:
     return Check("compiled-core", "missing", "mstcp._core is not built", meaning, SETUP, required=True)
 
 
+def check_virtual(problem: MissingRequirement | None) -> Check:
+    """Return whether the kernel of the virtual engine can be started."""
+    if problem is None:
+        return Check("virtual-kernel", "ok", f"User-Mode Linux {kernel_image.record().release}")
+    return Check("virtual-kernel", "missing", problem.what, "the virtual engine cannot run", problem.remedy)
+
+
 def check_cpu(busy: float | None) -> Check:
     """Return whether enough of the processor is free for a run in real time."""
     if busy is None:
@@ -250,7 +260,7 @@ def print_checks(checks: list[Check], console: Console) -> None:
         if check.remedy:
             remedies.setdefault(check.remedy, []).append(check.name)
     if remedies:
-        console.print("\nTo mend it:")
+        console.print("\nTo fix it:")
         for remedy, names in remedies.items():
             console.print(
                 f"  {escape(', '.join(names))}: [bold]{escape(remedy)}[/bold]",
@@ -284,6 +294,14 @@ def _emulator_problem() -> str | None:
         find_binary()
     except EmulatorMissingError:
         return "the link emulator is not built"
+    return None
+
+
+def _virtual_problem() -> MissingRequirement | None:
+    try:
+        machine.require()
+    except MissingRequirement as missing:
+        return missing
     return None
 
 

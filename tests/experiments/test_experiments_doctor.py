@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from experiments import doctor
+from experiments.errors import MissingRequirement
 from switch.capabilities import Capability
 
 HERE = Path("/somewhere")
@@ -134,3 +135,9 @@ def test_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
     if os.geteuid() != 0:
         assert found["rights"]["state"] == "missing"
     assert document["live"] == (not any(c["required"] and c["state"] != "ok" for c in document["checks"]))
+
+
+def test_without_its_kernel_the_virtual_engine_alone_cannot_run() -> None:
+    assert doctor.check_virtual(None).state == "ok"
+    check = doctor.check_virtual(MissingRequirement("The kernel cannot be unpacked.", "Make room."))
+    assert (check.state, check.remedy, check.blocks) == ("missing", "Make room.", False)

@@ -12,7 +12,7 @@ from pathlib import Path
 from experiments.engines.base import Engine, RunPlan
 from experiments.engines.together import run_together
 from experiments.errors import OutputError, RunFailed
-from experiments.events import Event, Report, RunBroken, RunFinished, RunsBegun, from_line
+from experiments.events import Event, OutputRefused, Report, RunBroken, RunFinished, RunsBegun, from_line
 from experiments.job import Job
 from experiments.places.base import WorkerEvents
 from experiments.places.virtual import machine
@@ -110,7 +110,7 @@ class VirtualKernel:
             )
             with Path(name, told).open("rb") as lines, Machine(order) as booted:
                 self._watch(booted)
-                events = WorkerEvents(lambda event: report(_with_host_paths(event, job)))
+                events = WorkerEvents(report)
                 pending = b""
 
                 def look() -> bool:
@@ -118,7 +118,7 @@ class VirtualKernel:
                     heard = lines.read()
                     *whole, pending = (pending + heard).split(b"\n")
                     for line in whole:
-                        events.take(from_line(line))
+                        events.take(_with_host_paths(from_line(line), job))
                     return bool(heard)
 
                 try:
@@ -150,7 +150,9 @@ class VirtualKernel:
 
 def _with_host_paths(event: Event, job: Job) -> Event:
     """Return an event that names the host's folder where the machine's is named."""
+    here, there = str(job.out), str(guest_path("out"))
     if isinstance(event, RunBroken):
-        reason = event.reason.replace(str(guest_path("out")), str(job.out))
-        return event.model_copy(update={"reason": reason})
+        return event.model_copy(update={"reason": event.reason.replace(there, here)})
+    if isinstance(event, OutputRefused):
+        return event.model_copy(update={"path": event.path.replace(there, here)})
     return event
