@@ -56,7 +56,7 @@ class Clock(enum.Enum):
 
 @dataclass(frozen=True)
 class Abilities:
-    """What an engine is able to do; whoever needs to know asks for this and not for its name."""
+    """What an engine is able to do; callers ask for this and not for its name."""
 
     clock: Clock
     protocols: tuple[str, ...] | None

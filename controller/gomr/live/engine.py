@@ -116,7 +116,7 @@ class LiveEngine:
         return self._allocation
 
     def certified(self) -> Allocation:
-        """Return the optimum with a certificate that is computed anew from its paths and rates.
+        """Return the optimum with a certificate that is recomputed from its paths and rates.
 
         What events return has the bound that the compiled engine keeps up from event to event. This one comes
         of the paths, their rates and the prices of a fresh solve alone; it costs that solve.

@@ -1,4 +1,4 @@
-"""Flows whose links go and return: planned anew, moved make before break, within the capacity."""
+"""Flows whose links go and return: planned again, moved make before break, within the capacity."""
 
 from __future__ import annotations
 

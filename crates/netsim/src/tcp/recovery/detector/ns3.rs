@@ -56,7 +56,7 @@ impl LossDetector for Ns3DuplicateAcks {
     }
 
     /// What duplicate ACKs made us take for delivered stays so when the window moves on, inside recovery or outside. RFC 6582 begins
-    /// anew at each cumulative ACK outside recovery.
+    /// again at each cumulative ACK outside recovery.
     fn on_progress(&mut self, _episode: &Episode, _board: &mut Scoreboard) {
         self.duplicates = 0;
     }
