@@ -62,12 +62,12 @@ def flow_notes(flow: FlowSummary) -> FlowNotes:
 
 
 def general_notes(results: Results) -> list[str]:
-    """Return what a reader of the tables must know: runs made anew, how to compare with the paper."""
+    """Return what a reader of the tables must know: runs that were rerun, how to compare with the paper."""
     notes = _repetition_notes(results)
     reference = reference_for(results.scenario)
     if reference is None:
         return notes
-    if results.engine == "live":
+    if results.environment.link_backend is not None:  # a kernel's packets, whatever its clock
         notes.append(
             "The paper simulated NewReno in ns-3 for 120 s; here a Linux kernel recovers from losses in its "
             "own way. Compare goodput; delays need not be the paper's."
@@ -87,7 +87,7 @@ def _repetition_notes(results: Results) -> list[str]:
     attempts = sum(len(run.earlier_attempts) for run in repeated)
     runs = "1 run was" if len(repeated) == 1 else f"{len(repeated)} runs were"
     tried = "1 attempt was" if attempts == 1 else f"{attempts} attempts were"
-    return [f"{runs} made anew after {tried} not valid; the results file says why."]
+    return [f"{runs} rerun after {tried} not valid; the results file says why."]
 
 
 def validity_sentences(results: Results) -> list[str]:

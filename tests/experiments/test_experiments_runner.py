@@ -195,7 +195,7 @@ def test_finished_runs_are_there_before_the_last_one(tmp_path: Path) -> None:
         run_invented(job, engine)
     assert len(runner.collect(job, engine).runs) == 3
     kept = (job.out / "runs" / "001.json").read_bytes()
-    # Seed 2 was not valid: it is made anew beside those that are missing.
+    # Seed 2 was not valid: it is rerun beside those that are missing.
     another = InventedEngine()
     execute(job, another, lambda _: None)
     assert [plan.slug for plan in another.plans][:3] == ["1-ospf-s2", "1-mstcp-s2", "2-ospf-s1"]
