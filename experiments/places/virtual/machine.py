@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -189,11 +190,27 @@ class Machine:
             mode = "rw" if name == _CONTROL else "ro"
             lines.append(f"mkdir {guest_path(name)}")
             lines.append(f"mount -t hostfs -o {mode},{shlex.quote(str(host))} hostfs {guest_path(name)}")
+        lines += self._moved_links()
         process_1 = guest_path(_PROJECT) / Path(__file__).with_name("init.py").relative_to(ROOT)
         lines.append(f"exec {guest_python()} {process_1} {guest_path(_CONTROL) / 'order.json'}")
         script = self._folder / "init"
         script.write_text("\n".join(lines) + "\n")
         script.chmod(0o755)
+
+    def _moved_links(self) -> list[str]:
+        """Return commands that let packages which are installed as links lead to the project's path there."""
+        packages = Path(sysconfig.get_path("purelib"))
+        if not packages.is_relative_to(sys.prefix):
+            return []
+        lines = []
+        for link in sorted(packages.glob("*.pth")):
+            words = link.read_text(errors="replace").splitlines()
+            if str(ROOT) in words:
+                moved = [str(guest_path(_PROJECT)) if word == str(ROOT) else word for word in words]
+                (self._folder / link.name).write_text("\n".join(moved) + "\n")
+                inside = guest_path(_PYTHON) / link.relative_to(sys.prefix)
+                lines.append(f"mount --bind {guest_path(_CONTROL) / link.name} {inside}")
+        return lines
 
     def _command(self) -> list[str]:
         order = self._order

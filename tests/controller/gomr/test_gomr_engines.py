@@ -58,6 +58,7 @@ def test_public_names() -> None:
         "Problem",
         "bounded_moves",
         "from_network",
+        "from_networkx",
         "solve",
     ]
     assert list(OBJECTIVES) == [
