@@ -60,13 +60,14 @@ def kernel() -> Path:
     if platform.system() != "Linux" or platform.machine() != shipped.architecture:
         what = f"The kernel of the virtual engine runs on Linux on {shipped.architecture} alone."
         raise MissingRequirement(what, "Use --engine live or --engine sim here.")
-    path = _cache() / f"linux-{shipped.kernel_sha256[:16]}"
+    path = cache_folder() / f"linux-{shipped.kernel_sha256[:16]}"
     if not path.exists():
         _unpack(path, shipped)
     return path
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Return the folder of the user's cache that is ours."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "mstcp-lab"
 

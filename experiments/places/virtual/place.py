@@ -16,6 +16,7 @@ from experiments.events import Event, OutputRefused, Report, RunBroken, RunFinis
 from experiments.job import Job
 from experiments.places.base import WorkerEvents
 from experiments.places.virtual import machine
+from experiments.places.virtual.bytecode import compile_all
 from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
 
 
@@ -42,6 +43,7 @@ class VirtualKernel:
             KeyboardInterrupt: the user stopped; no machine runs any more by then.
         """
         del engine
+        compile_all()
         pending = job.pending()
         allowed = sorted(os.sched_getaffinity(0))
         cores: queue.SimpleQueue[int] = queue.SimpleQueue()
