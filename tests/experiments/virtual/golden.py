@@ -47,7 +47,7 @@ def programs() -> dict[str, str]:
         found[package] = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()[
             0
         ]
-    # In some protocols a few packets still differ between checkouts; which of their files decides is not known.
+    # In some protocols a few packets still differ between checkouts (docs/virtual.md).
     found["checkout"] = hashlib.sha256(str(ROOT).encode()).hexdigest()
     return {**found, "kernel": kernel_image.record().kernel_sha256}
 
