@@ -205,8 +205,8 @@ class Machine:
         lines = []
         for link in sorted(packages.glob("*.pth")):
             words = link.read_text(errors="replace").splitlines()
-            if str(ROOT) in words:
-                moved = [str(guest_path(_PROJECT)) if word == str(ROOT) else word for word in words]
+            moved = [str(guest_path(_PROJECT)) if _is_project(word) else word for word in words]
+            if moved != words:
                 (self._folder / link.name).write_text("\n".join(moved) + "\n")
                 inside = guest_path(_PYTHON) / link.relative_to(sys.prefix)
                 lines.append(f"mount --bind {guest_path(_CONTROL) / link.name} {inside}")
@@ -237,3 +237,8 @@ def guest_path(name: str) -> Path:
 def guest_python() -> str:
     """Return this interpreter's path as a machine sees it: that of its environment, wherever that lies."""
     return str(guest_path(_PYTHON) / Path(sys.executable).relative_to(sys.prefix))
+
+
+def _is_project(word: str) -> bool:
+    """Whether a line of a .pth file is a folder with this project, here or where it was installed from."""
+    return word.startswith("/") and Path(word, Path(__file__).relative_to(ROOT)).exists()
