@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 
 NEEDED_LOOPS_PER_S = 110e6
-"""What all cores have to give together, in turns of an empty loop of Python: what the butterfly's greediest
-run takes (docs/virtual.md has the measurement)."""
+"""What all cores have to give together, in turns of an empty loop of Python. An estimate, not yet measured
+against live runs: two cores that carried other work besides gave 103 to 115 million."""
 LATENESS_MAX_S = 2e-3
 """How late one timer in twenty may be: a link is to be late by half of that in one of a hundred packets."""
 _WAIT_S, _WORK_S = 1.0, 1.0

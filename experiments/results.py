@@ -152,7 +152,7 @@ class RunResult(_Model):
     flows: list[FlowResult]
     links: list[LinkResult]
     digest: str | None = None
-    """Of every packet on every link and when it left: the same for the same seed on every machine. None where
+    """Of every packet on every link and when it left: the same for the same seed under any load. None where
     time is real or packets are not seen."""
     charged_s: dict[str, float] | None = None
     """In virtual time: what a wake-up of a source or sink takes, and the planning of a request by the

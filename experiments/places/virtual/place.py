@@ -21,7 +21,7 @@ from experiments.places.virtual.machine import Machine, Order, guest_path, guest
 
 
 class VirtualKernel:
-    """A place whose clock is virtual: a run is the same on every machine, whatever else that does.
+    """A place whose clock is virtual: a run is the same whatever else the machine does.
 
     Every run has a boot of its own, so that none depends on those before it.
     """
