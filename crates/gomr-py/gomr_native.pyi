@@ -194,6 +194,9 @@ class Engine:
     def changes(self, *, time_limit_s: float | None = None) -> tuple[Summary, list[_FlowPaths]]:
         """Solve and return the flows that are not as the last call left them; all on the first call."""
 
+    def changes_so_far(self) -> tuple[Summary, list[_FlowPaths]]:
+        """As `changes` after one that ended early: the best rates known, within all limits, with their gap."""
+
     def change_rates(self, rates_bps: bytes, /) -> None:
         """Let flows 0, 1, … ask for these rates (float64)."""
 

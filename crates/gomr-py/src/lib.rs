@@ -302,6 +302,14 @@ impl Engine {
         Ok((summary.into(), paths.collect::<PyResult<_>>()?))
     }
 
+    fn changes_so_far<'py>(&mut self, py: Python<'py>) -> PyResult<(Summary, Vec<FlowPaths<'py>>)> {
+        let inner = &mut self.inner;
+        let Changes { flows, summary } = py.detach(|| inner.changes_so_far()).map_err(refuse)?;
+        let network = self.network.get();
+        let paths = flows.iter().map(|flow| network.paths_of(py, flow));
+        Ok((summary.into(), paths.collect::<PyResult<_>>()?))
+    }
+
     fn prices(&mut self, py: Python<'_>) -> PyResult<Vec<f64>> {
         let inner = &mut self.inner;
         py.detach(|| inner.prices()).map_err(refuse)
