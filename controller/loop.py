@@ -75,9 +75,11 @@ class ControllerLoop:
 
     Args:
         core: The core; from `start` on it belongs to the loop's thread.
-        send: Carries out a message to a switch; called from the loop's thread. Must not wait.
+        send: Carries out a message to a switch, at the latest with `flush`; called from the loop's thread.
+            Must not wait.
         deliver: Takes answers and notifications for clients; called from the loop's thread.
         clock: Seconds, monotonic.
+        flush: Carries out all messages to switches, after those of one event.
         write: Takes records that must survive a restart, before any client hears of what they say.
         on_failure: Called once, with a sentence, when the core cannot go on.
         planning_s: What planning a request takes in addition: for clocks on which processing takes no time.
@@ -90,6 +92,7 @@ class ControllerLoop:
         send: Callable[[DatapathMessage], None],
         deliver: Callable[[Answer | Notify], None],
         clock: Callable[[], float] = time.monotonic,
+        flush: Callable[[], None] = lambda: None,
         write: Callable[[Sequence[Change]], None] = lambda _: None,
         on_failure: Callable[[str], None] = lambda _: None,
         planning_s: float = 0.0,
@@ -99,6 +102,7 @@ class ControllerLoop:
         self._send = send
         self._deliver = deliver
         self._clock = clock
+        self._flush = flush
         self._write = write
         self._on_failure = on_failure
         self._planning_s = planning_s
@@ -221,6 +225,7 @@ class ControllerLoop:
         for message in messages:
             if not isinstance(message, Change):
                 self._carry_out(message)
+        self._flush()
 
     def _failed(self, event: Event, error: BaseException) -> None:
         self._answer(event, _internal(error))

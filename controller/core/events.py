@@ -95,11 +95,12 @@ class BarrierReceived:
 
 @dataclass(frozen=True)
 class RulesRefused:
-    """A switch answered the rules of a barrier with an error."""
+    """A switch answered the rules of a barrier with an error; `cookie` is that of the rule, if it is known."""
 
     datapath_id: int
     barrier: int
     reason: str
+    cookie: int | None = None
 
 
 @dataclass(frozen=True)
