@@ -119,19 +119,33 @@ class Flow(Journaled):
             for port in source_ports
         )
 
-    def stages(self, ports: Mapping[tuple[str, str], int], streams: Collection[int] | None = None) -> Stages:
-        """Return its rules in the order of installation: each direction from its far end to its near end.
+    def stages(
+        self,
+        ports: Mapping[tuple[str, str], int],
+        streams: Collection[int] | None = None,
+        before: Flow | None = None,
+    ) -> Stages:
+        """Return its rules in the order of installation: of each direction the ingress last.
 
-        `streams`: of these alone, by their index; a split flow has only rules of all.
+        Args:
+            ports: The port of each node towards each neighbour, by (node, neighbour).
+            streams: Of these alone, by their index; a split flow has only rules of all.
+            before: The flow as its packets travel now.
         """
         if self.split is not None:
-            return merge_stages(self._split_rules(self.split, ports).stages(self.shares))
+            reached = () if before is None else {node for path in before.routes() for node in path}
+            return merge_stages(self._split_rules(self.split, ports).stages(self.shares, reached))
         directions = []
         for index, (stream, forward) in enumerate(zip(self.streams, self.tcp_connections(), strict=True)):
             if streams is None or index in streams:
                 cookie = flow_cookie(self.number, stream.generation)
-                directions.append(pinned_path_stages(stream.path, forward, ports, cookie))
-                directions.append(pinned_path_stages(stream.path[::-1], forward.reverse, ports, cookie))
+                former = () if before is None else before.streams[index].path
+                for path, old, connection in (
+                    (stream.path, former, forward),
+                    (stream.path[::-1], former[::-1], forward.reverse),
+                ):
+                    turned = _turned(old, path)
+                    directions.append(pinned_path_stages(path, connection, ports, cookie, turned))
         return merge_stages(directions)
 
     def moved(self, slots: Sequence[Slot], ack_path: tuple[str, ...] | None) -> Flow:
@@ -223,6 +237,11 @@ class Flow(Journaled):
             acks=split.acks,
             ack_path=split.ack_path,
         )
+
+
+def _turned(before: tuple[str, ...], after: tuple[str, ...]) -> set[str]:
+    """Return the nodes of a path from which packets will go on to another node than they do now."""
+    return {node for node, _ in set(pairwise(before)) - set(pairwise(after))} if before else set()
 
 
 class FlowTable:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
+from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed, RulesRefused
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import (
     AllocationChanged,
@@ -36,7 +36,7 @@ from controller.flows.manual_paths import check_paths
 from controller.flows.planning import Optimum, PlannedPath, on_a_free_path, optimise
 from controller.flows.record import FLOW, flow_of, record_of
 from controller.flows.recovery import MOVE, Recovery
-from controller.rules.model import Group, GroupChange, Rule, Stages
+from controller.rules.model import Group, GroupChange, Rule, Stages, flow_number
 from controller.rules.split import TAGS, Split
 
 __all__ = ["FlowManager"]
@@ -91,7 +91,6 @@ class FlowManager(Journaled):
         self._last_number = flow.number
         self._state.flows.add(flow)
         self._apply(rates, now)
-        self._outbox.report("info", f"flow {flow.id} is being installed", **_facts(flow))
         if flow.split is not None:
             flow.split.group = flow.group(self._state.live.ports)
         self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
@@ -183,13 +182,19 @@ class FlowManager(Journaled):
                 self._state.flows.add(flow)
                 self._renew(flow, now)
 
-    def confirm(self, barrier: int, now: float) -> None:
-        """Take a barrier in; the flow that is complete with it is answered."""
-        self._recovery.confirm(barrier, now)
-        installation = self._installations.confirm(barrier)
-        flow = self._state.flows.get(installation.flow_id) if installation is not None else None
-        if installation is None or flow is None:
-            return
+    def flush(self) -> None:
+        """Send what the event has let begin or go on."""
+        self._installations.flush()
+
+    def confirm(self, barrier: int, switch: str, now: float) -> None:
+        """Take a switch's barrier in; the flows that are complete with it are answered."""
+        self._recovery.confirm(barrier, switch, now)
+        for installation in self._installations.confirm(barrier, switch):
+            flow = self._state.flows.get(installation.flow_id)
+            if flow is not None:
+                self._complete(installation, flow, now)
+
+    def _complete(self, installation: Installation, flow: Flow, now: float) -> None:
         if installation.requested_before_bps is not None:
             self._outbox.answer(installation.token, self._state.view(flow, now))
             return
@@ -199,21 +204,28 @@ class FlowManager(Journaled):
         self._save(flow)
         if self._state.lost_links(flow):
             self._recovery.links_changed(now, is_loss=True)
-        self._outbox.report("info", f"flow {flow.id} is installed", flow=flow.id)
+        self._outbox.report("info", f"flow {flow.id} is installed", **_facts(flow))
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
-    def refuse(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
-        """Take in that a switch did not accept rules that were sent for a flow."""
+    def refuse(self, owners: Sequence[str], switch: str, event: RulesRefused, now: float) -> None:
+        """Take in that a switch did not accept rules that were sent for flows: whose, its cookie says."""
+        if len(owners) > 1 and event.cookie is not None:
+            number = flow_number(event.cookie)
+            flows = (self._state.flows.get(owner) for owner in owners)
+            owners = [flow.id for flow in flows if flow is not None and flow.number == number]
+        for owner in owners:
+            self._refuse_rules(owner, switch, event.barrier, event.reason, now)
+
+    def _refuse_rules(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
         if owner.startswith(MOVE):
             self._recovery.refuse(owner, switch, reason, now)
             return
         flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
-        installation = self._installations.awaiting(barrier)
         if flow is None:
             return
-        if flow.state == "installing":
-            # Or of a stage that the switch has confirmed before it sent the error.
-            installation = self._installations.of(flow.id)
+        installation = self._installations.of(flow.id)
+        if installation is not None and flow.state == "active" and barrier not in installation.awaited:
+            installation = None  # of other rules than those that are on their way
         if installation is not None:
             self._give_up(installation, f"{switch} refused the rules: {reason}", now)
             return

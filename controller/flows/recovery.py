@@ -77,6 +77,7 @@ class Recovery(Journaled):
         self._changed = changed
         self._batches: JournaledDict[int, _Batch] = JournaledDict()
         self._moving: JournaledDict[str, int] = JournaledDict()  # flow -> batch
+        self._by_barrier: JournaledDict[int, int] = JournaledDict()  # barrier -> batch
         self._last_batch = 0
         self._unsent: tuple[int, ...] = ()
         self._replan_at: float | None = None
@@ -265,7 +266,7 @@ class Recovery(Journaled):
         return flow.moved(slots, ack)
 
     def _new_stages(self, flow: Flow, slots: tuple[Slot, ...]) -> Stages:
-        return self._moved(flow, slots).stages(self._state.live.ports, flow.changed_streams(slots))
+        return self._moved(flow, slots).stages(self._state.live.ports, flow.changed_streams(slots), flow)
 
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
         return _rules(flow.stages(self._state.live.ports, flow.changed_streams(slots)))
@@ -279,14 +280,18 @@ class Recovery(Journaled):
                 GroupChange(entry) if isinstance(entry, Group) else entry for entry in entries
             )
             datapath_id = self._state.live.datapath_id(switch)
-            batch.awaited[self._outbox.install(datapath_id, changed, f"{MOVE}{batch.number}")] = switch
+            barrier = self._outbox.install(datapath_id, changed, f"{MOVE}{batch.number}")
+            batch.awaited[barrier] = switch
+            self._by_barrier[barrier] = batch.number
 
-    def confirm(self, barrier: int, now: float) -> None:
-        """Take a barrier in; with the last one, the flows of a batch have been turned."""
-        batch = next((each for each in self._batches.values() if barrier in each.awaited), None)
-        if batch is None:
+    def confirm(self, barrier: int, switch: str, now: float) -> None:
+        """Take a switch's barrier in; with the last one, the flows of a batch have been turned."""
+        number = self._by_barrier.get(barrier)
+        batch = None if number is None else self._batches[number]
+        if batch is None or batch.awaited.get(barrier) != switch:
             return
         del batch.awaited[barrier]
+        del self._by_barrier[barrier]
         if batch.awaited:
             return
         if batch.stages:
@@ -358,6 +363,8 @@ class Recovery(Journaled):
 
     def _forget(self, batch: _Batch) -> None:
         del self._batches[batch.number]
+        for barrier in batch.awaited:
+            del self._by_barrier[barrier]
         for flow_id in batch.flows:
             self._moving.pop(flow_id, None)
 

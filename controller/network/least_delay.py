@@ -1,4 +1,4 @@
-"""Paths of least delay between switches, as the links are: what default routes and flows without rivals take."""
+"""Paths of least delay between switches over the links that are up."""
 
 from __future__ import annotations
 

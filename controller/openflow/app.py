@@ -88,7 +88,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         return next(self._transactions) & 0xFFFF_FFFF | OWN_TRANSACTIONS
 
     def take(self, connection: Any, kind: int, transaction: int, whole: bytes) -> bool:
-        """Take a message that comes often; returns False for those that os-ken reads. Called by the reactor."""
+        """Take a message that comes often; returns False for those that os-ken reads."""
         if kind == _BARRIER_REPLY:
             self._post(events.BarrierReceived(connection.id, transaction))
         elif kind == _PACKET_IN:

@@ -24,7 +24,6 @@ from controller.rules.model import (
     Bucket,
     Entry,
     GotoTable,
-    Group,
     GroupChange,
     Match,
     Output,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import selectors
@@ -57,10 +58,8 @@ class Reactor:
             self._thread.join()
 
     def _wake(self) -> None:
-        try:
+        with contextlib.suppress(BlockingIOError):  # it wakes anyway
             os.write(self._wake_writer, b"\0")
-        except BlockingIOError:
-            pass  # it wakes anyway
 
     def _run(self) -> None:
         check_at = time.monotonic() + _CHECK_INTERVAL_S

@@ -203,7 +203,8 @@ class DefaultRoutes(Journaled):
         """Return the neighbours that each switch may choose from, for each host."""
         live = self._state.live
         if self._state.settings.default_routing == "ecmp":
-            arcs = [arc for arc in live.up_arcs() if not live.is_host(arc.tail) and not live.is_host(arc.head)]
+            hosts = live.network.hosts
+            arcs = [arc for arc in live.up_arcs() if arc.tail not in hosts and arc.head not in hosts]
             return equal_next_hops(arcs, attachments)
         hops = {root: live.least_delay.hops(root).items() for root in set(attachments.values())}
         return {
