@@ -85,9 +85,9 @@ class Installations(Journaled):
             self._deadlines.pop(flow_id, None)
             self._unsent[flow_id] = None
         self._ready.clear()
-        for switch, rules in entries.items():
+        for switch, all_rules in entries.items():
             datapath_id, owners = self._state.live.datapath_id(switch), tuple(flow_ids[switch])
-            barrier = self._outbox.install_for(datapath_id, tuple(rules), owners)
+            barrier = self._outbox.install_for(datapath_id, tuple(all_rules), owners)
             self._by_barrier[barrier] = owners
             for flow_id in owners:
                 self._by_flow[flow_id].awaited[barrier] = switch
@@ -112,9 +112,10 @@ class Installations(Journaled):
 
     def cancel(self, flow_id: str) -> Installation | None:
         """Forget an installation and return it."""
-        installation = self._by_flow.pop(flow_id, None)
+        installation = self._by_flow.get(flow_id)
         if installation is None:
             return None
+        del self._by_flow[flow_id]
         self._by_token.pop(installation.token, None)
         for waiting in (self._ready, self._unsent, self._deadlines):
             waiting.pop(flow_id, None)

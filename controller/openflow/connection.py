@@ -69,7 +69,7 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
         self._echo_at = 0.0
         self._unanswered_echoes = 0
         super().__init__(connected, address)
-        self.xid |= OWN_TRANSACTIONS
+        self.xid: int = OWN_TRANSACTIONS
         connected.setblocking(False)
 
     def greet(self) -> None:
@@ -82,7 +82,7 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
         """Number a message of os-ken, so that it is taken for none of a barrier's."""
         self.xid = (self.xid + 1) & 0xFFFF_FFFF | OWN_TRANSACTIONS
         msg.set_xid(self.xid)
-        return int(self.xid)
+        return self.xid
 
     def send(self, buf: bytes, close_socket: bool = False) -> bool:
         """Send bytes, or keep what the switch does not take; False if the connection is over or was ended."""
@@ -161,12 +161,14 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
                 self._received += data
                 self._take_messages()
                 if len(data) < _READ_BYTES and not self._has_more():
-                    return self.state != DEAD_DISPATCHER
+                    break
+            else:
+                return False
         except _WOULD_BLOCK:
-            return self.state != DEAD_DISPATCHER
+            pass
         except OSError:
             return False
-        return False
+        return bool(self.state != DEAD_DISPATCHER)
 
     def _has_more(self) -> bool:
         """Return whether TLS has read more than it has handed over, of which the selector knows nothing."""

@@ -9,6 +9,8 @@ import selectors
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 
 from controller.openflow.connection import Connection
 
@@ -73,7 +75,7 @@ class Reactor:
             if (now := time.monotonic()) >= check_at:
                 check_at = now + _CHECK_INTERVAL_S
                 for connection in list(self._connections):
-                    self._guarded(connection, lambda connection=connection, now=now: connection.check(now))  # type: ignore[misc]
+                    self._guarded(connection, partial(connection.check, now))
         for connection in list(self._connections):
             self._end(connection)
 
@@ -86,15 +88,15 @@ class Reactor:
         while self._writers:
             connection = self._writers.popleft()
             if connection in self._connections:
-                self._guarded(connection, lambda connection=connection: self._write(connection))  # type: ignore[misc]
+                self._guarded(connection, partial(self._write, connection))
 
     def _serve(self, connection: Connection, events: int) -> None:
         if connection not in self._connections:
             return
         if events & selectors.EVENT_WRITE:
-            self._guarded(connection, lambda: self._write(connection))
+            self._guarded(connection, partial(self._write, connection))
         if events & selectors.EVENT_READ and connection in self._connections:
-            self._guarded(connection, lambda: self._read(connection))
+            self._guarded(connection, partial(self._read, connection))
 
     def _read(self, connection: Connection) -> None:
         if not connection.read():
@@ -108,9 +110,8 @@ class Reactor:
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if has_more else 0)
         self._selector.modify(connection.socket, wanted, connection)
 
-    def _guarded(self, connection: Connection, call: object) -> None:
+    def _guarded(self, connection: Connection, call: Callable[[], None]) -> None:
         """Do something for a connection; what goes wrong ends it and no other."""
-        assert callable(call)
         try:
             call()
         except Exception:

@@ -74,8 +74,8 @@ def path_stages(
     """
     ingress = nodes[1]
     rules = {node: rule(node, ports[node, following]) for node, following in pairwise(nodes[1:])}
-    at_once = {node: [rules[node]] for node in rules if node != ingress and node not in reached}
-    in_order = [{node: [rules[node]]} for node in reversed(rules) if node not in at_once]
+    at_once: Stage = {node: [rules[node]] for node in rules if node != ingress and node not in reached}
+    in_order: list[Stage] = [{node: [rules[node]]} for node in reversed(rules) if node not in at_once]
     return [at_once, *in_order] if at_once else in_order
 
 

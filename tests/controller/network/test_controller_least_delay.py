@@ -22,7 +22,8 @@ def test_trees_follow_the_links(data: st.DataObject) -> None:
         delay_s = data.draw(st.integers(0, 3)) * 1e-3
         arcs[arc_name(a, b)] = Arc(f"{a}-{b}", a, b, 0, 0, 1e6, delay_s)
         arcs[arc_name(b, a)] = Arc(f"{a}-{b}", b, a, 0, 0, 1e6, delay_s)
-    trees, up = LeastDelay(NAMES, arcs), set()
+    trees = LeastDelay(NAMES, arcs)
+    up: set[str] = set()
     for name in data.draw(st.lists(st.sampled_from(sorted(arcs)), max_size=30)):
         up ^= {name}
         trees.set_up(name, name in up)
