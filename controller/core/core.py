@@ -217,7 +217,7 @@ class Core:
                 self._outbox.report("info", f"link {link} is up", link=link)
         if changed:
             self._default_routes.refresh_soon(self._now)
-            self._flows.links_changed(self._now, is_loss=bool(down))
+            self._flows.links_changed(down, self._now)
 
     def _packet_arrived(self, event: events.PacketArrived) -> None:
         """Learn from an ARP packet and answer it; any other packet is none of ours."""

@@ -75,7 +75,8 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
 
     def pop(self, key: _K, *default: Any) -> Any:
         """Remove a key and return its value."""
-        self._remember(key)
+        if key in self:
+            self._remember(key)
         return super().pop(key, *default)
 
     def setdefault(self, key: _K, default: _V) -> _V:
@@ -97,11 +98,12 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
         raise NotImplementedError("pop a key")
 
     def _remember(self, key: _K) -> None:
-        before = self.get(key, _ABSENT)
-        if before is _ABSENT:
-            _record(super().pop, key, None)
-        else:
-            _record(super().__setitem__, key, before)
+        undo = _open.get()
+        if undo is not None:
+            if key in self:
+                undo.append((super().__setitem__, (key, self[key])))
+            else:
+                undo.append((super().pop, (key, None)))
 
 
 class JournaledSet(set[_V], Generic[_V]):

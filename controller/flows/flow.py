@@ -20,6 +20,10 @@ from controller.wire import Framing
 __all__ = ["Flow", "FlowTable", "Slot", "Stream", "add_loads", "arc_loads", "arcs_of", "slot_loads"]
 
 
+_ROUNDING = 1e-6
+"""A flow that lacks no more than this share of what it asked for has all of it."""
+
+
 @lru_cache(maxsize=1 << 16)
 def arcs_of(path: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the arcs along a path of nodes."""
@@ -258,6 +262,9 @@ class FlowTable:
         self._by_switch: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
         self._flows: JournaledDict[str, Flow] = JournaledDict()
         self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
+        self._ports: JournaledDict[str, JournaledDict[int, int]] = JournaledDict()  # host -> port -> holders
+        self._short: JournaledDict[str, None] = JournaledDict()
+        self._manual: JournaledDict[str, None] = JournaledDict()
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
@@ -275,9 +282,15 @@ class FlowTable:
 
     def ports_of(self, source_ip: str) -> frozenset[int]:
         """Return the source ports that flows from a host use."""
-        return frozenset(
-            connection.source_port for connection in self._holders if connection.source_ip == source_ip
-        )
+        return frozenset(self._ports.get(source_ip, ()))
+
+    def short(self) -> list[Flow]:
+        """Return the flows that have less than they asked for."""
+        return [self._flows[flow_id] for flow_id in self._short]
+
+    def manual(self) -> list[Flow]:
+        """Return the flows whose paths were given by hand."""
+        return [self._flows[flow_id] for flow_id in self._manual]
 
     def free_tag(self, preferred: int) -> int | None:
         """Return a tag that no split flow has, the preferred one or the next; None if there is none."""
@@ -290,6 +303,10 @@ class FlowTable:
         self._flows[flow.id] = flow
         for connection in flow.tcp_connections():
             self._holders[connection] = flow.id
+            ports = self._ports.setdefault(connection.source_ip, JournaledDict())
+            ports[connection.source_port] = ports.get(connection.source_port, 0) + 1
+        if flow.given_bps is not None:
+            self._manual[flow.id] = None
         self.index(flow)
         self.account(flow)
 
@@ -298,7 +315,13 @@ class FlowTable:
         del self._flows[flow.id]
         for connection in flow.tcp_connections():
             del self._holders[connection]
+            ports = self._ports[connection.source_ip]
+            ports[connection.source_port] -= 1
+            if not ports[connection.source_port]:
+                del ports[connection.source_port]
         self.unindex(flow)
+        self._manual.pop(flow.id, None)
+        self._short.pop(flow.id, None)
         self._account(flow.id, {})
         del self._loads_of[flow.id]
 
@@ -308,6 +331,10 @@ class FlowTable:
 
     def account(self, flow: Flow) -> None:
         """Take in that a flow has other rates, paths or reservations."""
+        if flow.rate_bps < (1 - _ROUNDING) * flow.requested_bps:
+            self._short[flow.id] = None
+        else:
+            self._short.pop(flow.id, None)
         self._account(flow.id, arc_loads((flow,), self._ack_ratio))
 
     def _account(self, flow_id: str, loads: dict[str, float]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed, RulesRefused
@@ -33,7 +33,7 @@ from controller.flows.flow import Flow, Stream
 from controller.flows.installation import Installation, Installations
 from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
-from controller.flows.planning import Optimum, PlannedPath, on_a_free_path, optimise
+from controller.flows.planning import SEPARABLE, Optimum, PlannedPath, on_a_free_path, optimise
 from controller.flows.record import FLOW, flow_of, record_of
 from controller.flows.recovery import MOVE, Recovery
 from controller.rules.model import Group, GroupChange, Rule, Stages, flow_number
@@ -43,6 +43,9 @@ __all__ = ["FlowManager"]
 
 _NEGLIGIBLE_SHARE = 1e-6
 """Less than this share of a flow's rate is the solver's rounding."""
+
+_REBALANCE_AFTER_S = 0.1
+"""After links have changed, the rates of flows that stay wait for those that have to move."""
 
 _ENDED_REMEMBERED = 10_000
 """Flows whose ids are remembered after their end: to release them again is no error."""
@@ -202,8 +205,9 @@ class FlowManager(Journaled):
         self._renew(flow, now)
         self._update_group(flow)
         self._save(flow)
-        if self._state.lost_links(flow):
-            self._recovery.links_changed(now, is_loss=True)
+        lost = self._state.lost_links(flow)
+        if lost:
+            self._recovery.links_changed(lost, now)
         self._outbox.report("info", f"flow {flow.id} is installed", **_facts(flow))
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
@@ -242,12 +246,13 @@ class FlowManager(Journaled):
         self._installations.sent(now)
         self._recovery.sent(now)
 
-    def links_changed(self, now: float, is_loss: bool) -> None:
-        """Take in that links went or returned: flows are planned again."""
+    def links_changed(self, lost: Collection[str], now: float) -> None:
+        """Take in that links went (those that are named) or returned: flows are planned again."""
         if not len(self._state.flows):
             return
-        self._recovery.links_changed(now, is_loss)
-        self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._recovery.links_changed(lost, now)
+        # What is lost is dealt with first.
+        self._rebalance_due = max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S)
 
     def switch_lost(self, switch: str, now: float) -> None:
         """Fail the installations that need a switch which has gone."""
@@ -457,7 +462,11 @@ class FlowManager(Journaled):
 
     def _rebalance(self, now: float) -> None:
         """Let the flows that are left share what has become free."""
-        for objective in sorted({flow.objective for flow in self._state.flows if flow.objective}):
+        # Those over one path that have all they asked for cannot gain, nor do others by them.
+        gaining = [
+            flow for flow in self._state.flows if len(flow.streams) > 1 or flow.objective not in SEPARABLE
+        ]
+        for objective in sorted({f.objective for f in [*gaining, *self._state.flows.short()] if f.objective}):
             self._apply(self._optimum_or_nothing(objective), now)
 
     def _optimum_or_nothing(self, objective: str) -> Mapping[str, tuple[float, ...]]:
