@@ -55,7 +55,7 @@ pub struct Engine {
     pub(crate) down: Vec<bool>,
     pub(crate) objective: Objective,
     pub(crate) flows: Vec<Option<Entry>>,
-    solver: Solver,
+    pub(crate) solver: Solver,
     /// Where the answer is read from after objectives of several stages.
     staged: Option<Box<Staged>>,
     commodities: BTreeMap<Key, u32>,
