@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from gomr_native import InvalidInput, NotSolved, Summary, TimeIsUp
 
@@ -29,11 +29,24 @@ from controller.gomr.paths.limits import is_limited, trimmed_to_limits, within_l
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import assemble, local_paths, solve, without_local
 
+if TYPE_CHECKING:
+    from controller.gomr.live.least_churn import FlowRates, Movers
+
 RateList: TypeAlias = list[tuple[Path, float]]
 """The paths of a flow and the rate of each."""
 
 _ROUNDING = 1e-11
 """Rates over a limit by more than this share of the largest capacity are scaled down to it."""
+
+
+@dataclass(frozen=True)
+class _Shift:
+    """What the totals of an optimum become where movers have other rates than the engine found."""
+
+    admitted_bps: float
+    cost_bps_s: float
+    over_bps: float
+    max_utilisation: float
 
 
 class NativeSession:
@@ -62,6 +75,7 @@ class NativeSession:
         self.time_limit_s = time_limit_s
         self._clock = clock
         self._until_s = math.inf
+        self._shift: _Shift | None = None
         self._min_churn = min_churn
         routed = without_local(problem.problem())
         self._network = NativeNetwork(routed)
@@ -144,6 +158,7 @@ class NativeSession:
         Raises:
             SolverError: The engine failed.
         """
+        self._shift = None
         self._until_s = math.inf if self.time_limit_s is None else self._clock() + self.time_limit_s
         try:
             summary, flows = self._engine.changes(time_limit_s=self.time_limit_s)
@@ -160,8 +175,9 @@ class NativeSession:
         if not self._keeps_limits():
             return self._solve_anew()
         largest_bps = max(self._problem.capacity_bps.values())
-        over = summary.max_violation_bps > _ROUNDING * largest_bps
-        if self._apart or over or self._objective == "even_split":
+        shift = self._shift
+        over_bps = max(summary.max_violation_bps, shift.over_bps if shift else 0.0)
+        if over_bps > _ROUNDING * largest_bps or self._objective == "even_split":
             found = self._from_all_rates(summary)
         else:
             found = self._allocation(summary)
@@ -226,24 +242,50 @@ class NativeSession:
 
     def _least_churn(self) -> dict[str, RateList]:
         from controller.gomr.engines.highs.program import Program  # HiGHS is loaded when it is first needed
-        from controller.gomr.live.least_churn import least_churn
+        from controller.gomr.live.least_churn import Movers, least_churn
 
-        number = self._network.number
-        before = {
-            self._number[name]: {
-                tuple(number[edge.id] for edge in path): rate_bps for path, rate_bps in rates
-            }
-            for name, rates in self._rates.items()
-        }
-        resized = {self._number[name] for name in self._resized}
-        largest_bps = max((rate for rates in self._found.values() for _, rate in rates), default=0.0) or 1.0
-        program = Program(TimeBudget(NAME, self._left_s()))
-        found = least_churn(self._engine.face(), before, resized, largest_bps, program)
+        numbers = sorted(self._number[name] for name in self._apart)
+        ran = [number for number in numbers if self._name[number] in self._rates]
+        movers = Movers(
+            face=self._engine.face(numbers),
+            found={number: self._numbered(self._found[self._name[number]]) for number in numbers},
+            before={number: self._numbered(self._rates[self._name[number]]) for number in ran},
+            changed=frozenset(self._number[name] for name in self._resized),
+        )
+        chosen = least_churn(movers, lambda: Program(TimeBudget(NAME, self._left_s())))
+        self._shift = self._shift_to(movers, chosen)
         path = self._network.path
         return {
-            name: [(path(edges), rate_bps) for edges, rate_bps in found.get(number, {}).items()]
-            for name, number in self._number.items()
+            self._name[number]: [
+                (path(edges), rate_bps) for edges, rate_bps in chosen.get(number, {}).items()
+            ]
+            for number in numbers
         }
+
+    def _shift_to(self, movers: Movers, chosen: Mapping[int, FlowRates]) -> _Shift:
+        """Return what the totals of the optimum found become with the movers' rates."""
+        edges = self._network.edges
+        now, then = movers.loads_bps(chosen), movers.loads_bps(movers.found)
+        capacity_bps = [self._problem.usable_bps(edge.id) for edge in edges]
+        loads_bps = [bps - free for (bps, _), free in zip(movers.face[0], movers.face[1], strict=True)]
+        for arc in now.keys() | then.keys():
+            loads_bps[arc] += now.get(arc, 0.0) - then.get(arc, 0.0)
+        cost_bps_s = admitted_bps = 0.0
+        for sign, rates in ((1.0, chosen), (-1.0, movers.found)):
+            for path, rate_bps in (one for own in rates.values() for one in own.items()):
+                admitted_bps += sign * rate_bps
+                cost_bps_s += sign * rate_bps * sum(edges[arc].delay_s for arc in path)
+        pairs = list(zip(loads_bps, capacity_bps, strict=True))
+        return _Shift(
+            admitted_bps,
+            cost_bps_s,
+            max(load - capacity for load, capacity in pairs),
+            max((load / capacity for load, capacity in pairs if capacity > 0), default=0.0),
+        )
+
+    def _numbered(self, rates: RateList) -> dict[tuple[int, ...], float]:
+        number = self._network.number
+        return {tuple(number[edge.id] for edge in path): rate_bps for path, rate_bps in rates}
 
     def _keeps_limits(self) -> bool:
         return all(
@@ -272,17 +314,18 @@ class NativeSession:
         local_bps = {name: demand.rate_bps for name, demand in self._local.items()}
         local_value_bps = value_bps(self._local.values(), self._objective, local_bps)
         local_sum_bps = math.fsum(local_bps.values())
+        shift = self._shift or _Shift(0.0, 0.0, 0.0, summary.max_utilisation)
         return Allocation(
             paths=self._paths.copy(),
-            admitted_bps=summary.admitted_bps + local_sum_bps,
+            admitted_bps=summary.admitted_bps + shift.admitted_bps + local_sum_bps,
             requested_bps=summary.requested_bps + local_sum_bps,
-            cost_bps_s=summary.cost_bps_s,
+            cost_bps_s=summary.cost_bps_s + shift.cost_bps_s,
             objective=self._objective,
             engine=NAME,
             upper_bound_bps=summary.upper_bound + local_value_bps,
             gap=summary.gap,
-            max_violation_bps=max(0.0, summary.max_violation_bps),
+            max_violation_bps=max(0.0, summary.max_violation_bps, shift.over_bps),
             wall_s=0.0,
             value_bps=summary.value + local_value_bps,
-            max_utilisation=summary.max_utilisation,
+            max_utilisation=shift.max_utilisation,
         )

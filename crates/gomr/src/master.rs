@@ -303,6 +303,14 @@ impl Master {
         }
     }
 
+    /// The paths of a commodity that carry something, and their rates.
+    pub fn used_paths<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (u32, f64)> + 'a {
+        let basic = std::iter::once(&group.key).chain(&group.working);
+        let paths = basic.filter(|&&column| column != group.unserved);
+        let used = paths.map(|&column| (column, self.rate(column)));
+        used.filter(|&(_, rate)| rate > 0.0)
+    }
+
     /// Price of one unit of the commodity's request.
     pub fn sigma(&self, group: u32) -> f64 {
         let key = self.groups[group as usize].key;
