@@ -212,6 +212,15 @@ class Engine:
     def changes_so_far(self) -> tuple[Summary, list[_FlowPaths]]:
         """As `changes` after one that ended early: the best rates known, within all limits, with their gap."""
 
+    def keep_shares(self) -> None:
+        """Let flows with the same ends keep what they were told as far as an optimum allows.
+
+        Otherwise each gets the same part of what it asks for.
+        """
+
+    def take_as_told(self, flow: int, rates: list[tuple[list[int], float]], /) -> None:
+        """Take other rates of a flow as told: arcs and bit/s of each path that it really has."""
+
     def change_rates(self, rates_bps: bytes, /) -> None:
         """Let flows 0, 1, … ask for these rates (float64)."""
 

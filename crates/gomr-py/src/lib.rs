@@ -311,6 +311,20 @@ impl Engine {
         Ok((summary.into(), paths.collect::<PyResult<_>>()?))
     }
 
+    fn keep_shares(&mut self) {
+        self.inner.keep_shares();
+    }
+
+    #[pyo3(signature = (flow, rates, /))]
+    fn take_as_told(&mut self, flow: usize, rates: Vec<(Vec<usize>, f64)>) -> PyResult<()> {
+        let arcs = self.network.get().problem.arcs.len();
+        if rates.iter().flat_map(|one| &one.0).any(|&arc| arc >= arcs) {
+            let reason = format!("go beyond the {arcs} arcs of the network");
+            return Err(InvalidInput::new_err(("rates".to_owned(), reason)));
+        }
+        self.inner.take_as_told(flow, rates).map_err(refuse)
+    }
+
     fn prices(&mut self, py: Python<'_>) -> PyResult<Vec<f64>> {
         let inner = &mut self.inner;
         py.detach(|| inner.prices()).map_err(refuse)
