@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiments import cli
-from experiments.errors import RunFailed, ScenarioError
+from experiments.errors import ScenarioError
 from experiments.scheduling.simulator import simulator
 from experiments.studies import schema
 from experiments.studies.cases import cases
@@ -194,7 +194,7 @@ def test_what_is_wrong_is_said_with_its_place(change: tuple[str, str], sentence:
 def test_a_metric_that_is_not_there_and_a_description_that_is_wrong_are_refused() -> None:
     with pytest.raises(ScenarioError, match="the results have no flows.one.speed"):
         measured(small(("flows.one.goodput_bps", "flows.one.speed")), 1)
-    with pytest.raises(RunFailed, match="seed 1 failed: unknown field `mss_byte`"):
+    with pytest.raises(ScenarioError, match="case slow: unknown field `mss_byte`"):
         measured(small(("mss_bytes = 1000", "mss_byte = 1000")), 1)
 
 
