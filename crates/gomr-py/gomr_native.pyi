@@ -57,7 +57,7 @@ class TimeIsUp(NotSolved):
 
 @final
 class Nearest:
-    """Paths of least delay, kept while arcs go down and come up; ties go to fewer arcs, then smaller nodes."""
+    """Paths of least delay, kept while arcs go down and up; ties go to fewer arcs, then smaller nodes."""
 
     def __new__(cls, nodes: int, arcs: Sequence[tuple[int, int, int]]) -> Nearest:
         """Take arcs as (tail, head, delay in ns), all of them down."""
