@@ -2,6 +2,7 @@
 
 .venv/bin/python -m benchmarks.controller            # 200 switches, 5,000 flows: some minutes
 .venv/bin/python -m benchmarks.controller --quick --json
+sudo .venv/bin/python -m benchmarks.controller --live   # also on the live butterfly
 
 The controller is `mstcp-controller` itself, in a process of its own; the switches and the clients share
 another. Flows of one rate run between random hosts by the default objective. Measured are:
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
 import sys
@@ -31,6 +33,7 @@ from typing import Any
 
 import topologies
 from benchmarks.controller.client import Refused, Session
+from benchmarks.controller.live import run_in_namespaces
 from benchmarks.controller.process import Controller, controller
 from mstcp.proto import control_pb2 as pb
 from switch.model import Fleet
@@ -56,11 +59,21 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=1e6, help="goodput that each flow asks for, bit/s")
     parser.add_argument("--link-rate", type=float, default=100e6, help="of each link between switches, bit/s")
     parser.add_argument("--seed", type=int, default=1, help="of the network and of the flows' ends")
+    parser.add_argument(
+        "--live", action="store_true", help="also measure requests on the live butterfly (root)"
+    )
     options = parser.parse_args()
+    if options.live and os.geteuid() != 0:
+        print(
+            "benchmarks.controller: --live needs root for its network namespaces: use sudo", file=sys.stderr
+        )
+        return 2
     switches = options.switches or (50 if options.quick else 200)
     flows = options.flows or (500 if options.quick else 5000)
     network = f"waxman:{switches}:seed={options.seed}:rate_bps={options.link_rate:g}:host_rate_bps=1e10"
     result = asyncio.run(_measure(network, flows, options.rate, options.seed))
+    if options.live:
+        result |= run_in_namespaces(options.quick)
     if options.json:
         print(json.dumps(result))
     else:
