@@ -22,6 +22,7 @@ from experiments import (
     reproduce,
     runner,
     scenario,
+    scheduling,
     shell,
     solve,
 )
@@ -88,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     resuming.add_argument("folder", type=Path, help="a folder that `run --out` wrote to")
     _add_retries(resuming)
+    scheduling.add_argument(resuming)
     resuming.add_argument("--json", action="store_true", help=JSON_HELP)
     resuming.set_defaults(command=_resume)
     shell.add_arguments(
@@ -139,6 +141,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="virtual engine and simulator: runs made at once (default: one per core)",
     )
+    scheduling.add_argument(parser)
     parser.add_argument(
         "--duration", type=float, metavar="S", help="seconds to measure (default: the scenario's)"
     )
@@ -218,7 +221,8 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return _exit_status(run_and_report(job_from(args, time.time()), json=args.json))
+    job = job_from(args, time.time())
+    return _exit_status(run_and_report(job, json=args.json, scheduler=args.scheduler))
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -226,7 +230,7 @@ def _resume(args: argparse.Namespace) -> int:
     if not job.pending():
         print(f"Every run in {args.folder} is there and valid.", file=sys.stderr)
         return 0
-    return _exit_status(run_and_report(job, json=args.json, resume=True))
+    return _exit_status(run_and_report(job, json=args.json, resume=True, scheduler=args.scheduler))
 
 
 def job_from(args: argparse.Namespace, now: float) -> Job:

@@ -60,20 +60,22 @@ def prepare_output(out: Path, *, resume: bool = False) -> None:
         )
 
 
-def run(job: Job, report: Report, *, resume: bool = False) -> Outcome:
+def run(job: Job, report: Report, *, resume: bool = False, scheduler: str | None = None) -> Outcome:
     """Run a job and collect its document, which is written to OUT/results.json.
 
     Args:
         job: what to run.
         report: is given the events.
         resume: whether OUT may hold results of this job, whose valid ones stay.
+        scheduler: address of the cluster that makes the runs; None for this machine.
 
     Raises:
         MissingRequirement: the machine lacks something.
+        ClusterUnreachable: there is no such cluster.
         Interrupted: the user stopped; the document of the finished runs is written.
         OutputError: the results could not be written.
     """
-    engine = engines.get(job.engine)
+    engine = engines.get(job.engine, scheduler)
     place = places.of(job.engine)
     engine.check(job.plans())
     place.check()

@@ -33,9 +33,7 @@ impl Simulation {
             ));
         }
         let schedule = schedule(description)?;
-        let tcp = description.tcp.config(None);
-        tcp.validate()
-            .map_err(|error| Error::description("tcp", error.to_string()))?;
+        description.tcp.check()?;
         let mut builder = Builder {
             description,
             network: links::network(&description.links)?,
