@@ -1,4 +1,4 @@
-"""`mstcp-lab`: list what there is, check the machine, run scenarios, report, solve networks, sweep loads."""
+"""`mstcp-lab`: list what there is, check the machine, run scenarios, report, export, solve, sweep."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from controller.errors import InvalidProblem, SolverError
 from experiments import (
     compare,
@@ -17,6 +15,7 @@ from experiments import (
     demo,
     doctor,
     engines,
+    export,
     overrides,
     protocols,
     reproduce,
@@ -29,7 +28,7 @@ from experiments import (
 from experiments.engines.base import Engine
 from experiments.errors import ExperimentError, Interrupted, ScenarioError, UnknownName
 from experiments.job import PARALLEL_LIMIT, RETRY_LIMIT, Job, begun
-from experiments.results import Results
+from experiments.reading import read_results
 from experiments.run_and_report import report, run_and_report
 from experiments.scenario import Scenario
 from experiments.sweep import command as sweep
@@ -103,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_arguments(comparing)
     comparing.set_defaults(command=compare.main)
+    export.add_arguments(
+        commands.add_parser("export", help="write a results document as tables: CSV or Parquet")
+    )
     reproduce.add_arguments(
         commands.add_parser("reproduce", help="make a table of the paper again in the simulator")
     )
@@ -307,14 +309,7 @@ def _names(text: str | None, option: str) -> list[str]:
 
 
 def _report(args: argparse.Namespace) -> int:
-    path = args.folder / "results.json"
-    try:
-        results = Results.read(path)
-    except OSError as error:
-        raise _UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        place, reason = scenario.first_problem(error)
-        raise ScenarioError(str(path), place, f"is not a results document: {reason}") from None
+    results = read_results(args.folder)
     report(results, args.folder, table=True)
     return 0
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from experiments import engines, places
 from experiments.engines.base import Engine
@@ -128,10 +128,17 @@ def collect(job: Job, engine: Engine) -> Results:
         engine=cast(EngineName, job.engine),
         variant=job.variant,
         overrides=job.overrides,
+        settings=_settings(job),
         network=job.network.model_dump(mode="json"),
         environment=environment,
         runs=runs,
     )
+
+
+def _settings(job: Job) -> dict[str, Any]:
+    settings = job.scenario.model_dump(mode="json")
+    settings["cases"] = {name: settings["cases"][name] for name in job.cases}
+    return settings
 
 
 def check_transfers(runs: Sequence[RunResult], *, drained: bool = True) -> list[str]:
