@@ -145,7 +145,7 @@ class Connection:
 
         Returns:
             As `receive_from`; as `take`; whether something ended (stream, bytes or connection),
-            upon which nothing is sent; as `transmit`.
+            upon which nothing is sent; as `transmit`, or None where there is nothing to be done.
         """
 
     def send(self, stream: int, /) -> int:

@@ -30,6 +30,8 @@ class StreamReader(asyncio.StreamReader):
         self._exception: Exception | None
         self._transport: asyncio.ReadTransport | None
         self._paused: bool
+        self._waiter: asyncio.Future[None] | None
+        self._loop: asyncio.AbstractEventLoop
 
     def feed_data(self, data: bytes | memoryview) -> None:  # type: ignore[override]
         """Take what the transport has received."""
@@ -37,9 +39,12 @@ class StreamReader(asyncio.StreamReader):
             return
         self._pieces.append(data)
         self._pieces_bytes += len(data)
-        self._wakeup_waiter()
+        if (waiter := self._waiter) is not None:
+            self._waiter = None
+            if not waiter.cancelled():
+                waiter.set_result(None)
         waiting = len(self._buffer) + self._pieces_bytes
-        if self._transport is not None and not self._paused and waiting > 2 * self._limit:
+        if waiting > 2 * self._limit and not self._paused and self._transport is not None:
             self._transport.pause_reading()
             self._paused = True
 
@@ -60,9 +65,7 @@ class StreamReader(asyncio.StreamReader):
             return b""
         if not self._buffer and not self._pieces and not self._eof:
             await self._wait_for_piece("read")
-        data = self._take(n)
-        self._maybe_resume_transport()
-        return data
+        return self._take_and_resume(n)
 
     def _take(self, n: int) -> bytes:
         if self._buffer:
@@ -82,16 +85,18 @@ class StreamReader(asyncio.StreamReader):
 
     async def readexactly(self, n: int) -> bytes:
         """Return exactly `n` bytes; asyncio.IncompleteReadError if the peer ends before."""
-        if n > 0 and self._exception is None and not self._buffer and self._pieces:
-            first = self._pieces[0]
-            if len(first) >= n:
+        if n > 0 and not self._buffer and self._exception is None:
+            if not self._pieces and not self._eof:
+                await self._wait_for_piece("readexactly")
+            if self._pieces and len(self._pieces[0]) >= n:
                 return self._take_and_resume(n)
         self._merge()
         return await super().readexactly(n)
 
     def _take_and_resume(self, n: int) -> bytes:
         data = self._take(n)
-        self._maybe_resume_transport()
+        if self._paused:
+            self._maybe_resume_transport()
         return data
 
     async def readuntil(self, separator: Any = b"\n") -> bytes:
@@ -105,10 +110,18 @@ class StreamReader(asyncio.StreamReader):
         self._merge()
 
     async def _wait_for_piece(self, func_name: str) -> None:
-        await super()._wait_for_data(func_name)  # type: ignore[misc]
-
-    def _wakeup_waiter(self) -> None:
-        super()._wakeup_waiter()  # type: ignore[misc]
+        if self._waiter is not None:
+            raise RuntimeError(f"{func_name}() called while another coroutine is already waiting for data")
+        if self._paused:
+            # Nothing would come: what is asked for is more than the limit.
+            self._paused = False
+            assert self._transport is not None
+            self._transport.resume_reading()
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
 
     def _merge(self) -> None:
         """Put all bytes into asyncio's buffer, where lines are looked for."""

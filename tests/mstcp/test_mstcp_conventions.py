@@ -352,12 +352,16 @@ async def test_a_server_that_does_not_answer_costs_no_more_than_its_timeout() ->
 
 
 async def test_a_peer_that_is_not_mstcp_is_named() -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if await reader.read(100):
-            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host, port = listener.getsockname()
 
-    async with await asyncio.start_server(answer, "127.0.0.1") as server:
-        host, port = server.sockets[0].getsockname()
+        def answer() -> None:
+            socks = [listener.accept()[0] for _ in range(2)]
+            for sock in socks:
+                with sock, contextlib.suppress(ConnectionError):
+                    sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        answering = asyncio.create_task(asyncio.to_thread(answer))
         with pytest.raises(mstcp.RemoteProtocolError, match=f"{host}:{port} is not an MSTCP server"):
             await mstcp.open_connection(host, port, streams=streams(2))
+        await asyncio.wait_for(answering, WAIT_S)

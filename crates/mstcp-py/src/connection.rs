@@ -22,6 +22,8 @@ const DETACHED_BYTES: usize = 1 << 16;
 struct Connection {
     endpoint: Endpoint,
     frame_payload_bytes: usize,
+    /// When Python was told to call again.
+    told_due_ns: Option<u64>,
 }
 
 /// Bytes sent and queued, streams blocked and ended (bits), a broken stream and its errno, when to call again.
@@ -82,14 +84,30 @@ impl Connection {
             .map_err(local)
     }
 
-    fn send_queued(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Outcome> {
+    fn send_queued(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Sent> {
         let endpoint = &mut self.endpoint;
         let sent = if endpoint.core.queued_bytes() >= DETACHED_BYTES {
             py.detach(|| endpoint.transmit(now_ns))
         } else {
             endpoint.transmit(now_ns)
         };
-        Ok(outcome(sent.map_err(local)?))
+        sent.map_err(local)
+    }
+
+    /// What Python is to be told.
+    fn outcome(&mut self, sent: Sent) -> Outcome {
+        self.told_due_ns = sent.due_ns;
+        outcome(sent)
+    }
+
+    /// Whether nothing was sent and nothing is to be done that was not told.
+    fn is_quiet(&self, sent: &Sent) -> bool {
+        let known = |due| self.told_due_ns.is_some_and(|told| told <= due);
+        let nothing = Sent {
+            due_ns: sent.due_ns,
+            ..Sent::default()
+        };
+        *sent == nothing && sent.due_ns.map_or(true, known)
     }
 }
 
@@ -120,6 +138,7 @@ impl Connection {
         Ok(Self {
             endpoint: Endpoint::new(core),
             frame_payload_bytes,
+            told_due_ns: None,
         })
     }
 
@@ -145,7 +164,8 @@ impl Connection {
         data: &Bound<'_, PyBytes>,
     ) -> PyResult<Outcome> {
         self.push(data)?;
-        self.send_queued(py, now_ns)
+        let sent = self.send_queued(py, now_ns)?;
+        Ok(self.outcome(sent))
     }
 
     fn end(&mut self) {
@@ -201,7 +221,8 @@ impl Connection {
 
     #[pyo3(signature = (now_ns, /))]
     fn transmit(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Outcome> {
-        self.send_queued(py, now_ns)
+        let sent = self.send_queued(py, now_ns)?;
+        Ok(self.outcome(sent))
     }
 
     /// Read, take what is in order if `deliver`, and send what then is to be sent.
@@ -227,7 +248,10 @@ impl Connection {
         if count == 0 || closed || self.endpoint.is_ended() {
             return Ok((count, data, true, None));
         }
-        Ok((count, data, false, Some(self.send_queued(py, now_ns)?)))
+        let sent = self.send_queued(py, now_ns)?;
+        let is_quiet = self.is_quiet(&sent) && self.endpoint.ready_bytes() == 0;
+        let outcome = (!is_quiet).then(|| self.outcome(sent));
+        Ok((count, data, false, outcome))
     }
 
     #[pyo3(signature = (stream, /))]
