@@ -190,28 +190,30 @@ class _Bridge(asyncio.Protocol):
                 self.later(self._flush)
                 self._flush_due = True
 
-    def take(self, size: int, deadline: _Deadline) -> bytes | memoryview:
-        """Return up to `size` bytes as soon as there are some; nothing at the end."""
+    def take(self, size: int, deadline: _Deadline) -> list[bytes | memoryview]:
+        """Return pieces of up to `size` bytes together as soon as there are some; none at the end."""
         with self.readable:
             while not self.chunks:
                 self.check_open()
                 if self.ended:
-                    return b""
+                    return []
                 if self.error is not None:
                     raise self.error
                 deadline.wait(self.readable)
             self.check_open()
-            chunk = self.chunks[0]
-            if len(chunk) > size:
-                view = memoryview(chunk)
-                self.chunks[0] = view[size:]
-                chunk = view[:size]
-            else:
-                self.chunks.popleft()
-            self.chunk_bytes -= len(chunk)
+            taken: list[bytes | memoryview] = []
+            while self.chunks and size > 0:
+                chunk = self.chunks.popleft()
+                if len(chunk) > size:
+                    view = memoryview(chunk)
+                    self.chunks.appendleft(view[size:])
+                    chunk = view[:size]
+                taken.append(chunk)
+                size -= len(chunk)
+                self.chunk_bytes -= len(chunk)
             if self._reading_paused and self.chunk_bytes <= RECEIVED_BYTES // 2:
                 self.later(self._resume)
-            return chunk
+            return taken
 
 
 def _joined(pieces: list[bytes]) -> list[bytes]:
@@ -311,7 +313,8 @@ class Socket(_WithTimeout):
             return b""
         deadline = _Deadline(self._timeout)
         with self._reading:
-            return bytes(self._bridge.take(size, deadline))
+            taken = self._bridge.take(size, deadline)
+        return bytes(taken[0]) if len(taken) == 1 else b"".join(taken)
 
     def recv_into(self, buffer: bytearray | memoryview, size: int = 0) -> int:
         """Receive up to `size` bytes (0: what fits); return how many, 0 at the end. See `recv`."""
@@ -321,9 +324,12 @@ class Socket(_WithTimeout):
                 return 0
             deadline = _Deadline(self._timeout)
             with self._reading:
-                data = self._bridge.take(size, deadline)
-            room[: len(data)] = data
-            return len(data)
+                taken = self._bridge.take(size, deadline)
+            at = 0
+            for piece in taken:
+                room[at : at + len(piece)] = piece
+                at += len(piece)
+            return at
 
     def makefile(
         self,
