@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -143,6 +144,7 @@ async def read_opening(
     silence_s: float,
     timeout_s: float,
     tls: TlsStream | None = None,
+    is_expected: Callable[[], bool] = lambda: False,
 ) -> Hello | PlainOpening:
     """Find out what a freshly accepted stream is.
 
@@ -154,6 +156,7 @@ async def read_opening(
         silence_s: See `plain`.
         timeout_s: How long a hello may take once it is awaited.
         tls: TLS of the stream, if it has any; the handshake is done.
+        is_expected: Whether a hello is likely: silence says nothing then, up to `timeout_s`.
 
     Raises:
         RemoteProtocolError: The hello is wrong, or did not come in time.
@@ -166,6 +169,8 @@ async def read_opening(
     while len(reader.data) < len(_core.MAGIC):
         wait = silence_s if plain == "auto" and not reader.data else deadline - loop.time()
         came = await reader.more(len(_core.MAGIC), wait)
+        if not came and not reader.data and loop.time() < deadline and is_expected():
+            continue
         differs = reader.ended or not _core.MAGIC.startswith(reader.data)
         if plain == "auto" and (differs or not came):
             return PlainOpening(reader.data, decided=differs)

@@ -9,6 +9,7 @@ import logging
 import secrets
 import socket
 import weakref
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,7 @@ async def start_server(
             is plain TCP. True: all are plain, whatever they begin with. False: none is, and what is no hello
             is rejected. Choose True or False where the kind is known: with "auto" a plain client whose data
             begins with the eight bytes of the magic is rejected, and so is an MSTCP client whose first hello
-            is later than `plain_after`.
+            is later than `plain_after` and the first of its address.
         plain_after: Seconds, see `plain`.
         hello_timeout: Seconds that a hello may take.
         secret: Reject streams that do not prove that they know it. Plain TCP proves nothing: use plain=False
@@ -211,6 +212,8 @@ class Server(asyncio.AbstractServer):
         self._serving = False
         self._limits = options.limits or ServerLimits()
         self._admission = Admission(options.secret, self._limits.connections)
+        # MSTCP connections by the peer's address.
+        self._hosts: Counter[str] = Counter()
         self._turns = Turns(self._limits.hellos_per_s)
         self._half_open = HalfOpen[asyncio.Task[None]](self._limits.half_open_streams)
         self._handshakes: set[asyncio.Task[None]] = set()
@@ -370,6 +373,8 @@ class Server(asyncio.AbstractServer):
                 silence_s=options.plain_after,
                 timeout_s=options.hello_timeout,
                 tls=stream.tls,
+                # The other streams of a busy client may say their hellos late.
+                is_expected=lambda: stream.host in self._hosts,
             )
         except UnsupportedVersion as error:
             answer = _core.encode_version_refusal()
@@ -442,7 +447,15 @@ class Server(asyncio.AbstractServer):
             reorder_buffer_bytes=self._options.reorder_buffer_bytes,
         )
         extra = {"connection_id": hello.connection_id, "is_server": True}
-        forget = functools.partial(self._admission.forget, hello.connection_id)
+        host = stream.host
+        self._hosts[host] += 1
+
+        def forget() -> None:
+            self._admission.forget(hello.connection_id)
+            self._hosts[host] -= 1
+            if not self._hosts[host]:
+                del self._hosts[host]
+
         known.transport = self._transport(core, stream, hello.frame_payload_bytes, extra, forget)
         self._start(known.transport)
 

@@ -365,3 +365,22 @@ async def test_a_peer_that_is_not_mstcp_is_named() -> None:
         with pytest.raises(mstcp.RemoteProtocolError, match=f"{host}:{port} is not an MSTCP server"):
             await mstcp.open_connection(host, port, streams=streams(2))
         await asyncio.wait_for(answering, WAIT_S)
+
+
+async def test_a_further_stream_of_a_busy_client_may_say_its_hello_late() -> None:
+    """One that was held up after it connected is not taken for a plain client that waits for the server."""
+    async with await mstcp.start_server(echo, "127.0.0.1", plain_after=0.05) as server:
+        address = server.sockets[0].getsockname()
+        async with mstcp.open_connection(*address, streams=streams(2)) as (reader, writer):
+            writer.write(b"first")
+            assert await reader.readexactly(5) == b"first"
+            silent = socket.create_connection(address)
+            await asyncio.sleep(0.3)
+            assert len(server._connections) == 1
+        # Nobody is there any more whose stream it could be.
+        with silent:
+            silent.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(silent, b"plain")
+            assert await asyncio.wait_for(loop.sock_recv(silent, 5), WAIT_S) == b"plain"
+        server.close_clients()
