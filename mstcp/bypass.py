@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,12 +52,9 @@ def _endpoint(text: str) -> tuple[str, int]:
     raw, _, port = text.partition(":")
     # Words of 32 bits in the machine's order; the port is a number.
     words = [bytes.fromhex(raw[at : at + 8]) for at in range(0, len(raw), 8)]
-    octets = b"".join(int.from_bytes(word, "big").to_bytes(4, _BYTE_ORDER) for word in words)
+    octets = b"".join(int.from_bytes(word, "big").to_bytes(4, sys.byteorder) for word in words)
     family = socket.AF_INET if len(octets) == 4 else socket.AF_INET6
     return socket.inet_ntop(family, octets), int(port, 16)
-
-
-_BYTE_ORDER: str = "little" if socket.htons(1) != 1 else "big"
 
 
 def opened(entries: list[TcpEntry]) -> Iterator[TcpEntry]:
