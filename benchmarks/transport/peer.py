@@ -112,9 +112,8 @@ async def sink(kind: str) -> None:
         ended.set_result(result)
 
     start: Any = mstcp.start_server if kind.startswith("mstcp") else asyncio.start_server
-    # asyncio's default limit makes its reader pause at every read.
-    options = {} if kind.startswith("mstcp") else {"limit": READ_BYTES}
-    server = await start(serve, address_of(kind), LISTEN_PORT, **options)
+    # The default limit makes readers pause at every read.
+    server = await start(serve, address_of(kind), LISTEN_PORT, limit=READ_BYTES)
     say(listening=True)
     result = await ended
     await asyncio.sleep(0.05)
@@ -152,11 +151,10 @@ async def source(kind: str, offset: int, seconds: float) -> None:
             await writing.run(transport)
             await writing.lost
             return
-        reader, writer = await mstcp.open_connection(
-            address_of(kind), LISTEN_PORT, limit=READ_BYTES, **options
-        )
+        opening: Any = mstcp.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES, **options)
     else:
-        reader, writer = await asyncio.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
+        opening = asyncio.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
+    reader, writer = await opening
     if size := conversation(kind):
         await _converse(reader, writer, size, seconds)
         return
