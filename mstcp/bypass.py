@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 EVERY_S = 0.25
 _ESTABLISHED, _SYN_SENT, _LISTEN = 1, 2, 10
@@ -56,7 +58,7 @@ def _endpoint(text: str) -> tuple[str, int]:
     return socket.inet_ntop(family, octets), int(port, 16)
 
 
-_BYTE_ORDER: str = "little" if socket.htons(1) != 1 else "big"
+_BYTE_ORDER: Literal["little", "big"] = sys.byteorder
 
 
 def opened(entries: list[TcpEntry]) -> Iterator[TcpEntry]:
