@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 EVERY_S = 0.25
 _ESTABLISHED, _SYN_SENT, _LISTEN = 1, 2, 10
@@ -53,12 +52,9 @@ def _endpoint(text: str) -> tuple[str, int]:
     raw, _, port = text.partition(":")
     # Words of 32 bits in the machine's order; the port is a number.
     words = [bytes.fromhex(raw[at : at + 8]) for at in range(0, len(raw), 8)]
-    octets = b"".join(int.from_bytes(word, "big").to_bytes(4, _BYTE_ORDER) for word in words)
+    octets = b"".join(int.from_bytes(word, "big").to_bytes(4, sys.byteorder) for word in words)
     family = socket.AF_INET if len(octets) == 4 else socket.AF_INET6
     return socket.inet_ntop(family, octets), int(port, 16)
-
-
-_BYTE_ORDER: Literal["little", "big"] = sys.byteorder
 
 
 def opened(entries: list[TcpEntry]) -> Iterator[TcpEntry]:

@@ -30,6 +30,7 @@ from controller.rules.model import (
 )
 from controller.rules.next_hops import equal_next_hops
 from controller.rules.reconcile import Installed, difference
+from controller.rules.ways import output
 
 __all__ = ["DefaultRoutes"]
 
@@ -92,10 +93,11 @@ class DefaultRoutes(Journaled):
         self._pause_s = 0.0
 
     def connect(
-        self, switch: str, pinned: tuple[Rule | Group, ...], installed: Installed | None = None
+        self, switch: str, others: tuple[Rule | Group, ...], installed: Installed | None = None
     ) -> None:
         """Give a switch that has just connected what it lacks, and take what it should not have.
 
+        `others` are its groups, then its rules, beside default routes.
         Without knowing what it has, give it all of them in place of any that it had.
         """
         has_routes = installed is not None and any(rule.table == TABLE_DEFAULT for rule in installed.rules)
@@ -103,7 +105,7 @@ class DefaultRoutes(Journaled):
         routes = self._routes_of(switch, self._compute()) if has_routes else _Routes()
         self._sent[switch] = routes
         self._new.add(switch)
-        wanted = (*classification_rules(), *routes.all(), *pinned)
+        wanted = (*classification_rules(), *others, *routes.all())
         if installed is None:
             self._send(switch, wanted, wipe=True)
             return
@@ -221,9 +223,9 @@ class DefaultRoutes(Journaled):
         if known is not None and known[0] == host and known[1] is hops:
             return known
         actions: dict[str, Output | ToGroup] = {
-            switch: _output(live.ports[switch, neighbour]) for switch, neighbour in hops.items()
+            switch: live.ports.action(switch, neighbour) for switch, neighbour in hops.items()
         }
-        actions[host.switch] = _output(host.port)
+        actions[host.switch] = output(host.port)
         return host, hops, _HostRoutes(actions)
 
     def _equal_routes(self, host: Host) -> tuple[Host, object, _HostRoutes]:
@@ -237,13 +239,13 @@ class DefaultRoutes(Journaled):
             roots = {switch: switch for switch in live.network.switches}
             self._equal, self._equal_of = equal_next_hops(arcs, roots), live.version
         number = ecmp_group_number(live.datapath_id(host.switch))
-        actions: dict[str, Output | ToGroup] = {host.switch: _output(host.port)}
+        actions: dict[str, Output | ToGroup] = {host.switch: output(host.port)}
         groups: dict[str, Group] = {}
         for switch, neighbours in self._equal[host.switch].items():
-            outputs = [_output(live.ports[switch, neighbour]) for neighbour in neighbours]
-            if len(outputs) == 1:
-                actions[switch] = outputs[0]
+            if len(neighbours) == 1:
+                actions[switch] = live.ports.action(switch, neighbours[0])
             else:
+                outputs = [output(live.ports[switch, neighbour]) for neighbour in neighbours]
                 groups[switch] = ecmp_group(number, switch, outputs)
                 actions[switch] = ToGroup(number)
         return host, live.version, _HostRoutes(actions, groups)
@@ -263,11 +265,6 @@ def _changed_switches(before: Mapping[str, _HostRoutes], after: Mapping[str, _Ho
                 if old.groups.get(switch) != new.groups.get(switch)
             }
     return changed
-
-
-@lru_cache(maxsize=1 << 12)
-def _output(port: int) -> Output:
-    return Output(port)
 
 
 @lru_cache(maxsize=1 << 16)

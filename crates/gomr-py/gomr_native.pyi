@@ -43,9 +43,9 @@ _Face: TypeAlias = tuple[
         ]
     ],
 ]
-"""Of each arc the capacity (bit/s) and whether every optimum fills it, and what the optimum found leaves free of
-it (bit/s). Of each commodity its flows with what they ask for (bit/s), whether every optimum gives them that, and the paths an optimum may use: arcs, and load
-on each arc per bit/s of data."""
+"""Of each arc the capacity (bit/s), whether every optimum fills it, and what this optimum leaves free
+(bit/s). Of each commodity its flows with what they ask for (bit/s), whether every optimum gives them that,
+and the paths that an optimum may use: arcs, and load on each arc per bit/s of data."""
 
 class InvalidInput(ValueError):
     """A field holds a value that has no meaning; `args` are the field and the reason."""
@@ -210,7 +210,7 @@ class Engine:
         """Solve and return the flows that are not as the last call left them; all on the first call."""
 
     def changes_so_far(self) -> tuple[Summary, list[_FlowPaths]]:
-        """As `changes` after one that ended early: the best rates known, within all limits, with their gap."""
+        """As `changes` after one that ended early: the best known rates within all limits, and their gap."""
 
     def change_rates(self, rates_bps: bytes, /) -> None:
         """Let flows 0, 1, … ask for these rates (float64)."""
