@@ -472,19 +472,22 @@ class Server(asyncio.AbstractServer):
         self, core: Core, stream: OpenStream, payload: int, extra: dict[str, Any], forget: Callable[[], None]
     ) -> ConnectionTransport:
         extra |= socket_extra([stream.sock])
-        transport = ConnectionTransport(
-            Setup(
-                self._loop,
-                asyncio.Protocol(),
-                core,
-                [stream],
-                frame_payload_bytes=payload,
-                send_buffer_bytes=self._options.send_buffer_bytes,
-                extra=extra,
-                on_closed=forget,
-                reconnect_s=self._options.reconnect_timeout,
-            )
+        setup = Setup(
+            self._loop,
+            asyncio.Protocol(),
+            core,
+            [stream],
+            frame_payload_bytes=payload,
+            send_buffer_bytes=self._options.send_buffer_bytes,
+            extra=extra,
+            on_closed=forget,
+            reconnect_s=self._options.reconnect_timeout,
         )
+        try:
+            transport = ConnectionTransport(setup)
+        except BaseException:
+            forget()
+            raise
         self._connections.add(transport)
         return transport
 

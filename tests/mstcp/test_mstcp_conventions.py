@@ -8,6 +8,7 @@ import logging
 import random
 import socket
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -202,6 +203,7 @@ async def test_files_are_sent_from_any_place(count: int, how: str, tmp_path: Pat
 
 
 # --- TLS within a connection --------------------------------------------------------------------------------
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="StreamWriter.start_tls came with Python 3.11")
 async def test_tls_is_begun_within_a_connection() -> None:
     authority = trustme.CA()
     inside, outside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
