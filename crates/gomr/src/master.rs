@@ -354,6 +354,13 @@ impl Master {
         }
     }
 
+    /// Gives a path another cost in the second objective; [`Master::epoch`] is the caller's to change.
+    pub fn set_cost(&mut self, column: u32, cost: f64) {
+        let c = &mut self.columns[column as usize];
+        c.cost = cost;
+        c.profit = self.big_m * c.value - cost;
+    }
+
     /// Rates below this are zero: noise of sums over the whole network.
     pub fn tolerance(&self) -> f64 {
         1e-12 * self.scale
