@@ -72,6 +72,8 @@ pub enum ProfileName {
     Ns3,
     /// Linux's constants.
     Linux,
+    /// Subflows of the MPTCP model of ns-3 (Chihani and Collange 2011).
+    Ns3Mptcp,
 }
 
 /// Congestion control by name.
@@ -196,6 +198,7 @@ impl TcpDescription {
             ProfileName::Rfc => Profile::Rfc,
             ProfileName::Ns3 => Profile::Ns3,
             ProfileName::Linux => Profile::Linux,
+            ProfileName::Ns3Mptcp => Profile::Ns3Mptcp,
         });
         set(&mut config.mss_bytes, self.mss_bytes);
         set(&mut config.send_buffer_bytes, self.send_buffer_bytes);
@@ -268,7 +271,7 @@ fn congestion(name: CongestionName, profile: ProfileName) -> CongestionAlgorithm
         CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
         CongestionName::Reno => CongestionAlgorithm::Reno(match profile {
             ProfileName::Rfc => RenoGrowth::Bytes,
-            ProfileName::Ns3 => RenoGrowth::Acks,
+            ProfileName::Ns3 | ProfileName::Ns3Mptcp => RenoGrowth::Acks,
             ProfileName::Linux => RenoGrowth::Segments,
         }),
     }

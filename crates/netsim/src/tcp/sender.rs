@@ -84,7 +84,10 @@ impl Sender {
             board: Scoreboard::new(Rules {
                 threshold: match config.detection {
                     Detection::DuplicateAcks | Detection::Ns3 => Some(config.duplicate_threshold),
-                    Detection::Rack | Detection::Delay | Detection::TimerOnly => None,
+                    Detection::Rack
+                    | Detection::Delay
+                    | Detection::TimerOnly
+                    | Detection::Ns3Mptcp => None,
                 },
                 keep_resent: config.detection == Detection::Ns3,
                 tracks_deliveries: config.detection == Detection::Rack,
@@ -428,6 +431,7 @@ impl Sender {
             congestion: &mut *self.congestion,
         };
         self.recovery.on_timeout(now, &mut parts);
+        self.forced = self.recovery.forces_after_timeout();
         true
     }
 

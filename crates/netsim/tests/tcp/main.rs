@@ -11,6 +11,7 @@ mod fast_retransmit;
 mod handshake;
 mod limited_transmit;
 mod nagle;
+mod ns3_mptcp;
 mod pipe;
 mod prr;
 mod rack;
