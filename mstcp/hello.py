@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -27,6 +28,10 @@ LIMIT_EXCEEDED = 5
 
 _REASON_BYTES = 8 + 2 + 256
 _REASON_S = 0.5
+
+
+class NoHello(RemoteProtocolError):
+    """What came does not begin as a hello: the peer speaks something else."""
 
 
 def proof_key(key: bytes, secret: bytes | None) -> bytes:
@@ -139,6 +144,7 @@ async def read_opening(
     silence_s: float,
     timeout_s: float,
     tls: TlsStream | None = None,
+    is_expected: Callable[[], bool] = lambda: False,
 ) -> Hello | PlainOpening:
     """Find out what a freshly accepted stream is.
 
@@ -150,6 +156,7 @@ async def read_opening(
         silence_s: See `plain`.
         timeout_s: How long a hello may take once it is awaited.
         tls: TLS of the stream, if it has any; the handshake is done.
+        is_expected: Whether a hello is likely: silence says nothing then, up to `timeout_s`.
 
     Raises:
         RemoteProtocolError: The hello is wrong, or did not come in time.
@@ -162,6 +169,8 @@ async def read_opening(
     while len(reader.data) < len(_core.MAGIC):
         wait = silence_s if plain == "auto" and not reader.data else deadline - loop.time()
         came = await reader.more(len(_core.MAGIC), wait)
+        if not came and not reader.data and loop.time() < deadline and is_expected():
+            continue
         differs = reader.ended or not _core.MAGIC.startswith(reader.data)
         if plain == "auto" and (differs or not came):
             return PlainOpening(reader.data, decided=differs)
@@ -178,6 +187,8 @@ async def _read_hello(reader: _Opening, deadline: float) -> Hello:
         _check_came(await reader.more(wanted, deadline - reader.loop.time()), reader)
         if not body_known and len(reader.data) == _core.HELLO_PREFIX_BYTES:
             body_known = True
+            if not reader.data.startswith(_core.MAGIC):
+                raise NoHello("the stream does not begin with the MSTCP magic")
             wanted += _core.hello_body_bytes(reader.data)
     return Hello(*_core.decode_hello(reader.data[_core.HELLO_PREFIX_BYTES :]))
 

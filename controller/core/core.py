@@ -8,7 +8,7 @@ from typing import Any
 from controller.core import events
 from controller.core.journal import Journal, JournaledDict
 from controller.core.messages import Message, PacketOut
-from controller.core.outbox import DEFAULT_ROUTES, Outbox
+from controller.core.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.core.state import Settings, State
 from controller.flows.manager import FlowManager
 from controller.flows.record import FLOW
@@ -16,6 +16,7 @@ from controller.network import arp, lldp
 from controller.network.discovery import Discovery
 from controller.network.hosts import LEARNED_HOST
 from controller.rules.default_routes import DefaultRoutes
+from controller.rules.protection import Protection
 from controller.store.interface import Records
 from topologies.model import Network
 
@@ -38,6 +39,7 @@ class Core:
         self._state = State(network, settings)
         self._outbox = Outbox()
         self._default_routes = DefaultRoutes(self._state, self._outbox)
+        self._protection = Protection(self._state, self._outbox)
         self._flows = FlowManager(
             self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}")
         )
@@ -81,6 +83,7 @@ class Core:
             for switch in self._state.live.network.switches:
                 datapath_id = self._state.live.datapath_id(switch)
                 self._gone_at[datapath_id] = now + self._state.settings.switch_grace_s
+            self._protection.find_all()
             self._flows.restore(records.get(FLOW, {}), now)
         return self._outbox.take()
 
@@ -111,7 +114,13 @@ class Core:
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
-        parts = (self._flows, self._default_routes, self._discovery, self._state.hosts)
+        parts = (
+            self._flows,
+            self._default_routes,
+            self._discovery,
+            self._state.hosts,
+            self._protection,
+        )
         deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -136,7 +145,8 @@ class Core:
             if live.is_connected_id(tail[0]) and live.is_connected_id(head[0]):
                 self._discovery.expect(tail, head, self._now)
         self._outbox.report("info", f"{switch} is connected", switch=switch, ports=sorted(event.live_ports))
-        self._default_routes.connect(switch, self._flows.pinned_rules(switch), event.installed)
+        others = (*self._protection.entries(switch), *self._flows.pinned_rules(switch))
+        self._default_routes.connect(switch, others, event.installed)
         self._links_may_have_changed()
         self._default_routes.refresh_soon(self._now)
 
@@ -218,6 +228,7 @@ class Core:
         if changed:
             self._default_routes.refresh_soon(self._now)
             self._flows.links_changed(down, self._now)
+            self._protection.links_changed(changed, self._now)
 
     def _packet_arrived(self, event: events.PacketArrived) -> None:
         """Learn from an ARP packet and answer it; any other packet is none of ours."""
@@ -259,6 +270,8 @@ class Core:
             return  # a second error for the same rules, or one of a flow that has ended
         if owners == (DEFAULT_ROUTES,):
             self._default_routes.refuse(switch, event.barrier, event.reason)
+        elif owners == (BYPASSES,):
+            self._protection.refuse(switch, event.reason)
         else:
             self._flows.refuse(owners, switch, event, self._now)
 
@@ -293,3 +306,4 @@ class Core:
         self._discover()
         self._flows.tick(self._now)
         self._default_routes.tick(self._now)
+        self._protection.tick(self._now)

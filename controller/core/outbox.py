@@ -10,10 +10,13 @@ from controller.core.messages import Answer, InstallRules, Message, Report, Resu
 from controller.rules.model import Entry
 from controller.store.interface import Change
 
-__all__ = ["DEFAULT_ROUTES", "Outbox"]
+__all__ = ["BYPASSES", "DEFAULT_ROUTES", "Outbox"]
 
 DEFAULT_ROUTES = ""
 """Owner of the barriers of default routes; of a flow's it is the flow's id."""
+
+BYPASSES = "bypasses"
+"""The same of bypasses."""
 
 _REMEMBERED = 1 << 16
 """Barriers whose owners are remembered: a switch may send an error after the barrier's reply."""

@@ -48,6 +48,7 @@ class Settings:
         min_gain: A running flow is moved to better paths only where it gains more than this share of what it
             has asked for.
         moves_per_s: So many running flows are moved to better paths at most.
+        fast_failover: Switches heal a port that goes down by themselves, with groups (`rules.protection`).
         boot_id: Begins the ids of flows where nothing else makes them.
     """
 
@@ -64,6 +65,7 @@ class Settings:
     lldp_key: bytes = b""
     min_gain: float = 0.01
     moves_per_s: float = 50.0
+    fast_failover: bool = True
     boot_id: str = "f"
 
 

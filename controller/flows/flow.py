@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -15,6 +15,7 @@ from controller.network.live_network import arc_name
 from controller.rules.model import Group, Stages, flow_cookie, merge_stages
 from controller.rules.pinned import TcpConnection, pinned_path_stages
 from controller.rules.split import TAGS, Split, SplitRules, shares_of, stamps
+from controller.rules.ways import Ways
 from controller.wire import Framing
 
 __all__ = ["Flow", "FlowTable", "Slot", "Stream", "add_loads", "arc_loads", "arcs_of", "slot_loads"]
@@ -125,7 +126,7 @@ class Flow(Journaled):
 
     def stages(
         self,
-        ports: Mapping[tuple[str, str], int],
+        ports: Ways,
         streams: Collection[int] | None = None,
         before: Flow | None = None,
     ) -> Stages:
@@ -178,13 +179,13 @@ class Flow(Journaled):
         pairs = zip(self.streams, slots, strict=True)
         return [index for index, (stream, slot) in enumerate(pairs) if stream.path != slot.path]
 
-    def group(self, ports: Mapping[tuple[str, str], int]) -> Group | None:
+    def group(self, ports: Ways) -> Group | None:
         """Return the group that splits it, with the weights of its rates; None without."""
         if self.split is None or self.split.mode != "group":
             return None
         return self._split_rules(self.split, ports).group(self.shares)
 
-    def _split_rules(self, split: Split, ports: Mapping[tuple[str, str], int]) -> SplitRules:
+    def _split_rules(self, split: Split, ports: Ways) -> SplitRules:
         (connection,) = self.tcp_connections()
         return SplitRules(
             split, connection, self.paths, self.source.mac, ports, flow_cookie(self.number, self.generation)

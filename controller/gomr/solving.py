@@ -78,16 +78,18 @@ def solve(
         problem: What to route, and over what.
         objective: A name in `OBJECTIVES`.
         engine: A name in `ENGINES`.
-        time_limit_s: Seconds of solver time; None for no limit.
+        time_limit_s: Seconds that it may take; None for no limit. Where they are not enough, the answer is
+            the best so far: within all limits, `timed_out`, and `gap` proves how far it can be from the best.
         clock: Seconds, for `Allocation.wall_s`.
 
     Returns:
-        The optimal allocation. With `Demand.max_paths` or `disjoint` it is the best over the candidate paths
-        (README.md); `gap` tells how far it can be from the best of all.
+        The optimal allocation. With `Demand.max_paths` on a few demands it is the best over all paths where
+        the search for them ends (README.md); with many, and with `disjoint`, the best over candidates. `gap`
+        tells how far it can be from the best of all.
 
     Raises:
         InvalidProblem: There is no such objective or engine, or the time limit is no number.
-        SolverError: The engine failed or ran out of time; there is no partial answer.
+        SolverError: The engine failed.
     """
     check_names(objective, engine, time_limit_s)
     started = clock()
@@ -97,7 +99,18 @@ def solve(
         checked = assembly.assemble(problem, routed, objective, engine, answer.native)
     else:
         checked = assemble(problem, routed, objective, engine, answer)
+    if answer.most_bps is not None:
+        checked = _bounded(problem, checked, answer.most_bps)
     return replace(checked, wall_s=clock() - started)
+
+
+def _bounded(problem: Problem, allocation: Allocation, most_bps: float) -> Allocation:
+    """Return the allocation with the better of its bound and one on what is routed."""
+    local = [demand for demand in problem.demands if demand.is_local]
+    local_bps = value_bps(local, allocation.objective, {demand.id: demand.rate_bps for demand in local})
+    bound_bps = max(allocation.value_bps, min(allocation.upper_bound_bps, most_bps + local_bps))
+    gap = max(0.0, 1 - allocation.value_bps / bound_bps) if bound_bps > 0 else 0.0
+    return replace(allocation, upper_bound_bps=bound_bps, gap=gap)
 
 
 def check_names(objective: str, engine: str, time_limit_s: float | None) -> None:
@@ -106,6 +119,11 @@ def check_names(objective: str, engine: str, time_limit_s: float | None) -> None
         raise InvalidProblem("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
     if engine not in ENGINES:
         raise InvalidProblem("engine", f"{engine!r} is not one of {', '.join(ENGINES)}")
+    check_time_limit(time_limit_s)
+
+
+def check_time_limit(time_limit_s: float | None) -> None:
+    """Raise InvalidProblem where it is no number of seconds; None is no limit."""
     if time_limit_s is not None and not time_limit_s >= 0:
         raise InvalidProblem("time_limit_s", f"must be a number of at least 0, not {time_limit_s}")
 
@@ -157,6 +175,7 @@ def assemble(problem: Problem, routed: Problem, objective: str, engine: str, ans
         wall_s=0.0,
         value_bps=reached_bps,
         max_utilisation=max_utilisation(routed, loads_bps),
+        timed_out=not answer.complete,
     )
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from controller.network.least_delay import LeastDelay
+from controller.rules.ways import Ways
 from topologies.model import Arc, Network
 
 __all__ = ["LiveNetwork", "arc_name"]
@@ -34,9 +35,7 @@ class LiveNetwork(Journaled):
     def __init__(self, network: Network) -> None:
         self.network = network
         self.arcs: dict[str, Arc] = {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
-        self.ports: dict[tuple[str, str], int] = {
-            (arc.tail, arc.head): arc.tail_port for arc in network.arcs()
-        }
+        self.ports = Ways({(arc.tail, arc.head): arc.tail_port for arc in network.arcs()})
         self._switches = {network.datapath_id(name): name for name in network.switches}
         self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
         self._hosts = frozenset(network.hosts)

@@ -27,6 +27,7 @@ from controller.rules.model import (
     GroupChange,
     Match,
     Output,
+    Restamp,
     Rule,
     ToGroup,
 )
@@ -57,7 +58,7 @@ _PACKET_OUT = struct.Struct("!BBHIIIH6x")
 _OUTPUT = struct.Struct("!HHIH6x")
 _ADD, _MODIFY, _DELETE = 0, 1, 2  # of group mods
 _FLOW_ADD, _FLOW_DELETE, _FLOW_DELETE_STRICT = 0, 3, 4
-_SELECT = 1
+_SELECT, _FAST_FAILOVER = 1, 3
 _ANY = _NO_BUFFER = 0xFFFF_FFFF
 _ALL_GROUPS = 0xFFFF_FFFC
 _CONTROLLER = 0xFFFF_FFFD
@@ -77,6 +78,11 @@ _OXM = (
 )
 _BASIC_CLASS = 0x8000
 _SOURCE_MAC_FIELD = 4
+
+# A switch drops what would go back where it came from; Open vSwitch lets it be forgotten (its action
+# `load:0->NXM_OF_IN_PORT[]`, 16 bits).
+_NICIRA, _REG_LOAD, _NXM_OF_IN_PORT = 0x2320, 7, 2
+_FORGET_IN_PORT = struct.pack("!HHIHHIQ", 0xFFFF, 24, _NICIRA, _REG_LOAD, 15, _NXM_OF_IN_PORT, 0)
 
 
 def header(kind: int, length: int, transaction: int) -> bytes:
@@ -174,14 +180,16 @@ def _removal(cookie: int, mask: int, transaction: int) -> bytes:
 
 
 def _group_mod(command: int, number: int, buckets: tuple[Bucket, ...], transaction: int) -> bytes:
+    kind = _FAST_FAILOVER if any(bucket.watch_port is not None for bucket in buckets) else _SELECT
     body = b"".join(_bucket(bucket) for bucket in buckets)
     size = _GROUP_MOD.size + len(body)
-    return _GROUP_MOD.pack(VERSION, GROUP_MOD, size, transaction, command, _SELECT, number) + body
+    return _GROUP_MOD.pack(VERSION, GROUP_MOD, size, transaction, command, kind, number) + body
 
 
 def _bucket(bucket: Bucket) -> bytes:
     actions = _output_actions(bucket.output)
-    return _BUCKET.pack(_BUCKET.size + len(actions), bucket.weight, _ANY, _ANY) + actions
+    watched = _ANY if bucket.watch_port is None else bucket.watch_port
+    return _BUCKET.pack(_BUCKET.size + len(actions), bucket.weight, watched, _ANY) + actions
 
 
 def _packet_out(message: PacketOut, transaction: int) -> bytes:
@@ -216,21 +224,36 @@ def _mac(text: str) -> bytes:
 @lru_cache(maxsize=1 << 14)
 def _instructions(action: Action) -> bytes:
     if isinstance(action, GotoTable):
-        return struct.pack("!HHB3x", 1, 8, action.table)
+        return _goto(action.table)
+    if isinstance(action, Restamp):
+        return _apply(_set_source(action.source_mac)) + _goto(action.table)
     if isinstance(action, Output):
         actions = _output_actions(action)
     elif isinstance(action, ToGroup):
         actions = struct.pack("!HHI", 22, 8, action.group)
     else:
         actions = _output(_CONTROLLER, _NO_BUFFER_LENGTH)
-    return struct.pack("!HH4x", 4, 8 + len(actions)) + actions  # apply them
+    return _apply(actions)
+
+
+def _apply(actions: bytes) -> bytes:
+    return struct.pack("!HH4x", 4, 8 + len(actions)) + actions
+
+
+def _goto(table: int) -> bytes:
+    return struct.pack("!HHB3x", 1, 8, table)
 
 
 def _output_actions(output: Output) -> bytes:
-    if output.source_mac is None:
-        return _output(output.port)
-    field = struct.pack("!HBB", _BASIC_CLASS, _SOURCE_MAC_FIELD << 1, 6) + _mac(output.source_mac)
-    return struct.pack("!HH", 25, 16) + _padded(field, 12) + _output(output.port)
+    actions = b"" if output.source_mac is None else _set_source(output.source_mac)
+    if output.may_return:
+        actions += _FORGET_IN_PORT
+    return actions + _output(output.port)
+
+
+def _set_source(source_mac: str) -> bytes:
+    field = struct.pack("!HBB", _BASIC_CLASS, _SOURCE_MAC_FIELD << 1, 6) + _mac(source_mac)
+    return struct.pack("!HH", 25, 16) + _padded(field, 12)
 
 
 def _output(port: int, max_bytes: int = 0xFFE5) -> bytes:

@@ -14,6 +14,7 @@ from controller.rules.model import (
     Group,
     Match,
     Output,
+    Restamp,
     Rule,
     ToController,
     ToGroup,
@@ -92,6 +93,8 @@ def _match(match: Any) -> Match:
 
 
 def _action(instructions: list[Any]) -> Action:
+    if len(instructions) == 2:
+        return _restamp(*instructions)
     if len(instructions) != 1:
         raise _Foreign
     (instruction,) = instructions
@@ -106,17 +109,46 @@ def _action(instructions: list[Any]) -> Action:
     return ToController() if output.port == ofp.OFPP_CONTROLLER else output
 
 
+def _restamp(apply: Any, goto: Any) -> Restamp:
+    """Read a new Ethernet source and the table after it; switches may name the table first."""
+    if isinstance(apply, parser.OFPInstructionGotoTable):
+        apply, goto = goto, apply
+    if not (
+        isinstance(apply, parser.OFPInstructionActions)
+        and isinstance(goto, parser.OFPInstructionGotoTable)
+        and len(apply.actions) == 1
+        and isinstance(apply.actions[0], parser.OFPActionSetField)
+        and apply.actions[0].key == "eth_src"
+    ):
+        raise _Foreign
+    return Restamp(apply.actions[0].value, goto.table_id)
+
+
 def _output(actions: list[Any]) -> Output:
     mac: str | None = None
-    if len(actions) == 2 and isinstance(actions[0], parser.OFPActionSetField) and actions[0].key == "eth_src":
-        mac, actions = actions[0].value, actions[1:]
+    may_return = False
+    while len(actions) > 1:
+        first, *actions = actions
+        if isinstance(first, parser.OFPActionSetField) and first.key == "eth_src":
+            mac = first.value
+        elif isinstance(first, parser.NXActionRegLoad) and (first.dst, first.value) == ("in_port_nxm", 0):
+            may_return = True
+        else:
+            raise _Foreign
     if len(actions) != 1 or not isinstance(actions[0], parser.OFPActionOutput):
         raise _Foreign
-    return Output(actions[0].port, mac)
+    return Output(actions[0].port, mac, may_return)
 
 
 def _group(description: Any) -> Group:
-    if description.type != ofp.OFPGT_SELECT:
+    if description.type not in (ofp.OFPGT_SELECT, ofp.OFPGT_FF):
         raise _Foreign
-    buckets = tuple(Bucket(bucket.weight, _output(bucket.actions)) for bucket in description.buckets)
+    buckets = tuple(
+        Bucket(
+            0 if description.type == ofp.OFPGT_FF else bucket.weight,
+            _output(bucket.actions),
+            bucket.watch_port if description.type == ofp.OFPGT_FF else None,
+        )
+        for bucket in description.buckets
+    )
     return Group(description.group_id, buckets)

@@ -21,6 +21,7 @@ __all__ = [
     "ETH_TYPE_LLDP",
     "IP_PROTO_TCP",
     "PRIORITY_ARP",
+    "PRIORITY_BYPASS",
     "PRIORITY_LLDP",
     "PRIORITY_MISS",
     "PRIORITY_ROUTE",
@@ -36,16 +37,19 @@ __all__ = [
     "GroupChange",
     "Match",
     "Output",
+    "Restamp",
     "Rule",
     "Stage",
     "Stages",
     "ToController",
     "ToGroup",
+    "bypass_cookie",
     "ecmp_group_number",
     "flow_cookie",
     "flow_number",
     "host_cookie",
     "merge_stages",
+    "port_group_number",
     "split_group_number",
 ]
 
@@ -62,13 +66,16 @@ IP_PROTO_TCP = 6
 COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
 _COOKIE_HOST = 0x4D53_0001_0000_0000
 _COOKIE_FLOW = 0x4D53_0002_0000_0000
+_COOKIE_BYPASS = 0x4D53_0003_0000_0000
 _GENERATIONS = 1 << 12  # in the twelve bits above the kind's four
 
 # The same for the numbers of groups.
 _GROUP_ECMP = 0x0100_0000
 _GROUP_SPLIT = 0x0200_0000
+_GROUP_PORT = 0x0300_0000
 
 PRIORITY_LLDP = 300
+PRIORITY_BYPASS = 250
 PRIORITY_ARP = 200
 PRIORITY_STAMP = 150
 PRIORITY_ROUTE = 100
@@ -90,10 +97,22 @@ class Match:
 
 @dataclass(frozen=True)
 class Output:
-    """Send the packet out of a port, with another Ethernet source if one is given."""
+    """Send the packet out of a port, with another Ethernet source if one is given.
+
+    Without `may_return` a packet is dropped that has come in by this port.
+    """
 
     port: int
     source_mac: str | None = None
+    may_return: bool = False
+
+
+@dataclass(frozen=True)
+class Restamp:
+    """Give the packet another Ethernet source, and go on in a later table."""
+
+    source_mac: str
+    table: int
 
 
 @dataclass(frozen=True)
@@ -115,7 +134,7 @@ class GotoTable:
     table: int
 
 
-Action = Output | ToGroup | ToController | GotoTable
+Action = Output | ToGroup | ToController | GotoTable | Restamp
 
 
 @dataclass(frozen=True)
@@ -131,18 +150,27 @@ class Rule:
 
 @dataclass(frozen=True)
 class Bucket:
-    """One choice of a group."""
+    """One choice of a group; one with a port to watch is taken only while that port is up."""
 
     weight: int
     output: Output
+    watch_port: int | None = None
 
 
 @dataclass(frozen=True)
 class Group:
-    """A select group: the switch chooses a bucket for each connection, by a hash and the weights."""
+    """A select group: the switch chooses a bucket for each connection, by a hash and the weights.
+
+    Where its buckets watch ports, it is a fast-failover group: the first that is live is taken.
+    """
 
     number: int
     buckets: tuple[Bucket, ...]
+
+    @property
+    def is_failover(self) -> bool:
+        """Whether its buckets watch ports."""
+        return any(bucket.watch_port is not None for bucket in self.buckets)
 
 
 @dataclass(frozen=True)
@@ -170,6 +198,16 @@ def ecmp_group_number(datapath_id: int) -> int:
 def split_group_number(tag: int) -> int:
     """Return the number of the group that splits the flow with this tag."""
     return _GROUP_SPLIT | tag
+
+
+def port_group_number(port: int) -> int:
+    """Return the number of the fast-failover group of a port (below 2**24)."""
+    return _GROUP_PORT | port
+
+
+def bypass_cookie(number: int) -> int:
+    """Return the cookie of the rules of a bypass."""
+    return _COOKIE_BYPASS | number
 
 
 def flow_cookie(number: int, generation: int = 0) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 from controller.rules.model import (
@@ -18,6 +17,7 @@ from controller.rules.model import (
     Stage,
     ToGroup,
 )
+from controller.rules.ways import Ways
 
 __all__ = ["TcpConnection", "path_stages", "pinned_path_stages", "pinned_rule"]
 
@@ -55,8 +55,7 @@ def _match(connection: TcpConnection) -> Match:
 
 def path_stages(
     nodes: tuple[str, ...],
-    ports: Mapping[tuple[str, str], int],
-    rule: Callable[[str, int], Rule],
+    rule: Callable[[str, str], Rule],
     reached: Collection[str] = (),
 ) -> list[Stage]:
     """Return one direction of a path in the order in which its rules may be installed.
@@ -67,13 +66,12 @@ def path_stages(
 
     Args:
         nodes: Host, switches, host, as a packet meets them.
-        ports: The port of each node towards each neighbour, by (node, neighbour).
-        rule: Makes the rule of a switch with its port towards the next node.
+        rule: Makes the rule of a switch, given the next node too.
         reached: Nodes that the connection's packets reach on the path that they have; the ingress need not be
             among them.
     """
     ingress = nodes[1]
-    rules = {node: rule(node, ports[node, following]) for node, following in pairwise(nodes[1:])}
+    rules = {node: rule(node, following) for node, following in pairwise(nodes[1:])}
     at_once: Stage = {node: [rules[node]] for node in rules if node != ingress and node not in reached}
     in_order: list[Stage] = [{node: [rules[node]]} for node in reversed(rules) if node not in at_once]
     return [at_once, *in_order] if at_once else in_order
@@ -82,19 +80,14 @@ def path_stages(
 def pinned_path_stages(
     nodes: tuple[str, ...],
     connection: TcpConnection,
-    ports: Mapping[tuple[str, str], int],
+    ways: Ways,
     cookie: int,
     reached: Collection[str] = (),
 ) -> list[Stage]:
     """Return the rules that pin one direction of a TCP connection to a path, as `path_stages`."""
     match = _match(connection)
 
-    def rule(_: str, port: int) -> Rule:
-        return Rule(TABLE_PINNED, PRIORITY_ROUTE, match, _output(port), cookie)
+    def rule(switch: str, following: str) -> Rule:
+        return Rule(TABLE_PINNED, PRIORITY_ROUTE, match, ways.action(switch, following), cookie)
 
-    return path_stages(nodes, ports, rule, reached)
-
-
-@lru_cache(maxsize=1 << 12)
-def _output(port: int) -> Output:
-    return Output(port)
+    return path_stages(nodes, rule, reached)

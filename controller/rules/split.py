@@ -13,7 +13,7 @@ Acknowledgements are not split: they have one path for themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,6 +32,7 @@ from controller.rules.model import (
     split_group_number,
 )
 from controller.rules.pinned import TcpConnection, path_stages, pinned_path_stages, pinned_rule
+from controller.rules.ways import Ways
 
 __all__ = ["MAX_SPLIT_PATHS", "TAGS", "Split", "SplitRules", "bucket_weights", "shares_of", "stamps"]
 
@@ -101,7 +102,7 @@ class SplitRules:
     connection: TcpConnection
     paths: tuple[tuple[str, ...], ...]
     source_mac: str
-    ports: Mapping[tuple[str, str], int]
+    ports: Ways
     cookie: int
 
     def stages(self, shares: Sequence[float], reached: Collection[str] = ()) -> list[list[Stage]]:
@@ -133,11 +134,12 @@ class SplitRules:
         return stamps(self.split.tag, len(self.paths))
 
     def _stamped(self, path: tuple[str, ...], stamp: str, reached: Collection[str]) -> list[Stage]:
-        def rule(switch: str, port: int) -> Rule:
+        def rule(switch: str, following: str) -> Rule:
+            port = self.ports[switch, following]
             restored = self.source_mac if switch == path[-2] else None
             return _stamp_rule(stamp, Output(port, restored), self.cookie)
 
-        return path_stages(path, self.ports, rule, reached)
+        return path_stages(path, rule, reached)
 
 
 def _stamp_rule(stamp: str, output: Output, cookie: int) -> Rule:

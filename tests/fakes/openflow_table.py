@@ -47,6 +47,7 @@ from controller.rules.model import (
     Group,
     GroupChange,
     Match,
+    Restamp,
     Rule,
     ToController,
     ToGroup,
@@ -96,6 +97,7 @@ class FakeTable:
     def __init__(self) -> None:
         self.rules: dict[tuple[int, int, Match], Rule] = {}
         self.groups: dict[int, Group] = {}
+        self.down: set[int] = set()  # ports
 
     def install(self, entry: Entry) -> None:
         """Add or replace a rule, add or change a group."""
@@ -111,7 +113,7 @@ class FakeTable:
             self.rules[entry.table, entry.priority, entry.match] = entry
 
     def _put_group(self, group: Group) -> None:
-        assert sum(bucket.weight for bucket in group.buckets) > 0
+        assert group.is_failover or sum(bucket.weight for bucket in group.buckets) > 0
         assert all(0 <= bucket.weight < 1 << 16 for bucket in group.buckets)
         self.groups[group.number] = group
 
@@ -123,6 +125,10 @@ class FakeTable:
         """Remove a group and the rules that lead to it; it need not be there."""
         self.groups.pop(number, None)
         self.rules = {key: rule for key, rule in self.rules.items() if rule.action != ToGroup(number)}
+
+    def select_groups(self) -> dict[int, Group]:
+        """Return the groups, by number, but those that guard ports."""
+        return {number: group for number, group in self.groups.items() if not group.is_failover}
 
     def clear(self) -> None:
         """Remove everything."""
@@ -149,15 +155,27 @@ class FakeTable:
                 table = rule.action.table
             elif isinstance(rule.action, ToController):
                 return CONTROLLER, packet
+            elif isinstance(rule.action, Restamp):
+                packet, table = replace(packet, source_mac=rule.action.source_mac), rule.action.table
             else:
                 output = rule.action
                 if isinstance(output, ToGroup):
-                    output = self._bucket(self.groups[output.group], packet).output
+                    bucket = self._bucket(self.groups[output.group], packet)
+                    if bucket is None:
+                        return DROPPED, packet
+                    output = bucket.output
+                if output.port in self.down:
+                    return DROPPED, packet
                 mac = output.source_mac or packet.source_mac
                 return output.port, replace(packet, source_mac=mac)
 
-    def _bucket(self, group: Group, packet: Packet) -> Bucket:
-        """Choose by a hash of the connection, which is the same in every switch, as Open vSwitch's is."""
+    def _bucket(self, group: Group, packet: Packet) -> Bucket | None:
+        """Choose the first whose port is up (fast failover), or by a hash of the connection.
+
+        The hash is the same in every switch, as Open vSwitch's is.
+        """
+        if group.is_failover:
+            return next((bucket for bucket in group.buckets if bucket.watch_port not in self.down), None)
         connection = repr(replace(packet, source_mac=None))
         digest = int.from_bytes(hashlib.sha256(connection.encode()).digest()[:4], "big")
         point = digest % sum(bucket.weight for bucket in group.buckets)
@@ -300,9 +318,10 @@ class ControlledNetwork:
         self.records: Records = {}
 
     def bring_up(self) -> None:
-        """Let all switches connect and all links be discovered."""
+        """Let all switches connect and all links be discovered, and bypasses be found."""
         for event in self.switches.arrivals():
             self.handle(event)
+        self.pass_time(0.5)
 
     def handle(self, event: Event) -> list[Answer]:
         """Hand an event to the core, and to it the barriers of the switches, until nothing is left to do."""

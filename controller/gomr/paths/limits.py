@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from controller.errors import SolverError
-from controller.gomr.allocation import Rates
+from controller.gomr.allocation import Rates, fit
 from controller.gomr.columns import DemandColumns
 from controller.gomr.engines.answer import Answer, Engine
+from controller.gomr.engines.time_budget import OutOfTime
 from controller.gomr.objectives import value_bps
 from controller.gomr.paths.finder import are_disjoint
 from controller.gomr.paths.graph import Path
@@ -52,44 +53,135 @@ def solve_within_limits(
         The rates; prices and bound are those of the problem without these limits.
 
     Raises:
-        SolverError: A solver failed or the time ran out.
+        SolverError: A solver failed.
     """
     started = clock()
     answer = engine(problem, objective, time_limit_s)
     if keeps_limits(problem, answer.rates):
         return answer
+    if not answer.complete:
+        return _trimmed(problem, answer)
 
     def left_s() -> float | None:
         return None if time_limit_s is None else max(0.0, time_limit_s - (clock() - started))
 
-    best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s())
+    try:
+        best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s())
+    except OutOfTime:
+        return _trimmed(problem, answer)
+    return best if not best.complete else _with_more(problem, objective, engine, answer, best, left_s)
+
+
+def _with_more(
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    best: Answer,
+    left_s: Callable[[], float | None],
+) -> Answer:
+    """Return the best of all paths where that can be proved, else with more and more candidates."""
+    from controller.gomr.paths.branch_and_price import can_search  # loads HiGHS
+
+    if _value(problem, objective, best) >= _value(problem, objective, answer) * (1 - _CLOSED):
+        return best
+    if can_search(problem, objective):
+        return _searched(problem, objective, engine, answer, best, left_s)
     limited = sum(map(is_limited, problem.demands))
     for count in _MORE_CANDIDATES:
         if limited > _FEW or not _may_gain(problem, objective, answer, best, count):
-            break
+            return best
         try:
             other = _limited(problem, objective, engine, answer, count, left_s())
-        except SolverError:
-            break  # the time is up: what is known stands
+        except OutOfTime:
+            return replace(best, complete=False)
         if _value(problem, objective, other) > _value(problem, objective, best):
             best = other
+        if not other.complete:
+            return replace(best, complete=False)
     return best
 
 
+def _searched(
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    best: Answer,
+    left_s: Callable[[], float | None],
+) -> Answer:
+    """Return the best that branch and price finds, with its bound."""
+    from controller.gomr.paths.branch_and_price import search
+
+    known = {name: tuple(path for path, rate_bps in own if rate_bps > 0) for name, own in best.rates.items()}
+    try:
+        found = search(problem, objective, known, _value(problem, objective, best), left_s())
+    except SolverError:
+        return best  # rates too far apart for HiGHS: the bound without the limits stands
+    if found.paths is not None:
+        over = _over(problem, objective, engine, answer, found.paths, left_s())
+        if not over.complete:
+            return replace(best, complete=False, most_bps=found.bound_bps)
+        best = over
+        if objective != "fair":
+            # Among choices that admit as much, the delay decides.
+            try:
+                best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s(), found.paths)
+            except OutOfTime:
+                return replace(best, complete=False, most_bps=found.bound_bps)
+    return replace(best, complete=best.complete and not found.timed_out, most_bps=found.bound_bps)
+
+
 def _limited(
-    problem: Problem, objective: str, engine: Engine, answer: Answer, count: int, left_s: float | None
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    count: int,
+    left_s: float | None,
+    offered: Mapping[str, tuple[Path, ...]] | None = None,
 ) -> Answer:
     """Return the best rates on paths chosen among so many; prices and bound stay those of `answer`."""
     from controller.gomr.paths.choice import choose_paths  # loads PuLP, which few problems need
 
-    chosen = choose_paths(problem, answer.rates, count, left_s)
+    chosen = choose_paths(problem, answer.rates, count, left_s, offered)
+    return _over(problem, objective, engine, answer, chosen, left_s)
+
+
+def _over(
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    chosen: Mapping[str, Sequence[Path]],
+    left_s: float | None,
+) -> Answer:
+    """Return the best rates on chosen paths; prices and bound stay those of `answer`."""
     demands = tuple(
         replace(demand, fixed_paths=_ids(chosen[demand.id])) if chosen.get(demand.id) else demand
         for demand in problem.demands
     )
     bound = engine(replace(problem, demands=demands), objective, left_s)
     native = answer.native and bound.native and answer.native.with_paths_of(bound.native)
-    return replace(answer, rates=bound.rates, native=native)
+    return replace(answer, rates=bound.rates, complete=bound.complete, native=native)
+
+
+def _trimmed(problem: Problem, answer: Answer) -> Answer:
+    """Return what limits leave of an answer, at the end of the time."""
+    rates = trimmed_to_limits(problem, fit(problem, answer.rates))
+    return replace(answer, rates=rates, complete=False, native=None)
+
+
+def trimmed_to_limits(problem: Problem, rates: Rates) -> Rates:
+    """Return the rates without those paths of limited demands that limits forbid; the largest rates stay."""
+    kept = {demand.id: rates[demand.id] for demand in problem.demands}
+    for demand in filter(is_limited, problem.demands):
+        own: list[tuple[Path, float]] = []
+        for path, rate_bps in sorted(rates[demand.id], key=lambda one: -one[1]):
+            if rate_bps > 0 and within_limits(demand, [*(other for other, _ in own), path]):
+                own.append((path, rate_bps))
+        kept[demand.id] = own
+    return kept
 
 
 def _may_gain(problem: Problem, objective: str, free: Answer, limited: Answer, count: int) -> bool:

@@ -12,7 +12,7 @@ from controller.core.events import LinkDiscovered, PortCameUp, PortWentDown
 from controller.core.state import Settings
 from controller.core.views import FlowView
 from controller.errors import RequestError
-from controller.rules.model import ETH_TYPE_IPV4, TABLE_PINNED, ToGroup, split_group_number
+from controller.rules.model import ETH_TYPE_IPV4, TABLE_PINNED, ToGroup, port_group_number, split_group_number
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
 from topologies.model import Network
 
@@ -223,13 +223,14 @@ class Clients(RuleBasedStateMachine):
         rules = [rule for table in tables for rule in table.rules.values()]
         pinned = sum(rule.table == TABLE_PINNED and rule.priority > 0 for rule in rules)
         assert pinned == sum(map(rules_of, flows))
-        used = {rule.action for rule in rules if isinstance(rule.action, ToGroup)}
+        groups = {rule.action.group for rule in rules if isinstance(rule.action, ToGroup)}
         for table in tables:
             led_to = {rule.action.group for rule in table.rules.values() if isinstance(rule.action, ToGroup)}
-            assert led_to == table.groups.keys(), "no group without a rule"
+            others = led_to - {group.number for group in table.groups.values() if group.is_failover}
+            assert others == table.select_groups().keys(), "no group without a rule"
         numbers = [int(flow.flow_id.split("-")[1]) for flow in flows if flow.splitting == "group"]
         splits = set(map(split_group_number, numbers))
-        assert splits == {action.group for action in used if action.group >= split_group_number(0)}
+        assert splits == {group for group in groups if split_group_number(0) <= group < port_group_number(0)}
 
     @invariant()
     def shares_are_those_of_the_rates(self) -> None:

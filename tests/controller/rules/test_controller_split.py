@@ -63,11 +63,11 @@ def leftovers(net: ControlledNetwork) -> list[object]:
     tables = net.switches.tables.values()
     rules = [rule for table in tables for rule in table.rules.values()]
     pinned: list[object] = [rule for rule in rules if rule.table == TABLE_PINNED and rule.priority > 0]
-    return pinned + [group for table in tables for group in table.groups.values()]
+    return pinned + [group for table in tables for group in table.select_groups().values()]
 
 
 def group_of(net: ControlledNetwork, switch: str = "S0") -> Group:
-    (group,) = net.switches.tables[net.switches.network.datapath_id(switch)].groups.values()
+    (group,) = net.switches.tables[net.switches.network.datapath_id(switch)].select_groups().values()
     return group
 
 
@@ -294,7 +294,7 @@ def test_rates_that_change_during_the_installation_reach_the_group(net: Controll
     other = net.request(source="T0", destination="T2", destination_port=80, packet_bytes=590, paths=paths)
     fields = {**ONE, "splitting": "group", "rate_bps": 4e6, "streams": 2}
     queue: list[Any] = [FlowRequested(7, parse(fields))]
-    while not any(table.groups for table in net.switches.tables.values()):
+    while not any(table.select_groups() for table in net.switches.tables.values()):
         messages = net.core.handle(queue.pop(0), 0.0)
         queue += [net.switches.carry_out(sent) for sent in messages if isinstance(sent, InstallRules)]
     stale = [bucket.weight for bucket in group_of(net).buckets]

@@ -1,0 +1,185 @@
+"""Keeps the groups of ports and their bypasses as the network is.
+
+Each port towards another switch has its group from the switch's connecting on. The bypasses come later, some
+at a time, once the network has been quiet for a moment: nothing that a client waits for waits for them.
+Bypasses are best effort. What is promised to flows holds for the paths that they were given; on a bypass they
+share what is left with others, for the time that re-planning takes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from itertools import islice, pairwise
+
+from controller.core.journal import Journaled, JournaledDict, JournaledSet
+from controller.core.messages import RemoveRules
+from controller.core.outbox import BYPASSES, Outbox
+from controller.core.state import State
+from controller.network.live_network import arc_name
+from controller.rules.bypass import Bypass, port_group
+from controller.rules.model import Entry, Group, GroupChange, Rule
+from topologies.model import Arc
+
+__all__ = ["Protection"]
+
+_QUIET_S = 0.3
+"""After a change of the network: what follows it within so long is dealt with together."""
+
+_INTERVAL_S = 0.02
+_ARCS_A_TIME = 32
+
+
+class Protection(Journaled):
+    """Finds bypasses, and gives them to the switches."""
+
+    def __init__(self, state: State, outbox: Outbox) -> None:
+        self._state = state
+        self._outbox = outbox
+        live = state.live
+        switches = set(live.network.switches) if state.settings.fast_failover else set()
+        self._arcs = {
+            name: arc for name, arc in live.arcs.items() if arc.tail in switches and arc.head in switches
+        }
+        self._numbers = {name: number for number, name in enumerate(self._arcs)}
+        self._leaving: dict[str, list[Arc]] = {switch: [] for switch in switches}
+        for arc in self._arcs.values():
+            self._leaving[arc.tail].append(arc)
+        live.ports.guarded = frozenset((arc.tail, arc.head) for arc in self._arcs.values())
+        self._bypasses: JournaledDict[str, Bypass] = JournaledDict()  # by arc
+        self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()  # arcs by arc of a bypass
+        self._at: JournaledDict[str, JournaledDict[str, Rule]] = JournaledDict()  # by switch, then arc
+        self._todo: JournaledDict[str, None] = JournaledDict()
+        self._unable: JournaledSet[str] = JournaledSet()
+        self._due: float | None = None
+
+    def find_all(self) -> None:
+        """Find all bypasses at once: after a restart, before switches connect, which have them."""
+        self._todo.clear()
+        for name in self._arcs:
+            self._renew(name, {})
+
+    def bypass(self, tail: str, head: str) -> tuple[str, ...] | None:
+        """Return the switches of the bypass of one direction of a link; None without."""
+        bypass = self._bypasses.get(arc_name(tail, head))
+        return None if bypass is None else bypass.nodes
+
+    def entries(self, switch: str) -> tuple[Rule | Group, ...]:
+        """Return the groups and rules that a switch should have; groups first."""
+        groups = [self._group(arc) for arc in self._leaving.get(switch, ())]
+        return (*groups, *self._at.get(switch, JournaledDict()).values())
+
+    def refuse(self, switch: str, reason: str) -> None:
+        """Take in that a switch did not accept its bypasses: it does without."""
+        if switch not in self._unable:
+            self._unable.add(switch)
+            self._outbox.report(
+                "warning", f"{switch} cannot turn to bypasses by itself: {reason}", switch=switch
+            )
+
+    def links_changed(self, links: Collection[str], now: float) -> None:
+        """Take in that links went or returned."""
+        for link in links:
+            a, b = link.split("-")
+            for name in (arc_name(a, b), arc_name(b, a)):
+                if self._state.live.arc_is_up(name):
+                    self._returned(name)
+                else:
+                    for user in self._users.get(name, ()):
+                        self._todo[user] = None
+        if self._todo:
+            self._due = now + _QUIET_S
+
+    def _returned(self, name: str) -> None:
+        """Look for bypasses for all that have none: this may be the way."""
+        if name in self._arcs and len(self._bypasses) < len(self._arcs):
+            for arc in self._arcs:
+                if arc not in self._bypasses:
+                    self._todo[arc] = None
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which `tick` has something to do."""
+        return self._due
+
+    def tick(self, now: float) -> None:
+        """Find the next bypasses and send them."""
+        if self._due is None or self._due > now:
+            return
+        entries: dict[str, list[Entry]] = {}
+        for name in list(islice(self._todo, _ARCS_A_TIME)):
+            del self._todo[name]
+            if self._state.live.arc_is_up(name):
+                self._renew(name, entries)
+        for switch, those in entries.items():
+            if self._state.live.is_connected(switch):
+                datapath_id = self._state.live.datapath_id(switch)
+                self._outbox.install(datapath_id, tuple(those), BYPASSES)
+        self._due = now + _INTERVAL_S if self._todo else None
+
+    def _renew(self, name: str, entries: dict[str, list[Entry]]) -> None:
+        """Find the bypass of an arc, and note what switches are to be given if it is another than before."""
+        arc, before = self._arcs[name], self._bypasses.get(name)
+        nodes = self._quick(arc) or self._search(arc)
+        if (None if before is None else before.nodes) == nodes:
+            return
+        if before is not None:
+            self._forget(name, before)
+        if nodes is not None:
+            bypass = Bypass(self._numbers[name], nodes)
+            self._bypasses[name] = bypass
+            for step in pairwise(nodes):
+                self._users.setdefault(arc_name(*step), JournaledDict())[name] = None
+            for switch, rule in bypass.rules(self._state.live.ports).items():
+                self._at.setdefault(switch, JournaledDict())[name] = rule
+                entries.setdefault(switch, []).append(rule)
+        entries.setdefault(arc.tail, []).append(GroupChange(self._group(arc)))
+
+    def _forget(self, name: str, bypass: Bypass) -> None:
+        del self._bypasses[name]
+        for step in pairwise(bypass.nodes):
+            self._users[arc_name(*step)].pop(name, None)
+        for switch in bypass.nodes[1:]:
+            self._at[switch].pop(name, None)
+            if self._state.live.is_connected(switch):
+                self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), bypass.cookie))
+
+    def _group(self, arc: Arc) -> Group:
+        able = arc.tail not in self._unable
+        bypass = self._bypasses.get(arc_name(arc.tail, arc.head)) if able else None
+        return port_group(arc.tail_port, bypass, self._state.live.ports)
+
+    def _quick(self, around: Arc) -> tuple[str, ...] | None:
+        """Return the best way by a neighbour whose own path of least delay is not over the link, or None.
+
+        The trees of those paths are there already (RFC 5286, loop-free alternates).
+        """
+        live, best = self._state.live, None
+        for arc in self._up_from(around.tail):
+            path = None if arc.head == around.head else live.least_delay.path(arc.head, around.head)
+            if path is None or around.tail in path:
+                continue
+            delay_s = arc.delay_s + sum(live.arcs[arc_name(*step)].delay_s for step in pairwise(path))
+            if best is None or (delay_s, path) < best:
+                best = delay_s, path
+        return None if best is None else (around.tail, *best[1])
+
+    def _search(self, around: Arc) -> tuple[str, ...] | None:
+        """Return the path of least delay between the ends of a link without it (Dijkstra's algorithm)."""
+        heap: list[tuple[float, tuple[str, ...]]] = [(0.0, (around.tail,))]
+        visited: set[str] = set()
+        while heap:
+            delay_s, path = heapq.heappop(heap)
+            if path[-1] == around.head:
+                return path
+            if path[-1] in visited:
+                continue
+            visited.add(path[-1])
+            for arc in self._up_from(path[-1]):
+                if arc.head not in visited and (arc.tail, arc.head) != (around.tail, around.head):
+                    heapq.heappush(heap, (delay_s + arc.delay_s, (*path, arc.head)))
+        return None
+
+    def _up_from(self, switch: str) -> Iterator[Arc]:
+        return (
+            arc for arc in self._leaving[switch] if self._state.live.arc_is_up(arc_name(arc.tail, arc.head))
+        )
