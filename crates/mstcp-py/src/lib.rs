@@ -11,6 +11,7 @@ mod hello;
 mod inbox;
 mod receive_memory;
 mod sim;
+mod sim_methods;
 mod sockets;
 mod stream_sockets;
 

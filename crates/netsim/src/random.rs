@@ -24,6 +24,8 @@ pub enum Purpose {
     Hash = 6,
     /// Sizes of answers.
     Sizes = 7,
+    /// Where BBR's cycle begins.
+    Probing = 11,
 }
 
 /// The seed of `purpose` number `index` in a run of seed `seed`.

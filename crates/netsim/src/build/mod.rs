@@ -9,6 +9,7 @@ use crate::description::{Description, FlowDescription, LinkDescription, Protocol
 use crate::error::Error;
 use crate::hosts::Hosts;
 use crate::link::{Link, LinkSettings};
+use crate::methods::{BuiltInOnly, Methods};
 use crate::network::Network;
 use crate::packet::Arena;
 use crate::queue::{EventQueue, Target, MAX_TARGETS};
@@ -27,6 +28,14 @@ impl Simulation {
     /// # Errors
     /// [`Error::Description`] names the first place that cannot be.
     pub fn new(description: &Description) -> Result<Self, Error> {
+        Self::with_methods(description, &BuiltInOnly)
+    }
+
+    /// Make a run of its description, with methods of one's own.
+    ///
+    /// # Errors
+    /// [`Error::Description`] names the first place that cannot be.
+    pub fn with_methods(description: &Description, methods: &dyn Methods) -> Result<Self, Error> {
         if description.format != 1 {
             return Err(Error::description(
                 "format",
@@ -37,6 +46,7 @@ impl Simulation {
         description.tcp.check()?;
         let mut builder = Builder {
             description,
+            methods,
             network: network(&description.links)?,
             switches: Switches::default(),
             hosts: Hosts::default(),
@@ -237,6 +247,7 @@ fn micros(time_us: f64) -> Nanos {
 /// What grows while the flows are built.
 struct Builder<'a> {
     description: &'a Description,
+    methods: &'a dyn Methods,
     network: Network,
     switches: Switches,
     hosts: Hosts,
