@@ -3,17 +3,13 @@
 #![allow(missing_docs)]
 
 mod bytes;
-mod chunks;
 mod connection;
 mod counters;
 mod frames;
 mod hello;
-mod inbox;
 mod receive_memory;
 mod sim;
 mod sim_methods;
-mod sockets;
-mod stream_sockets;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::{frame, scheduler};
