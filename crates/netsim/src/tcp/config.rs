@@ -24,6 +24,11 @@ pub enum CongestionAlgorithm {
     Reno(RenoGrowth),
     /// RFC 9438.
     Cubic(CubicSettings),
+    /// BBR v1 (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr {
+        /// Where in its cycle it begins to probe.
+        seed: u64,
+    },
 }
 
 /// How Reno counts what an ACK acknowledges.

@@ -176,6 +176,11 @@ impl LossRecovery {
         }
     }
 
+    /// Take reductions back by another response.
+    pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
+        self.response = Some(response);
+    }
+
     /// What is going on.
     pub fn phase(&self) -> Phase {
         self.episode.phase
