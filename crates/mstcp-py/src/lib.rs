@@ -9,6 +9,7 @@ mod frames;
 mod hello;
 mod receive_memory;
 mod sim;
+mod sim_methods;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::{frame, scheduler};
