@@ -147,3 +147,24 @@ def test_a_scenario_takes_one_too(mine: Path, tmp_path: Path, capsys: pytest.Cap
     options[-1] = "sim.mptcp.scheduler=best"
     assert cli.main([*options, "--out", str(tmp_path / "no")]) == 2
     assert "'best' is none of minrtt, roundrobin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["sim.reordering=dsack", "tcp.sack=false"], "sack must be on, since D-SACK reports"),
+        (["sim.reordering=rack", "tcp.sack=false"], "sack must be on, since"),
+        (["sim.reordering=eifel", "tcp.timestamps=false"], "timestamps must be on, since Eifel"),
+        (["sim.reordering=door", "sim.spurious=frto"], "says what recovery and spurious say"),
+        (["sim.reordering=nopr"], "'nopr' is none of none, dsack, eifel, frto, door, pr_r, tcp_pr, rack"),
+    ],
+)
+def test_methods_that_a_protocol_cannot_have_are_refused_before_anything_runs(
+    settings: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["run", "butterfly", "--engine", "sim", "--scenario", "1", "--out", str(tmp_path / "out")]
+    for setting in settings:
+        options += ["--set", setting]
+    assert cli.main(options) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "out" / "runs").exists()

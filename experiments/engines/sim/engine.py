@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from controller.errors import ControllerError
 from experiments import environment
 from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.dual_homing import with_second_interfaces
-from experiments.engines.sim.description import describe
+from experiments.engines.sim.description import describe, tcp_of
 from experiments.engines.sim.methods import is_own, load
 from experiments.engines.sim.process import SimulationFailed
 from experiments.engines.sim.results import run_result
@@ -19,6 +20,7 @@ from experiments.events import Report
 from experiments.results import Environment, RunResult, SimulationCost
 from experiments.scenario import Scenario
 from experiments.scheduling.simulator import simulator
+from mstcp._core import sim
 
 PROTOCOLS = ("ospf", "ecmp", "ppfs", "mstcp", "mptcp", "mptcp-dualhomed", "mptcp-sdn")
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
@@ -58,6 +60,7 @@ class SimEngine:
             for reason in _unsupported(plan, self.abilities.protocols or ()):
                 raise MissingRequirement(*reason)
             _check_own_methods(plan.scenario)
+            _check_tcp(plan)
             with_second_interfaces(plan)
 
     def environment(self) -> Environment:
@@ -122,6 +125,18 @@ def _check_own_methods(scenario: Scenario) -> None:
                 load(kind, name)
             except Exception as error:
                 raise ScenarioError(scenario.name, place, str(error)) from error
+
+
+def _check_tcp(plan: RunPlan) -> None:
+    """Let the simulator look at the settings of TCP; ScenarioError says which cannot go together."""
+    flow = {"name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": {"kind": "bulk"}}
+    link = {"ends": ["A", "B"], "rate_bps": 1e6, "delay_us": 1.0}
+    description = {"format": 1, "duration_s": 1.0, "links": [link], "tcp": tcp_of(plan), "flows": [flow]}
+    try:
+        sim.check(json.dumps(description), load)
+    except sim.InvalidDescription as error:
+        place, reason = error.args
+        raise ScenarioError(plan.scenario.name, place or "tcp", reason) from None
 
 
 def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, str]]:
