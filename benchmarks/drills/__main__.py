@@ -34,6 +34,7 @@ _PORT = 5001
 _BEFORE_S = 3.0
 _SETTLED_S = 3.0
 _PATIENCE_S = 60.0
+_BFD_UP_S = 2.0
 
 Result = dict[str, float | int]
 
@@ -58,7 +59,7 @@ def main() -> int:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     duration_s = 10.0 if options.quick else 30.0
     results: dict[str, Result] = {}
-    for name in options.drill or DRILLS:
+    for name in options.drill or DEFAULT_DRILLS:
         with tempfile.TemporaryDirectory(prefix="drill-") as folder, ExitStack() as stack:
             results[name] = _Drill(Path(folder), stack).run(DRILLS[name], duration_s)
     if options.json:
@@ -81,6 +82,7 @@ class _Drill:
         self.network = topologies.load("butterfly")
         self._stack = stack
         self._controller: subprocess.Popen[bytes] | None = None
+        self.failed_at = 0.0
         self.start_controller()
         stack.callback(self.kill_controller)
         # Short paths for its sockets.
@@ -124,11 +126,11 @@ class _Drill:
         arguments = [self.emulation.host_ip("T2"), str(_PORT), str(duration_s), json.dumps(streams)]
         sender = self.emulation.popen("T0", [*program, "send", *arguments], stdout=subprocess.PIPE, cwd=ROOT)
         time.sleep(_BEFORE_S)
-        failed_at = time.monotonic()
+        self.failed_at = time.monotonic()
         fail(self)
         sent, _ = sender.communicate(timeout=_PATIENCE_S)
         receiver.wait(_PATIENCE_S)
-        return _figures(json.loads(out.read_text()), failed_at, int(sent), len(self._ask("/v1/flows")))
+        return _figures(json.loads(out.read_text()), self.failed_at, int(sent), len(self._ask("/v1/flows")))
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         request = urllib.request.Request(
@@ -184,6 +186,19 @@ def _silent_loss(drill: _Drill) -> None:
     drill.emulation.set_link("S2-S3", up=False, silent=True)
 
 
+def _silent_loss_bfd(drill: _Drill) -> None:
+    """The same where the switches watch their links themselves."""
+    hosts = set(drill.network.hosts)
+    for arc in drill.network.arcs():
+        if not {arc.tail, arc.head} & hosts:
+            interface = drill.names.port(arc.tail, arc.tail_port)
+            rates = ("bfd:min_tx=100", "bfd:min_rx=100")
+            drill.ovs.vsctl("set", "Interface", interface, "bfd:enable=true", *rates)
+    time.sleep(_BFD_UP_S)
+    _silent_loss(drill)
+    drill.failed_at = time.monotonic()
+
+
 def _controller_kill(drill: _Drill) -> None:
     drill.kill_controller()
     time.sleep(1.0)
@@ -197,9 +212,12 @@ def _ovs_restart(drill: _Drill) -> None:
 DRILLS: dict[str, Callable[[_Drill], None]] = {
     "port_down": _port_down,
     "silent_loss": _silent_loss,
+    "silent_loss_bfd": _silent_loss_bfd,
     "controller_kill": _controller_kill,
     "ovs_restart": _ovs_restart,
 }
+
+DEFAULT_DRILLS = ("port_down", "silent_loss", "controller_kill", "ovs_restart")
 
 
 if __name__ == "__main__":
