@@ -132,10 +132,18 @@ def _silence_osken() -> None:
     logging.getLogger("os_ken").setLevel(logging.CRITICAL)
 
 
+@functools.cache
+def _listener() -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", 0))
+    atexit.register(listener.close)
+    return listener
+
+
 def openflow(data: bytes) -> None:
     """What a switch sends after its handshake; the connection of one that sends nonsense is ended."""
     _silence_osken()
-    ours, theirs = socket.socketpair()
+    theirs = socket.create_connection(_listener().getsockname())
+    ours, _ = _listener().accept()
     with ours, theirs:
         connection = Connection(ours, "a switch", _take, lambda _: None)
         connection.set_version(ofproto_v1_3.OFP_VERSION)
