@@ -61,13 +61,19 @@ def main() -> int:
     results: dict[str, Result] = {}
     for name in options.drill or DEFAULT_DRILLS:
         with tempfile.TemporaryDirectory(prefix="drill-") as folder, ExitStack() as stack:
-            results[name] = _Drill(Path(folder), stack).run(DRILLS[name], duration_s)
+            results[name] = _run(name, _Drill(Path(folder), stack), duration_s)
     if options.json:
         print(json.dumps(results))
     else:
         for name, result in results.items():
             print(f"{name:16}" + "  ".join(f"{key} {value:.4g}" for key, value in result.items()))
     return 0
+
+
+def _run(name: str, drill: _Drill, duration_s: float) -> Result:
+    if name in PREPARED:
+        PREPARED[name](drill)
+    return drill.run(DRILLS[name], duration_s)
 
 
 class _Drill:
@@ -82,7 +88,6 @@ class _Drill:
         self.network = topologies.load("butterfly")
         self._stack = stack
         self._controller: subprocess.Popen[bytes] | None = None
-        self.failed_at = 0.0
         self.start_controller()
         stack.callback(self.kill_controller)
         # Short paths for its sockets.
@@ -126,11 +131,11 @@ class _Drill:
         arguments = [self.emulation.host_ip("T2"), str(_PORT), str(duration_s), json.dumps(streams)]
         sender = self.emulation.popen("T0", [*program, "send", *arguments], stdout=subprocess.PIPE, cwd=ROOT)
         time.sleep(_BEFORE_S)
-        self.failed_at = time.monotonic()
+        failed_at = time.monotonic()
         fail(self)
         sent, _ = sender.communicate(timeout=_PATIENCE_S)
         receiver.wait(_PATIENCE_S)
-        return _figures(json.loads(out.read_text()), self.failed_at, int(sent), len(self._ask("/v1/flows")))
+        return _figures(json.loads(out.read_text()), failed_at, int(sent), len(self._ask("/v1/flows")))
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         request = urllib.request.Request(
@@ -186,8 +191,8 @@ def _silent_loss(drill: _Drill) -> None:
     drill.emulation.set_link("S2-S3", up=False, silent=True)
 
 
-def _silent_loss_bfd(drill: _Drill) -> None:
-    """The same where the switches watch their links themselves."""
+def _watch_links(drill: _Drill) -> None:
+    """Let the switches watch their links themselves."""
     hosts = set(drill.network.hosts)
     for arc in drill.network.arcs():
         if not {arc.tail, arc.head} & hosts:
@@ -195,8 +200,6 @@ def _silent_loss_bfd(drill: _Drill) -> None:
             rates = ("bfd:min_tx=100", "bfd:min_rx=100")
             drill.ovs.vsctl("set", "Interface", interface, "bfd:enable=true", *rates)
     time.sleep(_BFD_UP_S)
-    _silent_loss(drill)
-    drill.failed_at = time.monotonic()
 
 
 def _controller_kill(drill: _Drill) -> None:
@@ -212,10 +215,13 @@ def _ovs_restart(drill: _Drill) -> None:
 DRILLS: dict[str, Callable[[_Drill], None]] = {
     "port_down": _port_down,
     "silent_loss": _silent_loss,
-    "silent_loss_bfd": _silent_loss_bfd,
+    "silent_loss_bfd": _silent_loss,
     "controller_kill": _controller_kill,
     "ovs_restart": _ovs_restart,
 }
+
+PREPARED: dict[str, Callable[[_Drill], None]] = {"silent_loss_bfd": _watch_links}
+"""What is done before the flow begins."""
 
 DEFAULT_DRILLS = ("port_down", "silent_loss", "controller_kill", "ovs_restart")
 
