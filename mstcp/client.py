@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
-import secrets
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from ssl import SSLContext, SSLError
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mstcp import _core, sockets
+from mstcp import sockets
 from mstcp.allocation import Allocation, AllocationChanged, OnAllocationChanged, RequestedPath
-from mstcp.errors import ControllerError, MstcpError
-from mstcp.open_stream import OpenStream
-from mstcp.opening import Opener, named
+from mstcp.connecting import bind_all, closing_on_error, connect, race
+from mstcp.errors import ControllerError
+from mstcp.opening import Opener
 from mstcp.options import DEFAULT_LIMIT, DEFAULT_MAX_PATHS, ClientOptions
-from mstcp.plain import Core, PlainConnection
-from mstcp.streams import StreamSpec, weights_of
+from mstcp.streams import StreamSpec
 from mstcp.tls import TlsSettings, client_settings
-from mstcp.transport import (
-    HARD_QUEUE_BYTES,
-    RECONNECT_S,
-    REORDER_BUFFER_BYTES,
-    SCHEDULER,
-    ConnectionTransport,
-    Setup,
-)
+from mstcp.transport import RECONNECT_S, REORDER_BUFFER_BYTES, SCHEDULER, ConnectionTransport
 
 if TYPE_CHECKING:
     from mstcp.control import ControllerClient
@@ -60,6 +49,7 @@ async def open_connection(
     secret: bytes | None = None,
     scheduler: str = SCHEDULER,
     reconnect_timeout: float = RECONNECT_S,
+    early_data: bytes = b"",
     ssl: SSLContext | bool | None = None,
     server_hostname: str | None = None,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -95,6 +85,8 @@ async def open_connection(
             first), `redundant` (small frames on every stream).
         reconnect_timeout: Seconds that the connection lives on without any stream, while those that were lost
             are opened again.
+        early_data: The first bytes to send, 15,360 at most: they go with the first hello, a round trip before
+            any others. A server may get them twice, so they must ask for nothing that matters if done twice.
         ssl: TLS on every stream: a context, or True for the system's certificate authorities. The server
             proves itself on each stream.
         server_hostname: Whom the server's certificate must name; by default `host`.
@@ -125,6 +117,7 @@ async def open_connection(
         secret=secret,
         scheduler=scheduler,
         reconnect_timeout=reconnect_timeout,
+        early_data=early_data,
         ssl=ssl,
         server_hostname=server_hostname,
     )
@@ -168,20 +161,15 @@ async def _open_first(
     host: str, port: int, options: ClientOptions, tls: TlsSettings | None
 ) -> ConnectionTransport:
     """Connect to the first of a name's addresses that answers: a name may have some of IPv6 and of IPv4."""
-    first_error: OSError | None = None
     specs = options.specs
-    for family, destination in await _resolve_all(host, port):
-        try:
-            with _closing_on_error() as socks:
-                _bind(socks, family, options.source_address, [spec.source_port for spec in specs], options)
-                transport, _ = await _connect(socks, specs, destination, options, tls)
-            return transport
-        except SSLError:  # noqa: PERF203
-            raise
-        except OSError as error:
-            first_error = first_error or error
-    assert first_error is not None, "getaddrinfo returns an address or raises"
-    raise first_error
+
+    async def attempt(family: socket.AddressFamily, destination: Any) -> ConnectionTransport:
+        with closing_on_error() as socks:
+            bind_all(socks, family, options.source_address, [spec.source_port for spec in specs], options)
+            transport, _ = await connect(socks, specs, destination, options, tls)
+        return transport
+
+    return await race(await _resolve_all(host, port), attempt)
 
 
 async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
@@ -194,161 +182,6 @@ async def _resolve_all(host: str, port: int) -> list[tuple[socket.AddressFamily,
     return [(family, address) for family, _, _, _, address in found]
 
 
-@contextlib.contextmanager
-def _closing_on_error() -> Any:
-    socks: list[socket.socket] = []
-    try:
-        yield socks
-    except BaseException:
-        for sock in socks:
-            sock.close()
-        raise
-
-
-def _bind(
-    socks: list[socket.socket],
-    family: socket.AddressFamily,
-    address: str | None,
-    ports: Sequence[int],
-    options: ClientOptions,
-) -> None:
-    # One by one, so that those bound already are in `socks` when one fails.
-    for port in ports:
-        sock = sockets.bind_stream(
-            family,
-            address,
-            port,
-            congestion_control=options.congestion_control,
-            receive_buffer_bytes=options.receive_buffer_bytes,
-        )
-        socks.append(sock)
-
-
-async def _connect(
-    socks: list[socket.socket],
-    specs: Sequence[StreamSpec],
-    destination: Any,
-    options: ClientOptions,
-    tls: TlsSettings | None,
-    on_closed: Callable[[], asyncio.Future[None]] | None = None,
-) -> tuple[ConnectionTransport, Opener | None]:
-    """Connect bound sockets and make one connection of them; it has not been started yet."""
-    loop = asyncio.get_running_loop()
-    family, address = socks[0].family, socks[0].getsockname()[0]
-
-    named_ports = {spec.source_port for spec in specs}
-
-    def bind(port: int) -> socket.socket:
-        bound: list[socket.socket] = []
-        try:
-            _bind(bound, family, address, [port], options)
-        except OSError as error:
-            # While the stream was gone the system may have given a port that nobody named to another.
-            if error.errno != errno.EADDRINUSE or port in named_ports:
-                raise
-            _bind(bound, family, address, [0], options)
-        return bound[0]
-
-    opener = Opener(loop, destination, bind, len(socks), options.secret, tls)
-    lost: list[StreamSpec] = []
-    streams = await _connect_all(opener, socks, specs, lost)
-    overhead = sockets.segment_overhead_bytes(family)
-    segments = [sockets.maximum_segment_bytes(stream.sock) for stream in streams]
-    segment = min(options.packet_bytes - overhead, *segments)
-    if streams[0].tls is not None:
-        segment -= streams[0].tls.overhead_bytes
-    extra: dict[str, Any] = {}
-    core: Core
-    if len(specs) == 1:
-        payload = segment
-        core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES)
-    else:
-        payload = opener.frame_payload_bytes = segment - _core.FRAME_HEADER_BYTES
-        ids = await _greet_all(opener, streams, lost)
-        core = _core.Connection(
-            weights_of([streams[0].spec]),
-            payload,
-            scheduler=options.scheduler,
-            seed=secrets.randbits(64) if options.seed is None else options.seed,
-            send_queue_bytes=HARD_QUEUE_BYTES,
-            reorder_buffer_bytes=options.reorder_buffer_bytes,
-        )
-        for stream, stream_id in zip(streams[1:], ids[1:], strict=True):
-            core.add_stream(stream_id, weights_of([stream.spec])[0])
-        extra["connection_id"] = opener.connection_id
-    transport = ConnectionTransport(
-        Setup(
-            loop,
-            asyncio.Protocol(),
-            core,
-            streams,
-            frame_payload_bytes=payload,
-            send_buffer_bytes=options.send_buffer_bytes,
-            extra=extra | socket_extra([stream.sock for stream in streams]),
-            on_closed=_stopping(opener, on_closed),
-            reconnect_s=options.reconnect_timeout,
-            on_stream_lost=opener.reopen,
-        )
-    )
-    if len(specs) == 1:
-        return transport, None
-    opener.follow(transport)
-    for spec in lost:
-        opener.reopen(spec)
-    return transport, opener
-
-
-def _stopping(
-    opener: Opener, on_closed: Callable[[], asyncio.Future[None]] | None
-) -> Callable[[], asyncio.Future[None] | None]:
-    def stop() -> asyncio.Future[None] | None:
-        opener.stop()
-        return None if on_closed is None else on_closed()
-
-    return stop
-
-
-async def _connect_all(
-    opener: Opener, socks: list[socket.socket], specs: Sequence[StreamSpec], lost: list[StreamSpec]
-) -> list[OpenStream]:
-    """Connect; streams that cannot be connected go to `lost`, unless all are lost."""
-    ports = [sock.getsockname()[1] for sock in socks]
-    results = await asyncio.gather(*map(opener.connect, socks), return_exceptions=True)
-    streams = []
-    for sock, port, spec, result in zip(socks, ports, specs, results, strict=True):
-        if not isinstance(result, BaseException):
-            streams.append(named(sock, spec, result))
-        elif isinstance(result, (MstcpError, OSError, asyncio.TimeoutError)):
-            sock.close()
-            lost.append(replace(spec, source_port=port))
-        else:
-            raise result
-    if not streams:
-        first = results[0]
-        assert isinstance(first, BaseException)
-        if isinstance(first, asyncio.TimeoutError) and not str(first):
-            raise TimeoutError("the connection timed out")
-        raise first
-    return streams
-
-
-async def _greet_all(opener: Opener, streams: list[OpenStream], lost: list[StreamSpec]) -> list[int]:
-    """Say hello, on one stream first; the streams that fail go to `lost`, unless that is the first."""
-    ids: list[int | BaseException] = [await opener.greet(streams[0])]
-    ids += await asyncio.gather(*map(opener.greet, streams[1:]), return_exceptions=True)
-    greeted = []
-    for stream, result in zip(list(streams), ids, strict=True):
-        if isinstance(result, int):
-            greeted.append(result)
-        elif isinstance(result, (MstcpError, OSError)):
-            sockets.reset(stream.sock)
-            streams.remove(stream)
-            lost.append(stream.spec)
-        else:
-            raise result
-    return greeted
-
-
 def start_streams(
     loop: asyncio.AbstractEventLoop, transport: ConnectionTransport, limit: int
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -358,19 +191,6 @@ def start_streams(
     transport.set_protocol(protocol)
     transport.start()
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
-
-
-def socket_extra(socks: Sequence[socket.socket]) -> dict[str, Any]:
-    """Return asyncio's extra information of a connection's sockets; the first stands for all."""
-    extra: dict[str, Any] = {
-        "socket": socks[0],
-        "sockets": tuple(socks),
-        "sockname": socks[0].getsockname(),
-        "peername": None,
-    }
-    with contextlib.suppress(OSError):
-        extra["peername"] = socks[0].getpeername()
-    return extra
 
 
 class _FlowOpening:
@@ -405,8 +225,8 @@ class _FlowOpening:
         self._keeper = asyncio.create_task(self._keep())
         try:
             await asyncio.sleep(0)  # the keeper has begun
-            with _closing_on_error() as socks:
-                _bind(socks, self._family, source, [0] * count, options)
+            with closing_on_error() as socks:
+                bind_all(socks, self._family, source, [0] * count, options)
                 allocation = await self._client.request(
                     source=source,
                     destination=self._destination[0],
@@ -423,7 +243,7 @@ class _FlowOpening:
                 )
                 self._allocation = allocation
                 _keep_allocated(socks, allocation)
-                self._transport, self._opener = await _connect(
+                self._transport, self._opener = await connect(
                     socks, allocation.streams, self._destination, options, self._tls, self._give_back
                 )
         except BaseException:

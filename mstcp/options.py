@@ -64,6 +64,7 @@ class ClientOptions(ConnectionOptions):
     paths: Sequence[RequestedPath] | None = None
     max_paths: int = DEFAULT_MAX_PATHS
     on_allocation_changed: OnAllocationChanged | None = None
+    early_data: bytes = b""
     ssl: SSLContext | bool | None = None
     server_hostname: str | None = None
 
@@ -72,6 +73,12 @@ class ClientOptions(ConnectionOptions):
         told = self.on_allocation_changed
         if told is not None and (not callable(told) or inspect.iscoroutinefunction(told)):
             raise LocalProtocolError(f"on_allocation_changed must be a plain function, not {told!r}")
+        if len(self.early_data) > _core.MAX_EARLY_BYTES:
+            raise LocalProtocolError(
+                f"early_data has {len(self.early_data)} bytes, more than {_core.MAX_EARLY_BYTES}"
+            )
+        if self.early_data and self.controller is None and len(self.specs) == 1:
+            raise LocalProtocolError("early_data goes with a hello, and a connection of one stream has none")
         if self.controller is None:
             if any(value is not None for value in (self.objective, self.paths, told)):
                 what = "objective, paths and on_allocation_changed"
@@ -111,6 +118,7 @@ class ServerOptions(ConnectionOptions):
     plain: PlainRule = "auto"
     plain_after: float = 2.0
     hello_timeout: float = 10.0
+    early_data: bool = False
     ssl: SSLContext | None = None
     limits: ServerLimits | None = None
     on_rejected: OnRejected | None = None

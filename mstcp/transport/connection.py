@@ -28,6 +28,7 @@ class ConnectionTransport(Ending):
 
     def start(self, opening: bytes = b"") -> None:
         """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP)."""
+        self._is_started = True
         for index in range(len(self._streams)):
             self._pace(index)
         self._protocol.connection_made(self)

@@ -159,6 +159,7 @@ class Sending(Health):
 
     def _on_timer(self) -> None:
         self._timer = self._timer_ns = None
+        self._take_events()
         self._pump()
 
     def _has_room(self, stream: int, size: int) -> bool:

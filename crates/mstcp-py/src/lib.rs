@@ -7,7 +7,7 @@ mod chunks;
 mod connection;
 mod counters;
 mod frames;
-mod hello;
+mod handshake;
 mod inbox;
 mod receive_memory;
 mod sim;
@@ -55,7 +55,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "MAGIC",
         PyBytes::new(module.py(), &mstcp_core::hello::MAGIC),
     )?;
-    module.add("HELLO_PREFIX_BYTES", mstcp_core::hello::PREFIX_BYTES)?;
     module.add("FRAME_HEADER_BYTES", frame::HEADER_BYTES)?;
     module.add("MAX_FRAME_PAYLOAD_BYTES", frame::MAX_PAYLOAD_BYTES)?;
     module.add("MAX_STREAMS", mstcp_core::MAX_STREAMS)?;
@@ -64,6 +63,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     connection::register(module)?;
     receive_memory::register(module)?;
     frames::register(module)?;
-    hello::register(module)?;
+    handshake::register(module)?;
     sim::register(module)
 }
