@@ -94,6 +94,7 @@ def run(options: argparse.Namespace) -> None:
         core,
         send,
         lambda message: service.deliver(message),
+        flush=lambda: runtime.flush(),
         write=store.write if store is not None else lambda _: None,
         on_failure=fail,
         planning_s=options.planning_time,

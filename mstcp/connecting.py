@@ -132,11 +132,13 @@ async def connect(
         lambda stream: payload_bytes(stream) - _core.FRAME_HEADER_BYTES,
         tls,
         options.early_data,
+        connect_s=options.connect_timeout,
+        handshake_s=options.handshake_timeout,
     )
     if len(specs) == 1:
         stream = await _connect_plain(opener, socks[0], specs[0])
-        core: Core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES)
         streams, payload, extra = [stream], payload_bytes(stream), {}
+        core: Core = PlainConnection(payload, send_queue_bytes=HARD_QUEUE_BYTES)
     else:
         joined = await opener.open(socks, specs)
         streams, payload = [each.stream for each in joined], opener.frame_payload_bytes

@@ -28,6 +28,10 @@ _REASON_BYTES = 8 + 2 + 256
 _REASON_S = 0.5
 
 
+class NoHello(RemoteProtocolError):
+    """What came does not begin as a hello: the peer speaks something else."""
+
+
 async def exchange_hellos(
     loop: asyncio.AbstractEventLoop,
     sock: socket.socket,
@@ -146,6 +150,8 @@ async def _read_hello(reader: Opening, deadline: float) -> bytes:
         _check_came(await reader.more(wanted, deadline - reader.loop.time()), reader)
         if not rest_known and len(reader.data) == _core.HELLO_PREFIX_BYTES:
             rest_known = True
+            if not reader.data.startswith(_core.MAGIC):
+                raise NoHello("the stream does not begin with the MSTCP magic")
             wanted += _core.hello_rest_bytes(reader.data)
     return reader.data
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mstcp import _core, sockets
 from mstcp.errors import MstcpError, RemoteProtocolError
-from mstcp.hello import NONCE_BYTES, exchange_hellos
+from mstcp.hello import NONCE_BYTES, NoHello, exchange_hellos
 from mstcp.open_stream import OpenStream
 from mstcp.streams import StreamSpec
 from mstcp.tls import TlsSettings, TlsStream
@@ -21,8 +21,6 @@ from mstcp.transport import ConnectionTransport
 
 LOGGER = logging.getLogger("mstcp")
 
-CONNECT_S = 10.0
-"""How long connecting and the answer to a hello may take."""
 HELLO_DELAY_S = 0.25
 """How long a path may leave the first hello unanswered before another says one (as RFC 8305, section 5)."""
 JOIN_S = 0.25
@@ -54,7 +52,8 @@ class Opener:
         payload_bytes: Tells the frame payload to propose, from a connected stream.
         tls: What TLS on each stream needs, if it is wanted.
         early_data: Goes with the first hello.
-        timeout_s: How long an attempt may take at first; None: `CONNECT_S`.
+        connect_s: How long connecting a stream may take at first.
+        handshake_s: How long TLS, and the answer to the hello, may take at first.
     """
 
     def __init__(
@@ -66,8 +65,12 @@ class Opener:
         payload_bytes: Callable[[OpenStream], int],
         tls: TlsSettings | None = None,
         early_data: bytes = b"",
-        timeout_s: float | None = None,
+        *,
+        connect_s: float = 10.0,
+        handshake_s: float = 10.0,
     ) -> None:
+        self._connect_s = connect_s
+        self._handshake_s = handshake_s
         self.connection_id = b""
         self.frame_payload_bytes = 0
         self._loop = loop
@@ -77,7 +80,6 @@ class Opener:
         self._payload_bytes = payload_bytes
         self._tls = tls
         self._early_data = early_data
-        self._timeout_s = CONNECT_S if timeout_s is None else timeout_s
         self._stream_count = 0
         self._client: _core.Client | None = None
         self._hello_s = -HELLO_DELAY_S
@@ -135,7 +137,7 @@ class Opener:
             stream = OpenStream(sock, spec, await self.connect(sock))
             joined = await self._open_first(stream, first)
             if joined is None:
-                joined = await self._join(stream, self._timeout_s)
+                joined = await self._join(stream, self._handshake_s)
         except BaseException as error:
             sockets.reset(sock)
             if first.done() and isinstance(error, _ERRORS):
@@ -164,7 +166,7 @@ class Opener:
         client = _core.Client(self._secret, connection_id, self._stream_count, payload)
         greeting = client.greet(secrets.token_bytes(NONCE_BYTES), stream.spec.priority, self._early_data)
         try:
-            await self._exchange(stream, client, greeting, self._timeout_s)
+            await self._exchange(stream, client, greeting, self._handshake_s)
         except BaseException:
             self._hello_s = -HELLO_DELAY_S  # the next may try at once
             raise
@@ -184,16 +186,25 @@ class Opener:
     async def _exchange(
         self, stream: OpenStream, client: _core.Client, greeting: _core.Greeting, timeout_s: float
     ) -> None:
-        await exchange_hellos(self._loop, stream.sock, client, greeting, timeout_s, stream.tls)
+        try:
+            await exchange_hellos(self._loop, stream.sock, client, greeting, timeout_s, stream.tls)
+        except NoHello:
+            host, port = self._destination[:2]
+            raise RemoteProtocolError(
+                f"{host}:{port} is not an MSTCP server: it answered the hello with something else"
+            ) from None
 
     async def connect(self, sock: socket.socket, timeout_s: float | None = None) -> TlsStream | None:
-        """Connect a bound socket; return the stream's TLS, if it is to have any."""
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), timeout_s)
+        """Connect a bound socket, unless it is; return the stream's TLS, if it is to have any."""
+        connect_s, handshake_s = (self._connect_s, self._handshake_s)
+        if timeout_s is not None:
+            connect_s = handshake_s = timeout_s
+        if not sockets.is_connected(sock):
+            await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), connect_s)
         if self._tls is None:
             return None
         tls = self._tls.stream()
-        await tls.handshake(self._loop, sock, timeout_s)
+        await tls.handshake(self._loop, sock, handshake_s)
         return tls
 
     def follow(self, transport: ConnectionTransport) -> None:

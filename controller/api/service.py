@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import TypeVar
@@ -49,6 +50,8 @@ class Service:
         self._tokens = count(1)
         self._waiting: dict[int, Done] = {}
         self._listeners: dict[str, Callable[[Notify], None]] = {}
+        self._delivered: deque[Answer | Notify] = deque()
+        self._dispatching = False
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Name the loop in which all other methods but `deliver` are called."""
@@ -57,7 +60,15 @@ class Service:
     def deliver(self, message: Answer | Notify) -> None:
         """Take a message from the core; may be called from any thread."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._dispatch, message)
+            self._delivered.append(message)
+            if not self._dispatching:  # one wake-up for all that comes before it is served
+                self._dispatching = True
+                self._loop.call_soon_threadsafe(self._dispatch_all)
+
+    def _dispatch_all(self) -> None:
+        self._dispatching = False
+        while self._delivered:
+            self._dispatch(self._delivered.popleft())
 
     def close(self) -> None:
         """Tell everyone who waits that the controller is stopping."""

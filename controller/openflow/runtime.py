@@ -1,7 +1,8 @@
 """Starts os-ken: its hub, our application, and the sockets that switches connect to.
 
 os-ken 4.2.2 has no command of its own any more, so its AppManager is used directly. Threads of its native hub
-that keep a stopping process alive are daemons here, and its connections are replaced (`openflow.connection`).
+that keep a stopping process alive are daemons here, and its connections are replaced (`openflow.connection`),
+with their threads (`openflow.reactor`).
 Its link discovery is not used, as a pause of a second ends its probes for ever (docs/decisions.md); ours is
 in `controller.network.discovery`.
 """
@@ -23,13 +24,11 @@ from controller.core.events import Event
 from controller.core.messages import DatapathMessage
 from controller.openflow.app import ControllerApp
 from controller.openflow.connection import Connection
+from controller.openflow.reactor import Reactor
 
 __all__ = ["OpenFlowRuntime"]
 
 LOG = logging.getLogger("controller.openflow")
-
-_ECHO_INTERVAL_S = 5.0
-_MAX_UNANSWERED_ECHOES = 2
 
 _DRAIN_S = 0.5
 """What is still to be sent to a switch may take so long once the controller stops."""
@@ -59,7 +58,7 @@ class OpenFlowRuntime:
         self._post = post
         self._app: ControllerApp | None = None
         self._stopping = False
-        self._connections: set[Connection] = set()
+        self._reactor = Reactor()
 
     def start(self) -> None:
         """Start everything; returns when switches are served."""
@@ -71,9 +70,14 @@ class OpenFlowRuntime:
             raise RuntimeError("os-ken did not start; the log says why")
 
     def send(self, message: DatapathMessage) -> None:
-        """Carry out a message of the core."""
+        """Carry out a message of the core, at the latest with `flush`."""
         if self._app is not None:
             self._app.send(message)
+
+    def flush(self) -> None:
+        """Carry out all messages."""
+        if self._app is not None:
+            self._app.flush()
 
     def stop(self) -> None:
         """Take no more switches and end the connections."""
@@ -82,14 +86,10 @@ class OpenFlowRuntime:
             # Closing alone does not wake a thread that is in accept().
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
-        for connection in list(self._connections):
-            connection.drain(_DRAIN_S)
-            connection.close()
+        self._reactor.stop(_DRAIN_S)
 
     def _start(self) -> None:
         cfg.CONF([], project="os_ken")
-        cfg.CONF.set_override("echo_request_interval", _ECHO_INTERVAL_S)
-        cfg.CONF.set_override("maximum_unreplied_echo_requests", _MAX_UNANSWERED_ECHOES)
         manager = AppManager.get_instance()
         apps: list[Any] = [
             manager.instantiate(_Handler),
@@ -97,9 +97,10 @@ class OpenFlowRuntime:
         ]
         for app in apps:
             app.start()
+        self._app = apps[-1]
+        self._reactor.start()
         for listener in self._listeners:
             hub.spawn(self._accept, listener)
-        self._app = apps[-1]
 
     def _accept(self, listener: socket.socket) -> None:
         while not self._stopping:
@@ -110,15 +111,5 @@ class OpenFlowRuntime:
                     LOG.error("no more switches are accepted on %s: %s", listener, error)
                 return
             LOG.debug("a switch connects from %s", address)
-            hub.spawn(self._serve, connected, address)
-
-    def _serve(self, connected: socket.socket, address: object) -> None:
-        connection = Connection(connected, address)
-        self._connections.add(connection)
-        try:
-            connection.serve()
-        except Exception:
-            LOG.exception("the connection of datapath %s (%s) failed", connection.id, address)
-        finally:
-            connection.close()
-            self._connections.discard(connection)
+            assert self._app is not None
+            self._reactor.add(Connection(connected, address, self._app.take, self._reactor.want_write))

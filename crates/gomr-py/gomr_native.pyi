@@ -12,6 +12,7 @@ __all__ = [
     "Engine",
     "Flows",
     "InvalidInput",
+    "Nearest",
     "Network",
     "NotSolved",
     "Summary",
@@ -33,6 +34,7 @@ _Cut: TypeAlias = tuple[list[float], list[int]]
 """Prices of all arcs, and the flows that they stop."""
 _Face: TypeAlias = tuple[
     list[tuple[float, bool]],
+    list[float],
     list[
         tuple[
             list[tuple[int, float]],
@@ -41,8 +43,8 @@ _Face: TypeAlias = tuple[
         ]
     ],
 ]
-"""Of each arc the capacity (bit/s) and whether every optimum fills it. Of each commodity its flows with what
-they ask for (bit/s), whether every optimum gives them that, and the paths an optimum may use: arcs, and load
+"""Of each arc the capacity (bit/s) and whether every optimum fills it, and what the optimum found leaves free of
+it (bit/s). Of each commodity its flows with what they ask for (bit/s), whether every optimum gives them that, and the paths an optimum may use: arcs, and load
 on each arc per bit/s of data."""
 
 class InvalidInput(ValueError):
@@ -53,6 +55,19 @@ class NotSolved(RuntimeError):
 
 class TimeIsUp(NotSolved):
     """The time limit came before the optimum. The next solve goes on from there."""
+
+@final
+class Nearest:
+    """Paths of least delay, kept while arcs go down and up; ties go to fewer arcs, then smaller nodes."""
+
+    def __new__(cls, nodes: int, arcs: Sequence[tuple[int, int, int]]) -> Nearest:
+        """Take arcs as (tail, head, delay in ns), all of them down."""
+
+    def set_up(self, arc: int, up: bool) -> list[int]:
+        """Let an arc come up or go down; returns the roots asked for whose paths that changes."""
+
+    def towards(self, root: int) -> list[int | None]:
+        """Return the arc by which each node comes nearer to a root."""
 
 @final
 class Summary:
@@ -194,6 +209,9 @@ class Engine:
     def changes(self, *, time_limit_s: float | None = None) -> tuple[Summary, list[_FlowPaths]]:
         """Solve and return the flows that are not as the last call left them; all on the first call."""
 
+    def changes_so_far(self) -> tuple[Summary, list[_FlowPaths]]:
+        """As `changes` after one that ended early: the best rates known, within all limits, with their gap."""
+
     def change_rates(self, rates_bps: bytes, /) -> None:
         """Let flows 0, 1, … ask for these rates (float64)."""
 
@@ -209,5 +227,8 @@ class Engine:
     def prices(self) -> list[float]:
         """Return of each arc what one more bit/s of it would add to the first objective."""
 
-    def face(self) -> _Face:
-        """Return all optima; of flows with very many equally good paths, 64 and those known already."""
+    def face(self, flows: list[int], /) -> _Face:
+        """Return all optima, as far as they concern some flows.
+
+        Of flows with very many equally good paths it has 64 and those known already.
+        """

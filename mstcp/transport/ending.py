@@ -115,6 +115,7 @@ class Ending(Membership):
         self._closing = self._closed = self._delivery.is_stopped = True
         self._lost = error
         self._information["socket"] = self._information["sockets"] = None
+        self._wake_writers()
         if self._timer is not None:
             self._timer.cancel()
         for stream in self._streams:

@@ -97,9 +97,9 @@ class Membership(Receiving):
         self._ended_streams &= gone
         self._shut_streams &= gone
         self._information["sockets"] = tuple(each.sock for each in self._streams)
+        self._pace(slot)
         if not self._is_started:
             return
-        self._pace(slot)
         self._note_event("stream_added", stream=slot, source_port=stream.spec.source_port)
         self._watch_reading()
         self._expect_decrypted(slot, stream)
