@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 import mstcp
-from benchmarks.faults.relay import HOST, Path
+from benchmarks.faults.relay import HOST, Path, limit_buffers
 
 _WRITE_BYTES = 1 << 16
 _WINDOW_BYTES = 4 << 20
@@ -108,6 +108,8 @@ async def _front(paths: list[Path], stack: contextlib.AsyncExitStack) -> int:
 
     front = await asyncio.start_server(route, HOST, 0)
     stack.callback(front.close)
+    for sock in front.sockets:
+        limit_buffers(sock)
     return int(front.sockets[0].getsockname()[1])
 
 

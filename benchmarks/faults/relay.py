@@ -8,8 +8,15 @@ import socket
 import struct
 
 HOST = "127.0.0.1"
-_PIECE_BYTES = 1 << 15
+_PIECE_BYTES = 1 << 12
 _SLOWER = 20
+_BUFFER_BYTES = 1 << 14
+
+
+def limit_buffers(sock: socket.socket) -> None:
+    """Let little wait in a relay's socket: a path has no megabytes of its own."""
+    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
 
 
 class Path:
@@ -89,7 +96,7 @@ class Path:
     async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one stream in both directions until an end of it breaks."""
         try:
-            onward = await asyncio.open_connection(HOST, self._server_port)
+            onward = await self._open_onward()
         except OSError:
             writer.close()
             return
@@ -97,11 +104,22 @@ class Path:
         self._streams.add(stream)
         try:
             await asyncio.gather(self._copy(reader, onward[1], 0), self._copy(onward[0], writer, 1))
-        except OSError:
-            pass
+        except (OSError, RuntimeError):
+            pass  # it was reset, or half closed before all was written
         finally:
             self._streams.discard(stream)
             stream.reset()
+
+    async def _open_onward(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        sock = socket.socket()
+        try:
+            sock.setblocking(False)
+            limit_buffers(sock)
+            await self._loop.sock_connect(sock, (HOST, self._server_port))
+            return await asyncio.open_connection(sock=sock)
+        except BaseException:
+            sock.close()
+            raise
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: int) -> None:
         while data := await reader.read(_PIECE_BYTES):

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 
 import mstcp
-from benchmarks.faults.live import transfer
 from benchmarks.faults.relay import HOST, Path
 from mstcp import StreamSpec
 
@@ -19,7 +18,7 @@ Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 async def over_paths(
     count: int, *, silent: tuple[int, ...] = ()
 ) -> AsyncIterator[tuple[Pair, Pair, list[Path]]]:
-    """Yield both ends of a connection whose streams go over relays; the silent ones pass nothing from the start."""
+    """Yield both ends of a connection whose streams go over relays; the silent pass nothing at first."""
     accepted: asyncio.Queue[Pair] = asyncio.Queue()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,8 +48,11 @@ async def over_paths(
                 writer.transport.abort()
                 with contextlib.suppress(mstcp.MstcpError):
                     await writer.wait_closed()
-            for path in paths:
-                path.close()
+            front.close()
+            for _ in range(3):  # what was being opened meanwhile ends too
+                await asyncio.sleep(0.05)
+                for path in paths:
+                    path.close()
             await asyncio.sleep(0.05)
 
 
@@ -118,8 +120,3 @@ async def test_a_peer_that_never_reads_is_not_polled_again_and_again_while_closi
             loop.call_at = call_at  # type: ignore[method-assign]
         # 88 a second once; both ends together now ask and answer about once a second and stream.
         assert calls < 60
-
-
-async def test_transfers_over_relays_that_break_bring_every_byte() -> None:
-    outcome = await asyncio.wait_for(transfer(3, 2 << 20), 100)
-    assert outcome.is_equal
