@@ -20,7 +20,6 @@ from typing import Any
 import topologies
 from controller import logs
 from controller.address import Address, listen
-from controller.api.service import Service
 from controller.core.core import Core
 from controller.core.events import ControllerStopping
 from controller.core.messages import DatapathMessage
@@ -70,7 +69,10 @@ def run(options: argparse.Namespace) -> None:
         CoreFailed: the core could not go on.
     """
     # Imported late: --help and a wrong option need neither os-ken nor gRPC.
+    from controller.api.metrics import Metrics
+    from controller.api.rest_common import Api
     from controller.api.servers import ServiceThread
+    from controller.api.service import Service
     from controller.openflow.runtime import OpenFlowRuntime
 
     stop = _stop_on_signals()
@@ -88,7 +90,8 @@ def run(options: argparse.Namespace) -> None:
         stop.set()
 
     settings = _settings(options)
-    core = Core(network, settings, lambda _: secrets.token_hex(8))
+    metrics = Metrics()
+    core = Core(network, settings, lambda _: secrets.token_hex(8), metrics.solved)
     store = _open_store(options.store, network.name)
     loop = ControllerLoop(
         core,
@@ -97,10 +100,12 @@ def run(options: argparse.Namespace) -> None:
         write=store.write if store is not None else lambda _: None,
         on_failure=fail,
         planning_s=options.planning_time,
+        handled=lambda event, wall_s: metrics.handled(type(event).__name__, wall_s),
     )
-    service = Service(loop.post)
+    service = Service(loop.post, metrics=metrics)
+    api = Api(service, queues=loop.queue_lengths, dropped_packets=lambda: loop.dropped_packets)
     runtime = OpenFlowRuntime([listener for listener, _ in openflow], loop.post, settings.lldp_key)
-    services = ServiceThread(service, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
+    services = ServiceThread(api, [listener for listener, _ in rest], options.grpc or [_DEFAULT_GRPC])
     _warm_up()
     # What is there now stays; and thousands of flows are no garbage to look for after every few requests.
     gc.freeze()

@@ -10,11 +10,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from controller.core.requests import MAX_STREAMS, FlowRequest, RequestedPath
+from controller.core.requests import (
+    MAX_STREAMS,
+    Failure,
+    FlowRequest,
+    PreviewRequest,
+    RequestedPath,
+    Scaling,
+)
 from controller.errors import InvalidRequest
 
 __all__ = [
     "FlowRequestBody",
+    "PreviewBody",
     "RateChange",
     "check_rate",
     "invalid_request",
@@ -26,6 +34,12 @@ Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False, strict=True)]
 Port = Annotated[int, Field(ge=1, le=65535, strict=True)]
 StreamCount = Annotated[int, Field(ge=1, le=MAX_STREAMS, strict=True)]
 HostName = Annotated[str, Field(min_length=1, max_length=64)]
+LinkName = Annotated[str, Field(min_length=3, max_length=80, pattern=r"^[^\s/]+-[^\s/]+$")]
+FlowIdText = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+_PLACES = ("body", "query", "header", "path")
+"""Where a field was sent; its name is enough."""
 
 
 class RequestedPathBody(BaseModel):
@@ -138,14 +152,59 @@ class RateChange(BaseModel):
     rate_bps: Rate = Field(description="Goodput asked for, bit/s.", examples=[4.0e6])
 
 
+class FailureBody(BaseModel):
+    """What fails."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="Failure")
+
+    links: tuple[LinkName, ...] = Field(
+        default=(), max_length=1024, description="Named in either direction.", examples=[["S2-S3"]]
+    )
+    switches: tuple[HostName, ...] = Field(default=(), max_length=1024, examples=[["S2"]])
+
+
+class ScalingBody(BaseModel):
+    """Demands that are multiplied; flows keep their paths."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="Scaling")
+
+    flow_id: FlowIdText | None = Field(
+        default=None, description="Left out: all flows whose rates were not given by hand."
+    )
+    factor: float = Field(gt=0, le=1e6, allow_inf_nan=False, strict=True, examples=[2.0])
+
+
+class PreviewBody(BaseModel):
+    """What would happen if: these links and switches failed, then demands grew, then flows were requested."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="PreviewRequest")
+
+    fail: FailureBody = FailureBody()
+    scale: tuple[ScalingBody, ...] = Field(default=(), max_length=1024)
+    add: tuple[FlowRequestBody, ...] = Field(
+        default=(), max_length=64, description="Each finds those before it granted."
+    )
+
+    def to_request(self) -> PreviewRequest:
+        """Return the request as the core takes it."""
+        return PreviewRequest(
+            fail=Failure(self.fail.links, self.fail.switches),
+            scale=tuple(Scaling(each.flow_id, each.factor) for each in self.scale),
+            add=tuple(each.to_request() for each in self.add),
+        )
+
+
 def invalid_request(errors: list[Any]) -> InvalidRequest:
     """Return the first of pydantic's errors in our own shape, naming the field as in `paths[0].rate_bps`."""
     error = errors[0]
     field = ""
-    for part in error["loc"]:
+    place, *parts = error["loc"] or ("",)
+    if place not in _PLACES:
+        parts = [place, *parts]
+    for part in parts:
         if isinstance(part, int):
             field += f"[{part}]"
-        elif part != "body":
+        else:
             field += f".{part}" if field else str(part)
     reason = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":

@@ -14,7 +14,7 @@ import uvicorn
 from controller.address import Address
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
-from controller.api.service import Service
+from controller.api.rest_common import Api
 from controller.errors import ConfigError
 
 __all__ = ["ServiceThread"]
@@ -29,16 +29,15 @@ class ServiceThread:
     """REST and gRPC for a service.
 
     Args:
-        service: What they offer.
+        api: What they offer.
         rest: Listening sockets.
         grpc_addresses: gRPC binds its addresses itself.
     """
 
-    def __init__(
-        self, service: Service, rest: Sequence[socket.socket], grpc_addresses: Sequence[Address]
-    ) -> None:
+    def __init__(self, api: Api, rest: Sequence[socket.socket], grpc_addresses: Sequence[Address]) -> None:
         self.grpc_addresses: tuple[Address, ...] = ()
-        self._service = service
+        self._api = api
+        self._service = api.service
         self._rest = list(rest)
         self._wanted = tuple(grpc_addresses)
         self._started = threading.Event()
@@ -81,7 +80,7 @@ class ServiceThread:
         self.grpc_addresses = tuple(_bind_grpc(grpc_server, address) for address in self._wanted)
         await grpc_server.start()
         config = uvicorn.Config(
-            make_app(self._service),
+            make_app(self._api),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from functools import singledispatchmethod
 
 from controller.core import events
+from controller.core.client_events import ClientEventKind
 from controller.core.journal import Journal, JournaledDict
 from controller.core.messages import Message, PacketOut
 from controller.core.outbox import DEFAULT_ROUTES, Outbox
+from controller.core.queries import Queries
 from controller.core.state import Settings, State
 from controller.flows.manager import FlowManager
 from controller.flows.record import FLOW
+from controller.flows.state_copy import copy_of
 from controller.network import arp, lldp
 from controller.network.discovery import Discovery
 from controller.network.hosts import LEARNED_HOST
@@ -30,19 +33,26 @@ class Core:
         settings: How to behave.
         new_flow_id: Makes the id of a flow from its number; ids that nobody can guess keep others from
             releasing or renewing a flow.
+        solved: Called after each solve with the objective and the seconds that it took.
     """
 
     def __init__(
-        self, network: Network, settings: Settings, new_flow_id: Callable[[int], str] | None = None
+        self,
+        network: Network,
+        settings: Settings,
+        new_flow_id: Callable[[int], str] | None = None,
+        solved: Callable[[str, float], None] = lambda *_: None,
     ) -> None:
         self._state = State(network, settings)
         self._outbox = Outbox()
         self._default_routes = DefaultRoutes(self._state, self._outbox)
         self._flows = FlowManager(
-            self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}")
+            self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}"), solved
         )
         self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
+        self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
+        self._queries = Queries(self._state, self._default_routes, self._flows)
         self._now = 0.0  # of the event in hand
 
     def restore(self, records: Records, now: float) -> list[Message]:
@@ -114,7 +124,9 @@ class Core:
         for tail, head in live.seen_links(event.datapath_id):
             if live.is_connected_id(tail[0]) and live.is_connected_id(head[0]):
                 self._discovery.expect(tail, head, self._now)
-        self._outbox.report("info", f"{switch} is connected", switch=switch, ports=sorted(event.live_ports))
+        ports = sorted(event.live_ports)
+        facts = {"switch": switch, "ports": ports}
+        self._outbox.tell(ClientEventKind.SWITCH_UP, f"{switch} is connected", facts)
         self._default_routes.connect(switch, self._flows.pinned_rules(switch), event.installed)
         self._links_may_have_changed()
         self._default_routes.refresh_soon(self._now)
@@ -125,7 +137,8 @@ class Core:
         if switch is None:
             self._state.live.leave(event.datapath_id)
             return
-        self._outbox.report("warning", f"the connection to {switch} ended", switch=switch)
+        text = f"the connection to {switch} ended"
+        self._outbox.tell(ClientEventKind.SWITCH_DOWN, text, {"switch": switch}, "warning")
         self._leave(event.datapath_id, switch)
 
     def _leave(self, datapath_id: int, switch: str) -> None:
@@ -141,14 +154,14 @@ class Core:
         for datapath_id in [each for each, time in self._gone_at.items() if time <= self._now]:
             del self._gone_at[datapath_id]
             name = self._state.live.switch_name(datapath_id)
-            self._outbox.report(
-                "warning", f"{name} did not come back: its links are taken for down", switch=name
-            )
+            text = f"{name} did not come back: its links are taken for down"
+            self._outbox.tell(ClientEventKind.SWITCH_LOST, text, {"switch": name}, "warning")
             self._state.live.disconnect(datapath_id)
             self._links_may_have_changed()
 
     @_on.register
     def _port_came_up(self, event: events.PortCameUp) -> None:
+        self._tell_port(event, ClientEventKind.PORT_UP)
         self._state.live.port_up(event.datapath_id, event.port)
         if self._state.live.port_is_live(event.datapath_id, event.port):
             self._discovery.add((event.datapath_id, event.port))
@@ -156,9 +169,20 @@ class Core:
 
     @_on.register
     def _port_went_down(self, event: events.PortWentDown) -> None:
+        self._tell_port(event, ClientEventKind.PORT_DOWN)
         self._state.live.port_down(event.datapath_id, event.port)
         self._discovery.remove((event.datapath_id, event.port))
         self._links_may_have_changed()
+
+    def _tell_port(self, event: events.PortCameUp | events.PortWentDown, kind: ClientEventKind) -> None:
+        """Tell clients of a port of the file that is about to change; ports may change without need."""
+        live, is_up = self._state.live, kind is ClientEventKind.PORT_UP
+        arc, switch = live.arc_at(event.datapath_id, event.port), live.switch_name(event.datapath_id)
+        if arc is None or live.port_is_live(event.datapath_id, event.port) == is_up:
+            return
+        text = f"port {event.port} of {switch} towards {arc.head} {'came up' if is_up else 'went down'}"
+        level = "info" if is_up else "warning"
+        self._outbox.tell(kind, text, {"switch": switch, "port": event.port, "link": arc.link}, level)
 
     @_on.register
     def _link_discovered(self, event: events.LinkDiscovered) -> None:
@@ -195,12 +219,18 @@ class Core:
         down = [link for link in changed if not self._state.live.link_is_up(link)]
         for link in changed:
             if link in down:
-                self._outbox.report("warning", f"link {link} is down", link=link)
+                self._down_since[link] = self._now
+                self._outbox.tell(
+                    ClientEventKind.LINK_DOWN, f"link {link} is down", {"link": link}, "warning"
+                )
             else:
-                self._outbox.report("info", f"link {link} is up", link=link)
+                since = self._down_since.pop(link, None)
+                down_s = None if since is None else self._now - since
+                facts = {"link": link, "down_s": down_s}
+                self._outbox.tell(ClientEventKind.LINK_UP, f"link {link} is up", facts)
         if changed:
             self._default_routes.refresh_soon(self._now)
-            self._flows.links_changed(self._now, is_loss=bool(down))
+            self._flows.links_changed(self._now, down)
 
     @_on.register
     def _packet_arrived(self, event: events.PacketArrived) -> None:
@@ -267,6 +297,18 @@ class Core:
     @_on.register
     def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
         self._outbox.answer(event.token, self._state.snapshot(self._now))
+
+    @_on.register
+    def _view_requested(self, event: events.ViewRequested) -> None:
+        self._outbox.answer(event.token, self._queries.view(event, self._now))
+
+    @_on.register
+    def _flows_requested(self, event: events.FlowsRequested) -> None:
+        self._outbox.answer(event.token, self._queries.page(event.query, self._now))
+
+    @_on.register
+    def _copy_requested(self, event: events.CopyRequested) -> None:
+        self._outbox.answer(event.token, copy_of(self._state))
 
     @_on.register
     def _controller_stopping(self, event: events.ControllerStopping) -> None:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controller.core.requests import FlowRequest
+from controller.core.callers import ANYBODY, Caller
+from controller.core.requests import FlowQuery, FlowRequest, ViewName
 from controller.rules.reconcile import Installed
 
 __all__ = [
     "BarrierReceived",
     "ControllerStopping",
+    "CopyRequested",
     "Event",
     "FlowChanged",
     "FlowReleased",
     "FlowRequested",
+    "FlowsRequested",
     "LeaseRenewed",
     "LinkDiscovered",
     "PacketArrived",
@@ -28,6 +31,7 @@ __all__ = [
     "SwitchConnected",
     "SwitchDisconnected",
     "TimePassed",
+    "ViewRequested",
 ]
 
 
@@ -104,11 +108,16 @@ class RulesRefused:
 
 @dataclass(frozen=True)
 class FlowRequested:
-    """A client asked for a flow; `owner` is the session that hears of its changes (empty: none)."""
+    """A client asked for a flow; `owner` is the session that hears of its changes (empty: none).
+
+    After `deadline` (on the clock of the events) nobody waits for the answer any more.
+    """
 
     token: int
     request: FlowRequest
     owner: str = ""
+    caller: Caller = ANYBODY
+    deadline: float | None = None
 
 
 @dataclass(frozen=True)
@@ -120,19 +129,26 @@ class RequestAbandoned:
 
 @dataclass(frozen=True)
 class FlowChanged:
-    """A client asked for another rate (goodput, bit/s) of a running flow."""
+    """A client asked for another rate (goodput, bit/s) of a running flow.
+
+    With `if_revisions`, only if the flow has one of them.
+    """
 
     token: int
     flow_id: str
     rate_bps: float
+    caller: Caller = ANYBODY
+    if_revisions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
 class FlowReleased:
-    """A client gave a flow back."""
+    """A client gave a flow back; with `if_revisions`, only if the flow has one of them."""
 
     token: int
     flow_id: str
+    caller: Caller = ANYBODY
+    if_revisions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -142,11 +158,36 @@ class LeaseRenewed:
     token: int
     flow_ids: tuple[str, ...]
     owner: str = ""
+    caller: Caller = ANYBODY
 
 
 @dataclass(frozen=True)
 class SnapshotRequested:
     """A client asked how things are."""
+
+    token: int
+
+
+@dataclass(frozen=True)
+class ViewRequested:
+    """A client asked how a part of all is; `key` names a flow or a switch where the view is of one."""
+
+    token: int
+    view: ViewName
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class FlowsRequested:
+    """A client asked for a page of the flows."""
+
+    token: int
+    query: FlowQuery
+
+
+@dataclass(frozen=True)
+class CopyRequested:
+    """A client wants to know what would happen if: it needs a copy of everything to try that on."""
 
     token: int
 
@@ -178,6 +219,9 @@ Event = (
     | FlowReleased
     | LeaseRenewed
     | SnapshotRequested
+    | ViewRequested
+    | FlowsRequested
+    | CopyRequested
     | ControllerStopping
     | TimePassed
 )

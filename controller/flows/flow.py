@@ -57,7 +57,9 @@ class Stream(Journaled):
 class Flow(Journaled):
     """A flow, from its request to its end.
 
-    `objective` is None where its paths were given by hand, `split` where each stream is a connection.
+    `objective` is None where its paths were given by hand, `split` where each stream is a connection. `owner`
+    is the session that hears of its changes, `belongs_to` the client that may change it; `revision` counts
+    what clients can see of it.
     """
 
     number: int
@@ -77,6 +79,8 @@ class Flow(Journaled):
     generation: int = 0  # how often its paths have changed
     given_bps: tuple[float, ...] | None = None  # rates given by hand
     reserved: tuple[Slot, ...] = ()  # what it will have once it has been moved
+    belongs_to: str = ""
+    revision: int = 0
 
     @property
     def cookies(self) -> tuple[int, ...]:
@@ -184,6 +188,8 @@ class Flow(Journaled):
         """Return an immutable copy for clients."""
         return FlowView(
             flow_id=self.id,
+            owner=self.belongs_to or None,
+            revision=self.revision,
             state=self.state,
             splitting="streams" if self.split is None else self.split.mode,
             source=self.source.name,

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from topologies.model import Arc, Network
 
-__all__ = ["LiveNetwork", "arc_name"]
+__all__ = ["LiveNetwork", "LiveStatus", "arc_name"]
 
 _Port = tuple[int, int]  # datapath id, port number
 
 _MAX_STRANGE = 64
 """Switches, and ports with links, that the file does not have: so many of each are kept as faults."""
+
+
+@dataclass(frozen=True)
+class LiveStatus:
+    """Which switches are connected or away, which ports are up, and which arcs discovery has seen."""
+
+    connected: frozenset[int]
+    away: frozenset[int]
+    live_ports: frozenset[_Port]
+    seen: frozenset[str]
 
 
 def arc_name(tail: str, head: str) -> str:
@@ -123,6 +134,14 @@ class LiveNetwork(Journaled):
         self._changed.clear()
         return changed
 
+    def has_link(self, name: str) -> bool:
+        """Return whether the file has a link, named in either direction."""
+        try:
+            self.network.link(name)
+        except KeyError:
+            return False
+        return True
+
     def link_is_up(self, link: str) -> bool:
         """Return whether packets pass a link of the file both ways."""
         a, b = link.split("-")
@@ -170,6 +189,38 @@ class LiveNetwork(Journaled):
                 if passable and arc.head not in visited and arc_name(node, arc.head) in self._up:
                     heapq.heappush(frontier, (delay_s + arc.delay_s, hops + 1, (*path, arc.head)))
         return None
+
+    def arcs_from(self, node: str) -> tuple[Arc, ...]:
+        """Return the arcs that leave a node, in file order."""
+        return tuple(self._arcs_from[node])
+
+    def status(self) -> LiveStatus:
+        """Return a copy of what is connected, up and seen."""
+        return LiveStatus(
+            frozenset(self._connected),
+            frozenset(self._away),
+            frozenset(self._live_ports),
+            frozenset(self._seen),
+        )
+
+    def become(self, status: LiveStatus) -> None:
+        """Take in what is connected, up and seen, where nothing is yet."""
+        self._connected.add_all(status.connected)
+        self._away.add_all(status.away)
+        self._live_ports.add_all(status.live_ports)
+        self._seen.add_all(status.seen)
+        self._refresh(self.arcs.values())
+
+    def fail(self, links: Iterable[str], switches: Iterable[str]) -> None:
+        """Take links and switches of the file for down."""
+        for switch in switches:
+            self.disconnect(self._datapath_ids[switch])
+        ends = {end for link in links for end in self.network.link(link).ends}
+        names = {self.network.link(link).name for link in links}
+        for node in ends - self._hosts:
+            for arc in self._arcs_from[node]:
+                if arc.link in names:
+                    self.port_down(self._datapath_ids[node], arc.tail_port)
 
     def is_host(self, node: str) -> bool:
         """Return whether the file has a host of this name."""

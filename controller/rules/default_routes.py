@@ -105,6 +105,10 @@ class DefaultRoutes(Journaled):
         for number in missing.removed_groups:
             self._outbox.put(RemoveGroup(datapath_id, number))
 
+    def sent_to(self, switch: str) -> tuple[Rule | Group, ...]:
+        """Return the routes that a switch has been sent; none if it is not connected."""
+        return self._sent[switch].all() if switch in self._sent else ()
+
     def wipe(self, switch: str) -> None:
         """Remove all rules of a switch, flows' ones too."""
         self._sent.pop(switch, None)

@@ -45,6 +45,7 @@ __all__ = [
     "flow_cookie",
     "flow_number",
     "host_cookie",
+    "is_flow_cookie",
     "merge_stages",
     "split_group_number",
 ]
@@ -180,6 +181,11 @@ def flow_cookie(number: int, generation: int = 0) -> int:
 def flow_number(cookie: int) -> int:
     """Return the number of the flow whose rule has this cookie."""
     return cookie & 0xFFFF_FFFF
+
+
+def is_flow_cookie(cookie: int) -> bool:
+    """Return whether a cookie is that of a flow's rules."""
+    return cookie & 0xFFFF_000F_0000_0000 == _COOKIE_FLOW
 
 
 def host_cookie(ip: str) -> int:
