@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from controller.api.schema import invalid_request
 from controller.errors import ErrorCode, RequestError
@@ -57,6 +58,7 @@ class Problem(BaseModel):
 
 
 _EXAMPLES = {
+    400: ("The body is not text.", "INVALID", "body", "There was an error parsing the body"),
     401: ("No token, or an unknown one.", "UNAUTHENTICATED", "Authorization", "a token is needed"),
     403: ("The token does not allow this.", "FORBIDDEN", "flow_id", "b01f is another client's"),
     404: (
@@ -153,8 +155,10 @@ def add_error_handlers(app: FastAPI) -> None:
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:
         code = ErrorCode.NOT_FOUND if error.status_code == 404 else ErrorCode.INVALID
         reason = f"{error.detail}: {request.method} {request.url.path}; /docs lists what there is"
-        headers = dict(error.headers) if error.headers else None
-        field = "body" if error.status_code == 413 else ""
+        headers = dict(error.headers) if error.headers else {}
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(_methods(app, request.url.path))
+        field = "body" if error.status_code in (400, 413) else ""
         return problem(request, error.status_code, code.value, field, reason, headers)
 
     @app.exception_handler(Exception)
@@ -162,3 +166,14 @@ def add_error_handlers(app: FastAPI) -> None:
         LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
         reason = f"the controller failed on this request ({type(error).__name__}); its log says more"
         return problem(request, 500, ErrorCode.UNAVAILABLE.value, "", reason)
+
+
+def _methods(app: FastAPI, path: str) -> list[str]:
+    """Return the methods that a path has; the framework names those of the first route alone."""
+    methods = {
+        method.upper()
+        for template, operations in app.openapi()["paths"].items()
+        if compile_path(template)[0].match(path)
+        for method in operations
+    }
+    return sorted(methods or {"GET"})

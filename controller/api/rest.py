@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
 from controller.api import rest_events, rest_flows, rest_network, rest_operations
 from controller.api.problems import Problem, add_error_handlers, problem_responses
-from controller.api.rest_common import Api
+from controller.api.rest_common import Api, no_unknown_parameters
 from controller.api.rest_limits import CountAnswers, LimitBody
 from controller.api.service import Service
 from controller.gomr import OBJECTIVES
@@ -42,7 +42,8 @@ def make_app(api: Api | Service) -> FastAPI:
         description=_DESCRIPTION + objectives,
         redoc_url=None,
         static_url="/docs/static",
-        responses=problem_responses(500, 503),
+        responses=problem_responses(422, 500, 503),
+        dependencies=[Depends(no_unknown_parameters)],
     )
     app.state.api = api
     add_error_handlers(app)
@@ -60,6 +61,9 @@ def _describe(app: FastAPI, api: Api) -> None:
 
     def openapi() -> dict[str, Any]:
         document = generate()
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                _describe_parameters(operation)
         components = document.setdefault("components", {})
         components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
         if api.access.is_required:
@@ -67,6 +71,16 @@ def _describe(app: FastAPI, api: Api) -> None:
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _describe_parameters(operation: dict[str, Any]) -> None:
+    """Let parameters that may be left out not be null: a header or a query has no such value."""
+    for parameter in operation.get("parameters", ()):
+        schema = parameter["schema"]
+        choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+        if len(choices) == 1:
+            del schema["anyOf"]
+            schema.update(choices[0])
 
 
 def _describe_tokens(document: dict[str, Any]) -> None:

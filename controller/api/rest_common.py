@@ -17,6 +17,7 @@ from controller.api.problems import CLIENT_CLOSED
 from controller.api.service import Service
 from controller.core.callers import Caller
 from controller.core.views import FlowView
+from controller.errors import InvalidRequest
 
 __all__ = [
     "Administrator",
@@ -31,6 +32,7 @@ __all__ = [
     "TheApi",
     "TheService",
     "etag_of",
+    "no_unknown_parameters",
     "revisions_of",
     "unless_client_leaves",
 ]
@@ -68,6 +70,17 @@ def _service(request: Request) -> Service:
     return _api(request).service
 
 
+def no_unknown_parameters(request: Request) -> None:
+    """Refuse query parameters that an operation does not have: they are mistakes to point out."""
+    operations = request.app.openapi()["paths"].get(request.scope["route"].path, {})
+    parameters = operations.get(request.method.lower(), {}).get("parameters", ())
+    known = {parameter["name"] for parameter in parameters if parameter["in"] == "query"}
+    for name in request.query_params:
+        if name not in known:
+            has = ", ".join(sorted(known)) or "none"
+            raise InvalidRequest(name[:64], f"there is no such query parameter here; there are: {has}")
+
+
 def _needs(role: Role) -> Callable[[Request], Awaitable[Caller]]:
     async def caller(request: Request) -> Caller:
         return _api(request).access.caller(request.headers.get("authorization"), role)
@@ -98,7 +111,7 @@ RequestTimeout = Annotated[
     float | None,
     Header(
         alias="Request-Timeout",
-        gt=0,
+        ge=0.001,
         le=30,
         allow_inf_nan=False,
         description="Seconds that the client waits; what is not done by then is undone (504).",

@@ -110,7 +110,7 @@ IdempotencyKey = Annotated[
                 },
             }
         },
-        **problem_responses(404, 409, 413, 422, 504),
+        **problem_responses(400, 404, 409, 413, 422, 504),
     },
 )
 async def request_flow(
@@ -215,7 +215,7 @@ async def get_flow(flow_id: FlowId, response: Response, service: TheService, _: 
 @router.patch(
     "/v1/flows/{flow_id}",
     tags=["flows"],
-    responses={200: {"headers": _ETAG}, **problem_responses(404, 409, 412, 413, 422, 504)},
+    responses={200: {"headers": _ETAG}, **problem_responses(400, 404, 409, 412, 413, 422, 504)},
 )
 async def change_flow(
     flow_id: FlowId,
@@ -255,7 +255,7 @@ async def renew_flow(flow_id: FlowId, response: Response, service: TheService, c
     return flow
 
 
-@router.post("/v1/preview", tags=["flows"], responses=problem_responses(404, 409, 413, 422))
+@router.post("/v1/preview", tags=["flows"], responses=problem_responses(400, 404, 409, 413, 422))
 async def preview(
     body: Annotated[PreviewBody, Body(openapi_examples=_PREVIEW_EXAMPLES)],
     connection: Request,

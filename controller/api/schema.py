@@ -73,6 +73,7 @@ class FlowRequestBody(BaseModel):
         default=None,
         min_length=1,
         max_length=MAX_STREAMS,
+        json_schema_extra={"uniqueItems": True},
         description="TCP ports that the source has bound, one for each stream at least; the flow uses the "
         "first ones. Left out: the controller picks unused ones from 61000 on.",
     )
