@@ -8,7 +8,10 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-__all__ = ["ClientEvent", "EventHistory", "HistoryLost"]
+__all__ = ["HISTORY_LOST", "ClientEvent", "EventHistory", "HistoryLost"]
+
+HISTORY_LOST = "history_lost"
+"""The kind of the event that says that others are missing."""
 
 _CAPACITY = 10_000
 _BATCH = 256

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from controller.api.access import Access, Role
 from controller.api.idempotency import IdempotencyStore
 from controller.api.problems import CLIENT_CLOSED
+from controller.api.schema import MAX_TIMEOUT_S
 from controller.api.service import Service
 from controller.core.callers import Caller
 from controller.core.views import FlowView
@@ -112,7 +113,7 @@ RequestTimeout = Annotated[
     Header(
         alias="Request-Timeout",
         ge=0.001,
-        le=30,
+        le=MAX_TIMEOUT_S,
         allow_inf_nan=False,
         description="Seconds that the client waits; what is not done by then is undone (504).",
         examples=[5.0],

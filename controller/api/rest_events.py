@@ -9,16 +9,14 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from controller.api.event_history import ClientEvent, EventHistory, HistoryLost
+from controller.api.event_history import HISTORY_LOST, ClientEvent, EventHistory, HistoryLost
 from controller.api.problems import problem_responses
 from controller.api.rest_common import Reader, TheApi
 from controller.core.client_events import ClientEventKind
 
-__all__ = ["HISTORY_LOST", "router"]
+__all__ = ["router"]
 
 router = APIRouter(tags=["events"])
-
-HISTORY_LOST = "history_lost"
 
 _RETRY_MS = 1000
 

@@ -21,13 +21,19 @@ from controller.core.requests import (
 from controller.errors import InvalidRequest
 
 __all__ = [
+    "MAX_TIMEOUT_S",
     "FlowRequestBody",
     "PreviewBody",
     "RateChange",
     "check_rate",
+    "check_timeout",
     "invalid_request",
     "parse",
+    "parse_preview",
 ]
+
+MAX_TIMEOUT_S = 30.0
+"""A client may give its request so much time; then the controller gives it up by itself."""
 
 # Strict: a rate of "5" or a port of true is a mistake to point out, not to guess about.
 Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False, strict=True)]
@@ -223,6 +229,29 @@ def parse(fields: dict[str, Any]) -> FlowRequest:
         return FlowRequestBody.model_validate(fields).to_request()
     except ValidationError as error:
         raise invalid_request(error.errors()) from None
+
+
+def parse_preview(fields: dict[str, Any]) -> PreviewRequest:
+    """Return the preview request with these fields.
+
+    Raises:
+        InvalidRequest: naming the first field that is wrong.
+    """
+    try:
+        return PreviewBody.model_validate(fields).to_request()
+    except ValidationError as error:
+        raise invalid_request(error.errors()) from None
+
+
+def check_timeout(timeout_s: float) -> float | None:
+    """Return the seconds that a client gives its request; 0 is none.
+
+    Raises:
+        InvalidRequest: it is no such time.
+    """
+    if not 0 <= timeout_s <= MAX_TIMEOUT_S:
+        raise InvalidRequest("timeout_s", f"must be from 0 to {MAX_TIMEOUT_S:g}, not {timeout_s:g}")
+    return timeout_s or None
 
 
 def check_rate(rate_bps: float) -> float:

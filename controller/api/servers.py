@@ -76,7 +76,7 @@ class ServiceThread:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._service.bind(self._loop)
-        grpc_server = make_server(self._service)
+        grpc_server = make_server(self._service, self._api.access)
         self.grpc_addresses = tuple(_bind_grpc(grpc_server, address) for address in self._wanted)
         await grpc_server.start()
         config = uvicorn.Config(

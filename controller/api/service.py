@@ -140,18 +140,31 @@ class Service:
         caller: Caller = ANYBODY,
         timeout_s: float | None = None,
     ) -> int:
-        """Ask for a flow; `done` is called with the answer. After `timeout_s` the core serves it no more."""
+        """Ask for a flow; `done` is called with the answer. One not installed by `timeout_s` is undone."""
         asked_at = self._clock()
         deadline = None if timeout_s is None else asked_at + timeout_s
+        timer: asyncio.TimerHandle | None = None
 
         def observed(answer: Answer) -> None:
+            if timer is not None:
+                timer.cancel()
             if isinstance(answer.result, FlowView):
                 self.metrics.installed(self._clock() - asked_at)
             elif isinstance(answer.result, RequestError):
                 self.metrics.refused(answer.result.code.value)
             done(answer)
 
-        return self.submit(lambda token: FlowRequested(token, request, owner, caller, deadline), observed)
+        token = self.submit(lambda token: FlowRequested(token, request, owner, caller, deadline), observed)
+        if timeout_s is not None:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(timeout_s, self._give_up, token, timeout_s, observed)
+        return token
+
+    def _give_up(self, token: int, timeout_s: float, done: Done) -> None:
+        """Undo a request whose time is over."""
+        if token in self._waiting:
+            self.abandon(token, undo=True)
+            done(Answer(token, DeadlineExceeded("", f"it was not installed within {timeout_s:g} s")))
 
     def abandon(self, token: int, undo: bool) -> None:
         """Wait no more for an answer; `undo` what was requested, unless it is answered already."""
@@ -183,7 +196,7 @@ class Service:
         def submit(done: Done) -> int:
             return self.submit_request(request, done, owner, caller, timeout_s)
 
-        return _expect((await self._await(submit, undo=True, timeout_s=timeout_s)).view, FlowView)
+        return _expect((await self._await(submit, undo=True)).view, FlowView)
 
     async def change(
         self,

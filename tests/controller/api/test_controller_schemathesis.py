@@ -53,7 +53,7 @@ CONFIG = SchemathesisConfig.from_dict(
 schema = schemathesis.openapi.from_dict(make_app(api_of(Controller())).openapi(), config=CONFIG)
 
 
-@schema.parametrize()  # type: ignore[untyped-decorator]
+@schema.parametrize()
 @hypothesis.settings(
     max_examples=EXAMPLES,
     suppress_health_check=list(hypothesis.HealthCheck),
