@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 import grpc.aio
 
-from controller.api.access import Access, Role
+from controller.access import Access, Role
 from controller.api.event_history import HISTORY_LOST, ClientEvent
 from controller.api.grpc_messages import (
     allocation_of,

@@ -11,7 +11,7 @@ from fastapi import Depends, Header, Request
 from fastapi import Path as PathParameter
 from starlette.exceptions import HTTPException
 
-from controller.api.access import Access, Role
+from controller.access import Access, Role
 from controller.api.idempotency import IdempotencyStore
 from controller.api.problems import CLIENT_CLOSED
 from controller.api.schema import MAX_TIMEOUT_S
@@ -21,6 +21,7 @@ from controller.core.views import FlowView
 from controller.errors import InvalidRequest
 
 __all__ = [
+    "ETAG_HEADER",
     "Administrator",
     "Api",
     "FlowId",
@@ -37,6 +38,9 @@ __all__ = [
     "revisions_of",
     "unless_client_leaves",
 ]
+
+ETAG_HEADER = {"ETag": {"description": "For If-Match.", "schema": {"type": "string"}}}
+"""Describes the header for OpenAPI."""
 
 _CLIENT_CHECK_S = 0.1
 

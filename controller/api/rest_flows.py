@@ -10,6 +10,7 @@ from fastapi import APIRouter, Body, Header, Query, Request, Response
 
 from controller.api.problems import problem_responses
 from controller.api.rest_common import (
+    ETAG_HEADER,
     FlowId,
     IfMatch,
     Reader,
@@ -74,7 +75,6 @@ _PREVIEW_EXAMPLES = {
     "growth": {"summary": "All demands double", "value": {"scale": [{"factor": 2.0}]}},
 }
 
-_ETAG = {"ETag": {"description": "Of the flow; for If-Match.", "schema": {"type": "string"}}}
 _EVENT = {
     "Last-Event-ID": {
         "description": "Of the last event that is in the answer already: /v1/events goes on from there.",
@@ -101,7 +101,7 @@ IdempotencyKey = Annotated[
     tags=["flows"],
     responses={
         201: {
-            "headers": _ETAG
+            "headers": ETAG_HEADER
             | {
                 "Location": {"description": "Of the flow.", "schema": {"type": "string"}},
                 "Idempotent-Replayed": {
@@ -203,7 +203,7 @@ async def list_flows(
 @router.get(
     "/v1/flows/{flow_id}",
     tags=["flows"],
-    responses={200: {"headers": _ETAG}, **problem_responses(404, 422)},
+    responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)},
 )
 async def get_flow(flow_id: FlowId, response: Response, service: TheService, _: Reader) -> FlowView:
     """Show one flow; its rates may have changed for the good of the whole since it was requested."""
@@ -215,7 +215,7 @@ async def get_flow(flow_id: FlowId, response: Response, service: TheService, _: 
 @router.patch(
     "/v1/flows/{flow_id}",
     tags=["flows"],
-    responses={200: {"headers": _ETAG}, **problem_responses(400, 404, 409, 412, 413, 422, 504)},
+    responses={200: {"headers": ETAG_HEADER}, **problem_responses(400, 404, 409, 412, 413, 422, 504)},
 )
 async def change_flow(
     flow_id: FlowId,
@@ -246,7 +246,7 @@ async def release_flow(
 @router.post(
     "/v1/flows/{flow_id}/renew",
     tags=["flows"],
-    responses={200: {"headers": _ETAG}, **problem_responses(404, 422)},
+    responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)},
 )
 async def renew_flow(flow_id: FlowId, response: Response, service: TheService, caller: Requester) -> FlowView:
     """Let a flow live on for another lease."""

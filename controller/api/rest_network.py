@@ -7,7 +7,18 @@ from typing import cast
 from fastapi import APIRouter, Response
 
 from controller.api.problems import problem_responses
-from controller.api.rest_common import LinkId, Reader, SwitchName, TheService
+from controller.api.rest_common import (
+    ETAG_HEADER,
+    Administrator,
+    IfMatch,
+    LinkId,
+    Reader,
+    SwitchName,
+    TheService,
+    etag_of,
+    revisions_of,
+)
+from controller.api.schema import LinkChangeBody
 from controller.core.requests import ViewName
 from controller.core.views import (
     HealthView,
@@ -49,16 +60,33 @@ async def links(response: Response, service: TheService, _: Reader) -> tuple[Lin
     return cast("tuple[LinkView, ...]", seen.view)
 
 
-@router.get("/v1/links/{link_id}", responses=problem_responses(404, 422))
-async def link(link_id: LinkId, service: TheService, _: Reader) -> tuple[LinkView, ...]:
+@router.get("/v1/links/{link_id}", responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)})
+async def link(link_id: LinkId, response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
     """Show both directions of a link."""
-    views = cast("tuple[LinkView, ...]", (await service.view(ViewName.LINKS)).view)
-    ends = set(link_id.split("-"))
-    return tuple(view for view in views if {view.tail, view.head} == ends) or _no_link(link_id)
+    links = cast("tuple[LinkView, ...]", (await service.view(ViewName.LINKS)).view)
+    views = tuple(view for view in links if {view.tail, view.head} == set(link_id.split("-")))
+    if not views:
+        raise NotFound("link_id", f"there is no link {link_id!r}; GET /v1/links lists them")
+    response.headers["ETag"] = etag_of(views[0].revision)
+    return views
 
 
-def _no_link(link_id: str) -> tuple[LinkView, ...]:
-    raise NotFound("link_id", f"there is no link {link_id!r}; GET /v1/links lists them")
+@router.patch(
+    "/v1/links/{link_id}",
+    responses={200: {"headers": ETAG_HEADER}, **problem_responses(400, 404, 412, 413, 422)},
+)
+async def change_link(
+    link_id: LinkId,
+    change: LinkChangeBody,
+    response: Response,
+    service: TheService,
+    _: Administrator,
+    if_match: IfMatch = None,
+) -> tuple[LinkView, ...]:
+    """Give a link another rate or delay, or take it out of use; flows follow. It survives a restart."""
+    views = await service.change_link(link_id, change.to_change(), revisions_of(if_match))
+    response.headers["ETag"] = etag_of(views[0].revision)
+    return views
 
 
 @router.get("/v1/hosts")

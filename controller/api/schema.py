@@ -14,6 +14,7 @@ from controller.core.requests import (
     MAX_STREAMS,
     Failure,
     FlowRequest,
+    LinkChange,
     PreviewRequest,
     RequestedPath,
     Scaling,
@@ -23,6 +24,7 @@ from controller.errors import InvalidRequest
 __all__ = [
     "MAX_TIMEOUT_S",
     "FlowRequestBody",
+    "LinkChangeBody",
     "PreviewBody",
     "RateChange",
     "check_rate",
@@ -37,6 +39,8 @@ MAX_TIMEOUT_S = 30.0
 
 # Strict: a rate of "5" or a port of true is a mistake to point out, not to guess about.
 Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False, strict=True)]
+LinkRate = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False, strict=True)]
+LinkDelay = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False, strict=True)]
 Port = Annotated[int, Field(ge=1, le=65535, strict=True)]
 StreamCount = Annotated[int, Field(ge=1, le=MAX_STREAMS, strict=True)]
 HostName = Annotated[str, Field(min_length=1, max_length=64)]
@@ -157,6 +161,26 @@ class RateChange(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     rate_bps: Rate = Field(description="Goodput asked for, bit/s.", examples=[4.0e6])
+
+
+class LinkChangeBody(BaseModel):
+    """What is different about a link from now on; what is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="LinkChange")
+
+    rate_bps: LinkRate | None = Field(
+        default=None, description="Wire rate of each direction, bit/s.", examples=[5e6]
+    )
+    delay_s: LinkDelay | None = Field(
+        default=None, description="Propagation delay of each direction.", examples=[0.001]
+    )
+    enabled: Annotated[bool, Field(strict=True)] | None = Field(
+        default=None, description="False: it may not be used; its flows are moved."
+    )
+
+    def to_change(self) -> LinkChange:
+        """Return the change as the core takes it."""
+        return LinkChange(self.rate_bps, self.delay_s, self.enabled)
 
 
 class FailureBody(BaseModel):

@@ -22,15 +22,16 @@ from controller.core.events import (
     FlowRequested,
     FlowsRequested,
     LeaseRenewed,
+    LinkChanged,
     RequestAbandoned,
     SnapshotRequested,
     ViewRequested,
 )
 from controller.core.messages import Answer, ClientMessage, LeaseResult, Notify, Report
 from controller.core.preview_views import PreviewView
-from controller.core.requests import FlowQuery, FlowRequest, PreviewRequest, ViewName
+from controller.core.requests import FlowQuery, FlowRequest, LinkChange, PreviewRequest, ViewName
 from controller.core.state_copy import StateCopy
-from controller.core.views import FlowPage, FlowView, RulesView, Sizes, Snapshot
+from controller.core.views import FlowPage, FlowView, LinkView, RulesView, Sizes, Snapshot
 from controller.errors import (
     ControllerError,
     DeadlineExceeded,
@@ -216,6 +217,17 @@ class Service:
             return FlowChanged(token, flow_id, rate_bps, caller, if_revisions)
 
         return await self._ask(event, FlowView, timeout_s)
+
+    async def change_link(
+        self, link: str, change: LinkChange, if_revisions: frozenset[int] | None = None
+    ) -> tuple[LinkView, ...]:
+        """Give a link another rate, delay or state; flows follow. Returns both of its directions.
+
+        Raises:
+            NotFound: there is no such link.
+            PreconditionFailed: it has none of the revisions.
+        """
+        return await self._ask(lambda token: LinkChanged(token, link, change, if_revisions), tuple)
 
     async def release(
         self, flow_id: str, caller: Caller = ANYBODY, if_revisions: frozenset[int] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import singledispatchmethod
 
 from controller.core import events
@@ -11,7 +11,10 @@ from controller.core.journal import Journal, JournaledDict
 from controller.core.messages import Message, PacketOut
 from controller.core.outbox import DEFAULT_ROUTES, Outbox
 from controller.core.queries import Queries
+from controller.core.requests import LinkChange
 from controller.core.state import Settings, State
+from controller.errors import RequestError
+from controller.flows.link_changes import LINK, LinkChanges
 from controller.flows.manager import FlowManager
 from controller.flows.record import FLOW
 from controller.flows.state_copy import copy_of
@@ -52,6 +55,7 @@ class Core:
         self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
+        self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
         self._queries = Queries(self._state, self._default_routes, self._flows)
         self._now = 0.0  # of the event in hand
 
@@ -67,6 +71,7 @@ class Core:
         """
         self._now = now
         if records:
+            self._link_changes.restore(records.get(LINK, {}))
             self._state.hosts.restore(records.get(LEARNED_HOST, {}), now)
             self._state.live.assume_all()
             for switch in self._state.live.network.switches:
@@ -297,6 +302,45 @@ class Core:
     @_on.register
     def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
         self._outbox.answer(event.token, self._state.snapshot(self._now))
+
+    @_on.register
+    def _link_changed(self, event: events.LinkChanged) -> None:
+        try:
+            name = self._link_changes.check(event.link, event.if_revisions)
+        except RequestError as error:
+            self._outbox.answer(event.token, error)
+            return
+        self._change_links({name: event.change})
+        self._outbox.answer(event.token, self._state.link(name))
+
+    def _change_links(self, changes: Mapping[str, LinkChange]) -> None:
+        self._link_changes.apply(changes, self._now)
+        self._links_may_have_changed()
+        self._default_routes.refresh_soon(self._now)
+
+    @_on.register
+    def _configuration_changed(self, event: events.ConfigurationChanged) -> None:
+        """Apply all of it, or nothing."""
+        try:
+            links = {self._link_changes.check(name): change for name, change in event.links.items()}
+        except RequestError as error:
+            self._outbox.answer(event.token, error)
+            return
+        settings = event.settings
+        self._state.settings = settings
+        self._state.hosts.set_age(settings.host_age_s)
+        self._discovery.set_times(settings.probe_interval_s, settings.silence_s)
+        self._state.flows.set_ack_ratio(settings.ack_ratio)
+        self._change_links(links)
+        self._flows.capacity_changed(self._now)
+        kind, text = ClientEventKind.CONFIGURATION_APPLIED, "the configuration was applied"
+        self._outbox.tell(kind, text, {"links": sorted(links)})
+        self._outbox.answer(event.token, None)
+
+    @_on.register
+    def _configuration_refused(self, event: events.ConfigurationRefused) -> None:
+        text = f"the configuration is as before: {event.reason}"
+        self._outbox.tell(ClientEventKind.CONFIGURATION_REFUSED, text, {"reason": event.reason}, "error")
 
     @_on.register
     def _view_requested(self, event: events.ViewRequested) -> None:

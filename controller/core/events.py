@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.core.callers import ANYBODY, Caller
-from controller.core.requests import FlowQuery, FlowRequest, ViewName
+from controller.core.requests import FlowQuery, FlowRequest, LinkChange, ViewName
+from controller.core.settings import Settings
 from controller.rules.reconcile import Installed
 
 __all__ = [
     "BarrierReceived",
+    "ConfigurationChanged",
+    "ConfigurationRefused",
     "ControllerStopping",
     "CopyRequested",
     "Event",
@@ -21,6 +25,7 @@ __all__ = [
     "FlowRequested",
     "FlowsRequested",
     "LeaseRenewed",
+    "LinkChanged",
     "LinkDiscovered",
     "PacketArrived",
     "PortCameUp",
@@ -162,6 +167,32 @@ class LeaseRenewed:
 
 
 @dataclass(frozen=True)
+class LinkChanged:
+    """A client changed a link; with `if_revisions`, only if the link has one of them."""
+
+    token: int
+    link: str
+    change: LinkChange
+    if_revisions: frozenset[int] | None = None
+
+
+@dataclass(frozen=True)
+class ConfigurationChanged:
+    """The configuration was read again: all of it is as it says from now on."""
+
+    token: int
+    settings: Settings
+    links: Mapping[str, LinkChange]
+
+
+@dataclass(frozen=True)
+class ConfigurationRefused:
+    """The configuration was read again, and something in it is wrong: all stays as it is."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class SnapshotRequested:
     """A client asked how things are."""
 
@@ -218,6 +249,9 @@ Event = (
     | FlowChanged
     | FlowReleased
     | LeaseRenewed
+    | LinkChanged
+    | ConfigurationChanged
+    | ConfigurationRefused
     | SnapshotRequested
     | ViewRequested
     | FlowsRequested

@@ -11,6 +11,7 @@ __all__ = [
     "Failure",
     "FlowQuery",
     "FlowRequest",
+    "LinkChange",
     "PreviewRequest",
     "RequestedPath",
     "Scaling",
@@ -77,6 +78,15 @@ class FlowQuery:
     owner: str | None = None
     state: str | None = None
     through: str | None = None  # a switch, or a link in either direction
+
+
+@dataclass(frozen=True)
+class LinkChange:
+    """What is different about a link from now on; None leaves as it is."""
+
+    rate_bps: float | None = None
+    delay_s: float | None = None
+    enabled: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from controller.core.views import (
 )
 from controller.flows.flow import Flow, FlowTable
 from controller.network.hosts import HostTable
-from controller.network.live_network import LiveNetwork
+from controller.network.live_network import LiveNetwork, arc_name
 from controller.wire import allocatable_bps
 from topologies.model import Arc, Network
 
@@ -65,6 +65,10 @@ class State(Journaled):
         """Return both directions of all links, for clients."""
         return tuple(self._link(name, arc) for name, arc in self.live.arcs.items())
 
+    def link(self, name: str) -> tuple[LinkView, ...]:
+        """Return both directions of a link, by its name in the file."""
+        return tuple(self._link(key, arc) for key, arc in self.live.arcs.items() if arc.link == name)
+
     def _link(self, name: str, arc: Arc) -> LinkView:
         # The sums are kept up flow by flow: without rounding, links that are empty again have 1e-10 bit/s.
         allocated_bps = max(0.0, round(self.flows.load_bps(name), 3))
@@ -76,6 +80,8 @@ class State(Journaled):
             capacity_bps=arc.rate_bps,
             delay_s=arc.delay_s,
             up=self.live.arc_is_up(name),
+            enabled=self.live.is_enabled(arc.link),
+            revision=self.live.revision(arc.link),
             allocated_bps=allocated_bps,
             free_bps=max(0.0, arc.rate_bps - allocated_bps),
             utilisation=allocated_bps / arc.rate_bps,
@@ -111,8 +117,8 @@ class State(Journaled):
                 TopologyLinkView(
                     ends=link.ends,
                     ports=(self.live.ports[link.ends], self.live.ports[link.ends[1], link.ends[0]]),
-                    rate_bps=link.rate_bps,
-                    delay_s=link.delay_s,
+                    rate_bps=self.live.arcs[arc_name(*link.ends)].rate_bps,
+                    delay_s=self.live.arcs[arc_name(*link.ends)].delay_s,
                     up=link.name not in down,
                 )
                 for link in network.links

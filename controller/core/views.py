@@ -107,6 +107,8 @@ class LinkView:
     capacity_bps: float = described("Wire rate, bit/s.")
     delay_s: float
     up: bool
+    enabled: bool = described("False: it may not be used, whether it is there or not.")
+    revision: int = described("Counts its changes by clients; the ETag of the link.")
     allocated_bps: float = described("Wire rate of all flows, with headers and acknowledgements.")
     free_bps: float
     utilisation: float = described("Share of the capacity that is allocated.")

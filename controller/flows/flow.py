@@ -231,7 +231,7 @@ class Flow(Journaled):
         )
 
 
-class FlowTable:
+class FlowTable(Journaled):
     """All flows by id, by switch, with the TCP addresses they hold and what they take of arcs.
 
     Args:
@@ -288,6 +288,13 @@ class FlowTable:
         self.unindex(flow)
         self._account(flow.id, {})
         del self._loads_of[flow.id]
+
+    def set_ack_ratio(self, ack_ratio: float) -> None:
+        """Account for acknowledgements by another ratio from now on."""
+        if ack_ratio != self._ack_ratio:
+            self._ack_ratio = ack_ratio
+            for flow in self:
+                self.account(flow)
 
     def load_bps(self, arc: str) -> float:
         """Return the wire rate that all flows take of an arc, as `arc_loads`, to about 1e-9 of it."""

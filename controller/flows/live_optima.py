@@ -37,6 +37,7 @@ class LiveOptima:
         self._network = network
         self._solved = solved
         self._time_limit_s = time_limit_s
+        self._delays_version = network.delays_version
         self._engines: dict[str, LiveEngine] = {}
 
     def solve(
@@ -53,6 +54,8 @@ class LiveOptima:
             SolverError: The solver failed, from its last basis and from scratch.
         """
         capacities = {name: capacity_bps.get(name, 0.0) for name in self._network.arcs}
+        if self._delays_version != self._network.delays_version:
+            self._engines, self._delays_version = {}, self._network.delays_version
         engine = self._engines.pop(objective, None)
         if engine is not None:
             try:

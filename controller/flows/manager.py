@@ -256,6 +256,16 @@ class FlowManager(Journaled):
         self._recovery.links_changed(now, is_loss=bool(lost))
         self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
 
+    def set_rates(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
+        """Give running flows other goodputs, by stream, and tell their owners."""
+        self._apply(rates, now)
+
+    def capacity_changed(self, now: float) -> None:
+        """Take in that links have other rates or delays: rates follow at once, better paths soon."""
+        self._rebalance_due, self._rebalanced = None, now
+        self._rebalance(now)
+        self._recovery.capacity_returned(now)
+
     def switch_lost(self, switch: str, now: float) -> None:
         """Fail the installations that need a switch which has gone."""
         self._recovery.switch_lost(switch, now)

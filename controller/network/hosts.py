@@ -63,6 +63,11 @@ class HostTable(Journaled):
                 self._put(Host(ip, ip, record["mac"], record["switch"], record["port"], learned=True))
                 self._hear(ip, now)
 
+    def set_age(self, age_s: float) -> None:
+        """Forget learned hosts that say nothing for so long, from now on."""
+        self._age_s = age_s
+        self._check_at = min((heard + age_s for heard in self._heard.values()), default=math.inf)
+
     def _hear(self, ip: str, now: float) -> None:
         self._heard[ip] = now
         self._check_at = min(self._check_at, now + self._age_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
@@ -20,12 +20,17 @@ _MAX_STRANGE = 64
 
 @dataclass(frozen=True)
 class LiveStatus:
-    """Which switches are connected or away, which ports are up, and which arcs discovery has seen."""
+    """Which switches are connected or away, which ports are up, and which arcs discovery has seen.
+
+    `arcs` are as they are now; `disabled` are links that may not be used.
+    """
 
     connected: frozenset[int]
     away: frozenset[int]
     live_ports: frozenset[_Port]
     seen: frozenset[str]
+    arcs: tuple[tuple[str, Arc], ...]
+    disabled: frozenset[str]
 
 
 def arc_name(tail: str, head: str) -> str:
@@ -43,16 +48,18 @@ class LiveNetwork(Journaled):
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.arcs: dict[str, Arc] = {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
+        self.arcs: JournaledDict[str, Arc] = JournaledDict(
+            {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
+        )
         self.ports: dict[tuple[str, str], int] = {
             (arc.tail, arc.head): arc.tail_port for arc in network.arcs()
         }
         self._switches = {network.datapath_id(name): name for name in network.switches}
         self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
         self._hosts = frozenset(network.hosts)
-        self._arc_by_port: dict[_Port, Arc] = {
-            (self._datapath_ids[arc.tail], arc.tail_port): arc
-            for arc in self.arcs.values()
+        self._arc_by_port: dict[_Port, str] = {
+            (self._datapath_ids[arc.tail], arc.tail_port): name
+            for name, arc in self.arcs.items()
             if arc.tail not in self._hosts
         }
         self._connected: JournaledSet[int] = JournaledSet()
@@ -64,9 +71,12 @@ class LiveNetwork(Journaled):
         self._up: JournaledSet[str] = JournaledSet()
         self._changed: JournaledDict[str, None] = JournaledDict()  # links that went or returned
         self._version = 0  # of `_up`
-        self._arcs_from: dict[str, list[Arc]] = {node.name: [] for node in network.nodes}
-        for arc in self.arcs.values():
-            self._arcs_from[arc.tail].append(arc)
+        self._arcs_from: dict[str, list[str]] = {node.name: [] for node in network.nodes}
+        for name, arc in self.arcs.items():
+            self._arcs_from[arc.tail].append(name)
+        self._disabled: JournaledSet[str] = JournaledSet()  # links
+        self._revisions: JournaledDict[str, int] = JournaledDict()  # of links that were changed
+        self._delays_version = 0
         # Found since the links that are up were those of a version.
         self._paths: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self._paths_of = -1
@@ -89,11 +99,12 @@ class LiveNetwork(Journaled):
 
     def arc_at(self, datapath_id: int, port: int) -> Arc | None:
         """Return the arc that leaves a switch by this port; None if the file has none there."""
-        return self._arc_by_port.get((datapath_id, port))
+        name = self._arc_by_port.get((datapath_id, port))
+        return None if name is None else self.arcs[name]
 
     def is_edge_port(self, datapath_id: int, port: int) -> bool:
         """Return whether a host may be behind a port: neither the file nor discovery has a switch there."""
-        arc = self._arc_by_port.get((datapath_id, port))
+        arc = self.arc_at(datapath_id, port)
         if arc is not None and arc.head not in self._hosts:
             return False
         return arc is not None or (datapath_id, port) not in self._strange_links
@@ -149,6 +160,8 @@ class LiveNetwork(Journaled):
 
     def _is_up(self, name: str) -> bool:
         arc = self.arcs[name]
+        if arc.link in self._disabled:
+            return False
         ends = [(arc.tail, arc.tail_port), (arc.head, arc.head_port)]
         if not all(
             (self._datapath_ids[node], port) in self._live_ports
@@ -159,6 +172,39 @@ class LiveNetwork(Journaled):
         if arc.tail in self._hosts or arc.head in self._hosts:
             return True
         return name in self._seen and arc_name(arc.head, arc.tail) in self._seen
+
+    def is_enabled(self, link: str) -> bool:
+        """Return whether a link of the file may be used."""
+        return link not in self._disabled
+
+    def revision(self, link: str) -> int:
+        """Return how often a link was changed."""
+        return self._revisions.get(link, 0)
+
+    @property
+    def delays_version(self) -> int:
+        """Changes whenever a delay does."""
+        return self._delays_version
+
+    def change_link(
+        self, link: str, rate_bps: float | None, delay_s: float | None, enabled: bool | None
+    ) -> None:
+        """Give both directions of a link of the file another rate or delay, or let it be used or not."""
+        arcs = [arc for arc in self.arcs.values() if arc.link == link]
+        for arc in arcs:
+            changed = replace(
+                arc,
+                rate_bps=arc.rate_bps if rate_bps is None else rate_bps,
+                delay_s=arc.delay_s if delay_s is None else delay_s,
+            )
+            self.arcs[arc_name(arc.tail, arc.head)] = changed
+        if delay_s is not None:
+            self._delays_version += 1
+            self._version += 1  # paths and routes of least delay are others
+        if enabled is not None:
+            (self._disabled.discard if enabled else self._disabled.add)(link)
+        self._revisions[link] = self.revision(link) + 1
+        self._refresh(arcs)
 
     def up_arcs(self) -> Iterator[Arc]:
         """Yield the arcs that are up, in file order."""
@@ -184,7 +230,7 @@ class LiveNetwork(Journaled):
             if node in visited:
                 continue
             visited.add(node)
-            for arc in self._arcs_from[node]:
+            for arc in (self.arcs[name] for name in self._arcs_from[node]):
                 passable = arc.head == destination or arc.head not in self._hosts
                 if passable and arc.head not in visited and arc_name(node, arc.head) in self._up:
                     heapq.heappush(frontier, (delay_s + arc.delay_s, hops + 1, (*path, arc.head)))
@@ -192,7 +238,7 @@ class LiveNetwork(Journaled):
 
     def arcs_from(self, node: str) -> tuple[Arc, ...]:
         """Return the arcs that leave a node, in file order."""
-        return tuple(self._arcs_from[node])
+        return tuple(self.arcs[name] for name in self._arcs_from[node])
 
     def status(self) -> LiveStatus:
         """Return a copy of what is connected, up and seen."""
@@ -201,10 +247,15 @@ class LiveNetwork(Journaled):
             frozenset(self._away),
             frozenset(self._live_ports),
             frozenset(self._seen),
+            tuple(self.arcs.items()),
+            frozenset(self._disabled),
         )
 
     def become(self, status: LiveStatus) -> None:
         """Take in what is connected, up and seen, where nothing is yet."""
+        for name, arc in status.arcs:
+            self.arcs[name] = arc
+        self._disabled.add_all(status.disabled)
         self._connected.add_all(status.connected)
         self._away.add_all(status.away)
         self._live_ports.add_all(status.live_ports)
@@ -218,7 +269,7 @@ class LiveNetwork(Journaled):
         ends = {end for link in links for end in self.network.link(link).ends}
         names = {self.network.link(link).name for link in links}
         for node in ends - self._hosts:
-            for arc in self._arcs_from[node]:
+            for arc in self.arcs_from(node):
                 if arc.link in names:
                     self.port_down(self._datapath_ids[node], arc.tail_port)
 
@@ -266,7 +317,7 @@ class LiveNetwork(Journaled):
         self._connected.add(datapath_id)
         ports = [(datapath_id, port) for port in live_ports]
         self._live_ports.add_all(ports)
-        self._refresh(self._arc_by_port.get(port) for port in ports)
+        self._refresh(self.arc_at(*port) for port in ports)
         return True
 
     def leave(self, datapath_id: int) -> None:
@@ -307,7 +358,7 @@ class LiveNetwork(Journaled):
     def port_down(self, datapath_id: int, port: int) -> None:
         """Note that a port is down, and forget what discovery saw through it."""
         self._live_ports.discard((datapath_id, port))
-        arc = self._arc_by_port.get((datapath_id, port))
+        arc = self.arc_at(datapath_id, port)
         if arc is not None:
             self._seen.discard_all((arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)))
             self._refresh((arc,))
@@ -317,7 +368,7 @@ class LiveNetwork(Journaled):
 
     def is_known(self, tail: _Port, head: _Port) -> bool:
         """Return whether a discovery packet from one port to another is known already."""
-        arc = self._arc_by_port.get(tail)
+        arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             return arc_name(arc.tail, arc.head) in self._seen
         return self._strange_links.get(head) == tail
@@ -328,7 +379,7 @@ class LiveNetwork(Journaled):
         Returns:
             The fault, as a sentence, if the link is not in the file and was not known yet.
         """
-        arc = self._arc_by_port.get(tail)
+        arc = self.arc_at(*tail)
         if arc is None or not self._leads_to(arc, head):
             if head not in self._strange_links and len(self._strange_links) >= _MAX_STRANGE:
                 return None
@@ -346,7 +397,7 @@ class LiveNetwork(Journaled):
         """Note that discovery sees a link no more."""
         if self._strange_links.get(head) == tail:
             del self._strange_links[head]
-        arc = self._arc_by_port.get(tail)
+        arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             self._seen.discard(arc_name(arc.tail, arc.head))
             self._refresh((arc,))

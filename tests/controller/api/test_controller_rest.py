@@ -421,3 +421,17 @@ async def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.01)
+
+
+async def test_a_link_is_changed_while_it_carries_a_flow(client: httpx.AsyncClient) -> None:
+    await client.get("/v1/health")
+    await client.post("/v1/flows", json=REQUEST)
+    tag = (await client.get("/v1/links/S0-S4")).headers["ETag"]
+    changed = await client.patch("/v1/links/S0-S4", json={"rate_bps": 2e6}, headers={"If-Match": tag})
+    assert [link["capacity_bps"] for link in changed.json()] == [2e6, 2e6]
+    assert (await client.get("/v1/flows")).json()[0]["rate_bps"] < 7e6
+    late = await client.patch("/v1/links/S0-S4", json={"rate_bps": 3e6}, headers={"If-Match": tag})
+    assert late.status_code == 412
+    for wrong in ({"rate_bps": 0}, {"delay_s": -1}, {"enabled": "no"}, {"colour": "red"}):
+        assert (await client.patch("/v1/links/S0-S4", json=wrong)).status_code == 422
+    assert (await client.patch("/v1/links/S0-S9", json={})).status_code == 404

@@ -8,8 +8,8 @@ import pytest
 import schemathesis
 from schemathesis.config import SchemathesisConfig
 
+from controller.access import Access, Role, Token, digest_of
 from controller.address import Address, listen
-from controller.api.access import Access, Role, Token, digest_of
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.api.servers import ServiceThread
