@@ -94,6 +94,11 @@ lint: setup
 		"$$cargo" clippy --quiet --release --locked --workspace --all-targets -- -D warnings; \
 		else echo "lint: this Rust toolchain has no clippy: Rust is compiled, not linted"; fi
 
+.PHONY: docs
+docs: setup ## the documentation as a site: build/docs/index.html
+	@$(VENV)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "docs: build/docs/index.html"
+
 .PHONY: soak
 soak: setup ## MSTCP transfers of 1 GiB over streams that break, 50 seeds (about half an hour)
 	@$(VENV)/python -m benchmarks.soak

@@ -51,7 +51,7 @@ def _run(arguments: list[str]) -> int:
     signals: queue.SimpleQueue[str] = queue.SimpleQueue()
     for number, meaning in _SIGNALS.items():
         # A SimpleQueue may be put to by a handler that interrupts its own reader.
-        signal.signal(number, lambda *_, meaning=meaning: signals.put(meaning))  # type: ignore[misc]
+        signal.signal(number, lambda *_, meaning=meaning: signals.put(meaning))
     log = logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
     try:
         # Imported late: --help and a wrong option need neither os-ken nor gRPC.

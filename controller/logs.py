@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import queue
 import sys
 import threading
 import time
+from collections import deque
 from datetime import datetime, timezone
 
 __all__ = ["LogWriter", "set_up"]
 
 _FLUSH_S = 1.0
+_PAUSE_S = 0.01
 
 
 class _TextFormatter(logging.Formatter):
@@ -44,35 +44,44 @@ class LogWriter(logging.Handler):
     def __init__(self, target: logging.Handler, capacity: int = 10_000) -> None:
         super().__init__()
         self._target = target
-        self._lines: queue.Queue[logging.LogRecord | None] = queue.Queue(capacity)
+        self._lines: deque[logging.LogRecord] = deque()
+        self._capacity = capacity
+        self._arrived = threading.Event()
+        self._stopping = False
         self._dropped = 0
         self._thread = threading.Thread(target=self._write, name="controller-log", daemon=True)
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue a line, or drop it."""
-        try:
-            self._lines.put_nowait(record)
-        except queue.Full:
+        if len(self._lines) >= self._capacity:
             self._dropped += 1
+            return
+        self._lines.append(record)
+        if not self._arrived.is_set():
+            self._arrived.set()
 
     def stop(self) -> None:
         """Write what is queued, unless that takes more than a second."""
-        deadline = time.monotonic() + _FLUSH_S
-        with contextlib.suppress(queue.Full):
-            self._lines.put(None, timeout=_FLUSH_S)
-        self._thread.join(max(0.0, deadline - time.monotonic()))
+        self._stopping = True
+        self._arrived.set()
+        self._thread.join(_FLUSH_S)
 
     def _write(self) -> None:
-        while (record := self._lines.get()) is not None:
-            self._target.handle(record)
-            if self._dropped and self._lines.qsize() == 0:
+        while not self._stopping or self._lines:
+            self._arrived.wait()
+            self._arrived.clear()
+            while self._lines:
+                self._target.handle(self._lines.popleft())
+            if self._dropped:
                 dropped, self._dropped = self._dropped, 0
                 text = "%d lines were dropped, since nobody read the log"
                 missing = logging.LogRecord(
                     "controller", logging.WARNING, __file__, 0, text, (dropped,), None
                 )
                 self._target.handle(missing)
+            if not self._stopping:
+                time.sleep(_PAUSE_S)  # to wake up once for many lines
 
 
 def set_up(form: str, level: int = logging.INFO) -> LogWriter:

@@ -8,9 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 from controller.core.events import (
+    BarrierReceived,
     CopyRequested,
     Event,
     FlowChanged,
@@ -20,6 +21,7 @@ from controller.core.events import (
     RequestAbandoned,
     SnapshotRequested,
     TimePassed,
+    Together,
     ViewRequested,
 )
 from controller.core.messages import (
@@ -42,6 +44,9 @@ _MAX_REQUESTS = 4096
 _MAX_PACKETS = 1024
 _PACKETS_A_TURN = 32
 """Packets that are handled between two requests: neither waits for all of the others."""
+
+_MOST_TOGETHER = 128
+"""Events handled as one, at most: what is urgent waits for no more."""
 
 _MAX_TIMER_FAILURES = 5
 _TIMER_PAUSE_S = 1.0
@@ -67,6 +72,17 @@ def _kind(event: Event) -> _Kind:
     return _Kind.URGENT
 
 
+def _together(queue: deque[Event], kind: type[BarrierReceived] | type[FlowRequested]) -> Event:
+    """Take the first event of a queue, with those of this kind that come right after one of it."""
+    first = queue.popleft()
+    if not isinstance(first, kind) or not queue or not isinstance(queue[0], kind):
+        return first
+    events: list[Any] = [first]
+    while queue and isinstance(queue[0], kind) and len(events) < _MOST_TOGETHER:
+        events.append(queue.popleft())
+    return Together(tuple(events))
+
+
 class EventHandler(Protocol):
     """The core, as the loop sees it."""
 
@@ -89,9 +105,11 @@ class ControllerLoop:
 
     Args:
         core: The core; from `start` on it belongs to the loop's thread.
-        send: Carries out a message to a switch; called from the loop's thread. Must not wait.
+        send: Carries out a message to a switch, at the latest with `flush`; called from the loop's thread.
+            Must not wait.
         deliver: Takes what is for clients; called from the loop's thread.
         clock: Seconds, monotonic.
+        flush: Carries out all messages to switches, after those of one event.
         write: Takes records that must survive a restart, before any client hears of what they say.
         on_failure: Called once, with a sentence, when the core cannot go on.
         planning_s: What planning a request takes in addition: for clocks on which processing takes no time.
@@ -105,6 +123,7 @@ class ControllerLoop:
         send: Callable[[DatapathMessage], None],
         deliver: Callable[[ClientMessage], None],
         clock: Callable[[], float] = time.monotonic,
+        flush: Callable[[], None] = lambda: None,
         write: Callable[[Sequence[Change]], None] = lambda _: None,
         on_failure: Callable[[str], None] = lambda _: None,
         planning_s: float = 0.0,
@@ -115,6 +134,7 @@ class ControllerLoop:
         self._send = send
         self._deliver = deliver
         self._clock = clock
+        self._flush = flush
         self._write = write
         self._on_failure = on_failure
         self._planning_s = planning_s
@@ -199,13 +219,13 @@ class ControllerLoop:
                 if left_s is not None and left_s <= 0 and not urgent:
                     return TimePassed()
                 if urgent:
-                    return urgent.popleft()
+                    return _together(urgent, BarrierReceived)
                 if packets and (self._packets_left > 0 or not requests):
                     self._packets_left -= 1
                     return packets.popleft()
                 if requests:
                     self._packets_left = _PACKETS_A_TURN
-                    return requests.popleft()
+                    return _together(requests, FlowRequested)
                 self._arrived.wait(left_s)
         return None
 
@@ -222,13 +242,17 @@ class ControllerLoop:
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as error:  # a panic of the compiled engine is no Exception
+            if isinstance(event, Together):
+                for each in event.events:  # the others are none the worse for the one that fails
+                    self._handle(each)
+                return
             LOG.exception("handling %s failed; nothing was changed", type(event).__name__)
             self._failed(event, error)
             return
         if isinstance(event, TimePassed):
             self._timer_failures, self._timer_paused_until = 0, None
-        if self._planning_s and isinstance(event, FlowRequested | FlowChanged):
-            self._pause(self._planning_s)
+        if self._planning_s and (planned := _planned(event)):
+            self._pause(self._planning_s * planned)
         self.carry_out(messages)
         now = self._clock()
         self._core.sent(now)
@@ -245,6 +269,7 @@ class ControllerLoop:
         for message in messages:
             if not isinstance(message, Change):
                 self._carry_out(message)
+        self._flush()
 
     def _failed(self, event: Event, error: BaseException) -> None:
         self._answer(event, _internal(error))
@@ -282,6 +307,13 @@ class ControllerLoop:
             if not isinstance(message, CloseConnection):
                 reason = f"a message could not be sent ({type(error).__name__})"
                 self._send_or_close(CloseConnection(message.datapath_id, reason))
+
+
+def _planned(event: Event) -> int:
+    """Return how many requests that have to be planned an event has."""
+    if isinstance(event, Together):
+        return sum(isinstance(each, FlowRequested) for each in event.events)
+    return int(isinstance(event, FlowRequested | FlowChanged))
 
 
 def _internal(error: BaseException) -> RequestError:

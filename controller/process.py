@@ -9,6 +9,7 @@ import os
 import queue
 import secrets
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ from controller.loop import ControllerLoop
 from controller.openflow.runtime import OpenFlowRuntime
 from controller.options import NO_STORE
 from controller.store.sqlite import SqliteStore
+from controller.tls import openflow_context
+from topologies.model import Network
 
 __all__ = ["Signal", "run"]
 
@@ -83,6 +86,7 @@ class ControllerProcess:
             self._core,
             self._send,
             self._deliver,
+            flush=lambda: self._runtime.flush(),
             write=self._store.write if self._store is not None else lambda _: None,
             on_failure=fail,
             planning_s=configuration.routing.planning_s,
@@ -100,6 +104,9 @@ class ControllerProcess:
             self._listeners("openflow"),
             self._loop.post,
             self._lldp_key,
+            openflow_context(configuration.listen.openflow_tls),
+            lambda name, datapath_id: _is_certified(network, name, datapath_id),
+            fail,
         )
         grpc = [Address.parse(text) for text in configuration.listen.grpc]
         self._services = ServiceThread(api, self._listeners("rest"), grpc, configuration.listen.tls, fail)
@@ -195,6 +202,7 @@ def run(
         TopologyError: the topology cannot be loaded.
         CoreFailed: the process could not go on.
     """
+    threading.excepthook = lambda thread: _thread_failed(thread, signals.put)
     controller = ControllerProcess(configuration, signals.put)
     addresses = controller.start()
     failure = None
@@ -212,6 +220,23 @@ def run(
     if failure is not None:
         raise CoreFailed(failure)
     LOG.info("stopped")
+
+
+def _thread_failed(thread: threading.ExceptHookArgs, fail: Callable[[str], None]) -> None:
+    """Log what has ended a thread, and end the process: whatever the thread did is done no more."""
+    name = "a thread" if thread.thread is None else f"the thread {thread.thread.name}"
+    error = thread.exc_value or thread.exc_type()
+    LOG.error("%s failed", name, exc_info=error)
+    fail(f"{name} ended: {type(error).__name__}: {error}")
+
+
+def _is_certified(network: Network, name: str, datapath_id: int) -> bool:
+    """Return whether a certificate with a common name is that of the switch with a datapath id.
+
+    The name is that of the switch in the topology file, or its datapath id as 16 hexadecimal digits.
+    """
+    switches = {network.datapath_id(switch): switch for switch in network.switches}
+    return name == switches.get(datapath_id) or name.lower() == f"{datapath_id:016x}"
 
 
 def _warm_up() -> None:

@@ -1,4 +1,4 @@
-"""`mstcp-lab`: list what there is, check the machine, run scenarios, report, solve networks, sweep loads."""
+"""`mstcp-lab`: list what there is, check the machine, run scenarios, report, export, solve, sweep."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from controller.errors import InvalidProblem, SolverError
 from experiments import (
     compare,
@@ -17,18 +15,20 @@ from experiments import (
     demo,
     doctor,
     engines,
+    export,
     overrides,
     protocols,
     reproduce,
     runner,
     scenario,
+    scheduling,
     shell,
     solve,
 )
 from experiments.engines.base import Engine
 from experiments.errors import ExperimentError, Interrupted, ScenarioError, UnknownName
 from experiments.job import PARALLEL_LIMIT, RETRY_LIMIT, Job, begun
-from experiments.results import Results
+from experiments.reading import read_results
 from experiments.run_and_report import report, run_and_report
 from experiments.scenario import Scenario
 from experiments.sweep import command as sweep
@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     resuming.add_argument("folder", type=Path, help="a folder that `run --out` wrote to")
     _add_retries(resuming)
+    scheduling.add_argument(resuming)
     resuming.add_argument("--json", action="store_true", help=JSON_HELP)
     resuming.set_defaults(command=_resume)
     shell.add_arguments(
@@ -101,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_arguments(comparing)
     comparing.set_defaults(command=compare.main)
+    export.add_arguments(
+        commands.add_parser("export", help="write a results document as tables: CSV or Parquet")
+    )
     reproduce.add_arguments(
         commands.add_parser("reproduce", help="make a table of the paper again in the simulator")
     )
@@ -139,6 +143,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="virtual engine and simulator: runs made at once (default: one per core)",
     )
+    scheduling.add_argument(parser)
     parser.add_argument(
         "--duration", type=float, metavar="S", help="seconds to measure (default: the scenario's)"
     )
@@ -218,7 +223,8 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return _exit_status(run_and_report(job_from(args, time.time()), json=args.json))
+    job = job_from(args, time.time())
+    return _exit_status(run_and_report(job, json=args.json, scheduler=args.scheduler))
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -226,7 +232,7 @@ def _resume(args: argparse.Namespace) -> int:
     if not job.pending():
         print(f"Every run in {args.folder} is there and valid.", file=sys.stderr)
         return 0
-    return _exit_status(run_and_report(job, json=args.json, resume=True))
+    return _exit_status(run_and_report(job, json=args.json, resume=True, scheduler=args.scheduler))
 
 
 def job_from(args: argparse.Namespace, now: float) -> Job:
@@ -303,14 +309,7 @@ def _names(text: str | None, option: str) -> list[str]:
 
 
 def _report(args: argparse.Namespace) -> int:
-    path = args.folder / "results.json"
-    try:
-        results = Results.read(path)
-    except OSError as error:
-        raise _UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        place, reason = scenario.first_problem(error)
-        raise ScenarioError(str(path), place, f"is not a results document: {reason}") from None
+    results = read_results(args.folder)
     report(results, args.folder, table=True)
     return 0
 

@@ -7,14 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from experiments.errors import ScenarioError
-from experiments.results import Results
-from experiments.scenario import first_problem
-
-DOCUMENT = "results.json"
+from experiments.reading import DOCUMENT, read_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
 
     if not 2 <= len(args.documents) <= MOST:
         raise ScenarioError("compare", "", f"takes 2 to {MOST} results, not {len(args.documents)}")
-    named = list(zip(_names(args.documents), map(_read, args.documents), strict=True))
+    named = list(zip(_names(args.documents), map(read_results, args.documents), strict=True))
     try:
         comparison = compare(named)
     except NotComparable as error:
@@ -66,17 +62,3 @@ def main(args: argparse.Namespace) -> int:
 def _names(paths: Sequence[Path]) -> Iterator[str]:
     for path in paths:
         yield str(path.parent if path.name == DOCUMENT and path.parent.name else path)
-
-
-def _read(path: Path) -> Results:
-    file = path / DOCUMENT if path.is_dir() else path
-    try:
-        return Results.read(file)
-    except OSError as error:
-        reason = f"cannot be read: {error.strerror}; give a results folder or its {DOCUMENT}"
-        raise ScenarioError(str(file), "", reason) from None
-    except UnicodeDecodeError:
-        raise ScenarioError(str(file), "", "is not a results document: it is not text") from None
-    except ValidationError as error:
-        place, reason = first_problem(error)
-        raise ScenarioError(str(file), place, f"is not a results document: {reason}") from None

@@ -6,6 +6,7 @@
     │   └── DemandError        a file of demands with a row that is none
     ├── UnknownName            a scenario, case, protocol or engine that does not exist
     ├── MissingRequirement     the machine lacks something that the run needs
+    ├── ClusterUnreachable     a cluster that does not answer, or cannot make the runs
     ├── OutputError            the results cannot be written where they were asked for
     ├── RunFailed              a run that did not come to its end
     │   └── CheckFailed        a run whose transfers were not what was sent
@@ -74,6 +75,19 @@ class MissingRequirement(ExperimentError):
 
     def __str__(self) -> str:
         return f"{self.what} {self.remedy}"
+
+
+class ClusterUnreachable(ExperimentError):
+    """A cluster that does not answer, or cannot make the runs."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        remedy = "Start `dask scheduler` and `dask worker ADDRESS`, or leave --scheduler out."
+        return f"--scheduler {self.address}: {self.reason}. {remedy}"
 
 
 class OutputError(ExperimentError):

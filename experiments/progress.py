@@ -19,6 +19,7 @@ from experiments.events import (
     RunStarted,
     TimeMeasured,
 )
+from experiments.scheduling.progress import RunsProgress
 
 
 class Display:
@@ -33,7 +34,7 @@ class Display:
         self._console = console
         self._seconds = seconds
         self._task: TaskID | None = None
-        self._together: TaskID | None = None
+        self._together: RunsProgress | None = None
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
@@ -51,14 +52,16 @@ class Display:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
+        if self._together is not None:
+            self._together.__exit__(kind, error, trace)
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
         match event:
             case RunsBegun(planned=planned):
-                self._together = self._progress.add_task(
-                    "running", total=planned, phase=f"0 of {planned} runs"
-                )
+                self._progress.stop()
+                self._together = RunsProgress(self._console, planned)
+                self._together.__enter__()
             case RunStarted():
                 title = f"[{event.number}/{event.planned}] {event.run}"
                 self._task = self._progress.add_task(escape(title), total=self._seconds, phase="setting up")
@@ -79,7 +82,7 @@ class Display:
 
     def _end_run(self, run: str, summary: str) -> None:
         if self._together is not None:
-            self._count(f"{run}: {summary}")
+            self._together.end(f"{run}: {summary}")
             return
         self._update(completed=self._seconds, phase=escape(summary))
         self._end_task()
@@ -87,19 +90,11 @@ class Display:
 
     def _break_run(self, reason: str) -> None:
         if self._together is not None:
-            self._count()
+            self._together.end(reason, failed=True)
+            return
         self._update(phase="[red]failed[/red]")
         self._end_task()
         self._console.print(f"[red]{escape(reason)}[/red]", highlight=False)
-
-    def _count(self, line: str | None = None) -> None:
-        """One more of the runs that are made together has ended."""
-        assert self._together is not None
-        self._progress.advance(self._together)
-        task = self._progress.tasks[self._progress.task_ids.index(self._together)]
-        self._progress.update(self._together, phase=f"{task.completed:.0f} of {task.total:.0f} runs")
-        if line:
-            self._line(line)
 
     def _update(self, **fields: Any) -> None:
         if self._task is not None:

@@ -8,24 +8,29 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from pydantic import ValidationError
 from rich.console import Console
 
 import topologies
-from experiments import overrides, runner, scenario
-from experiments.errors import RunFailed, ScenarioError
-from experiments.job import Job
+from experiments import overrides, runner, scenario, scheduling
+from experiments.errors import Interrupted, RunFailed, ScenarioError
+from experiments.job import Job, write_atomically
 from experiments.progress import Display
 from experiments.results import Results
 from experiments.scenario import first_problem
-from experiments.studies import schema
+from experiments.scheduling.progress import RunsProgress
+from experiments.scheduling.simulator import simulator
+from experiments.studies import measure, schema
+from experiments.studies.document import StudyDocument
 from experiments.studies.evaluate import evaluate, together
-from experiments.studies.measure import measure
 from experiments.studies.text import print_study
 
 TABLE1 = "table1"
+STUDY = "study.json"
 VARIANTS = ("a", "b")
 PROTOCOLS = ("mstcp", "ppfs", "ospf")
 SETTINGS = {"allocation": "paper", "warm_up_s": 0.0}
@@ -40,8 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="table1: where page, plots and results go (default results/table1-TIME)",
+        help="keep finished runs in DIR/runs.jsonl, the document in DIR/study.json; table1: where page, "
+        "plots and results go (default results/table1-TIME)",
     )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on in DIR; studies and seeds may be added (not for table1's page)",
+    )
+    scheduling.add_argument(parser)
     parser.add_argument("--seeds", type=int, default=4, metavar="N", help="seeds 1 to N (default 4)")
     parser.add_argument(
         "--duration",
@@ -63,20 +75,54 @@ def main(args: argparse.Namespace) -> int:
         ScenarioError: an argument does not fit.
         ExperimentError: a run failed, the user stopped, or the files cannot be written.
     """
-    if args.study == TABLE1 and not args.json:
+    if args.study == TABLE1 and not args.json and not args.resume:
         return _table1(args)
     seeds = len(runner.seeds_up_to(args.seeds))
-    if args.out is not None:
-        raise ScenarioError("the command line", "--out", "only table1 without --json writes files")
+    if args.resume and args.out is None:
+        raise ScenarioError("the command line", "--resume", "needs --out DIR, the folder to go on in")
     names = list(schema.available()) if args.study == schema.ALL else [args.study]
     studies = [_with_duration(schema.load(name), args.duration) for name in names]
-    found = [evaluate(study, measure(study, seeds)) for study in studies]
+    found = _measure(studies, seeds, args)
     document = together(schema.ALL, found) if args.study == schema.ALL else found[0]
+    if args.out is not None:
+        write_atomically(args.out / STUDY, document.model_dump_json(indent=2) + "\n")
     if args.json:
         sys.stdout.write(document.model_dump_json(indent=2) + "\n")
     else:
         print_study(document, Console())
     return 0
+
+
+def _measure(studies: Sequence[schema.Study], seeds: int, args: argparse.Namespace) -> list[StudyDocument]:
+    """Make the runs of studies, with their progress on standard error, and hold them against the papers."""
+    with ExitStack() as shown:
+        bars: list[RunsProgress] = []
+        planned = 0
+
+        def begin(runs: int) -> None:
+            nonlocal planned
+            planned = runs
+            bars.append(shown.enter_context(RunsProgress(Console(stderr=True), runs)))
+
+        ended = 0
+
+        def report(label: str) -> None:
+            nonlocal ended
+            ended += 1
+            bars[0].end(label)
+
+        for study in studies:
+            measure.plan(study, 1)  # what is wrong with a study shows before anything is written or joined
+        keep = measure.Store(args.out, resume=args.resume)
+        simulations = simulator(args.scheduler)
+        try:
+            measured = measure.run(studies, seeds, simulations, keep=keep, begin=begin, report=report)
+        except KeyboardInterrupt:
+            if args.out is None:
+                raise
+            resume = f"mstcp-lab reproduce {args.study} --seeds {seeds} --out {args.out} --resume"
+            raise Interrupted(ended, planned, resume) from None
+    return [evaluate(study, figures) for study, figures in zip(studies, measured, strict=True)]
 
 
 def _with_duration(study: schema.Study, duration_s: float | None) -> schema.Study:
@@ -98,16 +144,16 @@ def _table1(args: argparse.Namespace) -> int:
     out = (args.out or runner.default_output(TABLE1, time.time())).absolute()
     jobs = {variant: job_of(variant, args.seeds, duration_s, out / variant) for variant in VARIANTS}
     errors = Console(stderr=True)
-    reproduction = reproduce({variant: _run(job, errors) for variant, job in jobs.items()})
+    reproduction = reproduce({variant: _run(job, errors, args.scheduler) for variant, job in jobs.items()})
     page = write_reproduction(reproduction, out)
     print_reproduction(reproduction, Console())
     Console().print(f"Page: {page}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
-def _run(job: Job, errors: Console) -> Results:
+def _run(job: Job, errors: Console, scheduler: str | None) -> Results:
     with Display(errors, job.duration_s) as display:
-        outcome = runner.run(job, display)
+        outcome = runner.run(job, display, scheduler=scheduler)
     if outcome.failures:
         raise RunFailed(f"The table's variant {job.variant}", outcome.failures[0])
     return outcome.results

@@ -203,6 +203,9 @@ class Results(_Model):
     engine: EngineName
     variant: str | None
     overrides: dict[str, Any]
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """The scenario as it was run (`experiments.scenario.Scenario`, dumped), with overrides and defaults, and
+    the cases that were run alone. Empty in documents of before."""
     network: dict[str, Any]
     """The network as it was emulated (`topologies.Network`, dumped)."""
     environment: Environment

@@ -27,6 +27,7 @@ def run_and_report(
     *,
     json: bool,
     resume: bool = False,
+    scheduler: str | None = None,
     watch: Callable[[Event], None] = lambda _: None,
 ) -> list[str]:
     """Run a job, show its progress, and write its report; returns a sentence for each failure.
@@ -35,6 +36,7 @@ def run_and_report(
         job: what to run.
         json: print the results document alone on standard output, instead of the table.
         resume: whether the job's folder may hold results of it.
+        scheduler: address of the cluster that makes the runs; None for this machine.
         watch: is given the events too; what it raises ends the runs.
 
     Raises:
@@ -49,7 +51,7 @@ def run_and_report(
             display(event)
             watch(event)
 
-        outcome = runner.run(job, take, resume=resume)
+        outcome = runner.run(job, take, resume=resume, scheduler=scheduler)
     if json:
         sys.stdout.write(outcome.results.to_json())
     if outcome.results.runs:

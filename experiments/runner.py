@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from experiments import engines, places
 from experiments.engines.base import Engine
@@ -60,20 +60,22 @@ def prepare_output(out: Path, *, resume: bool = False) -> None:
         )
 
 
-def run(job: Job, report: Report, *, resume: bool = False) -> Outcome:
+def run(job: Job, report: Report, *, resume: bool = False, scheduler: str | None = None) -> Outcome:
     """Run a job and collect its document, which is written to OUT/results.json.
 
     Args:
         job: what to run.
         report: is given the events.
         resume: whether OUT may hold results of this job, whose valid ones stay.
+        scheduler: address of the cluster that makes the runs; None for this machine.
 
     Raises:
         MissingRequirement: the machine lacks something.
+        ClusterUnreachable: there is no such cluster.
         Interrupted: the user stopped; the document of the finished runs is written.
         OutputError: the results could not be written.
     """
-    engine = engines.get(job.engine)
+    engine = engines.get(job.engine, scheduler)
     place = places.of(job.engine)
     engine.check(job.plans())
     place.check()
@@ -126,10 +128,17 @@ def collect(job: Job, engine: Engine) -> Results:
         engine=cast(EngineName, job.engine),
         variant=job.variant,
         overrides=job.overrides,
+        settings=_settings(job),
         network=job.network.model_dump(mode="json"),
         environment=environment,
         runs=runs,
     )
+
+
+def _settings(job: Job) -> dict[str, Any]:
+    settings = job.scenario.model_dump(mode="json")
+    settings["cases"] = {name: settings["cases"][name] for name in job.cases}
+    return settings
 
 
 def check_transfers(runs: Sequence[RunResult], *, drained: bool = True) -> list[str]:

@@ -236,7 +236,9 @@ class Sim(_Model):
 
     profile: Literal["linux", "ns3", "rfc"] = "linux"
     recovery: Literal["classic", "prr", "prr_conservative", "keep"] | None = None
-    spurious: Literal["ignored", "eifel", "frto"] | None = None
+    spurious: Literal["ignored", "eifel", "frto", "dsack", "door"] | None = None
+    reordering: Literal["none", "dsack", "eifel", "frto", "door", "pr_r", "tcp_pr", "rack"] | None = None
+    fast_retransmit: bool | None = None
     initial_window_segments: int | None = Field(default=None, ge=1, le=10_000)
     initial_ssthresh_bytes: int | None = Field(default=None, ge=1, le=1 << 50)
     delayed_ack_segments: int | None = Field(default=None, ge=1, le=1000)

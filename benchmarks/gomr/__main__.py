@@ -1,10 +1,15 @@
 """Measures GOMR's engines and writes a table and a plot.
 
 python -m benchmarks.gomr [--quick] [--json] [--out DIR] [FOLDER or GRAPHML ...]
+python -m benchmarks.gomr --structured [--budget S] [--out DIR]
 
 Runs every engine on the butterfly, on generated networks of 20, 50 and 100 nodes, and on the GraphML files
 given, with gravity demands at a load of 1.1 (91 % admitted): from scratch, at three times the load, and from
 event to event. Times are medians of the CPU time of one thread.
+
+With --structured it solves 235 problems on networks of equal links (grids, tori, rings, leaf-spines and
+fat-trees) under every objective by `native` and `highs`, and fails where one does not end, differs or takes
+too long.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.gomr import structured
 from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown, plot
@@ -36,6 +42,46 @@ BUILT_IN = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit status."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.structured:
+        return structured.main(args.budget or structured.BUDGET_S, args.out)
+    effort = QUICK if args.quick else FULL
+    if args.budget is not None:
+        effort = Effort(args.budget, effort.repeats, effort.events, effort.failures)
+    engines = args.engines.split(",")
+    for engine in engines:
+        if engine not in ENGINE_NAMES:
+            parser.error(f"there is no engine {engine!r}; engines are {', '.join(ENGINE_NAMES)}")
+    built_in = [] if args.only_files else args.only.split(",")
+    for spec in built_in:
+        if spec not in BUILT_IN:
+            parser.error(f"there is no built-in network {spec!r}; there are {', '.join(BUILT_IN)}")
+    files = _files(parser, args.networks)
+    sizes = [*(BUILT_IN[spec] for spec in built_in), *(Size(str(file), args.flows) for file in files)]
+    cells = []
+    try:
+        for size in sizes:
+            for engine in engines:
+                print(f"{size.name}, {size.flows} flows, {engine}", file=sys.stderr)
+                cells.append(measure(size, engine, effort))
+    except KeyboardInterrupt:
+        print("Interrupted; nothing is written", file=sys.stderr)
+        return 130
+    _write(cells, effort, args.out, as_json=args.json)
+    return 0
+
+
+def _files(parser: argparse.ArgumentParser, paths: Sequence[Path]) -> list[Path]:
+    """Return the files, and those in the folders."""
+    files = [file for path in paths for file in (sorted(path.glob("*.graphml")) if path.is_dir() else [path])]
+    missing = [str(file) for file in files if not file.is_file()]
+    if missing:
+        parser.error(f"there is no file {', '.join(missing)}")
+    return files
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gomr",
         description=__doc__,
@@ -61,41 +107,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="S",
         help="seconds for each series of solves (CPU time), and for each solve (wall time)",
     )
+    parser.add_argument(
+        "--structured", action="store_true", help="networks of equal links instead, native beside highs"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repeats and a budget of 3 s, not 20 s")
     parser.add_argument("--json", action="store_true", help="print the document instead of the table")
     parser.add_argument("--out", type=Path, default=Path("results/gomr"), help="default results/gomr")
-    args = parser.parse_args(argv)
-    effort = QUICK if args.quick else FULL
-    if args.budget is not None:
-        effort = Effort(args.budget, effort.repeats, effort.events, effort.failures)
-    engines = args.engines.split(",")
-    for engine in engines:
-        if engine not in ENGINE_NAMES:
-            parser.error(f"there is no engine {engine!r}; engines are {', '.join(ENGINE_NAMES)}")
-    built_in = [] if args.only_files else args.only.split(",")
-    for spec in built_in:
-        if spec not in BUILT_IN:
-            parser.error(f"there is no built-in network {spec!r}; there are {', '.join(BUILT_IN)}")
-    files = [
-        file
-        for path in args.networks
-        for file in (sorted(path.glob("*.graphml")) if path.is_dir() else [path])
-    ]
-    missing = [str(file) for file in files if not file.is_file()]
-    if missing:
-        parser.error(f"there is no file {', '.join(missing)}")
-    sizes = [*(BUILT_IN[spec] for spec in built_in), *(Size(str(file), args.flows) for file in files)]
-    cells = []
-    try:
-        for size in sizes:
-            for engine in engines:
-                print(f"{size.name}, {size.flows} flows, {engine}", file=sys.stderr)
-                cells.append(measure(size, engine, effort))
-    except KeyboardInterrupt:
-        print("Interrupted; nothing is written", file=sys.stderr)
-        return 130
-    _write(cells, effort, args.out, as_json=args.json)
-    return 0
+    return parser
 
 
 def _write(cells: Sequence[Cell], effort: Effort, out: Path, *, as_json: bool) -> None:

@@ -3,7 +3,9 @@
 python -m benchmarks.transport [--quick] [--json]      (as root)
 
 Plain TCP, two TCPs at once (iperf3), the kernel's MPTCP, asyncio's streams over one TCP, and MSTCP, in turn,
-several rounds; the medians of the rounds are given. Namespaces and interfaces end with the process.
+several rounds; the medians of the rounds are given. Then 8 streams over loopback beside asyncio's one TCP,
+and messages of 1 KiB and of 100 bytes there and back. CPU seconds are those of both ends together.
+Namespaces and interfaces end with the process.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -19,11 +22,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.transport.network import Network, path_address
+from benchmarks.transport.peer import MESSAGE_BYTES
 
 INSIDE = "MSTCP_BENCHMARK_INSIDE"
 MSTCP_KINDS = ("mstcp_protocol", "mstcp_streams", "mstcp_blocking")
 KINDS = ("tcp", "tcp2", "mptcp", "asyncio_streams", *MSTCP_KINDS)
 LATENCIES = ("asyncio_latency", "mstcp_latency")
+MESSAGES = ("asyncio_message", "mstcp_message")
+LOOPBACK = ("asyncio_loopback", "mstcp_loopback")
 PROGRAMS = ("iperf3", "ip", "unshare", "nsenter", "sysctl")
 LIMIT_S = 30.0
 Result = dict[str, float]
@@ -34,8 +40,9 @@ def measure_peers(network: Network, kind: str, offset: int, seconds: float) -> R
     module = [sys.executable, "-m", "benchmarks.transport.peer"]
     arguments = [kind, str(offset), str(seconds)]
     before = network.carried_bytes()
+    side = 0 if kind in LOOPBACK else 1
     with subprocess.Popen(
-        network.command(1, [*module, "sink", *arguments]), stdout=subprocess.PIPE, text=True
+        network.command(side, [*module, "sink", *arguments]), stdout=subprocess.PIPE, text=True
     ) as sink:
         try:
             assert sink.stdout is not None
@@ -64,6 +71,12 @@ def measure_peers(network: Network, kind: str, offset: int, seconds: float) -> R
     return result
 
 
+def children_cpu_s() -> float:
+    """Return what the processes have cost that this one has waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def _merged(lines: str) -> Result:
     merged: Result = {}
     for line in lines.splitlines():
@@ -75,6 +88,7 @@ def measure_iperf(network: Network, paths: int, seconds: float) -> Result:
     """Run one iperf3 transfer on each of the paths, all at once."""
     addresses = [path_address(path, 1) for path in range(paths)]
     servers, clients = [], []
+    before_s = children_cpu_s()
     try:
         for address in addresses:
             command = network.command(1, ["iperf3", "-s", "-1", "-B", address, "--forceflush"])
@@ -95,21 +109,25 @@ def measure_iperf(network: Network, paths: int, seconds: float) -> Result:
     for report in reports:
         if "error" in report:
             raise RuntimeError(f"iperf3: {report['error']}")
-    return {"gbps": sum(report["end"]["sum_received"]["bits_per_second"] for report in reports) * 1e-9}
+    received = [report["end"]["sum_received"] for report in reports]
+    return {
+        "gbps": sum(each["bits_per_second"] for each in received) * 1e-9,
+        "cpu_s_per_gb": (children_cpu_s() - before_s) / sum(each["bytes"] * 1e-9 for each in received),
+    }
 
 
 def measure(network: Network, rounds: int, seconds: float) -> dict[str, list[Result]]:
     """Measure all kinds in turn, round by round."""
-    results: dict[str, list[Result]] = {kind: [] for kind in (*KINDS, *LATENCIES)}
+    results: dict[str, list[Result]] = {kind: [] for kind in (*KINDS, *LOOPBACK, *LATENCIES, *MESSAGES)}
     for round_number in range(rounds):
         # Source ports of its own for each run: those of the one before may still be in TIME-WAIT.
-        offsets = iter(range(10 * round_number, 10 * round_number + 10))
-        for kind in KINDS:
+        offsets = iter(range(20 * round_number, 20 * round_number + 20))
+        for kind in (*KINDS, *LOOPBACK):
             if kind.startswith("tcp"):
                 results[kind].append(measure_iperf(network, 2 if kind == "tcp2" else 1, seconds))
             else:
                 results[kind].append(measure_peers(network, kind, next(offsets), seconds))
-        for kind in LATENCIES:
+        for kind in (*LATENCIES, *MESSAGES):
             results[kind].append(measure_peers(network, kind, next(offsets), seconds / 2))
     return results
 
@@ -117,6 +135,12 @@ def measure(network: Network, rounds: int, seconds: float) -> dict[str, list[Res
 def median(results: Sequence[Result], key: str) -> float:
     """Return the median of a value over the rounds, to four digits."""
     return float(f"{statistics.median(result[key] for result in results):.4g}")
+
+
+def ratio(results: dict[str, list[Result]], kinds: tuple[str, str], key: str) -> float:
+    """Return the median over the rounds of the second kind's value over the first's in the same round."""
+    pairs = zip(results[kinds[0]], results[kinds[1]], strict=True)
+    return float(f"{statistics.median(mine[key] / theirs[key] for theirs, mine in pairs):.4g}")
 
 
 def document(results: dict[str, list[Result]]) -> dict[str, Any]:
@@ -129,7 +153,12 @@ def document(results: dict[str, list[Result]]) -> dict[str, Any]:
             "streams_gbps": median(results["mstcp_streams"], "gbps"),
             "blocking_gbps": median(results["mstcp_blocking"], "gbps"),
             "cpu_s_per_gb": median(protocol, "cpu_s_per_gb"),
+            "streams_8_ratio": ratio(results, LOOPBACK, "gbps"),
         },
+        "message_ratio_p50": ratio(results, MESSAGES, "p50"),
+        "cpu_s_per_gb": {kind: median(results[kind], "cpu_s_per_gb") for kind in (*KINDS, *LOOPBACK)},
+        "of_tcp2": {kind: ratio(results, ("tcp2", kind), "gbps") for kind in MSTCP_KINDS},
+        "of_mptcp": {kind: ratio(results, ("mptcp", kind), "gbps") for kind in MSTCP_KINDS},
         "message_latency_us": {
             kind.removesuffix("_latency"): {key: median(results[kind], key) for key in ("p50", "p99")}
             for kind in LATENCIES
@@ -146,16 +175,17 @@ def document(results: dict[str, list[Result]]) -> dict[str, Any]:
 def markdown(results: dict[str, list[Result]]) -> str:
     """Return the medians as a table."""
     lines = ["| transport | Gbit/s | CPU s/GB | peak MiB |", "|---|---|---|---|"]
-    for kind in KINDS:
+    for kind in (*KINDS, *LOOPBACK):
         cells = [f"{median(results[kind], 'gbps'):.1f}", "", ""]
-        if "cpu_s_per_gb" in results[kind][0]:
-            cells[1] = f"{median(results[kind], 'cpu_s_per_gb'):.2f}"
+        cells[1] = f"{median(results[kind], 'cpu_s_per_gb'):.2f}"
+        if "peak_kib" in results[kind][0]:
             cells[2] = f"{median(results[kind], 'peak_kib') / 1024:.0f}"
         lines.append(f"| {kind.replace('_', ' ')} | " + " | ".join(cells) + " |")
-    lines += ["", "| 1 KiB there and back | p50 us | p99 us |", "|---|---|---|"]
-    for kind in LATENCIES:
+    lines += ["", "| there and back | p50 us | p99 us |", "|---|---|---|"]
+    for kind in (*LATENCIES, *MESSAGES):
+        transport, _, which = kind.partition("_")
         row = f"{median(results[kind], 'p50'):.0f} | {median(results[kind], 'p99'):.0f}"
-        lines.append(f"| {kind.removesuffix('_latency')} | {row} |")
+        lines.append(f"| {transport}, {MESSAGE_BYTES[which]} bytes | {row} |")
     return "\n".join(lines)
 
 

@@ -19,7 +19,9 @@ from benchmarks.transport import network
 
 WRITE_BYTES = 1 << 20
 READ_BYTES = 1 << 20
-MESSAGE_BYTES = 1024
+MESSAGE_BYTES = {"latency": 1024, "message": 100}
+"""By the last word of the kind: what goes there and back."""
+LOOPBACK_STREAMS = 8
 IPPROTO_MPTCP = 262
 LISTEN_PORT = 5001
 
@@ -91,7 +93,7 @@ async def sink(kind: str) -> None:
     ended = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if kind.endswith("latency"):
+        if conversation(kind):
             while len(data := await reader.read(READ_BYTES)):
                 writer.write(data)
             result = {}
@@ -112,7 +114,7 @@ async def sink(kind: str) -> None:
     start: Any = mstcp.start_server if kind.startswith("mstcp") else asyncio.start_server
     # asyncio's default limit makes its reader pause at every read.
     options = {} if kind.startswith("mstcp") else {"limit": READ_BYTES}
-    server = await start(serve, network.FAR, LISTEN_PORT, **options)
+    server = await start(serve, address_of(kind), LISTEN_PORT, **options)
     say(listening=True)
     result = await ended
     await asyncio.sleep(0.05)
@@ -120,8 +122,20 @@ async def sink(kind: str) -> None:
     say(**result)
 
 
-def stream_options(offset: int) -> dict[str, Any]:
+def conversation(kind: str) -> int:
+    """Return the size of the messages that go there and back; 0 if the transfer goes one way."""
+    return MESSAGE_BYTES.get(kind.rpartition("_")[2], 0)
+
+
+def address_of(kind: str) -> str:
+    """Return where the sink listens: at the far host, or on the near host's loopback."""
+    return "127.0.0.1" if kind.endswith("loopback") else network.FAR
+
+
+def stream_options(kind: str, offset: int) -> dict[str, Any]:
     """Return how MSTCP opens a stream over each path; `offset` keeps runs' source ports apart."""
+    if kind.endswith("loopback"):
+        return {"streams": [mstcp.StreamSpec()] * LOOPBACK_STREAMS}
     ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
     specs = [mstcp.StreamSpec(source_port=port) for port in ports]
     return {"streams": specs, "source_address": network.NEAR}
@@ -130,7 +144,7 @@ def stream_options(offset: int) -> dict[str, Any]:
 async def source(kind: str, offset: int, seconds: float) -> None:
     """Send for some seconds, or measure how long messages take there and back."""
     if kind.startswith("mstcp"):
-        options = stream_options(offset)
+        options = stream_options(kind, offset)
         if kind.endswith("protocol"):
             transport, writing = await mstcp.create_connection(
                 lambda: Writer(seconds), network.FAR, LISTEN_PORT, **options
@@ -138,11 +152,13 @@ async def source(kind: str, offset: int, seconds: float) -> None:
             await writing.run(transport)
             await writing.lost
             return
-        reader, writer = await mstcp.open_connection(network.FAR, LISTEN_PORT, limit=READ_BYTES, **options)
+        reader, writer = await mstcp.open_connection(
+            address_of(kind), LISTEN_PORT, limit=READ_BYTES, **options
+        )
     else:
-        reader, writer = await asyncio.open_connection(network.FAR, LISTEN_PORT, limit=READ_BYTES)
-    if kind.endswith("latency"):
-        await _converse(reader, writer, seconds)
+        reader, writer = await asyncio.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
+    if size := conversation(kind):
+        await _converse(reader, writer, size, seconds)
         return
     chunk, until_s = bytes(WRITE_BYTES), time.monotonic() + seconds
     while time.monotonic() < until_s:
@@ -152,11 +168,13 @@ async def source(kind: str, offset: int, seconds: float) -> None:
     await reader.read()
 
 
-async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
-    message, until_s, times = bytes(MESSAGE_BYTES), time.monotonic() + seconds, []
+async def _converse(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, size: int, seconds: float
+) -> None:
+    message, until_s, times = bytes(size), time.monotonic() + seconds, []
     while (began_s := time.monotonic()) < until_s:
         writer.write(message)
-        await reader.readexactly(MESSAGE_BYTES)
+        await reader.readexactly(size)
         times.append(time.monotonic() - began_s)
     writer.write_eof()
     await reader.read()
@@ -209,7 +227,7 @@ def blocking_sink() -> None:
 def blocking_source(offset: int, seconds: float) -> None:
     """Send for some seconds by mstcp.blocking."""
     address = (network.FAR, LISTEN_PORT)
-    with mstcp.blocking.create_connection(address, **stream_options(offset)) as sock:
+    with mstcp.blocking.create_connection(address, **stream_options("mstcp_blocking", offset)) as sock:
         _send_for(sock, seconds)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -96,15 +97,26 @@ class Service:
         self._listeners: dict[str, Callable[[Notify], None]] = {}
         self._previews = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller-preview")
         self._previewing = 0
+        self._delivered: deque[tuple[ClientMessage, float]] = deque()
+        self._dispatching = False
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Name the loop in which all other methods but `deliver` are called."""
         self._loop = loop
+        self._dispatch_all()  # what came before there was a loop
 
     def deliver(self, message: ClientMessage) -> None:
         """Take a message from the core; may be called from any thread."""
+        self._delivered.append((message, time.time() if isinstance(message, Report) else 0.0))
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._dispatch, message, time.time())
+            if not self._dispatching:  # one wake-up for all that comes before it is served
+                self._dispatching = True
+                self._loop.call_soon_threadsafe(self._dispatch_all)
+
+    def _dispatch_all(self) -> None:
+        self._dispatching = False
+        while self._delivered:
+            self._dispatch(*self._delivered.popleft())
 
     def close(self) -> None:
         """Tell everyone who waits that the controller is stopping."""

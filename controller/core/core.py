@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import singledispatchmethod
+from typing import Any
 
 from controller.core import events
 from controller.core.client_events import ClientEventKind
@@ -58,6 +58,31 @@ class Core:
         self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
         self._queries = Queries(self._state, self._default_routes, self._flows)
         self._now = 0.0  # of the event in hand
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            events.SwitchConnected: self._switch_connected,
+            events.SwitchDisconnected: self._switch_disconnected,
+            events.PortCameUp: self._port_came_up,
+            events.PortWentDown: self._port_went_down,
+            events.LinkDiscovered: self._link_discovered,
+            events.PacketArrived: self._packet_arrived,
+            events.BarrierReceived: self._barrier_received,
+            events.RulesRefused: self._rules_refused,
+            events.FlowRequested: self._flow_requested,
+            events.RequestAbandoned: self._request_abandoned,
+            events.FlowChanged: self._flow_changed,
+            events.FlowReleased: self._flow_released,
+            events.LeaseRenewed: self._lease_renewed,
+            events.LinkChanged: self._link_changed,
+            events.ConfigurationChanged: self._configuration_changed,
+            events.ConfigurationRefused: self._configuration_refused,
+            events.SnapshotRequested: self._snapshot_requested,
+            events.ViewRequested: self._view_requested,
+            events.FlowsRequested: self._flows_requested,
+            events.CopyRequested: self._copy_requested,
+            events.ControllerStopping: self._controller_stopping,
+            events.Together: self._together,
+            events.TimePassed: self._time_passed,
+        }
 
     def restore(self, records: Records, now: float) -> list[Message]:
         """Take up what the last run has left in the store; call it before any event.
@@ -94,6 +119,7 @@ class Core:
         try:
             with Journal():
                 self._on(event)
+                self._flows.flush()
         except BaseException:
             self._outbox.take()
             raise
@@ -110,11 +136,12 @@ class Core:
         deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    @singledispatchmethod
-    def _on(self, event: object) -> None:
-        raise TypeError(f"{event!r} is not an event of the controller")
+    def _on(self, event: events.Event) -> None:
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            raise TypeError(f"{event!r} is not an event of the controller")
+        handler(event)
 
-    @_on.register
     def _switch_connected(self, event: events.SwitchConnected) -> None:
         live = self._state.live
         switch = live.switch_name(event.datapath_id)
@@ -136,7 +163,6 @@ class Core:
         self._links_may_have_changed()
         self._default_routes.refresh_soon(self._now)
 
-    @_on.register
     def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is None:
@@ -164,7 +190,6 @@ class Core:
             self._state.live.disconnect(datapath_id)
             self._links_may_have_changed()
 
-    @_on.register
     def _port_came_up(self, event: events.PortCameUp) -> None:
         self._tell_port(event, ClientEventKind.PORT_UP)
         self._state.live.port_up(event.datapath_id, event.port)
@@ -172,7 +197,6 @@ class Core:
             self._discovery.add((event.datapath_id, event.port))
         self._links_may_have_changed()
 
-    @_on.register
     def _port_went_down(self, event: events.PortWentDown) -> None:
         self._tell_port(event, ClientEventKind.PORT_DOWN)
         self._state.live.port_down(event.datapath_id, event.port)
@@ -189,7 +213,6 @@ class Core:
         level = "info" if is_up else "warning"
         self._outbox.tell(kind, text, {"switch": switch, "port": event.port, "link": arc.link}, level)
 
-    @_on.register
     def _link_discovered(self, event: events.LinkDiscovered) -> None:
         live = self._state.live
         tail, head = (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
@@ -235,9 +258,8 @@ class Core:
                 self._outbox.tell(ClientEventKind.LINK_UP, f"link {link} is up", facts)
         if changed:
             self._default_routes.refresh_soon(self._now)
-            self._flows.links_changed(self._now, down)
+            self._flows.links_changed(down, self._now)
 
-    @_on.register
     def _packet_arrived(self, event: events.PacketArrived) -> None:
         """Learn from an ARP packet and answer it; any other packet is none of ours."""
         switch = self._state.live.switch_name(event.datapath_id)
@@ -261,49 +283,44 @@ class Core:
             reply = arp.build_reply(packet, target.mac)
             self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
 
-    @_on.register
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is not None:
             self._default_routes.confirm(switch, event.barrier)
-            self._flows.confirm(event.barrier, self._now)
+            self._flows.confirm(event.barrier, switch, self._now)
 
-    @_on.register
+    def _together(self, event: events.Together) -> None:
+        for each in event.events:
+            self._on(each)
+
     def _rules_refused(self, event: events.RulesRefused) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
-        owner = self._outbox.take_owner(event.barrier)
-        if switch is None or owner is None:
+        owners = self._outbox.take_owners(event.barrier)
+        if switch is None or not owners:
             return  # a second error for the same rules, or one of a flow that has ended
-        if owner == DEFAULT_ROUTES:
+        if owners == (DEFAULT_ROUTES,):
             self._default_routes.refuse(switch, event.barrier, event.reason)
         else:
-            self._flows.refuse(owner, switch, event.barrier, event.reason, self._now)
+            self._flows.refuse(owners, switch, event, self._now)
 
-    @_on.register
     def _flow_requested(self, event: events.FlowRequested) -> None:
         self._flows.request(event, self._now)
 
-    @_on.register
     def _request_abandoned(self, event: events.RequestAbandoned) -> None:
         self._flows.abandon(event.token, self._now)
 
-    @_on.register
     def _flow_changed(self, event: events.FlowChanged) -> None:
         self._flows.change(event, self._now)
 
-    @_on.register
     def _flow_released(self, event: events.FlowReleased) -> None:
         self._flows.release(event, self._now)
 
-    @_on.register
     def _lease_renewed(self, event: events.LeaseRenewed) -> None:
         self._flows.renew(event, self._now)
 
-    @_on.register
     def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
         self._outbox.answer(event.token, self._state.snapshot(self._now))
 
-    @_on.register
     def _link_changed(self, event: events.LinkChanged) -> None:
         try:
             name = self._link_changes.check(event.link, event.if_revisions)
@@ -318,7 +335,6 @@ class Core:
         self._links_may_have_changed()
         self._default_routes.refresh_soon(self._now)
 
-    @_on.register
     def _configuration_changed(self, event: events.ConfigurationChanged) -> None:
         """Apply all of it, or nothing."""
         try:
@@ -337,24 +353,19 @@ class Core:
         self._outbox.tell(kind, text, {"links": sorted(links)})
         self._outbox.answer(event.token, None)
 
-    @_on.register
     def _configuration_refused(self, event: events.ConfigurationRefused) -> None:
         text = f"the configuration is as before: {event.reason}"
         self._outbox.tell(ClientEventKind.CONFIGURATION_REFUSED, text, {"reason": event.reason}, "error")
 
-    @_on.register
     def _view_requested(self, event: events.ViewRequested) -> None:
         self._outbox.answer(event.token, self._queries.view(event, self._now))
 
-    @_on.register
     def _flows_requested(self, event: events.FlowsRequested) -> None:
         self._outbox.answer(event.token, self._queries.page(event.query, self._now))
 
-    @_on.register
     def _copy_requested(self, event: events.CopyRequested) -> None:
         self._outbox.answer(event.token, copy_of(self._state))
 
-    @_on.register
     def _controller_stopping(self, event: events.ControllerStopping) -> None:
         """Take half-installed flows out, and all rules if so configured."""
         self._flows.stop(self._now)
@@ -362,10 +373,9 @@ class Core:
             if self._state.live.is_connected(switch):
                 self._default_routes.wipe(switch)
 
-    @_on.register
     def _time_passed(self, _: events.TimePassed) -> None:
         self._age_hosts()
         self._give_up_switches()
         self._discover()
-        self._default_routes.tick(self._now)
         self._flows.tick(self._now)
+        self._default_routes.tick(self._now)

@@ -36,6 +36,7 @@ __all__ = [
     "SwitchConnected",
     "SwitchDisconnected",
     "TimePassed",
+    "Together",
     "ViewRequested",
 ]
 
@@ -104,11 +105,12 @@ class BarrierReceived:
 
 @dataclass(frozen=True)
 class RulesRefused:
-    """A switch answered the rules of a barrier with an error."""
+    """A switch answered the rules of a barrier with an error; `cookie` is that of the rule, if known."""
 
     datapath_id: int
     barrier: int
     reason: str
+    cookie: int | None = None
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,13 @@ class ControllerStopping:
 
 
 @dataclass(frozen=True)
+class Together:
+    """Confirmations, or requests for flows, that waited at the same time: some work is shared."""
+
+    events: tuple[BarrierReceived, ...] | tuple[FlowRequested, ...]
+
+
+@dataclass(frozen=True)
 class TimePassed:
     """The core's deadline passed, and what had happened before it has been handed over."""
 
@@ -257,5 +266,6 @@ Event = (
     | FlowsRequested
     | CopyRequested
     | ControllerStopping
+    | Together
     | TimePassed
 )

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Journal", "Journaled", "JournaledDict", "JournaledSet"]
+__all__ = ["Journal", "Journaled", "JournaledDict", "JournaledSet", "undo_by"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -40,6 +40,11 @@ class Journal:
                 call(*arguments)
 
 
+def undo_by(call: Callable[..., object], *arguments: object) -> None:
+    """Note the call that undoes a change which was just made to something that is not journaled itself."""
+    _record(call, *arguments)
+
+
 def _record(call: Callable[..., object], *arguments: object) -> None:
     undo = _open.get()
     if undo is not None:
@@ -50,12 +55,11 @@ class Journaled:
     """Its attributes are restored when the event that set them fails."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        before = self.__dict__.get(name, _ABSENT)
-        if before is _ABSENT:
-            _record(self.__dict__.pop, name, None)
-        else:
-            _record(self.__dict__.__setitem__, name, before)
-        object.__setattr__(self, name, value)
+        attributes = self.__dict__
+        undo = _open.get()
+        if undo is not None and name in attributes:  # else the object is new, and goes with the event
+            undo.append((attributes.__setitem__, (name, attributes[name])))
+        attributes[name] = value
 
 
 class JournaledDict(dict[_K, _V], Generic[_K, _V]):
@@ -71,7 +75,8 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
 
     def pop(self, key: _K, *default: Any) -> Any:
         """Remove a key and return its value."""
-        self._remember(key)
+        if key in self:
+            self._remember(key)
         return super().pop(key, *default)
 
     def setdefault(self, key: _K, default: _V) -> _V:
@@ -93,11 +98,12 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
         raise NotImplementedError("pop a key")
 
     def _remember(self, key: _K) -> None:
-        before = self.get(key, _ABSENT)
-        if before is _ABSENT:
-            _record(super().pop, key, None)
-        else:
-            _record(super().__setitem__, key, before)
+        undo = _open.get()
+        if undo is not None:
+            if key in self:
+                undo.append((super().__setitem__, (key, self[key])))
+            else:
+                undo.append((super().pop, (key, None)))
 
 
 class JournaledSet(set[_V], Generic[_V]):

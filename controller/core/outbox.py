@@ -26,7 +26,7 @@ class Outbox:
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self._barriers = count(1)
-        self._owners: OrderedDict[int, str] = OrderedDict()
+        self._owners: OrderedDict[int, tuple[str, ...]] = OrderedDict()
 
     def put(self, message: Message) -> None:
         """Add a message."""
@@ -34,16 +34,25 @@ class Outbox:
 
     def install(self, datapath_id: int, entries: tuple[Entry, ...], owner: str, wipe: bool = False) -> int:
         """Add entries for a switch and return the number of the barrier that confirms them."""
+        return self.install_for(datapath_id, entries, (owner,), wipe)
+
+    def install_for(
+        self, datapath_id: int, entries: tuple[Entry, ...], owners: tuple[str, ...], wipe: bool = False
+    ) -> int:
+        """Add entries of several owners for a switch, as `install`."""
         barrier = next(self._barriers)
-        self._owners[barrier] = owner
+        self._owners[barrier] = owners
         if len(self._owners) > _REMEMBERED:
             self._owners.popitem(last=False)
         self.put(InstallRules(datapath_id, entries, barrier, wipe))
         return barrier
 
-    def take_owner(self, barrier: int) -> str | None:
-        """Return for whom the rules of a refused barrier were sent; None if that has been asked already."""
-        return self._owners.pop(barrier, None)
+    def take_owners(self, barrier: int) -> tuple[str, ...]:
+        """Return for whom the rules of a refused barrier were sent; none if a single one has been told."""
+        owners = self._owners.get(barrier, ())
+        if len(owners) == 1:
+            del self._owners[barrier]
+        return owners
 
     def answer(self, token: int, result: Result) -> None:
         """Add the answer to an event."""

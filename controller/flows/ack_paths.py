@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from controller.core.state import State
 from controller.errors import InvalidRequest
-from controller.rules.next_hops import next_hops
 
 __all__ = ["SHORTEST", "ack_path"]
 
@@ -40,13 +39,6 @@ def ack_path(
 
 def _shortest(state: State, start: str, end: str) -> tuple[str, ...]:
     """Return the path that default routing takes, whatever the default routes do with ties."""
-    arcs = [
-        arc
-        for arc in state.live.up_arcs()
-        if not any(state.live.is_host(node) and node not in (start, end) for node in (arc.tail, arc.head))
-    ]
-    towards_end = next_hops(arcs, {end: end})[end]
-    nodes = [start]
-    while nodes[-1] != end:
-        nodes.append(towards_end[nodes[-1]])
-    return tuple(nodes)
+    path = state.live.least_delay_path(start, end)
+    assert path is not None, "it was checked that there is one"
+    return path

@@ -20,6 +20,10 @@ from controller.wire import Framing
 __all__ = ["Flow", "FlowTable", "Slot", "Stream", "add_loads", "arc_loads", "arcs_of", "slot_loads"]
 
 
+_ROUNDING = 1e-6
+"""A flow that lacks no more than this share of what it asked for has all of it."""
+
+
 @lru_cache(maxsize=1 << 16)
 def arcs_of(path: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the arcs along a path of nodes."""
@@ -123,19 +127,33 @@ class Flow(Journaled):
             for port in source_ports
         )
 
-    def stages(self, ports: Mapping[tuple[str, str], int], streams: Collection[int] | None = None) -> Stages:
-        """Return its rules in the order of installation: each direction from its far end to its near end.
+    def stages(
+        self,
+        ports: Mapping[tuple[str, str], int],
+        streams: Collection[int] | None = None,
+        before: Flow | None = None,
+    ) -> Stages:
+        """Return its rules in the order of installation: of each direction the ingress last.
 
-        `streams`: of these alone, by their index; a split flow has only rules of all.
+        Args:
+            ports: The port of each node towards each neighbour, by (node, neighbour).
+            streams: Of these alone, by their index; a split flow has only rules of all.
+            before: The flow as its packets travel now.
         """
         if self.split is not None:
-            return merge_stages(self._split_rules(self.split, ports).stages(self.shares))
+            reached = () if before is None else {node for path in before.routes() for node in path}
+            return merge_stages(self._split_rules(self.split, ports).stages(self.shares, reached))
         directions = []
         for index, (stream, forward) in enumerate(zip(self.streams, self.tcp_connections(), strict=True)):
             if streams is None or index in streams:
                 cookie = flow_cookie(self.number, stream.generation)
-                directions.append(pinned_path_stages(stream.path, forward, ports, cookie))
-                directions.append(pinned_path_stages(stream.path[::-1], forward.reverse, ports, cookie))
+                former = () if before is None else before.streams[index].path
+                for path, old, connection in (
+                    (stream.path, former, forward),
+                    (stream.path[::-1], former[::-1], forward.reverse),
+                ):
+                    turned = _turned(old, path)
+                    directions.append(pinned_path_stages(path, connection, ports, cookie, turned))
         return merge_stages(directions)
 
     def moved(self, slots: Sequence[Slot], ack_path: tuple[str, ...] | None) -> Flow:
@@ -231,6 +249,11 @@ class Flow(Journaled):
         )
 
 
+def _turned(before: tuple[str, ...], after: tuple[str, ...]) -> set[str]:
+    """Return the nodes of a path from which packets will go on to another node than they do now."""
+    return {node for node, _ in set(pairwise(before)) - set(pairwise(after))} if before else set()
+
+
 class FlowTable(Journaled):
     """All flows by id, by switch, with the TCP addresses they hold and what they take of arcs.
 
@@ -245,6 +268,9 @@ class FlowTable(Journaled):
         self._by_switch: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
         self._flows: JournaledDict[str, Flow] = JournaledDict()
         self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
+        self._ports: JournaledDict[str, JournaledDict[int, int]] = JournaledDict()  # host -> port -> holders
+        self._short: JournaledDict[str, None] = JournaledDict()
+        self._manual: JournaledDict[str, None] = JournaledDict()
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
@@ -262,9 +288,15 @@ class FlowTable(Journaled):
 
     def ports_of(self, source_ip: str) -> frozenset[int]:
         """Return the source ports that flows from a host use."""
-        return frozenset(
-            connection.source_port for connection in self._holders if connection.source_ip == source_ip
-        )
+        return frozenset(self._ports.get(source_ip, ()))
+
+    def short(self) -> list[Flow]:
+        """Return the flows that have less than they asked for."""
+        return [self._flows[flow_id] for flow_id in self._short]
+
+    def manual(self) -> list[Flow]:
+        """Return the flows whose paths were given by hand."""
+        return [self._flows[flow_id] for flow_id in self._manual]
 
     def free_tag(self, preferred: int) -> int | None:
         """Return a tag that no split flow has, the preferred one or the next; None if there is none."""
@@ -277,6 +309,10 @@ class FlowTable(Journaled):
         self._flows[flow.id] = flow
         for connection in flow.tcp_connections():
             self._holders[connection] = flow.id
+            ports = self._ports.setdefault(connection.source_ip, JournaledDict())
+            ports[connection.source_port] = ports.get(connection.source_port, 0) + 1
+        if flow.given_bps is not None:
+            self._manual[flow.id] = None
         self.index(flow)
         self.account(flow)
 
@@ -285,7 +321,13 @@ class FlowTable(Journaled):
         del self._flows[flow.id]
         for connection in flow.tcp_connections():
             del self._holders[connection]
+            ports = self._ports[connection.source_ip]
+            ports[connection.source_port] -= 1
+            if not ports[connection.source_port]:
+                del ports[connection.source_port]
         self.unindex(flow)
+        self._manual.pop(flow.id, None)
+        self._short.pop(flow.id, None)
         self._account(flow.id, {})
         del self._loads_of[flow.id]
 
@@ -302,6 +344,10 @@ class FlowTable(Journaled):
 
     def account(self, flow: Flow) -> None:
         """Take in that a flow has other rates, paths or reservations."""
+        if flow.rate_bps < (1 - _ROUNDING) * flow.requested_bps:
+            self._short[flow.id] = None
+        else:
+            self._short.pop(flow.id, None)
         self._account(flow.id, arc_loads((flow,), self._ack_ratio))
 
     def _account(self, flow_id: str, loads: dict[str, float]) -> None:

@@ -1,4 +1,8 @@
-"""Installs the rules of a flow stage by stage, each confirmed by every switch before the next is sent."""
+"""Installs the rules of flows stage by stage, each confirmed by every switch before the next is sent.
+
+What an event lets begin or go on is sent together: a switch gets the rules of all these flows at once, with
+one barrier.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass, field
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.outbox import Outbox
 from controller.core.state import State
-from controller.rules.model import Stages
+from controller.rules.model import Entry, Stages
 
 __all__ = ["Installation", "Installations"]
 
@@ -17,14 +21,13 @@ class Installation(Journaled):
     """Rules of a flow that are on their way, and the token that waits for them.
 
     `requested_before_bps` is None for a new flow; else its rates are being changed, and this is what it had
-    asked for until now.
+    asked for until now. `awaited` has the barriers of the stage that was sent last.
     """
 
     flow_id: str
     token: int
     stages: Stages
     requested_before_bps: float | None = None
-    deadline: float | None = None  # from when the stage has been sent
     awaited: JournaledDict[int, str] = field(default_factory=JournaledDict)  # barrier -> switch
 
 
@@ -35,43 +38,68 @@ class Installations(Journaled):
         self._state = state
         self._outbox = outbox
         self._by_flow: JournaledDict[str, Installation] = JournaledDict()
-        self._by_barrier: JournaledDict[int, str] = JournaledDict()
-        self._unsent: tuple[Installation, ...] = ()
+        self._by_token: JournaledDict[int, str] = JournaledDict()
+        self._by_barrier: JournaledDict[int, tuple[str, ...]] = JournaledDict()
+        self._ready: JournaledDict[str, None] = JournaledDict()  # their next stage is to be sent
+        self._unsent: JournaledDict[str, None] = JournaledDict()  # their stage is on its way to the switches
+        self._deadlines: JournaledDict[str, float] = JournaledDict()  # the earliest first
 
     def begin(
         self, flow_id: str, token: int, stages: Stages, requested_before_bps: float | None = None
     ) -> None:
-        """Send the first stage; a flow has one installation at a time."""
-        installation = Installation(flow_id, token, stages, requested_before_bps)
-        self._by_flow[flow_id] = installation
-        self._send_stage(installation)
+        """Send the first stage with `flush`; a flow has one installation at a time."""
+        self._by_flow[flow_id] = Installation(flow_id, token, stages, requested_before_bps)
+        self._by_token[token] = flow_id
+        self._ready[flow_id] = None
 
-    def confirm(self, barrier: int) -> Installation | None:
-        """Take a barrier in; returns the installation that is complete with it."""
-        installation = self.awaiting(barrier)
-        if installation is None:
-            return None
-        del installation.awaited[barrier]
-        del self._by_barrier[barrier]
-        if installation.awaited:
-            return None
-        if installation.stages:
-            self._send_stage(installation)
-            return None
-        return self.cancel(installation.flow_id)
+    def confirm(self, barrier: int, switch: str) -> list[Installation]:
+        """Take a switch's barrier in; returns the installations that are complete with it."""
+        complete = []
+        for flow_id in self._by_barrier.get(barrier, ()):
+            installation = self._by_flow.get(flow_id)
+            if installation is None or installation.awaited.get(barrier) != switch:
+                continue
+            del installation.awaited[barrier]
+            if installation.awaited:
+                continue
+            if installation.stages:
+                self._ready[flow_id] = None
+            else:
+                complete.append(installation)
+                self.cancel(flow_id)
+        self._by_barrier.pop(barrier, None)
+        return complete
 
-    def awaiting(self, barrier: int) -> Installation | None:
-        """Return the installation that waits for a barrier."""
-        flow_id = self._by_barrier.get(barrier)
-        return None if flow_id is None else self._by_flow.get(flow_id)
+    def flush(self) -> None:
+        """Send the next stages of all installations that can go on."""
+        if not self._ready:
+            return
+        entries: dict[str, list[Entry]] = {}
+        flow_ids: dict[str, list[str]] = {}
+        for flow_id in self._ready:
+            installation = self._by_flow[flow_id]
+            stage, *installation.stages = installation.stages
+            for switch, rules in stage.items():
+                entries.setdefault(switch, []).extend(rules)
+                flow_ids.setdefault(switch, []).append(flow_id)
+            self._deadlines.pop(flow_id, None)
+            self._unsent[flow_id] = None
+        self._ready.clear()
+        for switch, all_rules in entries.items():
+            datapath_id, owners = self._state.live.datapath_id(switch), tuple(flow_ids[switch])
+            barrier = self._outbox.install_for(datapath_id, tuple(all_rules), owners)
+            self._by_barrier[barrier] = owners
+            for flow_id in owners:
+                self._by_flow[flow_id].awaited[barrier] = switch
 
     def overdue(self, now: float) -> list[Installation]:
         """Return the installations whose switches took too long."""
-        return [
-            installation
-            for installation in self._by_flow.values()
-            if installation.deadline is not None and installation.deadline <= now
-        ]
+        overdue = []
+        for flow_id, deadline in self._deadlines.items():
+            if deadline > now:
+                break
+            overdue.append(self._by_flow[flow_id])
+        return overdue
 
     def of(self, flow_id: str) -> Installation | None:
         """Return the installation of a flow that is under way."""
@@ -79,35 +107,31 @@ class Installations(Journaled):
 
     def with_token(self, token: int) -> Installation | None:
         """Return the installation that a client waits for."""
-        return next((each for each in self._by_flow.values() if each.token == token), None)
+        flow_id = self._by_token.get(token)
+        return None if flow_id is None else self._by_flow.get(flow_id)
 
     def cancel(self, flow_id: str) -> Installation | None:
         """Forget an installation and return it."""
         installation = self._by_flow.get(flow_id)
-        if installation is not None:
-            del self._by_flow[flow_id]
-            for barrier in installation.awaited:
-                del self._by_barrier[barrier]
+        if installation is None:
+            return None
+        del self._by_flow[flow_id]
+        self._by_token.pop(installation.token, None)
+        for waiting in (self._ready, self._unsent, self._deadlines):
+            waiting.pop(flow_id, None)
+        for barrier in installation.awaited:
+            if not any(each in self._by_flow for each in self._by_barrier.get(barrier, ())):
+                self._by_barrier.pop(barrier, None)
         return installation
 
     def sent(self, now: float) -> None:
         """Take in that the stages begun have been sent: their switches have until the deadline."""
-        for installation in self._unsent:
-            installation.deadline = now + self._state.settings.confirm_timeout_s
-        self._unsent = ()
+        if self._unsent:
+            deadline = now + self._state.settings.confirm_timeout_s
+            for flow_id in self._unsent:
+                self._deadlines[flow_id] = deadline
+            self._unsent.clear()
 
     def next_deadline(self) -> float | None:
         """Return the time at which the first one is overdue."""
-        deadlines = (installation.deadline for installation in self._by_flow.values())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
-
-    def _send_stage(self, installation: Installation) -> None:
-        installation.deadline = None
-        self._unsent += (installation,)
-        stage, *installation.stages = installation.stages
-        for switch, entries in stage.items():
-            barrier = self._outbox.install(
-                self._state.live.datapath_id(switch), entries, installation.flow_id
-            )
-            installation.awaited[barrier] = switch
-            self._by_barrier[barrier] = installation.flow_id
+        return next(iter(self._deadlines.values()), None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from controller.core.callers import Caller
 from controller.core.client_events import ClientEventKind
-from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
+from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed, RulesRefused
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import (
     AllocationChanged,
@@ -36,12 +36,15 @@ from controller.flows.granting import NEGLIGIBLE_SHARE, grant
 from controller.flows.installation import Installation, Installations
 from controller.flows.interruptions import Interruptions
 from controller.flows.live_optima import LiveOptima
-from controller.flows.planning import optimise
+from controller.flows.planning import SEPARABLE, optimise
 from controller.flows.record import FLOW, flow_of, record_of
 from controller.flows.recovery import MOVE, Recovery
-from controller.rules.model import Group, GroupChange, Rule, Stages
+from controller.rules.model import Group, GroupChange, Rule, Stages, flow_number
 
 __all__ = ["FlowManager"]
+
+_REBALANCE_AFTER_S = 0.1
+"""After links have changed, the rates of flows that stay wait for those that have to move."""
 
 _ENDED_REMEMBERED = 10_000
 """Flows whose ids are remembered after their end: to release them again is no error."""
@@ -96,7 +99,6 @@ class FlowManager(Journaled):
         self._last_number = flow.number
         self._state.flows.add(flow)
         self._apply(rates, now)
-        self._outbox.report("info", f"flow {flow.id} is being installed", **_facts(flow))
         if flow.split is not None:
             flow.split.group = flow.group(self._state.live.ports)
         self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
@@ -196,13 +198,19 @@ class FlowManager(Journaled):
                 self._state.flows.add(flow)
                 self._renew(flow, now)
 
-    def confirm(self, barrier: int, now: float) -> None:
-        """Take a barrier in; the flow that is complete with it is answered."""
-        self._recovery.confirm(barrier, now)
-        installation = self._installations.confirm(barrier)
-        flow = self._state.flows.get(installation.flow_id) if installation is not None else None
-        if installation is None or flow is None:
-            return
+    def flush(self) -> None:
+        """Send what the event has let begin or go on."""
+        self._installations.flush()
+
+    def confirm(self, barrier: int, switch: str, now: float) -> None:
+        """Take a switch's barrier in; the flows that are complete with it are answered."""
+        self._recovery.confirm(barrier, switch, now)
+        for installation in self._installations.confirm(barrier, switch):
+            flow = self._state.flows.get(installation.flow_id)
+            if flow is not None:
+                self._complete(installation, flow, now)
+
+    def _complete(self, installation: Installation, flow: Flow, now: float) -> None:
         if installation.requested_before_bps is not None:
             self._outbox.answer(installation.token, self._state.view(flow, now))
             return
@@ -210,23 +218,31 @@ class FlowManager(Journaled):
         self._renew(flow, now)
         self._update_group(flow)
         self._save(flow)
-        if self._state.lost_links(flow):
-            self._recovery.links_changed(now, is_loss=True)
+        lost = self._state.lost_links(flow)
+        if lost:
+            self._recovery.links_changed(lost, now)
         self._outbox.tell(ClientEventKind.FLOW_GRANTED, f"flow {flow.id} is installed", _facts(flow))
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
-    def refuse(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
-        """Take in that a switch did not accept rules that were sent for a flow."""
+    def refuse(self, owners: Sequence[str], switch: str, event: RulesRefused, now: float) -> None:
+        """Take in that a switch did not accept rules that were sent for flows: whose, its cookie says."""
+        if len(owners) > 1 and event.cookie is not None:
+            number = flow_number(event.cookie)
+            flows = (self._state.flows.get(owner) for owner in owners)
+            owners = [flow.id for flow in flows if flow is not None and flow.number == number]
+        for owner in owners:
+            self._refuse_rules(owner, switch, event.barrier, event.reason, now)
+
+    def _refuse_rules(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
         if owner.startswith(MOVE):
             self._recovery.refuse(owner, switch, reason, now)
             return
         flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
-        installation = self._installations.awaiting(barrier)
         if flow is None:
             return
-        if flow.state == "installing":
-            # Or of a stage that the switch has confirmed before it sent the error.
-            installation = self._installations.of(flow.id)
+        installation = self._installations.of(flow.id)
+        if installation is not None and flow.state == "active" and barrier not in installation.awaited:
+            installation = None  # of other rules than those that are on their way
         if installation is not None:
             self._give_up(installation, f"{switch} refused the rules: {reason}", now)
             return
@@ -248,13 +264,14 @@ class FlowManager(Journaled):
         """How many flows carry less than before they lost a link."""
         return self._interruptions.degraded
 
-    def links_changed(self, now: float, lost: Sequence[str]) -> None:
-        """Take in that links went (`lost`, by their names) or returned: flows are planned again."""
+    def links_changed(self, lost: Collection[str], now: float) -> None:
+        """Take in that links went (those that are named) or returned: flows are planned again."""
         if not len(self._state.flows):
             return
         self._interruptions.links_lost(lost, now)
-        self._recovery.links_changed(now, is_loss=bool(lost))
-        self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._recovery.links_changed(lost, now)
+        # What is lost is dealt with first.
+        self._rebalance_due = max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S)
 
     def set_rates(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
         """Give running flows other goodputs, by stream, and tell their owners."""
@@ -263,7 +280,8 @@ class FlowManager(Journaled):
     def capacity_changed(self, now: float) -> None:
         """Take in that links have other rates or delays: rates follow at once, better paths soon."""
         self._rebalance_due, self._rebalanced = None, now
-        self._rebalance(now)
+        for objective in sorted({flow.objective for flow in self._state.flows if flow.objective}):
+            self._apply(self._optimum_or_nothing(objective), now)
         self._recovery.capacity_returned(now)
 
     def switch_lost(self, switch: str, now: float) -> None:
@@ -444,7 +462,11 @@ class FlowManager(Journaled):
 
     def _rebalance(self, now: float) -> None:
         """Let the flows that are left share what has become free."""
-        for objective in sorted({flow.objective for flow in self._state.flows if flow.objective}):
+        # Those over one path that have all they asked for cannot gain, nor do others by them.
+        gaining = [
+            flow for flow in self._state.flows if len(flow.streams) > 1 or flow.objective not in SEPARABLE
+        ]
+        for objective in sorted({f.objective for f in [*gaining, *self._state.flows.short()] if f.objective}):
             self._apply(self._optimum_or_nothing(objective), now)
 
     def _optimum_or_nothing(self, objective: str) -> Mapping[str, tuple[float, ...]]:

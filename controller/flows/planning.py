@@ -22,11 +22,13 @@ from controller.wire import Framing
 from topologies.model import Arc
 
 __all__ = [
+    "SEPARABLE",
     "Newcomer",
     "Optimum",
     "PlannedPath",
     "has_path",
     "on_a_free_path",
+    "on_free_paths",
     "optimise",
     "optimise_together",
     "replan",
@@ -37,7 +39,7 @@ _NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
 
 
-_SEPARABLE = ("max_throughput_min_delay", "fair", "max_min")
+SEPARABLE = ("max_throughput_min_delay", "fair", "max_min")
 """Objectives in which a flow that takes nothing from another changes nothing for it."""
 
 _MARGIN = 1e-6
@@ -138,19 +140,44 @@ def on_a_free_path(state: State, objective: str, newcomer: Newcomer) -> Optimum 
     counts for itself, as long as the running flows have their optimum. (A flow over one path leaves the room
     of the identifiers that it was planned with; the next solve gives it to others.)
     """
-    if objective not in _SEPARABLE or newcomer.streams is not None or newcomer.acks is not None:
+    if objective not in SEPARABLE or newcomer.streams is not None or newcomer.acks is not None:
         return None
     nodes = state.live.least_delay_path(newcomer.source, newcomer.destination)
     if nodes is None:
         return None
+    if not _has_room(state, newcomer, nodes):
+        return None
+    return Optimum({}, (PlannedPath(nodes, newcomer.rate_bps, _delay_s(state, nodes)),))
+
+
+def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterator[tuple[Slot, ...] | None]:
+    """Yield, flow by flow, what each is to have where it fits on its path of least delay; None where not.
+
+    For flows that carry nothing; each must be accounted for before the next is asked for. Where all fit, it
+    is their optimum beside the others, as in `on_a_free_path`.
+    """
+    for flow in flows:
+        newcomer = _as_newcomer(flow)
+        nodes = state.live.least_delay_path(newcomer.source, newcomer.destination)
+        fits = objective in SEPARABLE and newcomer.acks is None and nodes is not None
+        if not fits or nodes is None or not _has_room(state, newcomer, nodes):
+            yield None
+            continue
+        delay_s = _delay_s(state, nodes)
+        rest = (Slot(nodes, 0.0, delay_s) for _ in flow.streams[1:])
+        yield (Slot(nodes, flow.requested_bps, delay_s), *rest)
+
+
+def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
+    """Return whether a flow fits on a path beside all others."""
     loads: dict[str, float] = {}
     # As it is accounted for while it is planned: it may need identifiers.
     wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
     add_loads(loads, nodes, wire_bps, state.settings.ack_ratio, None)
     for arc, load_bps in loads.items():
         if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.allocatable_bps(arc):
-            return None
-    return Optimum({}, (PlannedPath(nodes, newcomer.rate_bps, _delay_s(state, nodes)),))
+            return False
+    return True
 
 
 def optimise_together(

@@ -9,7 +9,7 @@ moment it is computed; a flow whose old path works keeps that too on the account
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.core.journal import Journaled, JournaledDict
@@ -18,9 +18,9 @@ from controller.core.outbox import Outbox
 from controller.core.state import State
 from controller.errors import ControllerError
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, arc_loads, slot_loads
+from controller.flows.flow import Flow, Slot, slot_loads
 from controller.flows.live_optima import LiveOptima
-from controller.flows.planning import replan
+from controller.flows.planning import on_free_paths, replan
 from controller.rules.model import Entry, Group, GroupChange, Rule, Stage, Stages, flow_number, merge_stages
 
 __all__ = ["MOVE", "Recovery"]
@@ -77,14 +77,17 @@ class Recovery(Journaled):
         self._changed = changed
         self._batches: JournaledDict[int, _Batch] = JournaledDict()
         self._moving: JournaledDict[str, int] = JournaledDict()  # flow -> batch
+        self._by_barrier: JournaledDict[int, int] = JournaledDict()  # barrier -> batch
         self._last_batch = 0
         self._unsent: tuple[int, ...] = ()
+        self._lost_links: JournaledDict[str, None] = JournaledDict()
         self._replan_at: float | None = None
         self._improve_at: float | None = None
 
-    def links_changed(self, now: float, is_loss: bool) -> None:
-        """Take in that links went or returned."""
-        if is_loss:
+    def links_changed(self, lost: Collection[str], now: float) -> None:
+        """Take in that links went (those that are named) or returned."""
+        for link in lost:
+            self._lost_links[link] = None
             self._replan_at = now
         self.capacity_returned(now)
 
@@ -126,11 +129,7 @@ class Recovery(Journaled):
 
     def _replan(self, now: float) -> None:
         """Plan all flows again whose paths are broken; those without a path carry nothing and are told so."""
-        lost = [
-            flow
-            for flow in self._state.flows
-            if flow.state == "active" and flow.rate_bps > 0 and self._state.lost_links(flow)
-        ]
+        lost = self._on_lost_links()
         for flow in lost:
             self._abandon_move(flow.id)
             for stream in flow.streams:
@@ -140,13 +139,43 @@ class Recovery(Journaled):
         planned: dict[str, tuple[Slot, ...]] = {}
         for objective in sorted({flow.objective for flow in lost if flow.objective is not None}):
             broken = [flow for flow in lost if flow.objective == objective]
-            slots = self._plan(objective, broken, now)
-            planned.update(slots)
+            planned.update(self._on_free_paths(objective, broken) or self._plan(objective, broken, now))
         for flow in lost:
             if flow.id not in planned:
                 self._outbox.report("warning", f"flow {flow.id} is carried by no path now", flow=flow.id)
                 self._changed(flow, now)
         self._begin(planned)
+
+    def _on_lost_links(self) -> list[Flow]:
+        """Return the flows that carry something over links which went lately."""
+        links = set(self._lost_links)
+        ends = dict.fromkeys(end for link in self._lost_links for end in link.split("-"))
+        self._lost_links.clear()
+        flows = {flow.id: flow for end in ends for flow in self._state.flows.through(end)}
+        return [
+            flow
+            for flow in sorted(flows.values(), key=lambda flow: flow.number)
+            if flow.state == "active"
+            and flow.rate_bps > 0
+            and not links.isdisjoint(self._state.lost_links(flow))
+        ]
+
+    def _on_free_paths(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
+        """Return the paths of flows that carry nothing, where all fit without a solve; else nothing."""
+        planned: dict[str, tuple[Slot, ...]] = {}
+        for flow, slots in zip(flows, on_free_paths(self._state, objective, flows), strict=True):
+            if slots is None:
+                for flow_id in planned:
+                    self._reserve(self._flow(flow_id), ())
+                return {}
+            planned[flow.id] = slots
+            self._reserve(flow, slots)
+        return planned
+
+    def _flow(self, flow_id: str) -> Flow:
+        flow = self._state.flows.get(flow_id)
+        assert flow is not None
+        return flow
 
     def _plan(self, objective: str, flows: Sequence[Flow], now: float) -> dict[str, tuple[Slot, ...]]:
         """Return new paths and rates of flows that carry nothing; other flows get their rates at once."""
@@ -170,7 +199,7 @@ class Recovery(Journaled):
         settings = self._state.settings
         hungry = [
             flow
-            for flow in self._state.flows
+            for flow in self._state.flows.short()
             if flow.state == "active"
             and flow.objective is not None
             and not self.is_moving(flow.id)
@@ -206,14 +235,13 @@ class Recovery(Journaled):
 
     def _fits(self, flow: Flow, slots: tuple[Slot, ...]) -> bool:
         ratio = self._state.settings.ack_ratio
-        loads = arc_loads(self._state.flows, ratio)
         before: dict[str, float] = {}
         slot_loads(before, flow, [stream.slot() for stream in flow.streams], ratio)
         after: dict[str, float] = {}
         slot_loads(after, flow, slots, ratio)
         for arc, load_bps in after.items():
             # Where both paths lead, the flow is either on one or on the other.
-            other_bps = loads.get(arc, 0.0) - before.get(arc, 0.0)
+            other_bps = self._state.flows.load_bps(arc) - before.get(arc, 0.0)
             capacity_bps = self._state.allocatable_bps(arc)
             if other_bps + max(load_bps, before.get(arc, 0.0)) > capacity_bps * (1 + 1e-9):
                 return False
@@ -221,7 +249,7 @@ class Recovery(Journaled):
 
     def _restore_manual(self, now: float) -> None:
         """Give flows whose paths were given by hand their rates back where the links are there again."""
-        for flow in self._state.flows:
+        for flow in self._state.flows.manual():
             given = flow.given_bps
             if given is None or flow.state != "active" or self._state.lost_links(flow):
                 continue
@@ -241,11 +269,9 @@ class Recovery(Journaled):
         stages: list[list[Stage]] = []
         leftover: list[tuple[str, Rule]] = []
         for flow_id, slots in moves.items():
-            flow = self._state.flows.get(flow_id)
-            assert flow is not None
-            before, new = self._old_rules(flow, slots), self._new_stages(flow, slots)
-            taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
-            leftover += [(switch, rule) for switch, rule in before if (switch, _key(rule)) not in taken]
+            flow = self._flow(flow_id)
+            new = self._new_stages(flow, slots)
+            leftover += self._leftover(flow, slots, new)
             stages.append([{switch: list(entries) for switch, entries in stage.items()} for stage in new])
         self._last_batch += 1
         batch = _Batch(self._last_batch, tuple(moves), dict(moves), merge_stages(stages), tuple(leftover))
@@ -265,7 +291,20 @@ class Recovery(Journaled):
         return flow.moved(slots, ack)
 
     def _new_stages(self, flow: Flow, slots: tuple[Slot, ...]) -> Stages:
-        return self._moved(flow, slots).stages(self._state.live.ports, flow.changed_streams(slots))
+        return self._moved(flow, slots).stages(self._state.live.ports, flow.changed_streams(slots), flow)
+
+    def _leftover(self, flow: Flow, slots: tuple[Slot, ...], new: Stages) -> list[tuple[str, Rule]]:
+        """Return the rules of the old paths that no rule of the new ones takes the place of."""
+        if flow.split is not None:
+            taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
+            before = self._old_rules(flow, slots)
+            return [(switch, rule) for switch, rule in before if (switch, _key(rule)) not in taken]
+        left = []
+        for index in flow.changed_streams(slots):
+            gone = set(flow.streams[index].path).difference(slots[index].path)
+            rules = _rules(flow.stages(self._state.live.ports, (index,))) if gone else []
+            left += [(switch, rule) for switch, rule in rules if switch in gone]
+        return left
 
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
         return _rules(flow.stages(self._state.live.ports, flow.changed_streams(slots)))
@@ -279,14 +318,18 @@ class Recovery(Journaled):
                 GroupChange(entry) if isinstance(entry, Group) else entry for entry in entries
             )
             datapath_id = self._state.live.datapath_id(switch)
-            batch.awaited[self._outbox.install(datapath_id, changed, f"{MOVE}{batch.number}")] = switch
+            barrier = self._outbox.install(datapath_id, changed, f"{MOVE}{batch.number}")
+            batch.awaited[barrier] = switch
+            self._by_barrier[barrier] = batch.number
 
-    def confirm(self, barrier: int, now: float) -> None:
-        """Take a barrier in; with the last one, the flows of a batch have been turned."""
-        batch = next((each for each in self._batches.values() if barrier in each.awaited), None)
-        if batch is None:
+    def confirm(self, barrier: int, switch: str, now: float) -> None:
+        """Take a switch's barrier in; with the last one, the flows of a batch have been turned."""
+        number = self._by_barrier.get(barrier)
+        batch = None if number is None else self._batches[number]
+        if batch is None or batch.awaited.get(barrier) != switch:
             return
         del batch.awaited[barrier]
+        del self._by_barrier[barrier]
         if batch.awaited:
             return
         if batch.stages:
@@ -296,21 +339,20 @@ class Recovery(Journaled):
 
     def _complete(self, batch: _Batch, now: float) -> None:
         self._forget(batch)
+        flows = [flow for flow in map(self._state.flows.get, batch.flows) if flow is not None]
+        for flow in flows:
+            moved = self._moved(flow, batch.slots[flow.id])
+            self._state.flows.unindex(flow)
+            flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
+            self._reserve(flow, ())
+            self._state.flows.index(flow)
+            self.links_changed(self._state.lost_links(flow), now)
+            self._changed(flow, now)
         for switch, rule in batch.leftover:
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
-        for flow_id in batch.flows:
-            flow = self._state.flows.get(flow_id)
-            if flow is not None:
-                moved = self._moved(flow, batch.slots[flow_id])
-                self._state.flows.unindex(flow)
-                flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
-                self._reserve(flow, ())
-                self._state.flows.index(flow)
-                self._outbox.report(
-                    "info", f"flow {flow.id} has new paths", flow=flow.id, paths=[list(p) for p in flow.paths]
-                )
-                self._changed(flow, now)
+        text = f"{len(flows)} flows have new paths" if len(flows) > 1 else "a flow has new paths"
+        self._outbox.report("info", text, flows={f.id: [list(p) for p in f.paths] for f in flows})
 
     def refuse(self, owner: str, switch: str, reason: str, now: float) -> None:
         """Take in that a switch refused rules of a batch."""
@@ -358,6 +400,8 @@ class Recovery(Journaled):
 
     def _forget(self, batch: _Batch) -> None:
         del self._batches[batch.number]
+        for barrier in batch.awaited:
+            del self._by_barrier[barrier]
         for flow_id in batch.flows:
             self._moving.pop(flow_id, None)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
+from controller.network.least_delay import LeastDelay
 from topologies.model import Arc, Network
 
 __all__ = ["LiveNetwork", "LiveStatus", "arc_name"]
@@ -77,9 +78,27 @@ class LiveNetwork(Journaled):
         self._disabled: JournaledSet[str] = JournaledSet()  # links
         self._revisions: JournaledDict[str, int] = JournaledDict()  # of links that were changed
         self._delays_version = 0
-        # Found since the links that are up were those of a version.
+        self.least_delay = self._new_least_delay()
+        # The links of each host: its side's neighbours, with the delay.
+        self._attachments: dict[str, list[Arc]] = {host: [] for host in network.hosts}
+        for arc in self.arcs.values():
+            if arc.tail in self._hosts:
+                self._attachments[arc.tail].append(arc)
+        # Since the links that are up were those of a version.
         self._paths: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self._paths_of = -1
+
+    def _new_least_delay(self) -> LeastDelay:
+        """Return paths of least delay by the delays that links have now."""
+        between = {
+            name: arc
+            for name, arc in self.arcs.items()
+            if arc.tail not in self._hosts and arc.head not in self._hosts
+        }
+        made = LeastDelay(self.network.switches, between)
+        for name in self._up:
+            made.set_up(name, True)
+        return made
 
     def switch_name(self, datapath_id: int) -> str | None:
         """Return the name of a switch; None if the file does not have it."""
@@ -131,6 +150,7 @@ class LiveNetwork(Journaled):
                 is_up = self._is_up(name)
                 if is_up != (name in self._up):
                     (self._up.add if is_up else self._up.discard)(name)
+                    self.least_delay.set_up(name, is_up)
                     self._changed[arc.link] = None
                     self._version += 1
 
@@ -201,6 +221,7 @@ class LiveNetwork(Journaled):
         if delay_s is not None:
             self._delays_version += 1
             self._version += 1  # paths and routes of least delay are others
+            self.least_delay = self._new_least_delay()
         if enabled is not None:
             (self._disabled.discard if enabled else self._disabled.add)(link)
         self._revisions[link] = self.revision(link) + 1
@@ -220,21 +241,24 @@ class LiveNetwork(Journaled):
         return self._paths[source, destination]
 
     def _find_least_delay_path(self, source: str, destination: str) -> tuple[str, ...] | None:
-        visited: set[str] = set()
-        frontier: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 0, (source,))]
-        while frontier:
-            delay_s, hops, path = heapq.heappop(frontier)
-            node = path[-1]
-            if node == destination:
-                return path
-            if node in visited:
-                continue
-            visited.add(node)
-            for arc in (self.arcs[name] for name in self._arcs_from[node]):
-                passable = arc.head == destination or arc.head not in self._hosts
-                if passable and arc.head not in visited and arc_name(node, arc.head) in self._up:
-                    heapq.heappush(frontier, (delay_s + arc.delay_s, hops + 1, (*path, arc.head)))
-        return None
+        best: tuple[float, int, tuple[str, ...]] | None = None
+        for first in self._attachments[source]:
+            for last in self._attachments[destination]:
+                path = self._path_between(first, last)
+                if path is not None:
+                    delay_s = sum(self.arcs[arc_name(a, b)].delay_s for a, b in pairwise(path))
+                    best = min(best or (math.inf, 0, ()), (delay_s, len(path), path))
+        return None if best is None else best[2]
+
+    def _path_between(self, first: Arc, last: Arc) -> tuple[str, ...] | None:
+        """Return the path from a host's link to the link of another (given from its host)."""
+        way_in = arc_name(last.head, last.tail)
+        if not (arc_name(first.tail, first.head) in self._up and way_in in self._up):
+            return None
+        if first.head in self._hosts:
+            return (first.tail, first.head) if first.head == last.tail else None
+        inner = None if last.head in self._hosts else self.least_delay.path(first.head, last.head)
+        return None if inner is None else (first.tail, *inner, last.tail)
 
     def arcs_from(self, node: str) -> tuple[Arc, ...]:
         """Return the arcs that leave a node, in file order."""
@@ -255,6 +279,7 @@ class LiveNetwork(Journaled):
         """Take in what is connected, up and seen, where nothing is yet."""
         for name, arc in status.arcs:
             self.arcs[name] = arc
+        self.least_delay = self._new_least_delay()
         self._disabled.add_all(status.disabled)
         self._connected.add_all(status.connected)
         self._away.add_all(status.away)

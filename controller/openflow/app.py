@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 
@@ -16,32 +15,17 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controller.core import events
-from controller.core.messages import (
-    CloseConnection,
-    DatapathMessage,
-    PacketOut,
-    RemoveGroup,
-    RemoveRule,
-    RemoveRules,
-)
+from controller.core.messages import CloseConnection, DatapathMessage
 from controller.network import lldp
 from controller.network.packet_limits import PortLimits
-from controller.openflow.encoding import (
-    ALL_BITS,
-    group_removal,
-    installation,
-    packet_out,
-    removal,
-    strict_removal,
-)
+from controller.openflow.decoding import read_packet_in, read_refusal
+from controller.openflow.encoding import OWN_TRANSACTIONS, encode
 from controller.openflow.readback import Readback
 from controller.rules.reconcile import Installed
 
 __all__ = ["ControllerApp"]
 
-_REMEMBERED = 4096
-"""Transactions remembered, so that an error that comes back can be told from which rules it came."""
-
+_PACKET_IN, _BARRIER_REPLY = 10, 21
 
 _ARE_YOU_ALIVE = b"another switch has your datapath id"
 _ECHO_PATIENCE_S = 1.0
@@ -62,63 +46,78 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     Args:
         post: Puts an event in the controller's queue; called from os-ken's threads.
         lldp_key: What probes are signed with.
+        may_be: Whether the switch whose certificate has a common name may have a datapath id.
     """
 
     OFP_VERSIONS = [ofp.OFP_VERSION]
     _EVENTS: list[type] = []
 
-    def __init__(self, post: Callable[[events.Event], None], lldp_key: bytes) -> None:
+    def __init__(
+        self,
+        post: Callable[[events.Event], None],
+        lldp_key: bytes,
+        may_be: Callable[[str, int], bool] = lambda *_: True,
+    ) -> None:
         super().__init__()
+        self._may_be = may_be
         self._lldp_key = lldp_key
         self._limits = PortLimits()
         self._post = post
         self._datapaths: dict[int, Any] = {}
         self._transactions = count(1)
-        self._barriers: OrderedDict[tuple[int, int], int] = OrderedDict()  # (datapath id, xid) -> barrier
+        self._unsent: dict[Any, list[bytes]] = {}
         self._readings: dict[Any, Readback] = {}  # switches that have not said yet what they have
         self._echoed: set[Any] = set()  # switches that have answered `_ARE_YOU_ALIVE`
-        self._lock = threading.Lock()
 
     def send(self, message: DatapathMessage) -> None:
-        """Carry out a message; one for a switch that has gone is dropped: its loss is an event of its own."""
+        """Carry out a message, at the latest with `flush`; one for a switch that has gone is dropped.
+
+        The loss of a switch is an event of its own.
+        """
         datapath = self._datapaths.get(message.datapath_id)
         if datapath is None:
             return
         if isinstance(message, CloseConnection):
             self.logger.error("datapath %d is disconnected: %s", message.datapath_id, message.reason)
+            self._unsent.pop(datapath, None)
             datapath.close()
-        elif isinstance(message, PacketOut):
-            self._send_all(datapath, [packet_out(datapath, message)], None)
-        elif isinstance(message, RemoveRules):
-            self._send_all(datapath, [removal(datapath, message.cookie, ALL_BITS)], None)
-        elif isinstance(message, RemoveRule):
-            self._send_all(datapath, [strict_removal(datapath, message.rule)], None)
-        elif isinstance(message, RemoveGroup):
-            self._send_all(datapath, [group_removal(datapath, message.group)], None)
         else:
-            self._send_all(datapath, installation(datapath, message), message.barrier)
+            data = encode(message, self._transaction())
+            self._unsent.setdefault(datapath, []).append(data)
 
-    def _send_all(self, datapath: Any, messages: Iterable[Any], barrier: int | None) -> None:
-        """Send messages in one piece: one entry of the connection's short queue, not many."""
-        buffer = bytearray()
-        for message in messages:
-            xid = next(self._transactions) & 0xFFFFFFFF
-            message.set_xid(xid)
-            message.serialize()
-            buffer += message.buf
-            if barrier is not None:
-                self._remember(datapath.id, xid, barrier)
-        datapath.send(bytes(buffer))
+    def flush(self) -> None:
+        """Send what is unsent: one call a switch, however many messages there are."""
+        unsent, self._unsent = self._unsent, {}
+        for datapath, parts in unsent.items():
+            datapath.send(b"".join(parts))
 
-    def _remember(self, datapath_id: int, xid: int, barrier: int) -> None:
-        with self._lock:
-            self._barriers[datapath_id, xid] = barrier
-            while len(self._barriers) > _REMEMBERED:
-                self._barriers.popitem(last=False)
+    def _transaction(self) -> int:
+        return next(self._transactions) & 0xFFFF_FFFF | OWN_TRANSACTIONS
 
-    def _recall(self, message: Any) -> int | None:
-        with self._lock:
-            return self._barriers.get((message.datapath.id, message.xid))
+    def take(self, connection: Any, kind: int, transaction: int, whole: bytes) -> bool:
+        """Take a message that comes often; returns False for those that os-ken reads."""
+        if kind == _BARRIER_REPLY:
+            self._post(events.BarrierReceived(connection.id, transaction))
+        elif kind == _PACKET_IN:
+            packet = read_packet_in(whole)
+            self._packet_arrived(connection.id, packet.port, packet.frame)
+        elif kind == ofp.OFPT_ERROR and transaction < OWN_TRANSACTIONS:
+            refusal = read_refusal(whole)
+            reason = _reason(refusal.type, refusal.code)
+            self._post(events.RulesRefused(connection.id, transaction, reason, refusal.cookie))
+        else:
+            return False
+        return True
+
+    def _packet_arrived(self, datapath_id: int, port: int, frame: bytes) -> None:
+        """Hand a discovery packet or ARP over, unless its port has sent too many."""
+        if not self._limits.allows(datapath_id, port, time.monotonic()):
+            return
+        tail = lldp.parse(frame, self._lldp_key)
+        if tail is None:
+            self._post(events.PacketArrived(datapath_id, port, frame))
+        else:
+            self._post(events.LinkDiscovered(*tail, datapath_id, port))
 
     @_handles(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def on_state_change(self, event: Any) -> None:
@@ -132,7 +131,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
                 parser.OFPGroupDescStatsRequest(datapath, 0),
             ]
             for request in requests:
-                request.set_xid(next(self._transactions) & 0xFFFFFFFF)
+                request.set_xid(self._transaction())
                 reading.unanswered.add(request.xid)
                 request.serialize()
                 datapath.send(bytes(request.buf))
@@ -156,6 +155,16 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     def _take_part(self, datapath: Any, installed: Installed | None) -> None:
         """Let a switch take part, unless another with its datapath id does and is alive."""
         self._readings.pop(datapath, None)
+        certified = datapath.certified
+        if certified is not None and not self._may_be(certified, datapath.id):
+            self.logger.error(
+                "the switch at %s has the certificate of %r and claims datapath id %d: it is sent away",
+                datapath.address,
+                certified,
+                datapath.id,
+            )
+            datapath.close()
+            return
         former = self._datapaths.get(datapath.id)
         if former is None:
             self._join(datapath, installed)
@@ -206,43 +215,23 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         kind = events.PortCameUp if up else events.PortWentDown
         self._post(kind(message.datapath.id, port.port_no))
 
-    @_handles(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
-    def on_packet_in(self, event: Any) -> None:
-        """A switch handed a packet over: a discovery packet or ARP."""
-        message = event.msg
-        datapath_id, port, frame = message.datapath.id, message.match["in_port"], bytes(message.data)
-        if not self._limits.allows(datapath_id, port, time.monotonic()):
-            return
-        tail = lldp.parse(frame, self._lldp_key)
-        if tail is None:
-            self._post(events.PacketArrived(datapath_id, port, frame))
-        else:
-            self._post(events.LinkDiscovered(*tail, datapath_id, port))
-
-    @_handles(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
-    def on_barrier_reply(self, event: Any) -> None:
-        """A switch has carried out what was before a barrier."""
-        barrier = self._recall(event.msg)
-        if barrier is not None:
-            self._post(events.BarrierReceived(event.msg.datapath.id, barrier))
-
     @_handles(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def on_error(self, event: Any) -> None:
         """A switch did not accept a message."""
         message = event.msg
-        kind = ofp.ofp_error_type_to_str(message.type)
-        reason = f"{kind}, {ofp.ofp_error_code_to_str(message.type, message.code)}"
-        barrier = self._recall(message)
-        reading = self._readings.get(message.datapath)
+        datapath, reason = message.datapath, _reason(message.type, message.code)
+        reading = self._readings.get(datapath)
         if reading is not None and message.xid in reading.unanswered:
             self.logger.warning(
-                "datapath %d cannot say what it has (%s): it begins from nothing", message.datapath.id, reason
+                "datapath %d cannot say what it has (%s): it begins from nothing", datapath.id, reason
             )
-            self._take_part(message.datapath, None)
-        elif barrier is not None:
-            self._post(events.RulesRefused(message.datapath.id, barrier, reason))
+            self._take_part(datapath, None)
         else:
-            self.logger.warning("datapath %d refused a message: %s", message.datapath.id, reason)
+            self.logger.warning("datapath %d refused a message: %s", datapath.id, reason)
+
+
+def _reason(kind: int, code: int) -> str:
+    return f"{ofp.ofp_error_type_to_str(kind)}, {ofp.ofp_error_code_to_str(kind, code)}"
 
 
 def _is_up(port: Any) -> bool:

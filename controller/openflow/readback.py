@@ -7,7 +7,6 @@ from typing import Any
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from controller.openflow.encoding import MATCH_FIELDS
 from controller.rules.model import (
     Action,
     Bucket,
@@ -23,7 +22,15 @@ from controller.rules.reconcile import Installed
 
 __all__ = ["Readback"]
 
-_OUR_FIELDS = {name: ours for ours, name in MATCH_FIELDS.items()}
+_OUR_FIELDS = {
+    "eth_type": "eth_type",
+    "ip_proto": "ip_protocol",
+    "ipv4_src": "source_ip",
+    "ipv4_dst": "destination_ip",
+    "tcp_src": "source_port",
+    "tcp_dst": "destination_port",
+    "eth_src": "source_mac",
+}
 
 
 class _Foreign(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import RemoveGroup, RemoveRule, RemoveRules
@@ -26,7 +27,7 @@ from controller.rules.model import (
     ecmp_group_number,
     host_cookie,
 )
-from controller.rules.next_hops import equal_next_hops, next_hops
+from controller.rules.next_hops import equal_next_hops
 from controller.rules.reconcile import Installed, difference
 
 __all__ = ["DefaultRoutes"]
@@ -189,10 +190,10 @@ class DefaultRoutes(Journaled):
         hops = self._hops({host.name: host.switch for host in hosts})
         desired: dict[str, _Routes] = {}
         for host in hosts:
-            desired.setdefault(host.switch, _Routes()).actions[host.ip] = Output(host.port)
+            desired.setdefault(host.switch, _Routes()).actions[host.ip] = _output(host.port)
             for switch, neighbours in hops[host.name].items():
                 routes = desired.setdefault(switch, _Routes())
-                outputs = [Output(live.ports[switch, neighbour]) for neighbour in neighbours]
+                outputs = [_output(live.ports[switch, neighbour]) for neighbour in neighbours]
                 if len(outputs) == 1:
                     routes.actions[host.ip] = outputs[0]
                     continue
@@ -205,15 +206,23 @@ class DefaultRoutes(Journaled):
     def _hops(self, attachments: dict[str, str]) -> dict[str, dict[str, tuple[str, ...]]]:
         """Return the neighbours that each switch may choose from, for each host."""
         live = self._state.live
-        arcs = [arc for arc in live.up_arcs() if not live.is_host(arc.tail) and not live.is_host(arc.head)]
         if self._state.settings.default_routing == "ecmp":
+            hosts = live.network.hosts
+            arcs = [arc for arc in live.up_arcs() if arc.tail not in hosts and arc.head not in hosts]
             return equal_next_hops(arcs, attachments)
+        hops = {root: live.least_delay.hops(root).items() for root in set(attachments.values())}
         return {
-            host: {switch: (neighbour,) for switch, neighbour in hops.items()}
-            for host, hops in next_hops(arcs, attachments).items()
+            host: {switch: (neighbour,) for switch, neighbour in hops[root]}
+            for host, root in attachments.items()
         }
 
 
+@lru_cache(maxsize=1 << 12)
+def _output(port: int) -> Output:
+    return Output(port)
+
+
+@lru_cache(maxsize=1 << 16)
 def _default_route_rule(destination_ip: str, action: Output | ToGroup) -> Rule:
     """Return the rule for all IP packets to a host."""
     match = Match(eth_type=ETH_TYPE_IPV4, destination_ip=destination_ip)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from controller.rules.model import (
@@ -38,7 +39,11 @@ class TcpConnection:
 
 def pinned_rule(connection: TcpConnection, action: Output | ToGroup, cookie: int) -> Rule:
     """Return the rule for one direction of a TCP connection."""
-    match = Match(
+    return Rule(TABLE_PINNED, PRIORITY_ROUTE, _match(connection), action, cookie)
+
+
+def _match(connection: TcpConnection) -> Match:
+    return Match(
         eth_type=ETH_TYPE_IPV4,
         ip_protocol=IP_PROTO_TCP,
         source_ip=connection.source_ip,
@@ -46,23 +51,32 @@ def pinned_rule(connection: TcpConnection, action: Output | ToGroup, cookie: int
         source_port=connection.source_port,
         destination_port=connection.destination_port,
     )
-    return Rule(TABLE_PINNED, PRIORITY_ROUTE, match, action, cookie)
 
 
 def path_stages(
-    nodes: tuple[str, ...], ports: Mapping[tuple[str, str], int], rule: Callable[[str, int], Rule]
+    nodes: tuple[str, ...],
+    ports: Mapping[tuple[str, str], int],
+    rule: Callable[[str, int], Rule],
+    reached: Collection[str] = (),
 ) -> list[Stage]:
     """Return one direction of a path in the order in which its rules may be installed.
 
-    The far end comes first, so that a packet which meets a rule finds all that follow.
+    Switches that no packet of the connection reaches yet come all at once. Those that it does reach follow
+    one by one, the far end first, so that a packet which meets a rule finds all that follow; the ingress is
+    last.
 
     Args:
         nodes: Host, switches, host, as a packet meets them.
         ports: The port of each node towards each neighbour, by (node, neighbour).
         rule: Makes the rule of a switch with its port towards the next node.
+        reached: Nodes that the connection's packets reach on the path that they have; the ingress need not be
+            among them.
     """
-    steps = list(pairwise(nodes[1:]))
-    return [{node: [rule(node, ports[node, following])]} for node, following in reversed(steps)]
+    ingress = nodes[1]
+    rules = {node: rule(node, ports[node, following]) for node, following in pairwise(nodes[1:])}
+    at_once: Stage = {node: [rules[node]] for node in rules if node != ingress and node not in reached}
+    in_order: list[Stage] = [{node: [rules[node]]} for node in reversed(rules) if node not in at_once]
+    return [at_once, *in_order] if at_once else in_order
 
 
 def pinned_path_stages(
@@ -70,6 +84,17 @@ def pinned_path_stages(
     connection: TcpConnection,
     ports: Mapping[tuple[str, str], int],
     cookie: int,
+    reached: Collection[str] = (),
 ) -> list[Stage]:
     """Return the rules that pin one direction of a TCP connection to a path, as `path_stages`."""
-    return path_stages(nodes, ports, lambda _, port: pinned_rule(connection, Output(port), cookie))
+    match = _match(connection)
+
+    def rule(_: str, port: int) -> Rule:
+        return Rule(TABLE_PINNED, PRIORITY_ROUTE, match, _output(port), cookie)
+
+    return path_stages(nodes, ports, rule, reached)
+
+
+@lru_cache(maxsize=1 << 12)
+def _output(port: int) -> Output:
+    return Output(port)

@@ -13,7 +13,7 @@ Acknowledgements are not split: they have one path for themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -104,12 +104,14 @@ class SplitRules:
     ports: Mapping[tuple[str, str], int]
     cookie: int
 
-    def stages(self, shares: Sequence[float]) -> list[list[Stage]]:
-        """Return what is to be installed side by side; each direction from its far end to its near end."""
-        acks = pinned_path_stages(self.split.ack_path, self.connection.reverse, self.ports, self.cookie)
-        stamped = [self._stamped(path, stamp) for path, stamp in zip(self.paths, self._stamps(), strict=True)]
+    def stages(self, shares: Sequence[float], reached: Collection[str] = ()) -> list[list[Stage]]:
+        """Return what is to be installed side by side, each direction as `path_stages` orders it."""
+        back = self.connection.reverse
+        acks = pinned_path_stages(self.split.ack_path, back, self.ports, self.cookie, reached)
+        ways = zip(self.paths, self._stamps(), strict=True)
+        stamped = [self._stamped(path, stamp, reached) for path, stamp in ways]
         if self.split.mode == "packets":
-            unstamped = pinned_path_stages(self.paths[0], self.connection, self.ports, self.cookie)
+            unstamped = pinned_path_stages(self.paths[0], self.connection, self.ports, self.cookie, reached)
             return [acks, unstamped, *stamped]
         behind_ingress = [stages[:-1] for stages in stamped]
         group = self.group(shares)
@@ -130,12 +132,12 @@ class SplitRules:
     def _stamps(self) -> tuple[str, ...]:
         return stamps(self.split.tag, len(self.paths))
 
-    def _stamped(self, path: tuple[str, ...], stamp: str) -> list[Stage]:
+    def _stamped(self, path: tuple[str, ...], stamp: str, reached: Collection[str]) -> list[Stage]:
         def rule(switch: str, port: int) -> Rule:
             restored = self.source_mac if switch == path[-2] else None
             return _stamp_rule(stamp, Output(port, restored), self.cookie)
 
-        return path_stages(path, self.ports, rule)
+        return path_stages(path, self.ports, rule, reached)
 
 
 def _stamp_rule(stamp: str, output: Output, cookie: int) -> Rule:

@@ -12,6 +12,7 @@ __all__ = [
     "Engine",
     "Flows",
     "InvalidInput",
+    "Nearest",
     "Network",
     "NotSolved",
     "Summary",
@@ -53,6 +54,19 @@ class NotSolved(RuntimeError):
 
 class TimeIsUp(NotSolved):
     """The time limit came before the optimum. The next solve goes on from there."""
+
+@final
+class Nearest:
+    """Paths of least delay, kept while arcs go down and up; ties go to fewer arcs, then smaller nodes."""
+
+    def __new__(cls, nodes: int, arcs: Sequence[tuple[int, int, int]]) -> Nearest:
+        """Take arcs as (tail, head, delay in ns), all of them down."""
+
+    def set_up(self, arc: int, up: bool) -> list[int]:
+        """Let an arc come up or go down; returns the roots asked for whose paths that changes."""
+
+    def towards(self, root: int) -> list[int | None]:
+        """Return the arc by which each node comes nearer to a root."""
 
 @final
 class Summary:

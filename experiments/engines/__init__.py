@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from experiments.errors import UnknownName
+from experiments.errors import MissingRequirement, UnknownName
 
 if TYPE_CHECKING:  # the processes that simulate import this package, and little else
     from experiments.engines.base import Engine
@@ -12,8 +12,26 @@ if TYPE_CHECKING:  # the processes that simulate import this package, and little
 NAMES = ("live", "virtual", "sim")
 
 
-def get(name: str) -> Engine:
-    """Return an engine; UnknownName lists those that are there."""
+SIMULATED = "sim"
+"""The one whose runs a cluster can make."""
+
+
+def get(name: str, scheduler: str | None = None) -> Engine:
+    """Return an engine.
+
+    Args:
+        name: of the engine.
+        scheduler: address of a cluster that makes its runs; None for this machine.
+
+    Raises:
+        UnknownName: there is none of this name.
+        MissingRequirement, ClusterUnreachable: there is no such cluster.
+    """
+    if scheduler is not None and name in NAMES and name != SIMULATED:
+        raise MissingRequirement(
+            f"Runs of the {name} engine are made on this machine.",
+            "Leave --scheduler out, or take --engine sim.",
+        )
     if name == "live":
         from experiments.engines.live.engine import LiveEngine
 
@@ -25,5 +43,5 @@ def get(name: str) -> Engine:
     if name == "sim":
         from experiments.engines.sim.engine import SimEngine
 
-        return SimEngine()
+        return SimEngine(scheduler)
     raise UnknownName("engine", name, NAMES)

@@ -6,7 +6,7 @@ Nothing here knows its form: the terminal, the page and the JSON document show t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ from experiments.report.summary import FlowSummary, summarise, unique
 from experiments.results import FlowResult, Results
 
 NOT_SET = "\N{EN DASH}"
+DEFAULT = "default"
+TOLD_OTHERWISE = {"format", "name", "description", "network", "variant", "duration_s", "protocols"}
+"""Keys of a scenario that a document has elsewhere, or that say nothing of how it was run."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST = len(LETTERS)
 Key = tuple[str, str, str]
@@ -196,20 +199,24 @@ def _quantity(a: FlowSummary, b: FlowSummary, pick: Callable[[FlowResult], float
 
 def differing_settings(documents: Sequence[Document]) -> tuple[Setting, ...]:
     """Return what was not set or not found alike in all documents, in a fixed order."""
-    found = [dict(_settings(document.results)) for document in documents]
+    resolved = all(document.results.settings for document in documents)
+    found = [dict(_settings(document.results, resolved=resolved)) for document in documents]
     names = unique(name for settings in found for name in settings)
     rows = [Setting(name, tuple(settings.get(name, NOT_SET) for settings in found)) for name in names]
     return tuple(row for row in rows if len(set(row.values)) > 1)
 
 
-def _settings(results: Results) -> Iterator[tuple[str, str]]:
+def _settings(results: Results, *, resolved: bool) -> Iterator[tuple[str, str]]:
     environment, runs = results.environment, results.runs
     yield "engine", results.engine
     yield "variant", results.variant or NOT_SET
     yield "duration", _either(f"{run.duration_s:g} s" for run in runs)
     yield "seeds", ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
-    for key, value in results.overrides.items():
-        yield f"--set {key}", _text(value)
+    if resolved:
+        yield from _leaves(results.settings)
+    else:
+        for key, value in results.overrides.items():
+            yield f"--set {key}", _text(value)
     yield from _links(results)
     yield (
         "congestion control",
@@ -227,6 +234,16 @@ def _settings(results: Results) -> Iterator[tuple[str, str]]:
         yield f"version of {name}", value
     for name, value in sorted(environment.sysctls.items()):
         yield f"{name} of the machine", value
+
+
+def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if not prefix and key in TOLD_OTHERWISE:
+            continue
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", DEFAULT if value is None else _text(value)
 
 
 def _links(results: Results) -> Iterator[tuple[str, str]]:

@@ -2,53 +2,178 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from experiments.engines.sim.process import Processes, SimulationFailed
-from experiments.engines.together import run_together
-from experiments.errors import RunFailed, ScenarioError
+from experiments.engines.sim.process import SimulationFailed
+from experiments.errors import OutputError, RunFailed, ScenarioError
+from experiments.scheduling.journal import Journal
+from experiments.scheduling.scheduler import each
+from experiments.scheduling.simulator import Simulator
 from experiments.studies.cases import cases
 from experiments.studies.schema import Study
+from mstcp._core import sim
 
 Measured = Mapping[tuple[str, str], list[float]]
 """Of each case and metric, a figure for each seed, in the order of the seeds."""
 
+RUNS = "runs.jsonl"
 
-def measure(study: Study, seeds: int) -> Measured:
-    """Run a study; the result does not depend on how many runs are made at once.
+
+@dataclass(frozen=True)
+class Planned:
+    """One run: a case of a study with a seed."""
+
+    study: Study
+    case: str
+    seed: int
+    description: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The run in words."""
+        return f"Study {self.study.name}, case {self.case}, seed {self.seed}"
+
+    @property
+    def key(self) -> str:
+        """What tells it from any run that is not the same, in a journal."""
+        metrics = {name: metric.model_dump() for name, metric in self.study.metrics.items()}
+        text = json.dumps([self.study.name, self.case, self.seed, self.description, metrics], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def plan(study: Study, seeds: int) -> list[Planned]:
+    """Return the runs of a study: each case with the seeds 1 to `seeds`.
+
+    Raises:
+        ScenarioError: a case is not what the simulator takes, with its place.
+    """
+    planned = []
+    for case, description in cases(study).items():
+        try:
+            sim.check(json.dumps(description))
+        except sim.InvalidDescription as error:
+            place, reason = error.args
+            raise ScenarioError(
+                study.name, ": ".join(filter(None, [f"case {case}", place])), reason
+            ) from None
+        planned += [Planned(study, case, seed, {**description, "seed": seed}) for seed in range(1, seeds + 1)]
+    return planned
+
+
+def run(
+    studies: Sequence[Study],
+    seeds: int,
+    simulator: Simulator,
+    *,
+    keep: Store | None = None,
+    begin: Callable[[int], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
+) -> list[Measured]:
+    """Run studies, all together; the result does not depend on where and how many runs are made at once.
 
     Args:
-        study: what is run.
+        studies: what is run.
         seeds: 1 to this number, each with every case.
+        simulator: makes the simulations.
+        keep: has what was finished earlier, and keeps what finishes.
+        begin: is told how many runs are to be made.
+        report: is told of each that has ended.
+
+    Returns:
+        The figures of each study.
 
     Raises:
         ScenarioError: a case or metric is not what the simulator takes or gives.
         RunFailed: a run did not come to its end.
+        OutputError: what finished cannot be kept.
     """
-    plans = [(case, seed, found) for case, found in cases(study).items() for seed in range(1, seeds + 1)]
-    processes = Processes()
+    planned = [plan(study, seeds) for study in studies]
+    store = Store(None) if keep is None else keep
 
-    def simulate(_: int, plan: tuple[str, int, dict[str, Any]]) -> dict[str, float]:
-        case, seed, description = plan
+    def simulate(one: Planned) -> dict[str, float]:
         try:
-            found = processes.run({**description, "seed": seed}).found
+            found = simulator.run(one.description).found
         except SimulationFailed as error:
-            raise RunFailed(f"Study {study.name}, case {case}, seed {seed}", str(error)) from error
-        return {name: _figure(study, name, found) for name in study.metrics}
+            raise RunFailed(one.label, str(error)) from error
+        return {name: _figure(one.study, name, found) for name in one.study.metrics}
 
-    results: dict[int, dict[str, float]] = {}
-    workers = len(os.sched_getaffinity(0))
-    with closing(run_together(plans, simulate, workers=workers, stop=processes.stop)) as ending:
-        for number, _, future in ending:
-            results[number] = future.result()
+    waiting = [one for runs in planned for one in runs if not store.has(one)]
+    begin(len(waiting))
+    with closing(each(waiting, simulate, simulator)) as ending:
+        for one, future in ending:
+            store.add(one, future.result())
+            report(one.label)
+    return [_measured(runs, store) for runs in planned]
+
+
+def measure(study: Study, seeds: int, simulator: Simulator) -> Measured:
+    """Run one study; see `run`."""
+    return run([study], seeds, simulator)[0]
+
+
+def _measured(planned: Sequence[Planned], store: Store) -> Measured:
     measured: dict[tuple[str, str], list[float]] = {}
-    for number, (case, _, _) in enumerate(plans):
-        for name, value in results[number].items():
-            measured.setdefault((case, name), []).append(value)
+    for one in planned:
+        for name, value in store.figures(one).items():
+            measured.setdefault((one.case, name), []).append(value)
     return measured
+
+
+class Store:
+    """The figures of finished runs, in memory and in a folder's `runs.jsonl`."""
+
+    def __init__(self, folder: Path | None, *, resume: bool = False) -> None:
+        """Open a folder, which must have no runs unless they are resumed.
+
+        Raises:
+            OutputError: it cannot be written, or holds runs already.
+            ScenarioError: what it holds are no runs of a study.
+        """
+        self._figures: dict[str, dict[str, float]] = {}
+        self._journal: Journal | None = None
+        if folder is None:
+            return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(str(folder), error.strerror or str(error)) from None
+        path = folder / RUNS
+        if path.exists() and not resume:
+            raise OutputError(str(folder), "it holds runs of a study already; --resume goes on with them")
+        self._journal = Journal(path)
+        for number, line in self._journal.lines():
+            key, figures = _entry(line, f"{path}, line {number}")
+            self._figures[key] = figures
+
+    def has(self, run: Planned) -> bool:
+        """Return whether a run is finished."""
+        return run.key in self._figures
+
+    def add(self, run: Planned, figures: dict[str, float]) -> None:
+        """Keep a finished run; OutputError if that fails."""
+        if self._journal is not None:
+            names = {"study": run.study.name, "case": run.case, "seed": run.seed}
+            self._journal.add(json.dumps({"key": run.key, **names, "figures": figures}))
+        self._figures[run.key] = figures
+
+    def figures(self, run: Planned) -> dict[str, float]:
+        """Return the figures of a finished run."""
+        return self._figures[run.key]
+
+
+def _entry(line: bytes, place: str) -> tuple[str, dict[str, float]]:
+    """Return key and figures of a line of the journal; ScenarioError if it has none."""
+    try:
+        entry = json.loads(line)
+        return entry["key"], {name: float(value) for name, value in entry["figures"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ScenarioError(place, "", "is not a run of a study; remove the line") from None
 
 
 def _figure(study: Study, name: str, found: dict[str, Any]) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import signal
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from experiments import scheduling
 from experiments.errors import OutputError, UnknownName
 from experiments.solve import add_network_arguments, positive, whole
 
@@ -72,8 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="delay",
         help="what is short for ospf and ecmp: delay, as for the controller (default), or few links",
     )
+    scheduling.add_argument(parser)
     parser.add_argument(
-        "--workers", type=whole, metavar="N", help="points at once (default: as many as there are cores)"
+        "--workers",
+        type=whole,
+        metavar="N",
+        help="points at once (default: as many as there are cores, or room in the cluster)",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the results go")
     parser.add_argument(
@@ -90,16 +94,19 @@ def main(args: argparse.Namespace) -> int:
         ScenarioError, UnknownName, TopologyError, InvalidProblem: An argument or a file cannot be used.
         SolverError: There is no allocation for the first point.
         OutputError: The folder cannot be used.
+        ClusterUnreachable: There is no such cluster.
         Interrupted: The user stopped; what was finished is written.
     """
     # Solver, numpy and networkx take their time to import, which the other commands should not wait for.
+    from experiments.scheduling.simulator import simulator
     from experiments.sweep.offer import Offers
     from experiments.sweep.progress import Progress
     from experiments.sweep.runner import run
     from experiments.sweep.store import Store
 
     sweep = sweep_from(args)
-    workers = args.workers or len(os.sched_getaffinity(0))
+    simulations = simulator(args.scheduler)
+    workers = args.workers or simulations.at_once
     offers = Offers(sweep.conditions, kept=workers + 1)
     offers.flows(sweep.loads[0], 1)  # what is wrong with the demands shows before anything is written
     store = Store(args.out, sweep.conditions, resume=args.resume)
@@ -107,7 +114,7 @@ def main(args: argparse.Namespace) -> int:
     waiting = len(sweep.points()) - len(store.results(sweep))
     try:
         with Progress(Console(stderr=True), waiting) as progress:
-            run(sweep, offers, store, progress, workers)
+            run(sweep, offers, store, progress, simulations, workers)
     finally:
         _write(sweep, store, args)
     return 1 if progress.failed else 0

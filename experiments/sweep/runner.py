@@ -8,9 +8,10 @@ from concurrent.futures import Future
 from contextlib import closing
 
 from controller.errors import SolverError
-from experiments.engines.sim.process import Processes, Simulated, SimulationFailed
-from experiments.engines.together import run_together
+from experiments.engines.sim.process import Simulated, SimulationFailed
 from experiments.errors import Interrupted, RunFailed
+from experiments.scheduling.scheduler import each
+from experiments.scheduling.simulator import Simulator
 from experiments.sweep.description import admitted_bps, describe
 from experiments.sweep.offer import Offered, Offers
 from experiments.sweep.plan import Point, Sweep
@@ -20,7 +21,9 @@ from experiments.sweep.store import PointResult, Store
 Report = Callable[[PointResult | RunFailed], None]
 
 
-def run(sweep: Sweep, offers: Offers, store: Store, report: Report, workers: int) -> None:
+def run(
+    sweep: Sweep, offers: Offers, store: Store, report: Report, simulator: Simulator, workers: int
+) -> None:
     """Run the points that are not finished.
 
     Args:
@@ -28,6 +31,7 @@ def run(sweep: Sweep, offers: Offers, store: Store, report: Report, workers: int
         offers: The flows of its conditions.
         store: Has what is finished, and keeps what finishes.
         report: Told of each point as it ends.
+        simulator: Makes the simulations.
         workers: How many run at once; the results do not depend on it.
 
     Raises:
@@ -35,12 +39,11 @@ def run(sweep: Sweep, offers: Offers, store: Store, report: Report, workers: int
         Interrupted: The user stopped; what was finished is kept.
     """
     points = sweep.points()
-    runner = _Runner(offers)
+    runner = _Runner(offers, simulator)
     waiting = [point for point in points if point not in store.finished]
-    together = run_together(waiting, lambda _, point: runner.point(point), workers=workers, stop=runner.stop)
     try:
-        with closing(together) as ending:
-            for _, point, future in ending:
+        with closing(each(waiting, runner.point, simulator, at_once=workers)) as ending:
+            for point, future in ending:
                 _settle(future, point, store, report)
     except KeyboardInterrupt:
         finished = sum(point in store.finished for point in points)
@@ -60,21 +63,17 @@ def _settle(future: Future[PointResult], point: Point, store: Store, report: Rep
 class _Runner:
     """Runs single points; they share networks, demands, allocations and routes."""
 
-    def __init__(self, offers: Offers) -> None:
+    def __init__(self, offers: Offers, simulator: Simulator) -> None:
         self._offers = offers
         self._routes = Routes(offers.network, offers.conditions.metric)
-        self._processes = Processes()
+        self._simulator = simulator
 
     def point(self, point: Point) -> PointResult:
         """Run a point; SimulationFailed or SolverError if it cannot be."""
         flows = self._offers.flows(point.load, point.seed)
         conditions, network = self._offers.conditions, self._offers.network
-        simulated = self._processes.run(describe(conditions, point, network, self._routes, flows))
+        simulated = self._simulator.run(describe(conditions, point, network, self._routes, flows))
         return summarise(point, flows, simulated)
-
-    def stop(self) -> None:
-        """End the simulations at once."""
-        self._processes.stop()
 
 
 def summarise(point: Point, flows: tuple[Offered, ...], simulated: Simulated) -> PointResult:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.errors import OutputError, ScenarioError
+from experiments.scheduling.journal import Journal
 from experiments.sweep.plan import Conditions, Point, Sweep
 
 CONDITIONS = "conditions.json"
@@ -74,6 +74,7 @@ class Store:
             ScenarioError: What is there is of other conditions, or no sweep.
         """
         self._points = folder / POINTS
+        self._journal = Journal(self._points)
         self.finished: dict[Point, PointResult] = {}
         written = folder / CONDITIONS
         try:
@@ -91,13 +92,7 @@ class Store:
 
     def add(self, result: PointResult) -> None:
         """Keep a finished point; OutputError if that fails."""
-        try:
-            with self._points.open("a", encoding="utf-8") as file:
-                file.write(result.model_dump_json() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise OutputError(str(self._points), error.strerror or str(error)) from None
+        self._journal.add(result.model_dump_json())
         self.finished[result.point] = result
 
     def results(self, sweep: Sweep) -> list[PointResult]:
@@ -105,19 +100,13 @@ class Store:
         return [self.finished[point] for point in sweep.points() if point in self.finished]
 
     def _read(self) -> None:
-        if not self._points.exists():
-            return
-        text = self._points.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
-        for number, line in enumerate(whole.splitlines(), start=1):
+        for number, line in self._journal.lines():
             try:
                 result = PointResult.model_validate_json(line)
             except ValidationError:
                 reason = "is not a point of a sweep; remove the line or choose another folder with --out"
                 raise ScenarioError(str(self._points), f"line {number}", reason) from None
             self.finished[result.point] = result
-        if len(whole) < len(text):  # a line that was being written when the machine stopped
-            self._points.write_bytes(whole)
 
 
 def _check_same(written: Path, conditions: Conditions) -> None:

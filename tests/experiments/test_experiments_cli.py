@@ -41,7 +41,7 @@ def status_of(*argv: str) -> int:
             "the network has no host 'S0'",
         ),
         (["run", "butterfly", "--nonsense"], "unrecognized arguments"),
-        (["report", "/nowhere"], "/nowhere/results.json cannot be read"),
+        (["report", "/nowhere"], "/nowhere: cannot be read"),
         ([], "required"),
     ],
 )

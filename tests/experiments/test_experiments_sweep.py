@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from experiments import cli
+from experiments.engines.sim.process import Processes
 from experiments.errors import Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.report.terminal import WIDTH
 from experiments.sweep.description import admitted_bps, describe
@@ -40,7 +41,7 @@ def swept(
         ran.append(ended)
 
     store = Store(folder, sweep.conditions, resume=resume)
-    run(sweep, Offers(sweep.conditions, kept=workers + 1), store, report, workers)
+    run(sweep, Offers(sweep.conditions, kept=workers + 1), store, report, Processes(), workers)
     return store.results(sweep), ran
 
 
@@ -186,7 +187,7 @@ def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as stopped:
-        run(SWEEP, Offers(CONDITIONS, kept=2), store, report, 1)
+        run(SWEEP, Offers(CONDITIONS, kept=2), store, report, Processes(), 1)
     assert (stopped.value.finished, stopped.value.planned) == (1, 12)
     assert len(Store(tmp_path, CONDITIONS, resume=True).results(SWEEP)) == 1
 

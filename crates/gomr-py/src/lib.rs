@@ -3,6 +3,7 @@
 #![allow(missing_docs)]
 
 mod columns;
+mod nearest;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -335,6 +336,7 @@ fn gomr_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Audit>()?;
     module.add_class::<Engine>()?;
     module.add_class::<Flows>()?;
+    module.add_class::<nearest::Nearest>()?;
     module.add_class::<Network>()?;
     module.add_class::<Summary>()?;
     module.add_function(wrap_pyfunction!(columns::audit, module)?)?;

@@ -5,7 +5,7 @@
 //! The prices of the final basis for the first objective alone make this bound tight exactly when the
 //! first objective is optimal, so the gap certifies it, independent of `M`.
 
-use crate::colgen::Solver;
+use crate::colgen::{Solver, GAIN};
 use crate::constrained::cheapest_within;
 use crate::problem::Error;
 
@@ -43,6 +43,10 @@ impl Solver {
             let proof = self.certify();
             if proof.gap() <= GAP {
                 return Ok(proof);
+            }
+            if self.gain > GAIN {
+                self.gain = GAIN;
+                continue;
             }
             let big_m = 4.0 * self.master.big_m;
             self.master.set_big_m(big_m);

@@ -5,6 +5,7 @@
 //! the basis is priced once more for the first objective alone ([`crate::certify`]), and `M` is raised
 //! if a path could still gain.
 
+mod costs;
 mod crash;
 mod offers;
 mod origin;
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::dual::{DualEnd, HALT};
 use crate::forest::Forest;
-use crate::graph::Graph;
+use crate::graph::{Graph, NONE};
 use crate::master::{Enter, Master};
 use crate::pricing::{Lengths, Pricer};
 use crate::problem::Error;
@@ -22,7 +23,7 @@ use crate::tree::Scratch;
 use origin::Origin;
 
 /// Relative gain below which a path is not worth entering.
-const GAIN: f64 = 1e-11;
+pub(crate) const GAIN: f64 = 1e-11;
 /// Candidates looked at for each pivot.
 const WINDOW: usize = 64;
 /// Work per known path that the dual simplex may cost.
@@ -39,6 +40,10 @@ const SMOOTHING: f64 = 0.9;
 const LEAST_SMOOTHING: f64 = 0.2;
 /// Pivots without progress before the bounds are perturbed.
 const STALL: usize = 200;
+/// Pivots for each link and commodity before a solve goes on by Bland's rule, which cannot cycle.
+const PATIENCE: usize = 100;
+/// And before it is given up.
+const MOST_PIVOTS: usize = 1000;
 
 /// What a commodity asks of the pricing.
 #[derive(Clone, Debug)]
@@ -85,6 +90,8 @@ pub(crate) struct Solver {
     /// Cost of each arc in the second objective: its delay over the longest arc's, 1 if all have none.
     pub cost: Vec<f64>,
     pub usable: Vec<bool>,
+    /// Relative gain below which a path is not worth entering.
+    pub gain: f64,
     /// What it solves for, for errors.
     pub stage: &'static str,
     effort: Effort,
@@ -103,6 +110,10 @@ pub(crate) struct Solver {
     cold_work: u64,
     /// Pivots without progress, less those with it, since the solve began or bounds were last perturbed.
     stalled: usize,
+    /// Pivots for each link and commodity that a solve may make before Bland's rule chooses.
+    pub patience: usize,
+    /// Number of pivots from which on Bland's rule chooses.
+    bland_from: usize,
 }
 
 impl Solver {
@@ -121,6 +132,7 @@ impl Solver {
             smooth_lengths: Lengths::default(),
             scratch: vec![Scratch::default()],
             smoothing: 0.0,
+            gain: GAIN,
             usable: capacity.iter().map(|&c| c > 0.0).collect(),
             master: Master::new(capacity, 1.0),
             commodities: Vec::new(),
@@ -136,6 +148,8 @@ impl Solver {
             last_prices: Vec::new(),
             cold_work: 0,
             stalled: 0,
+            patience: PATIENCE,
+            bland_from: usize::MAX,
             graph,
         }
     }
@@ -152,6 +166,7 @@ impl Solver {
     pub fn optimise(&mut self, hot: bool) -> Result<(), Error> {
         self.replace_gone();
         self.master.estimate_scale();
+        self.bland_from = self.master.pivots + self.patience * self.size();
         let before = self.master.work;
         let mut hot_until = match self.cold_work {
             cold if hot && cold > 0 => before + cold / HOT_PART,
@@ -309,11 +324,15 @@ impl Solver {
         }
     }
 
+    /// Links and commodities, or as many as make a small problem.
+    fn size(&self) -> usize {
+        200 + self.graph.arcs() + self.master.groups.len()
+    }
+
     /// Pivots among the candidates until none of them gains.
     fn improve(&mut self, candidates: &[u32]) -> Result<(), Error> {
         let tolerance = self.master.tolerance();
-        let limit = self.gain_limit();
-        let ceiling = self.master.pivots + 50_000 + 200 * (self.graph.arcs() + candidates.len());
+        let ceiling = self.bland_from.saturating_add(MOST_PIVOTS * self.size());
         let none = [&[][..]];
         let windows: Vec<&[u32]> = match candidates {
             [] => none.to_vec(),
@@ -322,22 +341,11 @@ impl Solver {
         for window in windows {
             let mut open = window.to_vec();
             loop {
-                let mut best = self.best_slack();
-                let mut most = best.map_or(limit, |(_, gain)| gain);
-                open.retain(|&c| {
-                    if self.master.is_basic(c) {
-                        return true;
-                    }
-                    let gain = self.master.reduced_profit(c);
-                    if gain > most {
-                        most = gain;
-                        best = Some((Enter::Column(c), gain));
-                    }
-                    gain > limit
-                });
-                self.master.work += 60 * open.len() as u64;
-                let Some((enter, gain)) = best else { break };
-                match self.master.primal_step(enter, gain, tolerance) {
+                let by_bland = self.master.pivots >= self.bland_from;
+                let Some((enter, gain)) = self.entering(&mut open, by_bland) else {
+                    break;
+                };
+                match self.master.primal_step(enter, gain, tolerance, by_bland) {
                     None => {
                         if let Enter::Column(c) = enter {
                             open.retain(|&other| other != c);
@@ -352,16 +360,45 @@ impl Solver {
                 if self.master.pivots % HALT == 0 {
                     self.check_halt()?;
                 }
-                if self.stalled > STALL {
+                if self.stalled > STALL && !by_bland {
                     self.stalled = 0;
                     self.master.perturb(1e4 * self.feasibility());
                 }
                 if self.master.pivots > ceiling {
-                    return Err(self.not_solved("too many pivots between two pricing passes"));
+                    return Err(self.not_solved("too many pivots"));
                 }
             }
         }
         Ok(())
+    }
+
+    /// The variable that gains most, of slacks and `open` columns; by Bland's rule the first that gains. Columns
+    /// that do not gain are taken from `open`.
+    fn entering(&mut self, open: &mut Vec<u32>, by_bland: bool) -> Option<(Enter, f64)> {
+        let limit = self.gain_limit();
+        let mut best = match by_bland {
+            true => self.first_slack(),
+            false => self.best_slack(),
+        };
+        let mut most = best.map_or(limit, |(_, gain)| gain);
+        let mut first = if best.is_some() { 0 } else { NONE };
+        open.retain(|&c| {
+            if self.master.is_basic(c) {
+                return true;
+            }
+            let gain = self.master.reduced_profit(c);
+            let better = match by_bland {
+                true => gain > limit && c < first,
+                false => gain > most,
+            };
+            if better {
+                (most, first) = (gain, c);
+                best = Some((Enter::Column(c), gain));
+            }
+            gain > limit
+        });
+        self.master.work += 60 * open.len() as u64;
+        best
     }
 
     fn keep_accurate(&mut self) {

@@ -1,14 +1,17 @@
 //! The live engine: flows in, certified allocations out.
 
+mod answering;
+mod membership;
+
 use std::collections::BTreeMap;
 
-use crate::allocation::{Allocation, Certificate, FlowAllocation, FlowId, PathRate, Summary};
-use crate::audit::{Answer, Cut};
+use crate::allocation::{FlowAllocation, FlowId, Summary};
+use crate::audit::Cut;
 use crate::certify::Proof;
-use crate::colgen::{Commodity, Solver};
+use crate::colgen::Solver;
 use crate::halt::{Halt, HaltTest};
 use crate::objectives::max_min::{self, Rising};
-use crate::objectives::{self, utilisation, Objective};
+use crate::objectives::{utilisation, Objective};
 use crate::problem::{Arc, Error, Flow, Problem};
 
 /// What makes two flows one commodity.
@@ -55,7 +58,7 @@ pub struct Engine {
     pub(crate) down: Vec<bool>,
     pub(crate) objective: Objective,
     pub(crate) flows: Vec<Option<Entry>>,
-    solver: Solver,
+    pub(crate) solver: Solver,
     /// Where the answer is read from after objectives of several stages.
     staged: Option<Box<Staged>>,
     commodities: BTreeMap<Key, u32>,
@@ -94,156 +97,6 @@ impl Engine {
             engine.admit(flow.clone());
         }
         Ok(engine)
-    }
-
-    /// Takes a checked flow in.
-    pub(crate) fn admit(&mut self, flow: Flow) -> FlowId {
-        let id = self.flows.len();
-        self.flows.push(Some(Entry {
-            flow,
-            shares: Vec::new(),
-        }));
-        self.join(id);
-        id
-    }
-
-    /// Makes the flow a member of its commodities.
-    pub(crate) fn join(&mut self, id: FlowId) {
-        self.solved = false;
-        let Some(entry) = &self.flows[id] else { return };
-        let flow = entry.flow.clone();
-        if flow.source == flow.destination {
-            return;
-        }
-        let mut shares = Vec::new();
-        for (value, request_bps) in self.objective.parts(&flow) {
-            let commodity = self.commodity(&flow, value);
-            self.members[commodity as usize]
-                .flows
-                .push((id, request_bps));
-            self.total(commodity);
-            shares.push(Share {
-                commodity,
-                request_bps,
-            });
-        }
-        if let Some(entry) = &mut self.flows[id] {
-            entry.shares = shares;
-        }
-    }
-
-    /// Takes the flow out of its commodities.
-    pub(crate) fn part(&mut self, id: FlowId) {
-        self.solved = false;
-        let Some(entry) = &mut self.flows[id] else {
-            return;
-        };
-        for share in std::mem::take(&mut entry.shares) {
-            let members = &mut self.members[share.commodity as usize];
-            members.flows.retain(|&(other, _)| other != id);
-            if members.flows.is_empty() {
-                if let Some(key) = members.key.take() {
-                    self.commodities.remove(&key);
-                }
-                self.fresh.retain(|&c| c != share.commodity);
-                self.solver.remove_commodity(share.commodity);
-            } else {
-                self.total(share.commodity);
-            }
-        }
-    }
-
-    /// Sets the commodity's request to the sum of its members'.
-    fn total(&mut self, commodity: u32) {
-        let request = self.members[commodity as usize]
-            .flows
-            .iter()
-            .map(|m| m.1)
-            .sum();
-        self.solver.master.set_request(commodity, request);
-    }
-
-    fn commodity(&mut self, flow: &Flow, value: f64) -> u32 {
-        let key = (
-            flow.source as u32,
-            flow.destination as u32,
-            flow.ack_ratio.to_bits(),
-            flow.max_delay_s.map_or(u64::MAX, f64::to_bits),
-            value.to_bits(),
-        );
-        let shared = flow.fixed_paths.is_none() && flow.ack_path.is_none();
-        if shared {
-            if let Some(&known) = self.commodities.get(&key) {
-                return known;
-            }
-        }
-        let spec = Commodity {
-            source: key.0,
-            target: key.1,
-            value,
-            ack_ratio: if flow.ack_path.is_none() {
-                flow.ack_ratio
-            } else {
-                0.0
-            },
-            // Acknowledgements without load may take a way that carries nothing.
-            acks: flow
-                .ack_path
-                .iter()
-                .flatten()
-                .filter(|_| flow.ack_ratio > 0.0)
-                .map(|&arc| (arc as u32, flow.ack_ratio))
-                .collect(),
-            max_delay_s: flow.max_delay_s,
-            fixed: flow.fixed_paths.is_some(),
-            class: 0,
-        };
-        let commodity = self.solver.add_commodity(spec, 0.0);
-        self.members.resize(
-            self.members.len().max(commodity as usize + 1),
-            Members::default(),
-        );
-        self.members[commodity as usize] = Members::default();
-        if let Some(paths) = &flow.fixed_paths {
-            self.add_fixed(commodity, flow, paths);
-        }
-        if shared {
-            self.commodities.insert(key, commodity);
-            self.members[commodity as usize].key = Some(key);
-        }
-        self.fresh.push(commodity);
-        commodity
-    }
-
-    fn add_fixed(&mut self, commodity: u32, flow: &Flow, paths: &[Vec<usize>]) {
-        for path in paths {
-            let arcs: Vec<u32> = path.iter().map(|&arc| arc as u32).collect();
-            let limit = flow.max_delay_s.unwrap_or(f64::INFINITY);
-            if self.solver.graph.path_delay(&arcs) <= limit * (1.0 + 1e-12) {
-                self.solver.add_path(commodity, &arcs);
-            }
-        }
-    }
-
-    /// Brings the flow's shares in line with its rate.
-    pub(crate) fn rescale(&mut self, id: FlowId) {
-        self.solved = false;
-        let Some(entry) = &mut self.flows[id] else {
-            return;
-        };
-        let parts = self.objective.parts(&entry.flow);
-        let mut shares = std::mem::take(&mut entry.shares);
-        for (share, (_, request_bps)) in shares.iter_mut().zip(parts) {
-            share.request_bps = request_bps;
-            let members = &mut self.members[share.commodity as usize].flows;
-            for member in members.iter_mut().filter(|m| m.0 == id) {
-                member.1 = request_bps;
-            }
-            self.total(share.commodity);
-        }
-        if let Some(entry) = &mut self.flows[id] {
-            entry.shares = shares;
-        }
     }
 
     pub(crate) fn apply_capacity(&mut self, arc: usize) {
@@ -371,181 +224,6 @@ impl Engine {
     #[must_use]
     pub fn effort(&self) -> crate::colgen::Effort {
         self.solver.effort()
-    }
-
-    fn summary(&self) -> Summary {
-        let answer = self.answer();
-        let mut summary = Summary {
-            effort: self.solver.effort(),
-            ..Summary::default()
-        };
-        let mut load = vec![0.0; self.arcs.len()];
-        let master = &answer.master;
-        let mut local = 0.0;
-        for entry in self.flows.iter().flatten() {
-            summary.requested_bps += entry.flow.rate_bps;
-            if entry.flow.source == entry.flow.destination {
-                local += entry.flow.rate_bps;
-            }
-        }
-        summary.admitted_bps = local;
-        let mut violation = 0.0f64;
-        for (id, group) in master.groups.iter().enumerate().filter(|(_, g)| g.active) {
-            let served = answer.served(id);
-            summary.admitted_bps += served;
-            let mut total = 0.0;
-            for &c in [&group.key].into_iter().chain(&group.working) {
-                let rate = master.rate(c).max(0.0);
-                if c == group.unserved || rate == 0.0 {
-                    continue;
-                }
-                total += rate;
-                summary.cost_bps_s += rate * answer.graph.path_delay(master.path(c));
-                for (row, factor) in master.entries(c) {
-                    load[row as usize] += factor * rate;
-                }
-            }
-            violation = violation.max(total - group.request);
-        }
-        for (e, &load) in load.iter().enumerate() {
-            let capacity = self.solver.master.capacity[e];
-            violation = violation.max(load - capacity);
-            if capacity > 0.0 {
-                summary.max_utilisation = f64::max(summary.max_utilisation, load / capacity);
-            }
-        }
-        summary.certificate = Certificate {
-            upper_bound: self.proof.bound + local,
-            value: self.proof.value + local,
-            gap: self.proof.gap(),
-            max_violation_bps: violation,
-        };
-        summary
-    }
-
-    /// Paths and rates of all flows at the optimum.
-    ///
-    /// # Errors
-    /// As [`Engine::solve`], which it calls when events came since.
-    pub fn allocation(&mut self) -> Result<Allocation, Error> {
-        let summary = self.solve()?;
-        Ok(Allocation {
-            flows: self.flow_allocations(),
-            summary,
-        })
-    }
-
-    /// The answer of the optimum in flat arrays, flow by flow in the order of their numbers.
-    ///
-    /// # Errors
-    /// As [`Engine::solve`].
-    pub fn answer_arrays(&mut self) -> Result<Answer, Error> {
-        self.solve()?;
-        Ok(self.answer_so_far())
-    }
-
-    /// What the simplex has at the moment, in flat arrays: the optimum after a solve. After one that was
-    /// halted, rates that need not keep every limit; [`Answer::fit`] makes them.
-    #[must_use]
-    pub fn answer_so_far(&self) -> Answer {
-        let mut answer = Answer {
-            start: vec![0],
-            ..Answer::default()
-        };
-        for flow in self.flow_allocations() {
-            for path in flow.paths {
-                answer.flow.push(flow.flow as u32);
-                answer.rate_bps.push(path.rate_bps);
-                answer.arcs.extend(path.arcs.iter().map(|&arc| arc as u32));
-                answer.start.push(answer.arcs.len() as u32);
-            }
-        }
-        answer
-    }
-
-    /// What proves the answer: a price for each arc, and under `max_min` the cuts that stopped the flows.
-    #[must_use]
-    pub fn prices_so_far(&self) -> (Vec<f64>, Vec<Cut>) {
-        let cuts = self.staged.as_ref().map(|staged| staged.cuts.clone());
-        (self.solver.first_prices(), cuts.unwrap_or_default())
-    }
-
-    fn flow_allocations(&self) -> Vec<FlowAllocation> {
-        let mut flows: Vec<FlowAllocation> = Vec::new();
-        let mut place = vec![usize::MAX; self.flows.len()];
-        for (id, entry) in self.flows.iter().enumerate() {
-            if let Some(entry) = entry {
-                place[id] = flows.len();
-                flows.push(objectives::start_of(id, &entry.flow));
-            }
-        }
-        for commodity in 0..self.members.len() {
-            self.share_out(commodity, &place, &mut flows);
-        }
-        for flow in &mut flows {
-            objectives::tidy(flow);
-        }
-        flows
-    }
-
-    /// Shares a commodity's paths among its members: each gets the same part of its request, taken
-    /// from the paths by delay, so that few flows are split.
-    fn share_out(&self, commodity: usize, place: &[usize], flows: &mut [FlowAllocation]) {
-        let master = &self.answer().master;
-        let group = &master.groups[commodity];
-        let members = &self.members[commodity].flows;
-        if !group.active || group.request <= 0.0 || members.is_empty() {
-            return;
-        }
-        let mut paths: Vec<(f64, u32, f64)> = [&group.key]
-            .into_iter()
-            .chain(&group.working)
-            .filter(|&&c| c != group.unserved && master.rate(c) > 0.0)
-            .map(|&c| {
-                (
-                    self.solver.graph.path_delay(master.path(c)),
-                    c,
-                    master.rate(c),
-                )
-            })
-            .collect();
-        paths.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let served: f64 = paths.iter().map(|p| p.2).sum();
-        let asked: f64 = members.iter().map(|m| m.1).sum();
-        let part = (served / asked).min(1.0);
-        let mut left = paths.iter().copied();
-        let mut now = left.next();
-        for &(flow, request) in members {
-            let fixed = self
-                .staged
-                .as_ref()
-                .and_then(|staged| staged.rates.get(&flow));
-            let mut want = fixed.copied().unwrap_or(request * part);
-            let noise = 1e-12 * want;
-            while let Some((delay_s, column, rate)) = now {
-                if want <= noise {
-                    break;
-                }
-                let rate_bps = rate.min(want);
-                want -= rate_bps;
-                let arcs = master
-                    .path(column)
-                    .iter()
-                    .map(|&arc| arc as usize)
-                    .collect();
-                flows[place[flow]].paths.push(PathRate {
-                    arcs,
-                    rate_bps,
-                    delay_s,
-                });
-                let rest = rate - rate_bps;
-                now = if rest > 1e-12 * rate {
-                    Some((delay_s, column, rest))
-                } else {
-                    left.next()
-                };
-            }
-        }
     }
 
     /// Checks that the flow is there.

@@ -303,6 +303,14 @@ impl Master {
         }
     }
 
+    /// The paths of a commodity that carry something, and their rates.
+    pub fn used_paths<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (u32, f64)> + 'a {
+        let basic = std::iter::once(&group.key).chain(&group.working);
+        let paths = basic.filter(|&&column| column != group.unserved);
+        let used = paths.map(|&column| (column, self.rate(column)));
+        used.filter(|&(_, rate)| rate > 0.0)
+    }
+
     /// Price of one unit of the commodity's request.
     pub fn sigma(&self, group: u32) -> f64 {
         let key = self.groups[group as usize].key;
@@ -332,6 +340,13 @@ impl Master {
         for c in &mut self.columns {
             c.profit = big_m * c.value - c.cost;
         }
+    }
+
+    /// Gives a path another cost in the second objective; [`Master::epoch`] is the caller's to change.
+    pub fn set_cost(&mut self, column: u32, cost: f64) {
+        let c = &mut self.columns[column as usize];
+        c.cost = cost;
+        c.profit = self.big_m * c.value - cost;
     }
 
     /// Rates below this are zero: noise of sums over the whole network.

@@ -6,9 +6,18 @@ use crate::master::{Enter, Leave, Master, PIVOT};
 impl Master {
     /// Lets `enter` into the basis; returns its value there, or `None` when no variable blocks it
     /// (which a bounded problem shows only through rounding).
-    pub fn primal_step(&mut self, enter: Enter, gain: f64, tolerance: f64) -> Option<f64> {
+    pub fn primal_step(
+        &mut self,
+        enter: Enter,
+        gain: f64,
+        tolerance: f64,
+        by_bland: bool,
+    ) -> Option<f64> {
         self.compute_direction(enter);
-        let leave = self.blocking(tolerance)?;
+        let leave = match by_bland {
+            true => self.first_blocking(tolerance)?,
+            false => self.blocking(tolerance)?,
+        };
         let alpha = self.pivot_entry(leave);
         let theta = (self.leaving_value(leave) / alpha).max(0.0);
         let mut rho = Vec::new();
@@ -35,6 +44,26 @@ impl Master {
         best
     }
 
+    /// Bland's rule: of the variables that reach zero first, the one with the lowest number, slacks before columns
+    /// (R. Bland, Math. of Operations Research 2, 1977).
+    fn first_blocking(&self, tolerance: f64) -> Option<Leave> {
+        let mut limit = f64::INFINITY;
+        self.each_decrease(|_, value, alpha| limit = limit.min(value.max(0.0) / alpha));
+        let number = |leave: Leave| match leave {
+            Leave::Slack(e) => (0, e),
+            Leave::Key(g) => (1, self.keys[g as usize]),
+            Leave::Working(p) => (1, self.working[p]),
+        };
+        let mut first = None;
+        self.each_decrease(|leave, value, alpha| {
+            let ties = value.max(0.0) / alpha <= limit + 1e-3 * tolerance;
+            if ties && first.map_or(true, |other| number(leave) < number(other)) {
+                first = Some(leave);
+            }
+        });
+        first
+    }
+
     fn each_decrease(&self, mut f: impl FnMut(Leave, f64, f64)) {
         let d = &self.direction;
         for (p, &alpha) in d.y.iter().enumerate() {
@@ -53,6 +82,55 @@ impl Master {
             if alpha > PIVOT && self.tight_at[e as usize] == NONE {
                 f(Leave::Slack(e), self.slack[e as usize], alpha);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Arc, Engine, Flow, Objective, Problem};
+
+    /// A square grid of equal arcs with a flow from every node to every other.
+    fn grid(side: usize) -> Problem {
+        let mut arcs = Vec::new();
+        for node in 0..side * side {
+            let right = (node % side + 1 < side).then_some(node + 1);
+            let below = (node + side < side * side).then_some(node + side);
+            for other in right.into_iter().chain(below) {
+                for (tail, head) in [(node, other), (other, node)] {
+                    arcs.push(Arc {
+                        tail,
+                        head,
+                        capacity_bps: 3.0,
+                        delay_s: 1.0,
+                        reverse: None,
+                    });
+                }
+            }
+        }
+        let nodes = side * side;
+        let pairs = (0..nodes).flat_map(|s| (0..nodes).map(move |t| (s, t)));
+        let flows = pairs
+            .filter(|(s, t)| s != t)
+            .map(|(s, t)| Flow::new(s, t, 1.0));
+        Problem {
+            nodes,
+            arcs,
+            flows: flows.collect(),
+        }
+    }
+
+    #[test]
+    fn blands_rule_ends_at_the_same_optimum() {
+        let problem = grid(4);
+        for (name, objective) in Objective::ALL {
+            let mut usual = Engine::new(&problem, objective).expect("valid");
+            let mut by_bland = usual.clone();
+            by_bland.solver.patience = 0;
+            let (one, other) = (usual.solve().expect(name), by_bland.solve().expect(name));
+            let values = (one.certificate.value, other.certificate.value);
+            assert!((values.0 - values.1).abs() < 1e-9 * values.0, "{name}");
+            assert!(other.certificate.gap < 1e-9, "{name}");
         }
     }
 }

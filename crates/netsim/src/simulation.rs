@@ -400,6 +400,9 @@ impl Simulation {
     }
 }
 
+/// TCP-DOOR's option: kind, length, a number of two bytes, of which a bit reports disorder.
+const DOOR_OPTION_BYTES: u32 = 4;
+
 /// Bytes of a segment from the TCP header on (RFC 9293, 3.1; options padded to 32 bits: RFC 7323, RFC 2018).
 fn wire_bytes(segment: &Segment) -> u32 {
     let mut bytes = 20 + segment.payload_bytes;
@@ -408,6 +411,9 @@ fn wire_bytes(segment: &Segment) -> u32 {
     }
     if !segment.sack.is_empty() {
         bytes += 4 + 8 * segment.sack.len() as u32;
+    }
+    if segment.packet_number > 0 {
+        bytes += DOOR_OPTION_BYTES;
     }
     bytes += segment.mptcp.bytes();
     bytes

@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 
+use crate::error::Error;
 use crate::tcp::config::{
-    CongestionAlgorithm, CubicSettings, Pacing, Reduction, RenoGrowth, Spurious,
+    CongestionAlgorithm, CubicSettings, Detection, Pacing, Reduction, RenoGrowth, Spurious,
 };
 use crate::tcp::{Config, Profile};
 use crate::time::seconds;
@@ -44,8 +45,12 @@ pub struct TcpDescription {
     pub congestion_control: Option<CongestionName>,
     /// `classic`, `prr`, `prr_conservative` or `keep`.
     pub recovery: Option<RecoveryName>,
-    /// What becomes of reductions without cause: `ignored`, `eifel` (needs timestamps) or `frto`.
+    /// What becomes of reductions without cause: `ignored`, `eifel` (needs timestamps), `frto`, `dsack` (needs SACK) or `door`.
     pub spurious: Option<SpuriousName>,
+    /// The response to reordering by its name in the literature, in place of `recovery` and `spurious`.
+    pub reordering: Option<ReorderingName>,
+    /// Whether duplicate ACKs begin a recovery; else the retransmission timer alone does.
+    pub fast_retransmit: Option<bool>,
     /// Least retransmission timeout.
     pub rto_min_s: Option<f64>,
     /// Timeout of the SYN.
@@ -103,6 +108,51 @@ pub enum SpuriousName {
     Eifel,
     /// RFC 5682.
     Frto,
+    /// RFC 3708 with RFC 2883.
+    Dsack,
+    /// Wang and Zhang 2002.
+    Door,
+}
+
+/// A response to reordering, by its name in the literature.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ReorderingName {
+    /// Nothing beyond the profile's TCP (NoPR).
+    None,
+    /// D-SACK: RFC 3708 with RFC 2883; needs SACK.
+    Dsack,
+    /// Eifel: RFC 3522 and RFC 4015; needs timestamps.
+    Eifel,
+    /// F-RTO: RFC 5682.
+    Frto,
+    /// TCP-DOOR: Wang and Zhang 2002.
+    Door,
+    /// PR-R: Alheid et al. 2016.
+    PrR,
+    /// TCP-PR: Bohacek et al. 2003.
+    TcpPr,
+    /// RACK-TLP: RFC 8985; needs SACK.
+    Rack,
+}
+
+impl ReorderingName {
+    fn apply(self, config: &mut Config) {
+        config.spurious = Spurious::Ignored;
+        match self {
+            Self::None => {}
+            Self::Dsack => config.spurious = Spurious::DSack,
+            Self::Eifel => config.spurious = Spurious::Eifel,
+            Self::Frto => config.spurious = Spurious::FRto,
+            Self::Door => config.spurious = Spurious::Door,
+            Self::PrR => config.reduction = Reduction::Keep,
+            Self::TcpPr => config.detection = Detection::Delay,
+            Self::Rack => {
+                config.detection = Detection::Rack;
+                config.dsack = true;
+            }
+        }
+    }
 }
 
 /// Pacing by name.
@@ -119,6 +169,22 @@ pub enum PacingName {
 }
 
 impl TcpDescription {
+    /// Refuse settings that contradict each other or cannot be.
+    ///
+    /// # Errors
+    /// [`Error::Description`] names the first.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.reordering.is_some() && (self.recovery.is_some() || self.spurious.is_some()) {
+            return Err(Error::description(
+                "tcp.reordering",
+                "says what recovery and spurious say: give it, or them",
+            ));
+        }
+        self.config(None)
+            .validate()
+            .map_err(|error| Error::description("tcp", error.to_string()))
+    }
+
     /// The congestion control of a flow that names one of its own.
     pub fn congestion(&self, name: CongestionName) -> CongestionAlgorithm {
         congestion(name, self.profile)
@@ -172,7 +238,16 @@ impl TcpDescription {
                 SpuriousName::Ignored => Spurious::Ignored,
                 SpuriousName::Eifel => Spurious::Eifel,
                 SpuriousName::Frto => Spurious::FRto,
+                SpuriousName::Dsack => Spurious::DSack,
+                SpuriousName::Door => Spurious::Door,
             };
+        }
+        if let Some(name) = self.reordering {
+            name.apply(&mut config);
+        }
+        config.dsack |= config.spurious == Spurious::DSack;
+        if self.fast_retransmit == Some(false) {
+            config.detection = Detection::TimerOnly;
         }
         config.pacing = match (self.pacing, rate_bps) {
             (PacingName::Off, _) | (PacingName::Allocated, None) => Pacing::Off,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,12 +10,13 @@ from experiments import environment
 from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.sim.description import describe
-from experiments.engines.sim.process import Processes, SimulationFailed
+from experiments.engines.sim.process import SimulationFailed
 from experiments.engines.sim.results import run_result
 from experiments.engines.sim.routing import routes
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.events import Report
 from experiments.results import Environment, RunResult, SimulationCost
+from experiments.scheduling.simulator import simulator
 
 PROTOCOLS = ("ospf", "ecmp", "ppfs", "mstcp", "mptcp", "mptcp-dualhomed", "mptcp-sdn")
 CONGESTION_CONTROLS = ("reno", "cubic")
@@ -29,9 +29,15 @@ class SimEngine:
     description = "packet-level simulator (crates/netsim): no root, the same bytes for the same seed"
     abilities = Abilities(clock=Clock.SIMULATED, protocols=PROTOCOLS, drains=False)
 
-    def __init__(self) -> None:
-        self.most_at_once = len(os.sched_getaffinity(0))
-        self._processes = Processes()
+    def __init__(self, scheduler: str | None = None) -> None:
+        """Make the runs in processes of this machine, or on the cluster at an address.
+
+        Raises:
+            MissingRequirement, ClusterUnreachable: there is no such cluster.
+        """
+        self._simulator = simulator(scheduler)
+        self.most_at_once = self._simulator.at_once
+        self._remote = scheduler is not None
         self._costs: dict[tuple[str, str, int], SimulationCost] = {}
 
     def check(self, plans: list[RunPlan]) -> None:
@@ -42,6 +48,10 @@ class SimEngine:
             ScenarioError: a protocol needs second links that the scenario does not have.
         """
         for plan in plans:
+            if self._remote and plan.scenario.sim.trace:
+                raise MissingRequirement(
+                    "Traces are files of this machine.", "Leave --trace or --scheduler out."
+                )
             for reason in _unsupported(plan, self.abilities.protocols or ()):
                 raise MissingRequirement(*reason)
             with_second_interfaces(plan)
@@ -76,7 +86,7 @@ class SimEngine:
             ways = routes(plan)
             formats = plan.scenario.sim.trace if traces else ()
             tracing = [str(traces), ",".join(formats)] if formats else []
-            simulated = self._processes.run(describe(plan, ways, homes), *tracing)
+            simulated = self._simulator.run(describe(plan, ways, homes), *tracing)
         except (ControllerError, SimulationFailed) as error:
             raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error)) from error
         self._costs[plan.case_name, plan.protocol, plan.seed] = SimulationCost(
@@ -91,7 +101,7 @@ class SimEngine:
 
     def stop(self) -> None:
         """End the runs at once."""
-        self._processes.stop()
+        self._simulator.stop()
 
 
 def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -28,9 +29,10 @@ class Simulated:
 
 
 class Processes:
-    """Runs simulations, from any number of threads at once."""
+    """Runs simulations, from any number of threads at once; `at_once` has one for each core."""
 
     def __init__(self) -> None:
+        self.at_once = len(os.sched_getaffinity(0))
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._stopped = False

@@ -1,7 +1,6 @@
 """Compiles all Python files that a virtual machine may import.
 
-To look for compiled code that is missing takes readings of the clock, each of which moves it on: where some
-of it is missing, packets leave at other times. A machine cannot write it, so the host does before.
+A machine cannot write it, and would compile the same files in each run; so the host does before.
 """
 
 from __future__ import annotations

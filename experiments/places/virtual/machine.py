@@ -44,8 +44,8 @@ SAME_ARITHMETIC = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 GUEST_FOLDER = Path("/run/mstcp-lab")
-"""Where a machine sees the project, its Python and what it may write to, wherever they lie on the host. To
-look up a path of another depth takes other readings of the clock, and each of these moves it on a little."""
+"""Where a machine sees the project, its Python and what it may write to, wherever they lie on the host: what
+programs read and say has paths in it."""
 _CONTROL, _PROJECT, _PYTHON = "control", "project", "python"
 PROGRAMS = {"taskset": "util-linux", "setpriv": "util-linux"}
 

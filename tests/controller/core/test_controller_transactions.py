@@ -56,7 +56,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: Ba
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), Panic()])
 @pytest.mark.parametrize(
-    ("owner", "name"), [(Installations, "begin"), (Outbox, "install"), (FlowManager, "_apply")]
+    ("owner", "name"), [(Installations, "begin"), (Outbox, "install_for"), (FlowManager, "_apply")]
 )
 def test_a_request_that_fails_leaves_everything_as_it_was(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: BaseException

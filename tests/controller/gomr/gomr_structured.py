@@ -1,50 +1,13 @@
-"""Networks of equal links and equal delays, and what they can carry by a linear programme over edges."""
+"""What a network of equal links can carry, by a linear programme over edges."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import highspy
-import networkx as nx
 import numpy as np
 
-from controller.gomr import Demand, Edge, Problem
-
-CAPACITY_BPS = 10.0
-
-
-def problem_of(graph: nx.Graph, flows: int, seed: int, capacity_bps: float = CAPACITY_BPS) -> Problem:
-    """Return unit demands between random nodes of a graph whose links are all alike."""
-    names = {node: str(number) for number, node in enumerate(graph.nodes)}
-    links = [(names[tail], names[head]) for tail, head in graph.edges]
-    ends = [pair for tail, head in links for pair in ((tail, head), (head, tail))]
-    edges = tuple(Edge(f"{tail}->{head}", tail, head, capacity_bps, 1e-3) for tail, head in ends)
-    reverse = {f"{tail}->{head}": f"{head}->{tail}" for tail, head in ends}
-    draw, nodes = random.Random(seed), list(names.values())
-    pairs = [draw.sample(nodes, 2) for _ in range(flows)]
-    demands = tuple(Demand(f"f{number}", tail, head, 1.0) for number, (tail, head) in enumerate(pairs))
-    return Problem(edges, demands, reverse)
-
-
-def fat_tree(ports: int) -> nx.Graph:
-    """Return the switches of a fat-tree (M. Al-Fares et al., SIGCOMM 2008)."""
-    graph, half = nx.Graph(), ports // 2
-    for pod in range(ports):
-        for upper in range(half):
-            graph.add_edges_from(((pod, "aggregation", upper), (pod, "edge", lower)) for lower in range(half))
-            graph.add_edges_from((("core", upper, core), (pod, "aggregation", upper)) for core in range(half))
-    return graph
-
-
-KINDS: dict[str, tuple[Callable[[int], nx.Graph], tuple[int, int, int]]] = {
-    "grid": (lambda side: nx.grid_2d_graph(side, side), (3, 5, 7)),
-    "torus": (lambda side: nx.grid_2d_graph(side, side, periodic=True), (3, 4, 6)),
-    "ring": (nx.cycle_graph, (5, 10, 30)),
-    "leaf-spine": (lambda spines: nx.complete_bipartite_graph(spines, 2 * spines), (2, 4, 6)),
-    "fat-tree": (fat_tree, (2, 4, 6)),
-}
-"""How to make a network of a size, and three sizes."""
+from controller.gomr import Problem
 
 
 def most_admitted_bps(problem: Problem) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.gomr.structured import EXACT, KINDS, Instance, compare, instances, problem_of
 from controller.gomr import OBJECTIVES, solve
 from tests.controller.gomr.gomr_oracles import check_allocation
-from tests.controller.gomr.gomr_structured import KINDS, most_admitted_bps, problem_of
+from tests.controller.gomr.gomr_structured import most_admitted_bps
 
 FLOWS_PER_LINK = 8
 """More than fits."""
@@ -20,8 +21,6 @@ def test_every_objective_ends_and_is_exact(kind: str, size: int) -> None:
     problem = problem_of(graph, FLOWS_PER_LINK * graph.number_of_edges(), seed=size)
     most_bps = most_admitted_bps(problem)
     for objective in OBJECTIVES:
-        if objective == "max_min" and size == 2:
-            continue  # seconds each: benchmarks.gomr has them
         found = solve(problem, objective)
         check_allocation(problem, found)
         assert found.gap <= 1e-9, objective
@@ -36,6 +35,36 @@ def test_a_grid_of_81_nodes_ends_at_the_optimum(flows: int) -> None:
     found = solve(problem)
     assert found.gap <= 1e-12
     assert found.max_violation_bps <= 1e-9
+
+
+def test_max_min_on_a_grid_of_81_nodes_ends_at_the_optimum() -> None:
+    problem = Instance("grid", 9, 700, "max_min").problem()
+    found = solve(problem, "max_min")
+    check_allocation(problem, found)
+    assert found.gap <= 1e-9
+
+
+SMALL = [instance for instance in instances() if instance.flows <= 40]
+"""`python -m benchmarks.gomr --structured` has them all."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_native_finds_what_highs_finds(kind: str) -> None:
+    for instance in (instance for instance in SMALL if instance.kind == kind):
+        found = compare(instance, budget_s=100.0)
+        assert found.failure is None, instance
+        assert found.highs_ended, instance
+        assert found.difference is not None and found.difference <= EXACT, instance
+        assert found.gap is not None and found.gap <= EXACT, instance
+
+
+def test_there_are_two_hundred_instances_of_every_kind_and_objective() -> None:
+    every = list(instances())
+    assert len(every) >= 200
+    sizes = {(instance.kind, instance.objective, instance.size) for instance in every}
+    assert all(
+        sum(one[:2] == (kind, objective) for one in sizes) >= 3 for kind in KINDS for objective in OBJECTIVES
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

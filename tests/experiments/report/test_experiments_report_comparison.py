@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from experiments import scenario
 from experiments.errors import OutputError
 from experiments.report.comparison import NOT_SET, Comparison, NotComparable, Row, compare
 from experiments.report.comparison_json import to_json
@@ -105,6 +106,29 @@ def test_settings_that_differ_are_listed_and_no_others() -> None:
         "version of openvswitch": ("3.1.0", "3.3.0"),
     }
     assert "The links of A and B are not the same" in comparison.warnings[0]
+
+
+def test_defaults_that_differ_are_named() -> None:
+    """A default that is not the same in two documents matters as much as what was set."""
+    butterfly = scenario.load("butterfly")
+    first, other = (
+        make_results(settings=changed.model_dump(mode="json"))
+        for changed in (
+            butterfly,
+            butterfly.model_copy(
+                update={
+                    "mstcp": scenario.Mstcp(scheduler="redundant"),
+                    "tcp": butterfly.tcp.model_copy(update={"reordering": 5}),
+                }
+            ),
+        )
+    )
+    other.overrides["tcp.reordering"] = 5
+    comparison = compare([("a", first), ("b", other)])
+    assert {setting.name: setting.values for setting in comparison.settings} == {
+        "mstcp.scheduler": (butterfly.mstcp.scheduler, "redundant"),
+        "tcp.reordering": ("default", "5"),
+    }
 
 
 def test_a_document_against_itself_differs_in_nothing() -> None:

@@ -8,6 +8,7 @@ import lzma
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def test_the_shipped_kernel_is_the_recorded_one() -> None:
     compressed = kernel_image.COMPRESSED.read_bytes()
     assert hashlib.sha256(compressed).hexdigest() == shipped.compressed_sha256
     assert hashlib.sha256(lzma.decompress(compressed)).hexdigest() == shipped.kernel_sha256
-    for name, wanted in (("config", shipped.config_sha256), ("seed.patch", shipped.patch_sha256)):
+    for name, wanted in (("config", shipped.config_sha256), ("determinism.patch", shipped.patch_sha256)):
         data = (kernel_image.FOLDER / name).read_bytes()
         assert hashlib.sha256(data).hexdigest() == wanted, name
 
@@ -116,6 +117,28 @@ def test_programs_take_no_time_and_a_seed_decides_what_is_random() -> None:
     assert other["kernel"] != first["kernel"]
     assert other["python"] != first["python"]
     assert other["hash"] == first["hash"]
+
+
+def look_for_files(paths: list[str]) -> dict[str, int]:
+    import os
+    import time
+    from contextlib import suppress
+
+    before = time.monotonic_ns()
+    for path in paths:
+        with suppress(OSError):
+            os.close(os.open(path, os.O_RDONLY))
+    found_ns = time.monotonic_ns() - before
+    return {"found_ns": found_ns, "asked_ns": time.monotonic_ns() - before - found_ns}
+
+
+def test_only_who_asks_for_the_time_is_charged_for_it() -> None:
+    """How many files a program looks for differs between checkouts: it must not move the clock."""
+    missing = [f"/etc/no-such-folder-{number}/no-such-file" for number in range(1000)]
+    present = ["/etc/passwd", "/etc", sys.executable, __file__] * 250
+    looked = run_in_virtual_kernel(look_for_files, missing + present)
+    assert 0 < looked["asked_ns"] <= 1000
+    assert looked["found_ns"] <= looked["asked_ns"]
 
 
 def write_outside() -> list[str]:

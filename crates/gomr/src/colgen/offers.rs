@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::origin::{Offer, Origin, Terms};
-use super::{Solver, BATCH, GAIN};
+use super::{Solver, BATCH};
 use crate::constrained::cheapest_within;
 use crate::master::Enter;
 use crate::tree::Scratch;
@@ -146,7 +146,7 @@ impl Solver {
     }
 
     pub fn gain_limit(&self) -> f64 {
-        GAIN * self.master.big_m.max(1.0)
+        self.gain * self.master.big_m.max(1.0)
     }
 
     pub fn best_slack(&self) -> Option<(Enter, f64)> {
@@ -160,6 +160,15 @@ impl Solver {
             }
         }
         best
+    }
+
+    /// The slack of the first arc with a price below zero.
+    pub fn first_slack(&self) -> Option<(Enter, f64)> {
+        let limit = self.gain_limit();
+        let gaining = self.master.tight.iter().copied();
+        let gaining = gaining.filter(|&e| -self.master.price[e as usize] > limit);
+        let first = gaining.min()?;
+        Some((Enter::Slack(first), -self.master.price[first as usize]))
     }
 
     /// Collects columns worth entering, best first, origin after origin from where the last call
@@ -213,7 +222,7 @@ impl Solver {
             usable: &self.usable,
             lengths: self.smooth_lengths.all(),
             version: self.smooth_lengths.version(),
-            limit: GAIN * self.master.big_m.max(1.0),
+            limit: self.gain_limit(),
         };
         let origins = &mut self.origins[block];
         on_threads(&mut self.scratch, origins, &terms, offers, visit);

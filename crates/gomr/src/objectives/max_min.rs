@@ -6,6 +6,12 @@
 //! the prices form a tight cut `Σ_k dist_k(π)·x_k ≤ Σ_e C_e π_e`: flows with `dist_k > 0` and not yet at
 //! their request cannot rise and are frozen; the rest rise on (Nace and Pióro, "Max-min fairness and its
 //! applications to routing and load-balancing in communication networks", IEEE Surveys 10(4), 2008).
+//!
+//! A cut holds for every allocation, so each level is looked for below all the cuts that are known. Delays play
+//! no part before the rates are settled: until then they are ignored.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
 
 use crate::audit::Cut;
 use crate::certify::Proof;
@@ -29,17 +35,42 @@ pub(crate) struct Filled {
     pub proof: Proof,
 }
 
-/// The highest level found and the cut that stops it.
-struct Level {
-    level: f64,
+/// What all allocations keep: `Σ_k dist_k(π)·x_k ≤ Σ_e C_e π_e`.
+struct Barrier {
     /// `Σ_e C_e π_e`.
     room: f64,
-    /// `dist_k(π)` of each commodity; zero where nothing but requests stops the level.
+    /// `dist_k(π)` of each commodity.
     distance: Vec<f64>,
     /// `π`.
     prices: Vec<f64>,
 }
 
+/// The highest level and what stops it; nothing where that is the requests alone.
+struct Level {
+    level: f64,
+    barrier: Option<Rc<Barrier>>,
+}
+
+impl Level {
+    /// Share of the cut that one bit/s of a flow takes.
+    fn share(&self, flow: &Rising) -> f64 {
+        let barrier = self.barrier.as_ref();
+        barrier.map_or(0.0, |barrier| barrier.share(flow))
+    }
+}
+
+impl Barrier {
+    fn share(&self, flow: &Rising) -> f64 {
+        self.distance[flow.commodity as usize].min(1.0)
+    }
+}
+
+/// Flows with a smaller share are not in a cut.
+const NO_SHARE: f64 = 1e-9;
+/// Cuts that are kept from level to level.
+const KEPT: usize = 64;
+/// What still rises must make up this part of a kept cut: else rounding of the rest would decide.
+const LEAST_PART: f64 = 1e-3;
 /// Share of its rate that a settled flow gives way by first, and in the end, where rounding would stop the rest.
 const YIELD: f64 = 2.5e-13;
 const MOST_YIELDED: f64 = 1e-10;
@@ -53,9 +84,11 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
     let mut proof = Proof::default();
     let mut cuts = Vec::new();
     let mut yielded = 0.0;
+    let delays = solver.ignore_delays();
+    let mut known = VecDeque::new();
     while frozen.iter().any(Option::is_none) {
-        let found = highest_level(solver, flows, &frozen)?;
-        let share = |flow: &Rising| found.distance[flow.commodity as usize].min(1.0);
+        let found = highest_level(solver, flows, &frozen, &mut known)?;
+        let share = |flow: &Rising| found.share(flow);
         let mut stopped = Vec::new();
         let mut cut = Cut::default();
         for (place, (flow, rate)) in flows
@@ -66,7 +99,7 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
         {
             // As the level was made of it: weight times level may be a hair below the request.
             let at_request = flow.request / flow.weight <= found.level;
-            if at_request || share(flow) > 1e-9 {
+            if at_request || share(flow) > NO_SHARE {
                 let fair = if at_request {
                     flow.request
                 } else {
@@ -90,8 +123,11 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
             settled.for_each(|rate| *rate *= 1.0 - yielded);
             continue;
         }
+        let Some(barrier) = &found.barrier else {
+            continue;
+        };
         if !cut.stopped.is_empty() {
-            cut.prices = found.prices;
+            cut.prices.clone_from(&barrier.prices);
             cuts.push(cut);
         }
         // Every flow of the cut has its rate by now: what they leave of the cut is all one could gain.
@@ -99,11 +135,12 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
         let taken: f64 = parts
             .map(|(flow, rate)| share(flow) * rate.unwrap_or(0.0))
             .sum();
-        let spare = (found.room - taken).max(0.0);
+        let spare = (barrier.room - taken).max(0.0);
         proof.bound += stopped.iter().map(|(_, gain)| spare * gain).sum::<f64>();
     }
     let rates: Vec<f64> = frozen.into_iter().map(|rate| rate.unwrap_or(0.0)).collect();
     set_requests(solver, flows, |i| rates[i]);
+    solver.count_delays(delays);
     solver.solve()?;
     proof.value = rates.iter().sum();
     Ok(Filled { rates, cuts, proof })
@@ -127,17 +164,22 @@ fn highest_level(
     solver: &mut Solver,
     flows: &[Rising],
     frozen: &[Option<f64>],
+    known: &mut VecDeque<Rc<Barrier>>,
 ) -> Result<Level, Error> {
-    let rising = || {
-        flows
-            .iter()
-            .zip(frozen)
-            .filter(|(_, f)| f.is_none())
-            .map(|(flow, _)| flow)
+    let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
+    let requests = rising.map(|(flow, _)| flow.request / flow.weight);
+    let mut found = Level {
+        level: requests.fold(0.0, f64::max),
+        barrier: None,
     };
-    let mut level = rising().map(|f| f.request / f.weight).fold(0.0, f64::max);
-    let mut cut = (0.0, vec![0.0; solver.commodities.len()], Vec::new());
+    for barrier in known.iter() {
+        let line = Line::new(flows, frozen, barrier);
+        if line.rises_enough(barrier, found.level) {
+            found.lower(line.root(found.level), barrier);
+        }
+    }
     for _ in 0..200 {
+        let level = found.level;
         let rate = |i: usize| match frozen[i] {
             Some(rate) => rate,
             None => flows[i].request.min(flows[i].weight * level),
@@ -145,55 +187,88 @@ fn highest_level(
         let asked = set_requests(solver, flows, rate);
         let proof = solver.solve()?;
         if asked - proof.bound <= 1e-11 * asked {
-            return Ok(Level {
-                level,
-                room: cut.0,
-                distance: cut.1,
-                prices: cut.2,
-            });
+            return Ok(found);
         }
         let (room, distance) = solver.cut();
-        // Root of the cut Σ min(1, dist_k)·d_k(t) = room, with requests capped at each flow's own.
-        let next = root(flows, frozen, &distance, room, level);
-        cut = (room, distance, solver.first_prices());
-        if next >= level * (1.0 - 1e-13) {
-            return Ok(Level {
-                level: next.min(level),
-                room: cut.0,
-                distance: cut.1,
-                prices: cut.2,
-            });
+        let barrier = Rc::new(Barrier {
+            room,
+            distance,
+            prices: solver.first_prices(),
+        });
+        let next = Line::new(flows, frozen, &barrier).root(level);
+        found.level = next.min(level);
+        found.barrier = Some(Rc::clone(&barrier));
+        known.push_back(barrier);
+        if known.len() > KEPT {
+            known.pop_front();
         }
-        level = next;
+        if next >= level * (1.0 - 1e-13) {
+            return Ok(found);
+        }
     }
     Err(solver.not_solved("max-min filling does not settle"))
 }
 
-/// Largest `t ≤ level` with `Σ_k min(1, dist_k)·d_k(t) ≤ room`.
-fn root(flows: &[Rising], frozen: &[Option<f64>], distance: &[f64], room: f64, level: f64) -> f64 {
-    let mut left = room;
-    let mut slope = 0.0;
-    let mut steps = Vec::new();
-    for (i, flow) in flows.iter().enumerate() {
-        let share = distance[flow.commodity as usize].min(1.0);
-        match frozen[i] {
-            Some(rate) => left -= share * rate,
-            None if share > 0.0 => {
-                slope += share * flow.weight;
-                steps.push((flow.request / flow.weight, share * flow.weight));
+impl Level {
+    fn lower(&mut self, level: f64, barrier: &Rc<Barrier>) {
+        if level < self.level {
+            self.level = level;
+            self.barrier = Some(Rc::clone(barrier));
+        }
+    }
+}
+
+/// What is left of a cut as the level rises: `left − slope·t`, less steep once a flow has all it asks for.
+struct Line {
+    left: f64,
+    slope: f64,
+    /// Level at which a flow has its request, and what it makes of the slope.
+    steps: Vec<(f64, f64)>,
+}
+
+impl Line {
+    fn new(flows: &[Rising], frozen: &[Option<f64>], barrier: &Barrier) -> Self {
+        let mut line = Self {
+            left: barrier.room,
+            slope: 0.0,
+            steps: Vec::new(),
+        };
+        for (flow, rate) in flows.iter().zip(frozen) {
+            let share = barrier.share(flow);
+            match *rate {
+                Some(rate) => line.left -= share * rate,
+                None if share > 0.0 => {
+                    line.slope += share * flow.weight;
+                    line.steps
+                        .push((flow.request / flow.weight, share * flow.weight));
+                }
+                None => {}
             }
-            None => {}
         }
+        line
     }
-    steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut t = 0.0;
-    for (until, weight) in steps {
-        if slope > 0.0 && t + left / slope <= until {
-            return (t + left / slope).clamp(0.0, level);
+
+    /// Whether what rises is so much of the cut that its root is exact.
+    fn rises_enough(&self, barrier: &Barrier, level: f64) -> bool {
+        let rises = self
+            .steps
+            .iter()
+            .map(|&(until, weight)| weight * until.min(level));
+        rises.sum::<f64>() > LEAST_PART * barrier.room
+    }
+
+    /// Largest `t ≤ level` at which nothing is missing.
+    fn root(mut self, level: f64) -> f64 {
+        self.steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut t = 0.0;
+        for (until, weight) in self.steps {
+            if self.slope > 0.0 && t + self.left / self.slope <= until {
+                return (t + self.left / self.slope).clamp(0.0, level);
+            }
+            self.left -= self.slope * (until - t);
+            t = until;
+            self.slope -= weight;
         }
-        left -= slope * (until - t);
-        t = until;
-        slope -= weight;
+        level
     }
-    level
 }

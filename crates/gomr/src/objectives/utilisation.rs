@@ -23,15 +23,22 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
             solver.master.set_request(id as u32, served);
         }
     }
-    let mut level = 0.0;
     if total == 0.0 {
-        return Ok(level);
+        return Ok(0.0);
     }
+    let delays = solver.ignore_delays();
+    let level = least_level(solver, &capacity, total)?;
+    solver.count_delays(delays);
+    solver.solve()?;
+    Ok(level)
+}
+
+/// The least part of all capacities that carries `total`; delays play no part.
+fn least_level(solver: &mut Solver, capacity: &[f64], total: f64) -> Result<f64, Error> {
     // From the left: no level below the one that carries everything over one hop each can do.
-    let whole: f64 = capacity.iter().sum();
-    let mut next = total / whole;
+    let mut next = total / capacity.iter().sum::<f64>();
     for _ in 0..200 {
-        level = next.min(1.0);
+        let level = next.min(1.0);
         for (e, &c) in capacity.iter().enumerate() {
             solver.master.set_capacity(e as u32, level * c);
         }

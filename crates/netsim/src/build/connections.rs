@@ -170,6 +170,8 @@ impl Builder<'_> {
                 "at least one segment",
             ));
         }
+        // What is out of order for the connection alone changes no SACK block.
+        config.bare_duplicates = own.dupack == DupackName::Connection;
         // The connection's buffers are the limit, not those of its subflows.
         config.send_buffer_bytes = u32::MAX;
         let settings = MptcpSettings {

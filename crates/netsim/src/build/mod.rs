@@ -34,9 +34,7 @@ impl Simulation {
             ));
         }
         let schedule = schedule(description)?;
-        let tcp = description.tcp.config(None);
-        tcp.validate()
-            .map_err(|error| Error::description("tcp", error.to_string()))?;
+        description.tcp.check()?;
         let mut builder = Builder {
             description,
             network: network(&description.links)?,

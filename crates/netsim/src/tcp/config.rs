@@ -81,6 +81,10 @@ pub enum Spurious {
     Eifel,
     /// By what the first two ACKs after a timeout acknowledge: F-RTO (RFC 5682).
     FRto,
+    /// By the receiver's reports of what arrived twice: D-SACK (RFC 3708 with RFC 2883); slow start leads back.
+    DSack,
+    /// By segments that arrive in another order than they left: TCP-DOOR (Wang and Zhang, MobiHoc 2002).
+    Door,
 }
 
 /// When a partial ACK restarts the retransmission timer (RFC 6582, 4).
@@ -120,6 +124,12 @@ pub enum Detection {
     DuplicateAcks,
     /// The same as ns-3 3.37 does it ([`Ns3DuplicateAcks`](super::recovery::detector::Ns3DuplicateAcks) names the differences).
     Ns3,
+    /// By time and a window for reordering: RACK, with tail loss probes (RFC 8985).
+    Rack,
+    /// By delay alone, whatever comes in which order: TCP-PR (Bohacek et al. 2003).
+    Delay,
+    /// By the retransmission timer alone: duplicate ACKs and SACK blocks begin no recovery.
+    TimerOnly,
 }
 
 /// When the window may grow.
@@ -208,6 +218,10 @@ pub struct Config {
     pub reduction: Reduction,
     /// What becomes of reductions without cause.
     pub spurious: Spurious,
+    /// Report data that arrives twice in SACK blocks (RFC 2883).
+    pub dsack: bool,
+    /// With SACK too, ACKs count as duplicates that carry no new block (RFC 6675, 2 counts those with one alone).
+    pub bare_duplicates: bool,
     /// When partial ACKs restart the timer.
     pub impatient: Impatient,
     /// The retransmission timer.
@@ -287,6 +301,8 @@ impl Config {
             congestion: CongestionAlgorithm::Reno(RenoGrowth::Bytes),
             reduction: Reduction::Classic,
             spurious: Spurious::Ignored,
+            dsack: false,
+            bare_duplicates: false,
             impatient: Impatient::WithoutSack,
             rto: RtoSettings {
                 initial: SECOND,
@@ -366,11 +382,21 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] names the first field that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let rules: [(bool, &str, &str); 12] = [
+        let rules: [(bool, &str, &str); 14] = [
+            (
+                self.sack || self.detection != Detection::Rack,
+                "sack",
+                "on, since RACK works by its blocks (RFC 8985, 3.1)",
+            ),
             (
                 self.timestamps || self.spurious != Spurious::Eifel,
                 "timestamps",
                 "on, since Eifel compares them (RFC 3522)",
+            ),
+            (
+                self.sack || !self.dsack,
+                "sack",
+                "on, since D-SACK reports duplicates in its blocks (RFC 2883)",
             ),
             (self.mss_bytes > 0, "mss_bytes", "at least 1"),
             (

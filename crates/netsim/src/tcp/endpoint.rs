@@ -1,8 +1,9 @@
 //! One side of a connection (RFC 9293): set-up, close, and the order in which segments leave.
 
-use super::config::{Config, Sampling};
+use super::config::{Config, Sampling, Spurious};
 use super::congestion::{self, CongestionControl};
 use super::events::{Events, PathState};
+use super::order::{Arrival, PacketOrder};
 use super::receiver::{Receiver, OFF};
 use super::scoreboard::Transmission;
 use super::segment::{MptcpKind, Segment, SynOptions};
@@ -64,6 +65,7 @@ pub struct Endpoint {
     scaling: bool,
     /// Whether segments carry options of MPTCP.
     subflow: bool,
+    order: PacketOrder,
     events: Events,
 }
 
@@ -122,6 +124,7 @@ impl Endpoint {
             timestamps: config.timestamps,
             scaling: config.window_scaling,
             subflow: false,
+            order: PacketOrder::new(config.spurious == Spurious::Door),
             events: Events::default(),
         }
     }
@@ -179,6 +182,11 @@ impl Endpoint {
     /// Acknowledge nothing from `sequence` on (see [`Receiver::hold_from`]); whether more may be acknowledged than before.
     pub fn hold_from(&mut self, sequence: u64) -> bool {
         self.receiver.hold_from(sequence)
+    }
+
+    /// Tell the peer that data has arrived in another order than it left, over all paths (TCP-DOOR).
+    pub fn report_disorder(&mut self) {
+        self.order.report();
     }
 
     /// The oldest sequence number that the peer has not acknowledged.
@@ -365,6 +373,11 @@ impl Endpoint {
         let Some(ack) = segment.acknowledgement else {
             return;
         };
+        match self.order.on_arrival(segment) {
+            Arrival::InOrder => {}
+            Arrival::LateData => self.order.report(),
+            Arrival::Reported => self.sender.on_out_of_order(now, &mut self.statistics),
+        }
         if self.state == State::SynReceived {
             if ack == 0 {
                 return;
@@ -591,8 +604,9 @@ impl Endpoint {
         }
     }
 
-    fn finish(&mut self, segment: Segment) -> Segment {
+    fn finish(&mut self, mut segment: Segment) -> Segment {
         self.statistics.segments_sent += 1;
+        self.order.stamp(&mut segment);
         segment
     }
 

@@ -13,6 +13,7 @@
 //! | [`recovery`] | loss detectors (RFC 6582, RFC 6675), reductions (RFC 6937), responses to spurious loss |
 //! | [`congestion`] | the congestion window: Reno (RFC 5681), CUBIC (RFC 9438) |
 //! | [`rtt`] | round-trip time and retransmission timeout (RFC 6298) |
+//! | [`order`] | TCP-DOOR's packet numbers |
 //! | [`pacing`] | sending at a given rate |
 //! | [`receiver`] | reassembly, delayed ACKs, SACK blocks, window (RFC 5681 4.2, RFC 2018) |
 //! | [`statistics`] | counters and the state of the window |
@@ -21,6 +22,7 @@ pub mod config;
 pub mod congestion;
 pub mod endpoint;
 pub mod events;
+pub mod order;
 pub mod pacing;
 pub mod receiver;
 pub mod recovery;

@@ -51,6 +51,9 @@ pub struct Receiver {
     quick: bool,
     /// The window to advertise where somebody else owns the buffer.
     granted: Option<u64>,
+    /// Data that has arrived twice, to be reported once (RFC 2883); whether that is done at all.
+    duplicate: Option<(u64, u64)>,
+    reports_duplicates: bool,
     /// `next` may not go beyond: what is in order up to here is not in order for the connection that holds it back.
     hold: u64,
 }
@@ -82,6 +85,8 @@ impl Receiver {
             window_update: false,
             quick: false,
             granted: None,
+            duplicate: None,
+            reports_duplicates: config.dsack,
             hold: u64::MAX,
         }
     }
@@ -185,6 +190,9 @@ impl Receiver {
         };
         let limit = self.fin_at.unwrap_or(u64::MAX).min(buffered);
         let fresh = segment.payload_bytes > 0 && self.store(start, payload_end.min(limit));
+        if self.reports_duplicates && !fresh && segment.payload_bytes > 0 && payload_end <= limit {
+            self.duplicate = Some((start, payload_end));
+        }
         self.count(segment, fresh, start > expected, statistics);
         let fin_now = !self.fin_received && self.fin_at == Some(self.next);
         if fin_now {
@@ -346,8 +354,11 @@ impl Receiver {
     }
 
     /// The SACK blocks of an ACK, at most `most`: the one last added to first, then those last reported (RFC 2018, 4).
-    pub fn sack_blocks(&self, most: usize) -> SackBlocks {
+    pub fn sack_blocks(&mut self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
+        if let (true, Some(duplicate)) = (most > 0, self.duplicate.take()) {
+            self.report_duplicate(&mut blocks, duplicate, most);
+        }
         if self.ahead.is_empty() {
             return blocks;
         }
@@ -363,5 +374,23 @@ impl Receiver {
             }
         }
         blocks
+    }
+
+    /// RFC 2883, 4: what has arrived twice comes first, and if it lies ahead the range that it is in comes next.
+    fn report_duplicate(&self, blocks: &mut SackBlocks, duplicate: (u64, u64), most: usize) {
+        let around = self
+            .ahead
+            .iter()
+            .find(|range| range.0 <= duplicate.0 && duplicate.1 <= range.1);
+        match around {
+            None if duplicate.0 >= self.next => {}
+            Some(&range) if range.0 > self.next => {
+                blocks.push(self.next, duplicate);
+                if most > 1 {
+                    blocks.push(self.next, range);
+                }
+            }
+            _ => blocks.push(self.next, duplicate),
+        }
     }
 }

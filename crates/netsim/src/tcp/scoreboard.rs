@@ -65,6 +65,48 @@ pub struct Advance {
     pub head_was_booked: bool,
 }
 
+/// A segment that has been delivered: when it left last, where it ends, and whether it was sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivered {
+    /// When it left, the last time.
+    pub sent_at: Nanos,
+    /// The sequence number after it.
+    pub end: u64,
+    /// Whether it was sent more than once.
+    pub again: bool,
+}
+
+/// What was delivered since somebody asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deliveries {
+    /// Of what was sent once, and of what was sent again, the segment that left last.
+    pub latest: [Option<Delivered>; 2],
+    /// A segment that was sent once came after one beyond it.
+    pub reordered: bool,
+}
+
+/// What becomes of a segment under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judgement {
+    /// It is lost.
+    Lost,
+    /// It stays as it is.
+    Keep,
+    /// So does it, and all beyond it.
+    Stop,
+}
+
+/// How a scoreboard works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// SACKed segments above that make a segment lost; none: SACK blocks make none lost.
+    pub threshold: Option<u32>,
+    /// Leave SACKed retransmissions in the pipe.
+    pub keep_resent: bool,
+    /// Remember what was delivered last.
+    pub tracks_deliveries: bool,
+}
+
 /// The segments under way in order of their sequence numbers.
 #[derive(Debug, Clone)]
 pub struct Scoreboard {
@@ -86,11 +128,17 @@ pub struct Scoreboard {
     lost_below: u64,
     threshold: usize,
     keep_resent: bool,
+    tracks: bool,
+    deliveries: Deliveries,
+    /// The end of the highest segment that was delivered.
+    highest_delivered: u64,
+    sacked_segments: u64,
 }
 
 impl Scoreboard {
-    /// An empty board; `threshold` SACKed segments above make a segment lost, `keep_resent` leaves SACKed retransmissions in the pipe.
-    pub fn new(threshold: u32, keep_resent: bool) -> Self {
+    /// An empty board.
+    pub fn new(rules: Rules) -> Self {
+        let threshold = rules.threshold.map_or(0, |segments| segments as usize);
         Self {
             sent: VecDeque::new(),
             end: 1,
@@ -100,10 +148,14 @@ impl Scoreboard {
             booked: 0,
             pending: 0,
             pending_from: 0,
-            highest: Vec::with_capacity(threshold as usize),
+            highest: Vec::with_capacity(threshold),
             lost_below: 0,
-            threshold: threshold as usize,
-            keep_resent,
+            threshold,
+            keep_resent: rules.keep_resent,
+            tracks: rules.tracks_deliveries,
+            deliveries: Deliveries::default(),
+            highest_delivered: 0,
+            sacked_segments: 0,
         }
     }
 
@@ -120,6 +172,11 @@ impl Scoreboard {
     /// Sequence space sent and not acknowledged.
     pub fn outstanding(&self) -> u64 {
         self.end - self.start()
+    }
+
+    /// Segments sent and not acknowledged.
+    pub fn segments(&self) -> usize {
+        self.sent.len()
     }
 
     /// Whether nothing is outstanding.
@@ -190,6 +247,9 @@ impl Scoreboard {
             self.uncount(&front, acknowledged);
             if !front.is(SACKED) || self.booked > 0 {
                 advance.delivered += acknowledged;
+                if self.tracks {
+                    self.note_delivered(&front);
+                }
             }
             if front.end() > ack {
                 let head = &mut self.sent[0];
@@ -220,8 +280,35 @@ impl Scoreboard {
         }
     }
 
+    fn note_delivered(&mut self, sent: &Sent) {
+        let again = sent.is(AMBIGUOUS);
+        let delivered = Delivered {
+            sent_at: sent.sent_at,
+            end: sent.end(),
+            again,
+        };
+        let latest = &mut self.deliveries.latest[usize::from(again)];
+        let left = |one: &Delivered| (one.sent_at, one.end);
+        if latest.map_or(true, |one| left(&one) < left(&delivered)) {
+            *latest = Some(delivered);
+        }
+        self.deliveries.reordered |= !again && delivered.end < self.highest_delivered;
+        self.highest_delivered = self.highest_delivered.max(delivered.end);
+    }
+
+    /// What was delivered since the last time; nothing unless the rules ask for it.
+    pub fn take_deliveries(&mut self) -> Deliveries {
+        std::mem::take(&mut self.deliveries)
+    }
+
+    /// Segments that are SACKed and not acknowledged.
+    pub fn sacked_segments(&self) -> u64 {
+        self.sacked_segments
+    }
+
     fn forget_front(&mut self, front: &Sent) {
         if front.is(SACKED) {
+            self.sacked_segments -= 1;
             self.booked = self.booked.saturating_sub(1);
         }
         if front.flags & (LOST | RESENT | SACKED) == LOST {
@@ -241,6 +328,7 @@ impl Scoreboard {
         }
         head.flags &= !SACKED;
         self.sacked -= u64::from(head.length);
+        self.sacked_segments -= 1;
         self.booked = self.booked.saturating_sub(1);
         true
     }
@@ -261,6 +349,7 @@ impl Scoreboard {
             sent.flags &= !SACKED;
             self.sacked -= u64::from(sent.length);
         }
+        self.sacked_segments -= self.booked as u64;
         self.booked = 0;
     }
 
@@ -280,6 +369,11 @@ impl Scoreboard {
         }
         sent.flags |= SACKED;
         self.sacked += length;
+        self.sacked_segments += 1;
+        if self.tracks {
+            let sent = *sent;
+            self.note_delivered(&sent);
+        }
         length
     }
 
@@ -298,35 +392,71 @@ impl Scoreboard {
 
     /// Take the segment at the left edge for lost, even if it has been sent again.
     pub fn mark_head_lost(&mut self) {
-        let Some(head) = self.sent.front_mut() else {
-            return;
-        };
-        if head.is(RESENT) {
-            head.flags &= !RESENT;
-            self.resent -= u64::from(head.length);
-            if head.is(LOST) {
-                self.pending += 1;
-                self.pending_from = self.pending_from.min(head.start);
-            }
+        if !self.sent.is_empty() {
+            self.set_lost_again(0);
         }
-        self.set_lost(0);
     }
 
-    /// Take everything for lost that is not SACKed (RFC 5681, 3.1; RFC 6675, 5.1); bookings of duplicate ACKs do not count.
-    pub fn mark_all_lost(&mut self) {
+    /// Take a segment for lost, even if it has been sent again.
+    fn set_lost_again(&mut self, index: usize) {
+        let sent = &mut self.sent[index];
+        if sent.is(RESENT) {
+            sent.flags &= !RESENT;
+            self.resent -= u64::from(sent.length);
+            if sent.is(LOST) {
+                self.pending += 1;
+                self.pending_from = self.pending_from.min(sent.start);
+            }
+        }
+        self.set_lost(index);
+    }
+
+    /// Judge each segment that is under way by when it left last, where it ends, and whether that was again; whether any is lost.
+    pub fn judge(&mut self, mut judge: impl FnMut(Nanos, u64, bool) -> Judgement) -> bool {
+        let mut any = false;
+        for index in 0..self.sent.len() {
+            let sent = self.sent[index];
+            // What is SACKed, or taken for lost and not sent again, is not under way.
+            if sent.is(SACKED) || sent.flags & (LOST | RESENT) == LOST {
+                continue;
+            }
+            match judge(sent.sent_at, sent.end(), sent.is(RESENT)) {
+                Judgement::Lost => {
+                    self.set_lost_again(index);
+                    any = true;
+                }
+                Judgement::Keep => {}
+                Judgement::Stop => break,
+            }
+        }
+        any
+    }
+
+    /// Take for lost what left before `expired` and is not SACKed, and the left edge (RFC 5681, 3.1; RFC 6675, 5.1; RFC 8985, 6.3);
+    /// bookings of duplicate ACKs do not count.
+    pub fn mark_all_lost(&mut self, expired: Nanos) {
         self.clear_booked();
         self.resent = 0;
         self.lost = 0;
         self.pending = 0;
+        let edge = self.start();
         for sent in &mut self.sent {
-            sent.flags = (sent.flags & !RESENT) | UNTIMED;
+            sent.flags |= UNTIMED;
+            let length = u64::from(sent.length);
+            if sent.sent_at > expired && sent.start != edge {
+                self.resent += if sent.is(RESENT) { length } else { 0 };
+                self.lost += if sent.is(LOST) { length } else { 0 };
+                self.pending += usize::from(sent.flags & (LOST | RESENT | SACKED) == LOST);
+                continue;
+            }
+            sent.flags &= !RESENT;
             if !sent.is(SACKED) {
                 sent.flags |= LOST;
-                self.lost += u64::from(sent.length);
+                self.lost += length;
                 self.pending += 1;
             }
         }
-        self.pending_from = self.start();
+        self.pending_from = edge;
     }
 
     /// Take everything for under way again that was taken for lost and not sent again, as after a reduction without cause.
@@ -365,6 +495,9 @@ impl Scoreboard {
     }
 
     fn note_highest(&mut self, start: u64) {
+        if self.threshold == 0 {
+            return;
+        }
         if self.highest.len() == self.threshold {
             if start <= self.highest[0] {
                 return;
@@ -377,6 +510,9 @@ impl Scoreboard {
 
     /// RFC 6675, IsLost, with segments for its bytes: lost is what has a threshold of SACKed segments above.
     fn infer_losses(&mut self) {
+        if self.threshold == 0 {
+            return;
+        }
         if self.highest.len() < self.threshold || self.highest[0] <= self.lost_below {
             return;
         }

@@ -129,6 +129,10 @@ pub struct Segment {
     pub mptcp: MptcpKind,
     /// Whether this data has been sent before (for statistics; not on the wire).
     pub retransmission: bool,
+    /// TCP-DOOR: the count of segments that this one's sender has sent, retransmissions too; 0: not carried.
+    pub packet_number: u32,
+    /// TCP-DOOR: what this acknowledges, or something before it, has arrived out of order.
+    pub out_of_order: bool,
 }
 
 impl Segment {
@@ -158,6 +162,16 @@ impl Segment {
     /// The data sequence number of the first byte of data, if there is a mapping.
     pub fn mapping(&self) -> Option<u64> {
         (self.mptcp == MptcpKind::Mapping).then(|| self.sack.number(DATA_SEQUENCE))
+    }
+
+    /// The data that has arrived twice, if the first block tells of such (RFC 2883, 4): it lies below the acknowledgement, or within
+    /// the second block.
+    pub fn duplicate(&self) -> Option<(u64, u64)> {
+        let mut blocks = self.sack_blocks();
+        let first = blocks.next()?;
+        let below = first.0 < self.acknowledgement?;
+        let within = |second: (u64, u64)| second.0 <= first.0 && first.1 <= second.1;
+        (below || blocks.next().is_some_and(within)).then_some(first)
     }
 
     /// The SACK blocks (start, end exclusive), the newest first.

@@ -9,7 +9,7 @@ use super::pacing::Pacer;
 use super::receiver::OFF;
 use super::recovery::{AckEvent, LossRecovery, Parts};
 use super::rtt::RttEstimator;
-use super::scoreboard::{Scoreboard, Transmission};
+use super::scoreboard::{Rules, Scoreboard, Transmission};
 use super::segment::Segment;
 use super::statistics::Statistics;
 use crate::time::Nanos;
@@ -43,6 +43,8 @@ pub struct Sender {
     window_ack: u64,
     /// A retransmission that does not wait for the window.
     forced: bool,
+    /// A retransmission that does not wait for the window is a tail loss probe.
+    tail_probe: bool,
     /// A probe of the closed window is due.
     probe: bool,
     /// The number after the last probe's byte.
@@ -79,10 +81,14 @@ impl Sender {
             closing: false,
             fin_sent: false,
             // ns-3 leaves segments that were sent again and then SACKed in the pipe; RFC 6675 takes them out.
-            board: Scoreboard::new(
-                config.duplicate_threshold,
-                config.detection == Detection::Ns3,
-            ),
+            board: Scoreboard::new(Rules {
+                threshold: match config.detection {
+                    Detection::DuplicateAcks | Detection::Ns3 => Some(config.duplicate_threshold),
+                    Detection::Rack | Detection::Delay | Detection::TimerOnly => None,
+                },
+                keep_resent: config.detection == Detection::Ns3,
+                tracks_deliveries: config.detection == Detection::Rack,
+            }),
             recovery: LossRecovery::new(config),
             window: Window {
                 cwnd: u64::from(config.initial_window_segments) * u64::from(mss),
@@ -97,6 +103,7 @@ impl Sender {
             window_sequence: 0,
             window_ack: 0,
             forced: false,
+            tail_probe: false,
             probe: false,
             probed: 0,
             retransmit_at: OFF,
@@ -263,6 +270,8 @@ impl Sender {
             delivered: sacked + advance.delivered,
             pipe: self.board.pipe(),
             srtt: self.rtt.srtt(),
+            rtt,
+            window_segments: self.window.segments(),
             window_limited: self.window_limited,
             flight: self.board.outstanding(),
             unsent: self.unsent() > 0,
@@ -290,8 +299,29 @@ impl Sender {
             self.events.acknowledged_bytes += ack - before;
             self.on_progress(now, verdict.restart_timer);
         }
+        self.arm_probe(now);
         self.watch_window(now);
         true
+    }
+
+    /// Segments have arrived in another order than they left, here or at the peer.
+    pub fn on_out_of_order(&mut self, now: Nanos, statistics: &mut Statistics) {
+        let rto = self.rtt.rto();
+        let mut parts = Parts {
+            board: &mut self.board,
+            window: &mut self.window,
+            congestion: &mut *self.congestion,
+        };
+        let undone = self.recovery.on_out_of_order(now, rto, &mut parts);
+        statistics.undone_reductions += u64::from(undone);
+    }
+
+    fn arm_probe(&mut self, now: Nanos) {
+        if self.recovery.probes() {
+            let srtt = self.rtt.srtt();
+            self.recovery
+                .arm_probe(now, srtt, self.retransmit_at, &self.board);
+        }
     }
 
     /// Restart or stop the retransmission timer (RFC 6298, 5.2 and 5.3).
@@ -387,7 +417,9 @@ impl Sender {
         }
         statistics.timeouts += 1;
         self.events.timed_out = true;
-        self.rtt.back_off();
+        if !self.recovery.holds_window(now) {
+            self.rtt.back_off();
+        }
         self.pacer.reset();
         self.forced = false;
         let mut parts = Parts {
@@ -409,7 +441,8 @@ impl Sender {
         };
         let verdict = self.recovery.on_timer(now, srtt, &mut parts);
         statistics.fast_retransmits += u64::from(verdict.entered);
-        self.forced |= verdict.retransmit;
+        self.forced |= verdict.retransmit || verdict.probe;
+        self.tail_probe = verdict.probe;
     }
 
     /// Whether a retransmission is due that does not wait for the window.
@@ -426,9 +459,8 @@ impl Sender {
             self.paced = false;
             self.choose(now)?
         };
-        let bytes = u64::from(transmission.payload_bytes);
         self.fin_sent |= transmission.fin;
-        self.recovery.on_sent(now, bytes, transmission.again);
+        self.recovery.on_sent(now, &transmission);
         let Window { cwnd, ssthresh, .. } = self.window;
         self.pacer.sent(
             now,
@@ -440,11 +472,17 @@ impl Sender {
         if self.retransmit_at == OFF && !self.board.is_empty() {
             self.retransmit_at = now + self.rtt.rto();
         }
+        if !transmission.again {
+            self.arm_probe(now);
+        }
         Some(transmission)
     }
 
     /// The fast retransmit, and the retransmission after a partial ACK: the first lost segment, else the head.
     fn force(&mut self, now: Nanos) -> Transmission {
+        if std::mem::take(&mut self.tail_probe) {
+            return self.probe_tail(now);
+        }
         if let Some(index) = self.board.next_lost() {
             return self.board.resend(index, now);
         }
@@ -453,6 +491,20 @@ impl Sender {
             return self.push_new(new, now);
         }
         self.board.resend(0, now)
+    }
+
+    /// RFC 8985, 7.3: new data if there is any, else the last segment again; the retransmission timer begins anew.
+    fn probe_tail(&mut self, now: Nanos) -> Transmission {
+        let new = self.new_data_bytes(u64::MAX);
+        let probe = if new > 0 {
+            self.push_new(new, now)
+        } else {
+            let last = self.board.last_unsacked().unwrap_or(0);
+            self.board.resend(last, now)
+        };
+        self.recovery.on_probe_sent(self.board.end(), probe.again);
+        self.retransmit_at = now + self.rtt.rto();
+        probe
     }
 
     /// RFC 6675, 5 (C) and NextSeg: what is lost, then new data, then what may be lost.

@@ -11,7 +11,7 @@
 //! | `? cwnd 5360 phase Open` | the state is so |
 //!
 //! Flags are `S`, `F`, `R` and `.` (ACK); `first:end` are sequence numbers of data, end exclusive (SYN and FIN not counted). What `>`
-//! does not mention (window, options) is not compared, apart from `again`. Every segment that the endpoint sends must be expected.
+//! does not mention (window, options, packet number) is not compared, apart from `again` and `disorder`. Every segment that the endpoint sends must be expected.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -211,6 +211,11 @@ impl Script {
             } else {
                 Default::default()
             },
+            packet_number: if mentioned.number {
+                segment.packet_number
+            } else {
+                0
+            },
             ..segment
         };
         if at != self.now || seen != expected {
@@ -248,6 +253,8 @@ impl Script {
                 }
                 "sackOK" => (segment.options.sack_permitted, mentioned.options) = (true, true),
                 "again" => segment.retransmission = true,
+                "number" => (segment.packet_number, mentioned.number) = (value() as u32, true),
+                "disorder" => segment.out_of_order = true,
                 "nosack" => mentioned.sack = true,
                 "sack" => {
                     let ack = segment.acknowledgement.unwrap_or(0);
@@ -273,6 +280,7 @@ impl Script {
                 "state" => format!("{:?}", self.endpoint.state()),
                 "timeouts" => statistics.timeouts.to_string(),
                 "retransmits" => statistics.retransmits.to_string(),
+                "undone" => statistics.undone_reductions.to_string(),
                 "duplicates" => statistics.duplicate_acks.to_string(),
                 "readable" => self.endpoint.readable().to_string(),
                 "free" => self.endpoint.send_buffer_free().to_string(),
@@ -292,6 +300,7 @@ struct Mentioned {
     timestamps: bool,
     options: bool,
     sack: bool,
+    number: bool,
 }
 
 fn millis(time: Nanos) -> String {
@@ -332,6 +341,12 @@ fn describe(segment: &Segment) -> String {
     }
     if segment.retransmission {
         text.push_str(" again");
+    }
+    if segment.packet_number > 0 {
+        let _ = write!(text, " number {}", segment.packet_number);
+    }
+    if segment.out_of_order {
+        text.push_str(" disorder");
     }
     text
 }

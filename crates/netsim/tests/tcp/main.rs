@@ -5,14 +5,18 @@ mod common;
 
 mod congestion;
 mod delayed_ack;
+mod door;
+mod dsack;
 mod fast_retransmit;
 mod handshake;
 mod limited_transmit;
 mod nagle;
 mod pipe;
 mod prr;
+mod rack;
 mod sack;
 mod spurious;
+mod tcp_pr;
 mod throughput;
 mod timeout;
 mod timestamps;

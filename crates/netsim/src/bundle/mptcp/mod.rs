@@ -99,6 +99,15 @@ impl Mptcp {
         }
     }
 
+    /// Data came over one path that left before what other paths have brought: with TCP-DOOR the peer hears of it on all of them.
+    fn report_disorder(&mut self, receiver: usize, hosts: &mut Hosts) {
+        if self.settings.duplicate_acks == DuplicateAcks::Connection {
+            for ends in &self.ends {
+                hosts.get_mut(ends[receiver]).tcp.report_disorder();
+            }
+        }
+    }
+
     /// Let subflows acknowledge what is now in order for the connection.
     fn release(&mut self, receiver: usize, hosts: &mut Hosts) {
         if self.settings.duplicate_acks != DuplicateAcks::Connection {
@@ -134,7 +143,10 @@ impl Bundle for Mptcp {
         }
         if let Some(start) = segment.mapping() {
             let end = start + u64::from(segment.payload_bytes);
-            self.receivers[side].on_packet(place.stream, segment.sequence, start, end);
+            let late = self.receivers[side].on_packet(place.stream, segment.sequence, start, end);
+            if late && !segment.retransmission {
+                self.report_disorder(side, hosts);
+            }
             self.release(side, hosts);
         }
     }

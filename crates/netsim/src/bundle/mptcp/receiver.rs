@@ -50,11 +50,13 @@ impl DataReceiver {
         bytes
     }
 
-    /// Take a packet of a subflow: `sequence` is its number there, `start..end` its data.
-    pub fn on_packet(&mut self, subflow: usize, sequence: u64, start: u64, end: u64) {
+    /// Take a packet of a subflow: `sequence` is its number there, `start..end` its data. Whether data that comes after it was here
+    /// before it.
+    pub fn on_packet(&mut self, subflow: usize, sequence: u64, start: u64, end: u64) -> bool {
+        let late = self.ahead.back().is_some_and(|&(_, last)| end <= last);
         if !self.store(start.max(self.next), end) {
             self.duplicate_packets += 1;
-            return;
+            return false;
         }
         self.packets += 1;
         if end > self.next {
@@ -62,6 +64,7 @@ impl DataReceiver {
             self.ahead_max_bytes = self.ahead_max_bytes.max(self.ahead_bytes);
             self.held[subflow].insert(sequence, end);
         }
+        late
     }
 
     /// Where the data of a subflow begins that is not in order for the connection, in the subflow's numbers; [`u64::MAX`] if all is.

@@ -27,6 +27,11 @@ impl Window {
         u64::from(self.mss)
     }
 
+    /// The window in segments.
+    pub fn segments(&self) -> f64 {
+        self.cwnd as f64 / f64::from(self.mss)
+    }
+
     /// Whether the window doubles each round trip (RFC 5681, 3.1).
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh

@@ -6,21 +6,24 @@
 //! | [`reduction`] | [`WindowReduction`] | how the window shrinks while lost data is sent again |
 //! | [`response`] | [`SpuriousResponse`] | what is remembered of a reduction, and when it is undone |
 //!
-//! [`LossRecovery`] holds the phases and lets the three act; all changes of the window pass through the
+//! With RACK go [tail loss probes](tail_probe). [`LossRecovery`] holds the phases and lets the three act; all changes of the window pass through the
 //! [`CongestionControl`]. The [scoreboard](super::scoreboard) holds what is under way.
 
 pub mod detector;
 pub mod reduction;
 pub mod response;
+pub mod tail_probe;
 
 pub use detector::LossDetector;
+use reduction::Keep;
 pub use reduction::WindowReduction;
 pub use response::SpuriousResponse;
+use tail_probe::TailProbe;
 
-use super::config::{Config, Impatient, WindowGrowth};
+use super::config::{Config, Detection, Impatient, WindowGrowth};
 use super::congestion::{Acked, CongestionControl, Window};
 use super::receiver::OFF;
-use super::scoreboard::{Advance, Scoreboard};
+use super::scoreboard::{Advance, Scoreboard, Transmission};
 use super::segment::Segment;
 use crate::time::Nanos;
 
@@ -57,6 +60,10 @@ pub struct AckEvent {
     pub pipe: u64,
     /// The smoothed round-trip time.
     pub srtt: Option<Nanos>,
+    /// The sample of the round-trip time that the ACK gives, if it gives one.
+    pub rtt: Option<Nanos>,
+    /// The congestion window in segments.
+    pub window_segments: f64,
     /// Whether the window was what limited the sender.
     pub window_limited: bool,
     /// Sequence space that is out and not acknowledged, after it.
@@ -76,6 +83,8 @@ pub struct Verdict {
     pub entered: bool,
     /// A reduction was undone.
     pub undone: bool,
+    /// Send a tail loss probe.
+    pub probe: bool,
 }
 
 /// The parts of the sender that recovery works on.
@@ -117,8 +126,14 @@ pub struct LossRecovery {
     detector: Box<dyn LossDetector>,
     reduction: Box<dyn WindowReduction>,
     response: Option<Box<dyn SpuriousResponse>>,
-    /// When the detector wants to be asked next.
+    /// The response holds the window in the present recovery, which `keep` then makes of the reduction.
+    held: bool,
+    keep: Keep,
+    bare_duplicates: bool,
+    /// Whether the detector goes by time, and when it wants to be asked next.
+    timed: bool,
     detect_at: Nanos,
+    probe: Option<TailProbe>,
     growth: WindowGrowth,
     impatient: Impatient,
     /// Whether the next partial ACK is the first one.
@@ -132,6 +147,7 @@ pub struct LossRecovery {
 impl LossRecovery {
     /// No sign of loss yet.
     pub fn new(config: &Config) -> Self {
+        let detector = detector::build(config);
         Self {
             episode: Episode {
                 phase: Phase::Open,
@@ -140,10 +156,16 @@ impl LossRecovery {
                 recover_ahead: false,
                 limited_bytes: 0,
             },
-            detector: detector::build(config),
+            timed: detector.looks_at_acks(),
+            detector,
             reduction: reduction::build(config),
             response: response::build(config),
+            held: false,
+            keep: Keep,
+            bare_duplicates: config.bare_duplicates,
             detect_at: OFF,
+            probe: (config.detection == Detection::Rack)
+                .then(|| TailProbe::new(config.delayed_ack_timeout, config.rto.initial)),
             growth: config.growth,
             impatient: config.impatient,
             first_partial: true,
@@ -175,8 +197,11 @@ impl LossRecovery {
         before: u64,
         [sacked, old_window]: [u64; 2],
     ) -> bool {
-        if self.episode.sack {
-            return sacked > 0;
+        if sacked > 0 {
+            return true;
+        }
+        if self.episode.sack && !self.bare_duplicates {
+            return false;
         }
         segment.acknowledgement == Some(before)
             && before < board.end()
@@ -207,6 +232,14 @@ impl LossRecovery {
         if event.ack > event.before {
             self.on_advance(event, parts, &mut verdict);
         }
+        if self.timed {
+            let lost = self
+                .detector
+                .on_ack(event, segment, &self.episode, parts.board);
+            self.begin_if_lost(lost, event, parts, &mut verdict);
+            self.detect_at = self.detector.timer();
+            self.look_after_probe(event, segment, parts);
+        }
         if let Some(response) = &mut self.response {
             if let Some(undo) = response.on_ack(event, segment, &self.episode) {
                 self.undo(&undo, parts);
@@ -215,6 +248,64 @@ impl LossRecovery {
             }
         }
         verdict
+    }
+
+    /// RFC 8985, 7.4: a loss that a probe made good is a sign of congestion like any other.
+    fn look_after_probe(&mut self, event: &AckEvent, segment: &Segment, parts: &mut Parts<'_>) {
+        let Some(probe) = &mut self.probe else { return };
+        let made_good = probe.on_ack(event, segment);
+        if made_good && !matches!(self.episode.phase, Phase::Recovery | Phase::Loss) {
+            parts.congestion.on_loss(
+                event.now,
+                parts.window,
+                event.flight + event.ack - event.before,
+            );
+            parts.set_window(parts.window.ssthresh);
+        }
+    }
+
+    /// Whether tail loss probes are sent.
+    pub fn probes(&self) -> bool {
+        self.probe.is_some()
+    }
+
+    /// Set the timer of the tail loss probe; `deadline` is when the retransmission timer expires.
+    pub fn arm_probe(
+        &mut self,
+        now: Nanos,
+        srtt: Option<Nanos>,
+        deadline: Nanos,
+        board: &Scoreboard,
+    ) {
+        if let Some(probe) = &mut self.probe {
+            probe.arm(now, srtt, deadline, &self.episode, board);
+        }
+    }
+
+    /// The tail loss probe left: the right edge after it, and whether it carried old data.
+    pub fn on_probe_sent(&mut self, end: u64, again: bool) {
+        if let Some(probe) = &mut self.probe {
+            probe.on_sent(end, again);
+        }
+    }
+
+    fn probe_at(&self) -> Nanos {
+        self.probe.as_ref().map_or(OFF, TailProbe::timer)
+    }
+
+    /// Begin a recovery for what a detector by time takes for lost, unless one is under way.
+    fn begin_if_lost(
+        &mut self,
+        lost: bool,
+        event: &AckEvent,
+        parts: &mut Parts<'_>,
+        verdict: &mut Verdict,
+    ) {
+        if lost && !matches!(self.episode.phase, Phase::Recovery | Phase::Loss) {
+            self.enter(event, parts);
+            verdict.retransmit = true;
+            verdict.entered = true;
+        }
     }
 
     /// RFC 5681, 3.2; RFC 6675, 5 steps 1 to 4.
@@ -226,7 +317,7 @@ impl LossRecovery {
                 if !self.episode.sack {
                     parts.board.book_duplicate();
                 }
-                self.reduction.on_duplicate(event, parts);
+                self.reduction().on_duplicate(event, parts);
                 return;
             }
             Phase::Open => self.episode.phase = Phase::Disorder,
@@ -261,17 +352,47 @@ impl LossRecovery {
         self.episode.sack && self.detector.prefers_new_data()
     }
 
+    /// Whether window, threshold and timeout stay as they are for the present, whatever is lost.
+    pub fn holds_window(&self, now: Nanos) -> bool {
+        self.response
+            .as_ref()
+            .is_some_and(|response| response.holds_window(now))
+    }
+
+    fn reduction(&mut self) -> &mut dyn WindowReduction {
+        if self.held {
+            &mut self.keep
+        } else {
+            &mut *self.reduction
+        }
+    }
+
+    /// Segments have arrived in another order than they left; whether a reduction was undone.
+    pub fn on_out_of_order(&mut self, now: Nanos, rto: Nanos, parts: &mut Parts<'_>) -> bool {
+        let response = self.response.as_mut();
+        let undo = response.and_then(|response| response.on_out_of_order(now, rto));
+        if let Some(undo) = undo {
+            self.undo(&undo, parts);
+        }
+        undo.is_some()
+    }
+
     fn enter(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
         self.detector.on_enter(&self.episode, parts.board);
-        if let Some(response) = &mut self.response {
+        self.held = self.holds_window(event.now);
+        if let (false, Some(response)) = (self.held, &mut self.response) {
             response.on_fast_retransmit(event.now, parts.window, parts.board);
         }
         let episode = &mut self.episode;
         episode.recover = parts.board.end();
         episode.recover_ahead = true;
         episode.phase = Phase::Recovery;
+        if let Some(probe) = &mut self.probe {
+            probe.cancel();
+        }
         self.first_partial = true;
-        self.reduction.enter(event, &self.episode, parts);
+        let episode = self.episode;
+        self.reduction().enter(event, &episode, parts);
     }
 
     /// An ACK of new data.
@@ -305,7 +426,7 @@ impl LossRecovery {
             parts.board.mark_head_lost();
         }
         if segments >= 1 {
-            self.reduction.on_partial(event, parts);
+            self.reduction().on_partial(event, parts);
         }
         verdict.retransmit = !self.episode.sack || self.detector.forces_partial(parts.board);
         let impatient = match self.impatient {
@@ -343,7 +464,7 @@ impl LossRecovery {
             self.episode.recover_ahead = false;
         }
         let open = self.episode.phase == Phase::Open;
-        if open && (from != Phase::Recovery || self.reduction.grows_on_exit()) {
+        if open && (from != Phase::Recovery || self.reduction().grows_on_exit()) {
             self.grow(event, segments, parts);
         }
         verdict.restart_timer = open || self.detector.disorder_restarts_timer();
@@ -353,7 +474,7 @@ impl LossRecovery {
         self.episode.phase = Phase::Open;
         self.first_partial = true;
         self.detector.on_leave(&self.episode, parts.board);
-        self.reduction.leave(parts);
+        self.reduction().leave(parts);
     }
 
     /// Take a reduction back that was none of the network's making.
@@ -396,18 +517,27 @@ impl LossRecovery {
     /// RFC 5681, 3.1 (4): the retransmission timer has expired.
     pub fn on_timeout(&mut self, now: Nanos, parts: &mut Parts<'_>) {
         let again = self.episode.phase == Phase::Loss && parts.board.head_is_resent();
-        if let (false, Some(response)) = (again, &mut self.response) {
+        let held = self.holds_window(now);
+        if let (false, Some(response)) = (again || held, &mut self.response) {
             response.on_timeout(now, parts.window, parts.board);
         }
         let flight = self.reduction.flight_at_timeout(parts.board);
+        let expired = self.detector.expired_before(now);
         self.detector.on_timeout();
-        parts.board.mark_all_lost();
+        self.detect_at = self.detector.timer();
+        if let Some(probe) = &mut self.probe {
+            probe.cancel();
+        }
+        parts.board.mark_all_lost(expired);
         let episode = &mut self.episode;
         episode.limited_bytes = 0;
         episode.recover = parts.board.end();
         episode.recover_ahead = true;
         episode.phase = Phase::Loss;
         self.first_partial = true;
+        if held {
+            return;
+        }
         if !again || self.reduction.lowers_at_each_timeout() {
             parts.congestion.on_loss(now, parts.window, flight);
         }
@@ -422,50 +552,54 @@ impl LossRecovery {
         self.detector.speculative(&self.episode, board)
     }
 
-    /// Account for `bytes` that left.
-    pub fn on_sent(&mut self, now: Nanos, bytes: u64, again: bool) {
+    /// Account for what left.
+    pub fn on_sent(&mut self, now: Nanos, sent: &Transmission) {
+        let bytes = u64::from(sent.payload_bytes);
         match self.episode.phase {
-            Phase::Recovery => self.reduction.on_sent(bytes),
-            Phase::Disorder if !again => self.episode.limited_bytes += bytes,
+            Phase::Recovery => self.reduction().on_sent(bytes),
+            Phase::Disorder if !sent.again => self.episode.limited_bytes += bytes,
             _ => {}
         }
-        if let (true, Some(response)) = (again, &mut self.response) {
-            response.on_resent(now);
+        if let (true, Some(response)) = (sent.again, &mut self.response) {
+            response.on_resent(now, sent);
+        }
+        if self.timed {
+            self.detector.on_sent(now);
+            self.detect_at = self.detector.timer();
         }
     }
 
     /// When the detector wants to be asked next; [`OFF`] if it has no timer.
     pub fn timer(&self) -> Nanos {
-        self.detect_at
+        self.detect_at.min(self.probe_at())
     }
 
     /// Let the detector look at the time; what follows.
     pub fn on_timer(&mut self, now: Nanos, srtt: Option<Nanos>, parts: &mut Parts<'_>) -> Verdict {
         let mut verdict = Verdict::default();
-        if now < self.detect_at {
+        if now >= self.probe_at() {
+            verdict.probe = true;
             return verdict;
         }
-        if self.detector.on_timer(now, &self.episode, parts.board)
-            && !matches!(self.episode.phase, Phase::Recovery | Phase::Loss)
-        {
-            let edge = parts.board.start();
-            let event = AckEvent {
-                now,
-                before: edge,
-                ack: edge,
-                duplicate: false,
-                advance: Advance::default(),
-                delivered: 0,
-                pipe: parts.board.pipe(),
-                srtt,
-                window_limited: true,
-                flight: parts.board.outstanding(),
-                unsent: false,
-            };
-            self.enter(&event, parts);
-            verdict.retransmit = true;
-            verdict.entered = true;
-        }
+        let lost = self.detector.on_timer(now, &self.episode, parts.board);
+        self.detect_at = self.detector.timer();
+        let edge = parts.board.start();
+        let event = AckEvent {
+            now,
+            before: edge,
+            ack: edge,
+            duplicate: false,
+            advance: Advance::default(),
+            delivered: 0,
+            pipe: parts.board.pipe(),
+            srtt,
+            rtt: None,
+            window_segments: parts.window.segments(),
+            window_limited: true,
+            flight: parts.board.outstanding(),
+            unsent: false,
+        };
+        self.begin_if_lost(lost, &event, parts, &mut verdict);
         verdict
     }
 }

@@ -1,10 +1,16 @@
 //! What is taken for lost, and when.
 
+mod delay;
 mod duplicates;
 mod ns3;
+mod rack;
+mod timer_only;
 
+pub use delay::Delay;
 pub use duplicates::DuplicateAcks;
 pub use ns3::Ns3DuplicateAcks;
+pub use rack::Rack;
+pub use timer_only::TimerOnly;
 
 use super::super::config::{Config, Detection};
 use super::super::receiver::OFF;
@@ -22,6 +28,30 @@ pub trait LossDetector: std::fmt::Debug + Send {
             && !segment.syn
             && !segment.fin
             && segment.window_bytes == old_window
+    }
+
+    /// Whether [`on_ack`](Self::on_ack), [`on_sent`](Self::on_sent) and the timer do anything: most detectors need not be asked.
+    fn looks_at_acks(&self) -> bool {
+        false
+    }
+
+    /// Take any ACK, after the rest of the recovery did; whether data is lost by it.
+    fn on_ack(
+        &mut self,
+        _event: &AckEvent,
+        _segment: &Segment,
+        _episode: &Episode,
+        _board: &mut Scoreboard,
+    ) -> bool {
+        false
+    }
+
+    /// A segment leaves.
+    fn on_sent(&mut self, _now: Nanos) {}
+
+    /// At a retransmission timeout: what left later may yet be acknowledged.
+    fn expired_before(&self, _now: Nanos) -> Nanos {
+        Nanos::MAX
     }
 
     /// Take a duplicate ACK outside recovery; whether data is lost by it, so that a recovery begins.
@@ -90,5 +120,8 @@ pub fn build(config: &Config) -> Box<dyn LossDetector> {
     match config.detection {
         Detection::DuplicateAcks => Box::new(DuplicateAcks::new(threshold, limited)),
         Detection::Ns3 => Box::new(Ns3DuplicateAcks::new(threshold, limited)),
+        Detection::TimerOnly => Box::new(TimerOnly),
+        Detection::Rack => Box::new(Rack::new(config)),
+        Detection::Delay => Box::<Delay>::default(),
     }
 }

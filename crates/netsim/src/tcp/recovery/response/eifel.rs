@@ -2,7 +2,7 @@
 
 use super::super::super::config::Config;
 use super::super::super::congestion::Window;
-use super::super::super::scoreboard::Scoreboard;
+use super::super::super::scoreboard::{Scoreboard, Transmission};
 use super::super::super::segment::Segment;
 use super::super::{AckEvent, Episode};
 use super::{SpuriousResponse, Undo};
@@ -54,7 +54,7 @@ impl SpuriousResponse for Eifel {
         self.remember(window, board);
     }
 
-    fn on_resent(&mut self, now: Nanos) {
+    fn on_resent(&mut self, now: Nanos, _: &Transmission) {
         if let Some(reduced) = &mut self.reduced {
             reduced.resent_at.get_or_insert(now / self.tick * self.tick);
         }

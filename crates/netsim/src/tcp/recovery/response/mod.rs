@@ -1,14 +1,18 @@
 //! What is remembered of a reduction, and when it is undone.
 
+mod door;
+mod dsack;
 mod eifel;
 mod frto;
 
+pub use door::Door;
+pub use dsack::DSack;
 pub use eifel::Eifel;
 pub use frto::FRto;
 
 use super::super::config::{Config, Spurious};
 use super::super::congestion::Window;
-use super::super::scoreboard::Scoreboard;
+use super::super::scoreboard::{Scoreboard, Transmission};
 use super::super::segment::Segment;
 use super::{AckEvent, Episode};
 use crate::time::Nanos;
@@ -31,7 +35,18 @@ pub trait SpuriousResponse: std::fmt::Debug + Send {
     fn on_timeout(&mut self, _now: Nanos, _window: &Window, _board: &Scoreboard) {}
 
     /// A segment was sent again.
-    fn on_resent(&mut self, _now: Nanos) {}
+    fn on_resent(&mut self, _now: Nanos, _sent: &Transmission) {}
+
+    /// Segments have arrived in another order than they left, here or at the peer; `rto` is the retransmission timeout. What is to be
+    /// undone by it.
+    fn on_out_of_order(&mut self, _now: Nanos, _rto: Nanos) -> Option<Undo> {
+        None
+    }
+
+    /// Whether window, threshold and timeout stay as they are for the present, whatever is lost.
+    fn holds_window(&self, _now: Nanos) -> bool {
+        false
+    }
 
     /// Whether what is taken for lost is not sent again for the present, and new data in its place.
     fn withholds(&self) -> bool {
@@ -55,5 +70,7 @@ pub fn build(config: &Config) -> Option<Box<dyn SpuriousResponse>> {
         Spurious::Ignored => None,
         Spurious::Eifel => Some(Box::new(Eifel::new(config))),
         Spurious::FRto => Some(Box::<FRto>::default()),
+        Spurious::DSack => Some(Box::<DSack>::default()),
+        Spurious::Door => Some(Box::<Door>::default()),
     }
 }

@@ -1,0 +1,78 @@
+"""The messages of switches that come often, read without os-ken: what is left is for os-ken to read."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from controller.openflow.encoding import FLOW_MOD
+
+__all__ = ["Malformed", "PacketIn", "Refusal", "read_packet_in", "read_refusal"]
+
+_HEADER_BYTES = 8
+_PACKET_IN = struct.Struct("!8xIHBBQHH")  # buffer, bytes, reason, table, cookie; match: type, length
+_OXM = struct.Struct("!HBB")
+_BASIC_CLASS = 0x8000
+_IN_PORT = 0
+_ERROR = struct.Struct("!8xHH")
+_QUOTED = struct.Struct("!BBHIQ")  # a header and, of a flow mod, the cookie
+
+
+class Malformed(ValueError):
+    """Bytes that are not what their header says."""
+
+
+@dataclass(frozen=True)
+class PacketIn:
+    """A packet that a switch hands over, and the port where it arrived."""
+
+    port: int
+    frame: bytes
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Type and code of an error, and the cookie of the rule that it is about; None: it is about no rule."""
+
+    type: int
+    code: int
+    cookie: int | None
+
+
+def read_packet_in(whole: bytes) -> PacketIn:
+    """Read a packet-in, its header included.
+
+    Raises:
+        Malformed: it is cut off, or does not say which port.
+    """
+    try:
+        *_, kind, length = _PACKET_IN.unpack_from(whole)
+        place, end = _PACKET_IN.size, _PACKET_IN.size - 4 + length
+        if kind != 1 or length < 4 or end > len(whole):
+            raise Malformed(f"a packet-in with a match of type {kind} and {length} bytes")
+        while place + _OXM.size <= end:
+            oxm_class, field, size = _OXM.unpack_from(whole, place)
+            place += _OXM.size + size
+            if (oxm_class, field >> 1, size) == (_BASIC_CLASS, _IN_PORT, 4) and place <= end:
+                port = int.from_bytes(whole[place - 4 : place], "big")
+                frame_at = _PACKET_IN.size - 4 + (length + 7) // 8 * 8 + 2
+                return PacketIn(port, whole[frame_at:])
+    except struct.error as error:
+        raise Malformed(f"a packet-in: {error}") from None
+    raise Malformed("a packet-in that does not say which port")
+
+
+def read_refusal(whole: bytes) -> Refusal:
+    """Read an error, its header included.
+
+    Raises:
+        Malformed: it is cut off.
+    """
+    try:
+        kind, code = _ERROR.unpack_from(whole)
+    except struct.error as error:
+        raise Malformed(f"an error: {error}") from None
+    quoted = whole[_ERROR.size :]
+    if len(quoted) < _QUOTED.size or quoted[1] != FLOW_MOD:
+        return Refusal(kind, code, None)
+    return Refusal(kind, code, _QUOTED.unpack_from(quoted)[-1])

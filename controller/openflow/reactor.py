@@ -1,0 +1,127 @@
+"""One thread that reads and writes the connections of all switches."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import selectors
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from controller.openflow.connection import Connection
+
+__all__ = ["Reactor"]
+
+LOG = logging.getLogger("controller.openflow")
+
+_CHECK_INTERVAL_S = 0.5
+
+
+class Reactor:
+    """Serves connections until they end; `add`, `want_write` and `stop` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._wake_reader, self._wake_writer = os.pipe()
+        os.set_blocking(self._wake_reader, False)
+        os.set_blocking(self._wake_writer, False)
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, None)
+        self._new: deque[Connection] = deque()
+        self._writers: deque[Connection] = deque()
+        self._connections: set[Connection] = set()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="controller-openflow", daemon=True)
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def add(self, connection: Connection) -> None:
+        """Serve a connection from now on."""
+        self._new.append(connection)
+        self._wake()
+
+    def want_write(self, connection: Connection) -> None:
+        """Write what a connection has unsent as soon as its socket takes it."""
+        self._writers.append(connection)
+        self._wake()
+
+    def stop(self, drain_s: float) -> None:
+        """End all connections, once what is unsent has been sent or so long has passed."""
+        for connection in list(self._connections):
+            connection.drain(drain_s)
+        self._stopping = True
+        self._wake()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # it wakes anyway
+            os.write(self._wake_writer, b"\0")
+
+    def _run(self) -> None:
+        check_at = time.monotonic() + _CHECK_INTERVAL_S
+        while not self._stopping:
+            for key, events in self._selector.select(max(0.0, check_at - time.monotonic())):
+                if key.data is None:
+                    os.read(self._wake_reader, 1 << 16)
+                else:
+                    self._serve(key.data, events)
+            self._take_new()
+            if (now := time.monotonic()) >= check_at:
+                check_at = now + _CHECK_INTERVAL_S
+                for connection in list(self._connections):
+                    self._guarded(connection, partial(connection.check, now))
+        for connection in list(self._connections):
+            self._end(connection)
+
+    def _take_new(self) -> None:
+        while self._new:
+            connection = self._new.popleft()
+            self._connections.add(connection)
+            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+            self._guarded(connection, connection.greet)
+        while self._writers:
+            connection = self._writers.popleft()
+            if connection in self._connections:
+                self._guarded(connection, partial(self._write, connection))
+
+    def _serve(self, connection: Connection, events: int) -> None:
+        if connection not in self._connections:
+            return
+        if events & selectors.EVENT_WRITE:
+            self._guarded(connection, partial(self._write, connection))
+        if events & selectors.EVENT_READ and connection in self._connections:
+            self._guarded(connection, partial(self._read, connection))
+
+    def _read(self, connection: Connection) -> None:
+        if not connection.read():
+            self._end(connection)
+
+    def _write(self, connection: Connection) -> None:
+        has_more = connection.write()
+        if connection.is_over:
+            self._end(connection)
+            return
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if has_more else 0)
+        self._selector.modify(connection.socket, wanted, connection)
+
+    def _guarded(self, connection: Connection, call: Callable[[], None]) -> None:
+        """Do something for a connection; what goes wrong ends it and no other."""
+        try:
+            call()
+        except Exception:
+            LOG.exception("the connection of datapath %s (%s) failed", connection.id, connection.address)
+            self._end(connection)
+
+    def _end(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._selector.unregister(connection.socket)
+            connection.close()
+            connection.socket.close()
+            connection.is_active = False

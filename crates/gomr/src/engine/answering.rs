@@ -1,0 +1,156 @@
+//! Reading the answer: each flow's paths and rates, totals and the proof.
+
+use super::Engine;
+use crate::allocation::{Allocation, Certificate, FlowAllocation, PathRate, Summary};
+use crate::audit::{Answer, Cut};
+use crate::objectives;
+use crate::problem::Error;
+
+impl Engine {
+    pub(super) fn summary(&self) -> Summary {
+        let answer = self.answer();
+        let master = &answer.master;
+        let flows = || self.flows.iter().flatten().map(|entry| &entry.flow);
+        let at_home = flows().filter(|flow| flow.source == flow.destination);
+        let local: f64 = at_home.map(|flow| flow.rate_bps).sum();
+        let mut summary = Summary {
+            admitted_bps: local,
+            requested_bps: flows().map(|flow| flow.rate_bps).sum(),
+            effort: self.solver.effort(),
+            ..Summary::default()
+        };
+        let mut load = vec![0.0; self.arcs.len()];
+        let mut violation = 0.0f64;
+        for (id, group) in master.groups.iter().enumerate().filter(|(_, g)| g.active) {
+            summary.admitted_bps += answer.served(id);
+            let mut total = 0.0;
+            for (column, rate) in master.used_paths(group) {
+                total += rate;
+                summary.cost_bps_s += rate * answer.graph.path_delay(master.path(column));
+                for (row, factor) in master.entries(column) {
+                    load[row as usize] += factor * rate;
+                }
+            }
+            violation = violation.max(total - group.request);
+        }
+        for (&load, &capacity) in load.iter().zip(&self.solver.master.capacity) {
+            violation = violation.max(load - capacity);
+            if capacity > 0.0 {
+                summary.max_utilisation = summary.max_utilisation.max(load / capacity);
+            }
+        }
+        summary.certificate = Certificate {
+            upper_bound: self.proof.bound + local,
+            value: self.proof.value + local,
+            gap: self.proof.gap(),
+            max_violation_bps: violation,
+        };
+        summary
+    }
+
+    /// Paths and rates of all flows at the optimum.
+    ///
+    /// # Errors
+    /// As [`Engine::solve`], which it calls when events came since.
+    pub fn allocation(&mut self) -> Result<Allocation, Error> {
+        let summary = self.solve()?;
+        Ok(Allocation {
+            flows: self.flow_allocations(),
+            summary,
+        })
+    }
+
+    /// The answer of the optimum in flat arrays, flow by flow in the order of their numbers.
+    ///
+    /// # Errors
+    /// As [`Engine::solve`].
+    pub fn answer_arrays(&mut self) -> Result<Answer, Error> {
+        self.solve()?;
+        Ok(self.answer_so_far())
+    }
+
+    /// What the simplex has at the moment, in flat arrays: the optimum after a solve. After one that was
+    /// halted, rates that need not keep every limit; [`Answer::fit`] makes them.
+    #[must_use]
+    pub fn answer_so_far(&self) -> Answer {
+        let mut answer = Answer {
+            start: vec![0],
+            ..Answer::default()
+        };
+        for flow in self.flow_allocations() {
+            for path in flow.paths {
+                answer.flow.push(flow.flow as u32);
+                answer.rate_bps.push(path.rate_bps);
+                answer.arcs.extend(path.arcs.iter().map(|&arc| arc as u32));
+                answer.start.push(answer.arcs.len() as u32);
+            }
+        }
+        answer
+    }
+
+    /// What proves the answer: a price for each arc, and under `max_min` the cuts that stopped the flows.
+    #[must_use]
+    pub fn prices_so_far(&self) -> (Vec<f64>, Vec<Cut>) {
+        let cuts = self.staged.as_ref().map(|staged| staged.cuts.clone());
+        (self.solver.first_prices(), cuts.unwrap_or_default())
+    }
+
+    fn flow_allocations(&self) -> Vec<FlowAllocation> {
+        let mut flows: Vec<FlowAllocation> = Vec::new();
+        let mut place = vec![usize::MAX; self.flows.len()];
+        for (id, entry) in self.flows.iter().enumerate() {
+            if let Some(entry) = entry {
+                place[id] = flows.len();
+                flows.push(objectives::start_of(id, &entry.flow));
+            }
+        }
+        for commodity in 0..self.members.len() {
+            self.share_out(commodity, &place, &mut flows);
+        }
+        for flow in &mut flows {
+            objectives::tidy(flow);
+        }
+        flows
+    }
+
+    /// Shares a commodity's paths among its members: each gets the same part of its request, taken
+    /// from the paths by delay, so that few flows are split.
+    fn share_out(&self, commodity: usize, place: &[usize], flows: &mut [FlowAllocation]) {
+        let master = &self.answer().master;
+        let group = &master.groups[commodity];
+        let members = &self.members[commodity].flows;
+        if !group.active || group.request <= 0.0 || members.is_empty() {
+            return;
+        }
+        let delay_s = |column| self.solver.graph.path_delay(master.path(column));
+        let used = master.used_paths(group);
+        let mut paths: Vec<(f64, u32, f64)> = used.map(|(c, rate)| (delay_s(c), c, rate)).collect();
+        paths.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let served: f64 = paths.iter().map(|p| p.2).sum();
+        let asked: f64 = members.iter().map(|m| m.1).sum();
+        let part = (served / asked).min(1.0);
+        let fixed = self.staged.as_ref().map(|staged| &staged.rates);
+        let mut left = paths.iter().copied();
+        let mut now = left.next();
+        for &(flow, request) in members {
+            let fixed = fixed.and_then(|rates| rates.get(&flow));
+            let mut want = fixed.copied().unwrap_or(request * part);
+            let noise = 1e-12 * want;
+            while let Some((delay_s, column, rate)) = now.filter(|_| want > noise) {
+                let rate_bps = rate.min(want);
+                want -= rate_bps;
+                let arcs = master.path(column).iter();
+                flows[place[flow]].paths.push(PathRate {
+                    arcs: arcs.map(|&arc| arc as usize).collect(),
+                    rate_bps,
+                    delay_s,
+                });
+                let rest = rate - rate_bps;
+                now = match rest > 1e-12 * rate {
+                    true => Some((delay_s, column, rest)),
+                    false => left.next(),
+                };
+            }
+        }
+    }
+}

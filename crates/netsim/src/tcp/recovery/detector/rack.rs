@@ -1,0 +1,184 @@
+//! RACK: loss by time, within a window for reordering (RFC 8985, 6).
+
+use super::super::super::config::Config;
+use super::super::super::receiver::OFF;
+use super::super::super::scoreboard::{Delivered, Judgement, Scoreboard};
+use super::super::super::segment::Segment;
+use super::super::{AckEvent, Episode, Phase};
+use super::LossDetector;
+use crate::time::Nanos;
+
+/// Recoveries after which the window for reordering is as small as at first (6.2 step 4: 16).
+const PERSIST_RECOVERIES: u32 = 16;
+
+/// A segment is lost if one that left later was delivered, and a round trip with a window for reordering is over.
+#[derive(Debug, Clone)]
+pub struct Rack {
+    threshold: u64,
+    /// RACK.xmit_ts and RACK.end_seq: the latest transmission that was delivered.
+    latest: Option<(Nanos, u64)>,
+    rtt: Nanos,
+    min_rtt: Nanos,
+    reordering_seen: bool,
+    reo_wnd_mult: u64,
+    reo_wnd_persist: u32,
+    /// RACK.dsack_round: a further report widens the window only from here on.
+    dsack_round: Option<u64>,
+    was_recovering: bool,
+    reo_wnd: Nanos,
+    due: Nanos,
+}
+
+impl Rack {
+    /// Nothing is known of the path.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            threshold: u64::from(config.duplicate_threshold),
+            latest: None,
+            rtt: 0,
+            min_rtt: OFF,
+            reordering_seen: false,
+            reo_wnd_mult: 1,
+            reo_wnd_persist: PERSIST_RECOVERIES,
+            dsack_round: None,
+            was_recovering: false,
+            reo_wnd: 0,
+            due: OFF,
+        }
+    }
+
+    /// 6.2 steps 1 to 3: the latest delivery, its round trip, and whether what was never sent again came out of order.
+    fn update(&mut self, event: &AckEvent, segment: &Segment, board: &mut Scoreboard) {
+        let news = board.take_deliveries();
+        if let Some(rtt) = event.rtt {
+            self.min_rtt = self.min_rtt.min(rtt);
+        }
+        self.reordering_seen |= news.reordered;
+        for delivered in news.latest.into_iter().flatten() {
+            let Delivered {
+                sent_at,
+                end,
+                again,
+            } = delivered;
+            let rtt = event.now - sent_at;
+            // An ACK of the original, not of the copy.
+            let stale =
+                segment.timestamps.is_some_and(|(_, echo)| echo < sent_at) || rtt < self.min_rtt;
+            if again && stale {
+                continue;
+            }
+            self.rtt = rtt;
+            self.latest = self.latest.max(Some((sent_at, end)));
+        }
+    }
+
+    /// 6.2 step 4.
+    fn update_window(
+        &mut self,
+        event: &AckEvent,
+        segment: &Segment,
+        episode: &Episode,
+        board: &Scoreboard,
+    ) {
+        if self.dsack_round.is_some_and(|round| event.ack >= round) {
+            self.dsack_round = None;
+        }
+        let recovering = matches!(episode.phase, Phase::Recovery | Phase::Loss);
+        if segment.duplicate().is_some() && self.dsack_round.is_none() {
+            self.dsack_round = Some(board.end());
+            self.reo_wnd_mult += 1;
+            self.reo_wnd_persist = PERSIST_RECOVERIES;
+        } else if self.was_recovering && !recovering {
+            self.reo_wnd_persist -= 1;
+            if self.reo_wnd_persist == 0 {
+                self.reo_wnd_persist = PERSIST_RECOVERIES;
+                self.reo_wnd_mult = 1;
+            }
+        }
+        self.was_recovering = recovering;
+        let enough = board.sacked_segments() >= self.threshold;
+        self.reo_wnd = if !self.reordering_seen && (recovering || enough) || self.min_rtt == OFF {
+            0
+        } else {
+            (self.reo_wnd_mult * self.min_rtt / 4).min(event.srtt.unwrap_or(OFF))
+        };
+    }
+
+    /// 6.2 step 5: mark what is lost; the timer for what may yet come.
+    fn detect(&mut self, now: Nanos, board: &mut Scoreboard) -> bool {
+        self.due = OFF;
+        let Some(latest) = self.latest else {
+            return false;
+        };
+        let patience = self.rtt + self.reo_wnd;
+        let mut due = 0;
+        let lost = board.judge(|sent_at, end, again| {
+            if (sent_at, end) >= latest {
+                // First transmissions come in the order of their times.
+                return if again {
+                    Judgement::Keep
+                } else {
+                    Judgement::Stop
+                };
+            }
+            if sent_at + patience <= now {
+                return Judgement::Lost;
+            }
+            due = due.max(sent_at + patience);
+            Judgement::Keep
+        });
+        if due > 0 {
+            self.due = due;
+        }
+        lost
+    }
+}
+
+impl LossDetector for Rack {
+    fn on_ack(
+        &mut self,
+        event: &AckEvent,
+        segment: &Segment,
+        episode: &Episode,
+        board: &mut Scoreboard,
+    ) -> bool {
+        self.update(event, segment, board);
+        self.update_window(event, segment, episode, board);
+        self.detect(event.now, board)
+    }
+
+    fn on_duplicate(&mut self, _: &AckEvent, _: &Episode, _: &mut Scoreboard) -> bool {
+        false
+    }
+
+    fn on_progress(&mut self, _: &Episode, _: &mut Scoreboard) {}
+
+    fn on_enter(&mut self, _: &Episode, _: &mut Scoreboard) {}
+
+    fn on_leave(&mut self, _: &Episode, _: &mut Scoreboard) {}
+
+    fn on_timeout(&mut self) {
+        self.due = OFF;
+    }
+
+    /// 6.3: what left less than a round trip and the window ago may yet come.
+    fn expired_before(&self, now: Nanos) -> Nanos {
+        now.saturating_sub(self.rtt + self.reo_wnd)
+    }
+
+    fn speculative(&mut self, _: &Episode, _: &Scoreboard) -> Option<usize> {
+        None
+    }
+
+    fn looks_at_acks(&self) -> bool {
+        true
+    }
+
+    fn timer(&self) -> Nanos {
+        self.due
+    }
+
+    fn on_timer(&mut self, now: Nanos, _: &Episode, board: &mut Scoreboard) -> bool {
+        self.detect(now, board)
+    }
+}

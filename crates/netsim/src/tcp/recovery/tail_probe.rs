@@ -1,0 +1,88 @@
+//! Tail loss probes (RFC 8985, 7): where no ACK comes that could tell of a loss, a segment more asks for one.
+
+use super::super::receiver::OFF;
+use super::super::scoreboard::Scoreboard;
+use super::super::segment::Segment;
+use super::{AckEvent, Episode, Phase};
+use crate::time::Nanos;
+
+/// The state of the probe of one sender.
+#[derive(Debug, Clone)]
+pub struct TailProbe {
+    /// WCDelAckT (7.2): the longest that the peer delays an ACK.
+    ack_delay: Nanos,
+    initial_timeout: Nanos,
+    due: Nanos,
+    /// TLP.end_seq and TLP.is_retrans of the probe that is out.
+    out: Option<(u64, bool)>,
+}
+
+impl TailProbe {
+    /// None is out. `ack_delay` is how long the peer may delay an ACK, `initial_timeout` the probe's before a round trip is known.
+    pub fn new(ack_delay: Nanos, initial_timeout: Nanos) -> Self {
+        Self {
+            ack_delay,
+            initial_timeout,
+            due: OFF,
+            out: None,
+        }
+    }
+
+    /// When a probe is due; [`OFF`] if none is.
+    pub fn timer(&self) -> Nanos {
+        self.due
+    }
+
+    /// 7.2, TLP_calc_PTO: new data has left or an ACK has come; `deadline` is when the retransmission timer expires.
+    pub fn arm(
+        &mut self,
+        now: Nanos,
+        srtt: Option<Nanos>,
+        deadline: Nanos,
+        episode: &Episode,
+        board: &Scoreboard,
+    ) {
+        let calm = matches!(episode.phase, Phase::Open | Phase::Disorder);
+        let wanted = calm && self.out.is_none() && board.sacked_segments() == 0;
+        self.due = if wanted && !board.is_empty() {
+            let alone = if board.segments() == 1 {
+                self.ack_delay
+            } else {
+                0
+            };
+            let measured = srtt.filter(|&srtt| srtt > 0);
+            let timeout = measured.map_or(self.initial_timeout, |srtt| 2 * srtt + alone);
+            (now + timeout).min(deadline)
+        } else {
+            OFF
+        };
+    }
+
+    /// 7.3: the probe left; `end` is the highest sequence number sent, plus one, and `again` tells whether it carried old data.
+    pub fn on_sent(&mut self, end: u64, again: bool) {
+        self.due = OFF;
+        self.out = Some((end, again));
+    }
+
+    /// 7.4: whether the probe made good a loss that has shown itself in no other way.
+    pub fn on_ack(&mut self, event: &AckEvent, segment: &Segment) -> bool {
+        let Some((end, again)) = self.out.filter(|&(end, _)| event.ack >= end) else {
+            return false;
+        };
+        let both_arrived =
+            segment.duplicate().is_some() || event.ack == event.before && segment.sack.is_empty();
+        if !again || both_arrived {
+            self.out = None;
+        } else if event.ack > end {
+            self.out = None;
+            return true;
+        }
+        false
+    }
+
+    /// The retransmission timer has expired, or a recovery has begun.
+    pub fn cancel(&mut self) {
+        self.due = OFF;
+        self.out = None;
+    }
+}

@@ -1,0 +1,169 @@
+"""A results document as tables: one row for each run, flow, link, or interval of a series.
+
+A table is a mapping of column names to lists of one length, which is what `pandas.DataFrame` and
+`pyarrow.table` take. Its first columns say which run a row belongs to, so that tables can be joined by them.
+Names have their units; what was not measured is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from experiments.results import (
+    CompletionTimes,
+    DelayStatistics,
+    FlowResult,
+    LinkResult,
+    Results,
+    RunResult,
+)
+
+Table: TypeAlias = dict[str, list[Any]]
+Row: TypeAlias = Mapping[str, Any]
+
+_STATISTICS = ("mean", "p50", "p95", "p99", "max")
+_WHICH = ("scenario", "engine", "case", "protocol", "seed")
+_RUN = ("duration_s", "started_at", "valid", "host_cpu_busy", "digest")
+_ENDS = ("src", "dst", "group")
+_FLOW = (
+    "requested_bps",
+    "goodput_bps",
+    "active_goodput_bps",
+    "out_of_order_ratio",
+    "reorder_buffer_max_bytes",
+    "bytes_written",
+    "bytes_read",
+    "bytes_wrong",
+    "ticks_skipped",
+    "congestion_control",
+    "completion_s",
+)
+_DELAY = tuple(f"delay_{name}_s" for name in _STATISTICS)
+_FCT = tuple(f"fct_{name}_s" for name in _STATISTICS)
+_LINK = (
+    "capacity_bps",
+    "utilisation",
+    "packets_dropped",
+    "lateness_mean_us",
+    "lateness_p99_us",
+    "lateness_max_us",
+)
+COLUMNS = {
+    "runs": (*_WHICH, *_RUN, "why_invalid", "attempts"),
+    "flows": (
+        *(*_WHICH, "valid", "flow", *_ENDS, "workload", "allocated_bps", "paths", *_FLOW, *_DELAY),
+        *("transfers_started", "transfers_completed", *_FCT),
+    ),
+    "links": (*_WHICH, "valid", "link", *_LINK),
+    "series": (*_WHICH, "flow", "time_s", "goodput_bps", "delay_mean_s"),
+    "streams": (*_WHICH, "flow", "stream", "source_port", "path", "time_s", "rate_bps"),
+    "link_series": (*_WHICH, "link", "time_s", "utilisation"),
+}
+"""The columns of each table, there even where it has no rows. New ones may come at any place: use names."""
+
+
+def tables(results: Results) -> dict[str, Table]:
+    """Return all tables of a document, by name; `COLUMNS` has what is in each."""
+    kinds = {
+        "runs": (_run_row(run) for run in results.runs),
+        "flows": (_flow_row(run, flow) for run in results.runs for flow in run.flows),
+        "links": (_link_row(run, link) for run in results.runs for link in run.links),
+        "series": (row for run in results.runs for flow in run.flows for row in _series(run, flow)),
+        "streams": (row for run in results.runs for flow in run.flows for row in _streams(run, flow)),
+        "link_series": (row for run in results.runs for link in run.links for row in _link_series(run, link)),
+    }
+    same = {"scenario": results.scenario, "engine": results.engine}
+    return {name: _columns(COLUMNS[name], ({**same, **row} for row in rows)) for name, rows in kinds.items()}
+
+
+def _columns(names: Iterable[str], rows: Iterable[Row]) -> Table:
+    columns: Table = {name: [] for name in names}
+    for row in rows:
+        for name, column in columns.items():
+            column.append(row[name])
+    return columns
+
+
+def _which(run: RunResult) -> dict[str, Any]:
+    return {"case": run.scenario, "protocol": run.protocol, "seed": run.seed}
+
+
+def _run_row(run: RunResult) -> Row:
+    reasons = {
+        "why_invalid": "; ".join(run.why_invalid) or None,
+        "attempts": len(run.earlier_attempts) + 1,
+    }
+    return {**_which(run), **{name: getattr(run, name) for name in _RUN}, **reasons}
+
+
+def _flow_row(run: RunResult, flow: FlowResult) -> Row:
+    rates = [path.rate_bps for path in flow.allocated]
+    known = [rate for rate in rates if rate is not None]
+    return {
+        **_which(run),
+        "valid": run.valid,
+        "flow": flow.flow,
+        **{name: getattr(flow, name) for name in (*_ENDS, *_FLOW)},
+        "allocated_bps": sum(known) if known and len(known) == len(rates) else None,
+        "paths": " ".join(_path(path.path) for path in flow.allocated) or None,
+        "workload": flow.workload["kind"] if flow.workload else "cbr",
+        **_named(_DELAY, flow.delay_s),
+        "transfers_started": getattr(flow.transfers, "started", None),
+        "transfers_completed": getattr(flow.transfers, "completed", None),
+        **_named(_FCT, flow.fct_s),
+    }
+
+
+def _named(columns: Iterable[str], statistics: DelayStatistics | CompletionTimes | None) -> Row:
+    return {
+        column: getattr(statistics, name, None) for column, name in zip(columns, _STATISTICS, strict=True)
+    }
+
+
+def _link_row(run: RunResult, link: LinkResult) -> Row:
+    return {
+        **_which(run),
+        "valid": run.valid,
+        "link": link.link,
+        **{name: getattr(link, name) for name in _LINK},
+    }
+
+
+def _series(run: RunResult, flow: FlowResult) -> Iterator[Row]:
+    series = flow.series
+    for time_s, goodput_bps, delay_s in zip(
+        series.time_s, series.goodput_bps, series.delay_mean_s, strict=True
+    ):
+        yield {
+            **_which(run),
+            "flow": flow.flow,
+            "time_s": time_s,
+            "goodput_bps": goodput_bps,
+            "delay_mean_s": delay_s,
+        }
+
+
+def _streams(run: RunResult, flow: FlowResult) -> Iterator[Row]:
+    for number, stream in enumerate(flow.series.streams, start=1):
+        for time_s, rate_bps in zip(flow.series.time_s, stream.rate_bps, strict=False):
+            yield {
+                **_which(run),
+                "flow": flow.flow,
+                "stream": number,
+                "source_port": stream.source_port,
+                "path": _path(stream.path) if stream.path else None,
+                "time_s": time_s,
+                "rate_bps": rate_bps,
+            }
+
+
+def _link_series(run: RunResult, link: LinkResult) -> Iterator[Row]:
+    if link.series is None:
+        return
+    for time_s, utilisation in zip(link.series.time_s, link.series.utilisation, strict=True):
+        yield {**_which(run), "link": link.link, "time_s": time_s, "utilisation": utilisation}
+
+
+def _path(nodes: Iterable[str]) -> str:
+    return ">".join(nodes)

@@ -1,0 +1,173 @@
+"""`--scheduler`: studies, runs and sweeps on a Dask cluster of real worker processes on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments import cli
+from experiments.engines.sim.process import Processes, SimulationFailed
+from experiments.errors import ClusterUnreachable
+from experiments.scheduling.cluster import Cluster
+from experiments.studies import measure, schema
+
+START_S = 60.0
+STUDY = """
+format = 1
+name = "small"
+title = "Three small runs"
+source = "none"
+duration_s = 1.0
+[base]
+links = [{ ends = ["A", "B"], rate_bps = 10e6, delay_us = 5000, queue_packets = 50, loss = 0.005 }]
+[[base.flows]]
+name = "1"
+src = "A"
+dst = "B"
+protocol = "tcp"
+traffic = { kind = "bulk" }
+[[axes]]
+name = "congestion control"
+levels = [
+    { name = "reno", set = { "tcp.congestion_control" = "reno" } },
+    { name = "cubic", set = { "tcp.congestion_control" = "cubic" } },
+]
+[metrics]
+mbps = { of = "flows.1.goodput_bps", scale = 1e-6 }
+resent = { of = "flows.1.streams.0.retransmits" }
+[[claims]]
+claim = "Something arrives."
+source = "none"
+holds = [{ left = "reno: mbps", relation = "above", right = 0.1 }]
+"""
+
+
+class LocalCluster:
+    """A scheduler and workers, each a process of its own."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._folder = folder
+        self.address_file = folder / "scheduler.json"
+        self._start("scheduler", "--port", "0", "--host", "127.0.0.1", "--no-dashboard")
+        deadline = time.monotonic() + START_S
+        while not self.address_file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.address: str = json.loads(self.address_file.read_text())["address"]
+        self.workers = [
+            self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+            for _ in range(workers)
+        ]
+
+    def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
+        files = ["--scheduler-file", str(self.address_file)]
+        with (self._folder / f"{role}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", role, *files, *options],
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
+            )
+        self._processes = [*getattr(self, "_processes", []), process]
+        return process
+
+    def close(self) -> None:
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    started = LocalCluster(tmp_path_factory.mktemp("cluster"), workers=2)
+    yield started
+    started.close()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _warnings_of_dask() -> None:
+    """Leave what Dask itself warns of at its end alone."""
+
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.timeout(240),
+]
+
+
+def test_a_worker_that_is_killed_in_the_middle_costs_no_result_and_doubles_none(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    study = schema.parse(STUDY, "small")
+    here = measure.measure(study, 6, Processes())
+    ended: list[str] = []
+
+    def report(label: str) -> None:
+        ended.append(label)
+        if len(ended) == 3:
+            cluster.workers[0].send_signal(signal.SIGKILL)
+
+    keep = measure.Store(tmp_path)
+    simulator = Cluster(cluster.address)
+    assert simulator.at_once >= 2
+    [there] = measure.run([study], 6, simulator, keep=keep, report=report)
+    simulator.stop()
+    assert cluster.workers[0].wait() == -signal.SIGKILL
+    assert there == here
+    assert len(ended) == len(set(ended)) == 12
+    keys = [json.loads(line)["key"] for line in (tmp_path / measure.RUNS).read_text().splitlines()]
+    assert len(keys) == len(set(keys)) == 12
+
+
+def test_run_writes_the_same_results_wherever_it_ran(cluster: LocalCluster, tmp_path: Path) -> None:
+    options = ["run", "butterfly", "--engine", "sim", "--protocol", "ospf,mstcp", "--scenario", "1"]
+    options += ["--duration", "1", "--out"]
+    assert cli.main([*options, str(tmp_path / "here")]) == 0
+    assert cli.main([*options, str(tmp_path / "there"), "--scheduler", cluster.address]) == 0
+    for name in ("001.json", "002.json"):
+        here, there = ((tmp_path / place / "runs" / name).read_bytes() for place in ("here", "there"))
+        assert here == there
+    assert (
+        cli.main([*options, str(tmp_path / "traced"), "--scheduler", cluster.address, "--trace", "csv"]) == 1
+    )
+
+
+def test_a_refused_description_is_told_as_here(cluster: LocalCluster) -> None:
+    simulator = Cluster(cluster.address)
+    with pytest.raises(SimulationFailed, match="needs at least one flow"):
+        simulator.run({"format": 1, "duration_s": 1.0, "links": [], "flows": []})
+    simulator.stop()
+
+
+def test_an_address_that_does_not_answer_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("experiments.scheduling.cluster.ANSWER_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ClusterUnreachable, match=r"Start `dask scheduler`"):
+            Cluster(address)
+    assert cli.main(["reproduce", "kato-cc", "--seeds", "1", "--scheduler", "tcp://127.0.0.1:1"]) == 1
+    told = capsys.readouterr().err
+    assert "--scheduler tcp://127.0.0.1:1" in told
+    assert "Traceback" not in told
+    assert cli.main(["reproduce", "kato-cc", "--scheduler", "nowhere at all"]) == 1
+    assert "--scheduler nowhere at all" in capsys.readouterr().err
+
+
+def test_only_the_simulator_has_runs_for_a_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["run", "butterfly", "--engine", "live", "--scheduler", "tcp://127.0.0.1:1"]
+    assert cli.main([*options, "--out", str(tmp_path / "out")]) == 1
+    assert "Leave --scheduler out, or take --engine sim." in capsys.readouterr().err
