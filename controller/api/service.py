@@ -108,10 +108,10 @@ class Service:
     def deliver(self, message: ClientMessage) -> None:
         """Take a message from the core; may be called from any thread."""
         self._delivered.append((message, time.time() if isinstance(message, Report) else 0.0))
-        if self._loop is not None and not self._loop.is_closed():
-            if not self._dispatching:  # one wake-up for all that comes before it is served
-                self._dispatching = True
-                self._loop.call_soon_threadsafe(self._dispatch_all)
+        loop = self._loop
+        if loop is not None and not loop.is_closed() and not self._dispatching:
+            self._dispatching = True  # one wake-up for all that comes before it is served
+            loop.call_soon_threadsafe(self._dispatch_all)
 
     def _dispatch_all(self) -> None:
         self._dispatching = False

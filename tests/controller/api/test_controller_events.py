@@ -96,6 +96,8 @@ async def test_who_resumes_after_an_answer_misses_nothing(client: httpx.AsyncCli
 
 
 async def test_history_that_is_lost_is_said(client: httpx.AsyncClient, controller: Controller) -> None:
+    controller.loop.stop()  # so that nothing else happens
+    await asyncio.sleep(0)
     controller.service.history = EventHistory("boot", capacity=5)
     for number in range(1, 13):
         controller.service.history.append("link_down", float(number), f"event {number}", {})
