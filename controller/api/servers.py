@@ -17,7 +17,7 @@ from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.configuration import TlsFiles
-from controller.errors import ConfigError
+from controller.errors import ConfigError, CoreFailed
 from controller.tls import read_pem, server_context
 
 __all__ = ["ServiceThread"]
@@ -65,11 +65,14 @@ class ServiceThread:
 
         Raises:
             ConfigError: an address cannot be used.
+            CoreFailed: something else went wrong, a fault of ours.
         """
         self._thread.start()
         self._started.wait()
-        if self._failure is not None:
+        if isinstance(self._failure, ConfigError):
             raise self._failure
+        if self._failure is not None:
+            raise CoreFailed(self._reason(self._failure)) from self._failure
 
     def stop(self) -> None:
         """Answer who waits that the controller is stopping, and end."""
@@ -83,9 +86,13 @@ class ServiceThread:
         except Exception as error:
             if self._started.is_set():
                 LOG.exception("the services failed")
-                self._fail(f"the thread of REST and gRPC ended: {type(error).__name__}: {error}")
+                self._fail(self._reason(error))
             self._failure = error
             self._started.set()
+
+    @staticmethod
+    def _reason(error: Exception) -> str:
+        return f"the thread of REST and gRPC ended: {type(error).__name__}: {error}"
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

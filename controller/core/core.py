@@ -147,6 +147,9 @@ class Core:
         switch = live.switch_name(event.datapath_id)
         if switch is not None and live.is_connected(switch):
             self._leave(event.datapath_id, switch)
+        for fault in live.name_ports(event.datapath_id, dict(event.port_names)):
+            self._outbox.report("warning", fault, switch=switch)
+        self._state.hosts.follow_ports()
         if not live.connect(event.datapath_id, event.live_ports) or switch is None:
             self._outbox.report("warning", live.faults()[0], datapath_id=event.datapath_id)
             return
@@ -280,8 +283,13 @@ class Core:
             self._default_routes.refresh_soon(self._now)
         target = self._state.hosts.find(packet.target_ip)
         if packet.is_request and target is not None and packet.target_ip != packet.sender_ip:
-            reply = arp.build_reply(packet, target.mac)
-            self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
+            if self._state.hosts.has_known_mac(target):
+                reply = arp.build_reply(packet, target.mac)
+                self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
+            elif self._state.hosts.is_reachable(target):
+                # Its answer tells its address; who asked asks again within a second, and is answered then.
+                datapath_id = self._state.live.datapath_id(target.switch)
+                self._outbox.put(PacketOut(datapath_id, target.port, event.frame))
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)

@@ -46,11 +46,13 @@ class SwitchConnected:
     """A switch finished its handshake; `live_ports` are the ports that are up.
 
     `installed` is what it has; None: that is not known, and it is given everything in place of what it has.
+    `port_names` are pairs of a port and what the switch calls it.
     """
 
     datapath_id: int
     live_ports: frozenset[int]
     installed: Installed | None = None
+    port_names: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -52,17 +52,20 @@ class LiveNetwork(Journaled):
         self.arcs: JournaledDict[str, Arc] = JournaledDict(
             {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
         )
-        self.ports: dict[tuple[str, str], int] = {
-            (arc.tail, arc.head): arc.tail_port for arc in network.arcs()
-        }
+        self.ports: JournaledDict[tuple[str, str], int] = JournaledDict(
+            {(arc.tail, arc.head): arc.tail_port for arc in network.arcs()}
+        )
         self._switches = {network.datapath_id(name): name for name in network.switches}
         self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
+        self._numbers = {name: number for number, name in enumerate(network.switches, 1)}
         self._hosts = frozenset(network.hosts)
-        self._arc_by_port: dict[_Port, str] = {
-            (self._datapath_ids[arc.tail], arc.tail_port): name
-            for name, arc in self.arcs.items()
-            if arc.tail not in self._hosts
-        }
+        self._arc_by_port: JournaledDict[_Port, str] = JournaledDict(
+            {
+                (self._datapath_ids[arc.tail], arc.tail_port): name
+                for name, arc in self.arcs.items()
+                if arc.tail not in self._hosts and arc.tail_port
+            }
+        )
         self._connected: JournaledSet[int] = JournaledSet()
         self._away: JournaledSet[int] = JournaledSet()
         self._live_ports: JournaledSet[_Port] = JournaledSet()
@@ -120,6 +123,57 @@ class LiveNetwork(Journaled):
         """Return the arc that leaves a switch by this port; None if the file has none there."""
         name = self._arc_by_port.get((datapath_id, port))
         return None if name is None else self.arcs[name]
+
+    def name_ports(self, datapath_id: int, names: Mapping[int, str]) -> tuple[str, ...]:
+        """Take in what a switch calls its ports; returns what it lacks of the file, as sentences.
+
+        A port that the file does not name is the one that is called as its neighbour, or as the link.
+        """
+        switch = self._switches.get(datapath_id)
+        numbers = {name: number for number, name in names.items()}
+        missing = []
+        for arc in self.arcs_from(switch) if switch is not None else ():
+            said = self.network.port_name(arc.tail, arc.head)
+            if said is not None:
+                if said in numbers:
+                    self._bind_port(arc.tail, arc.head, numbers[said])
+                else:
+                    missing.append(f"{switch} has no port called {said!r}, which the topology file names")
+            elif not arc.tail_port:
+                found = (numbers.get(name) for name in (arc.head, f"{arc.tail}-{arc.head}"))
+                number = next((number for number in found if number is not None), None)
+                if number is not None:
+                    self._bind_port(arc.tail, arc.head, number)
+        return tuple(missing)
+
+    def _bind_port(self, tail: str, head: str, port: int) -> None:
+        """Know from now on by which port a switch reaches a neighbour."""
+        there, back, datapath_id = arc_name(tail, head), arc_name(head, tail), self._datapath_ids[tail]
+        self._arc_by_port.pop((datapath_id, self.ports[tail, head]), None)
+        self._arc_by_port[datapath_id, port] = there
+        self.ports[tail, head] = port
+        self.arcs[there] = replace(self.arcs[there], tail_port=port)
+        if back in self.arcs:
+            self.arcs[back] = replace(self.arcs[back], head_port=port)
+        self._strange_links.pop((datapath_id, port), None)
+
+    def _learn_link(self, tail: _Port, head: _Port) -> bool:
+        """Learn the ports of a link from a discovery packet; returns whether there was one to learn."""
+        one, other = self._switches.get(tail[0]), self._switches.get(head[0])
+        if one is None or other is None or (one, other) not in self.ports:
+            return False
+        ends = ((one, other, tail), (other, one, head))
+        known = [(self.ports[a, b] or port[1]) == port[1] for a, b, port in ends]
+        if not all(known) or all(self.ports[a, b] for a, b, _ in ends):
+            return False
+        for a, b, port in ends:
+            if not self.ports[a, b]:
+                self._bind_port(a, b, port[1])
+        return True
+
+    def switch_number(self, switch: str) -> int:
+        """Return the place of a switch in the file, from 1."""
+        return self._numbers[switch]
 
     def is_edge_port(self, datapath_id: int, port: int) -> bool:
         """Return whether a host may be behind a port: neither the file nor discovery has a switch there."""
@@ -404,6 +458,7 @@ class LiveNetwork(Journaled):
         Returns:
             The fault, as a sentence, if the link is not in the file and was not known yet.
         """
+        self._learn_link(tail, head)
         arc = self.arc_at(*tail)
         if arc is None or not self._leads_to(arc, head):
             if head not in self._strange_links and len(self._strange_links) >= _MAX_STRANGE:

@@ -196,7 +196,12 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         live = frozenset(
             port.port_no for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX and _is_up(port)
         )
-        self._post(events.SwitchConnected(datapath.id, live, installed))
+        names = tuple(
+            (port.port_no, port.name.decode(errors="replace"))
+            for port in datapath.ports.values()
+            if port.port_no <= ofp.OFPP_MAX
+        )
+        self._post(events.SwitchConnected(datapath.id, live, installed, names))
 
     @_handles(ofp_event.EventOFPEchoReply, MAIN_DISPATCHER)
     def on_echo_reply(self, event: Any) -> None:

@@ -197,7 +197,7 @@ class DefaultRoutes(Journaled):
                 if len(outputs) == 1:
                     routes.actions[host.ip] = outputs[0]
                     continue
-                number = ecmp_group_number(live.datapath_id(host.switch))
+                number = ecmp_group_number(live.switch_number(host.switch))
                 routes.groups[number] = ecmp_group(number, switch, outputs)
                 routes.actions[host.ip] = ToGroup(number)
         self._known = live.version, hosts, desired

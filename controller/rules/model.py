@@ -163,9 +163,9 @@ Stages = list[dict[str, tuple[Entry, ...]]]
 """All entries of a flow in the order of their installation."""
 
 
-def ecmp_group_number(datapath_id: int) -> int:
-    """Return the number of the group that leads to the hosts of a switch (datapath ids below 2**24)."""
-    return _GROUP_ECMP | datapath_id
+def ecmp_group_number(switch_number: int) -> int:
+    """Return the number of the group that leads to the hosts of a switch, by its place in the file."""
+    return _GROUP_ECMP | switch_number
 
 
 def split_group_number(tag: int) -> int:
