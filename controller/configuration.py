@@ -61,6 +61,7 @@ class Routing(_Section):
     reserved_share: Share = Settings.reserved_share
     min_gain: Share = Settings.min_gain
     moves_per_s: Positive = Settings.moves_per_s
+    solve_limit_s: Positive = Settings.solve_limit_s
     planning_s: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
 
     @field_validator("objective")

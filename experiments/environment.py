@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import shutil
@@ -37,7 +38,7 @@ def read_sysctl(name: str) -> str | None:
 
 
 def describe(*, link_backend: str | None, datapath: str | None, simulated: bool = False) -> Environment:
-    """Describe this machine.
+    """Describe this machine; what its programs are is looked up once, for they are those that were loaded.
 
     Args:
         link_backend: what the links are made of, where an engine has links.
@@ -50,9 +51,9 @@ def describe(*, link_backend: str | None, datapath: str | None, simulated: bool 
         kernel=platform.release(),
         machine=platform.machine(),
         cpus=len(os.sched_getaffinity(0)),
-        versions=versions(),
+        versions=dict(versions()),
         sysctls=sysctls,
-        qdiscs=[] if simulated else available_qdiscs(),
+        qdiscs=[] if simulated else list(available_qdiscs()),
         link_backend=link_backend,
         datapath=datapath,
         git_revision=git_revision(),
@@ -62,6 +63,7 @@ def describe(*, link_backend: str | None, datapath: str | None, simulated: bool 
     )
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Return the versions of Python, of the packages that matter, of Open vSwitch and Mininet."""
     installed = {distribution.name: distribution.version for distribution in metadata.distributions()}
@@ -76,6 +78,7 @@ def versions() -> dict[str, str]:
     return found
 
 
+@functools.cache
 def available_qdiscs() -> list[str]:
     """Return which of the queueing disciplines that links can be made of the kernel has."""
     probed = {
@@ -85,6 +88,7 @@ def available_qdiscs() -> list[str]:
     return [name for name, found in probed.items() if found.available]
 
 
+@functools.cache
 def git_revision() -> str | None:
     """Return the checkout's revision, with `-dirty` where files differ from it; None outside a checkout."""
     return _output("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40").strip() or None

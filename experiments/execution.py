@@ -5,6 +5,8 @@ Each finished run is written at once to OUT/runs/, so that stopping in the middl
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from contextlib import closing
 
 from experiments.engines.base import Engine, RunPlan
@@ -40,13 +42,13 @@ def _execute_in_turn(job: Job, pending: list[tuple[int, RunPlan]], engine: Engin
     planned = len(job.plans())
     for number, plan in pending:
         report(RunStarted(run=plan.label, number=number, planned=planned))
+        load = os.getloadavg()
         try:
             result = _attempt(job, number, plan, engine, report)
         except RunFailed as error:
             report(RunBroken(run=plan.label, reason=str(error)))
             continue
-        _keep(job, number, result)
-        write_atomically(job.environment_path(number), engine.environment().model_dump_json(indent=1))
+        _keep(job, number, result, engine, load)
         report(RunFinished(run=plan.label, summary=summary(result)))
 
 
@@ -74,11 +76,12 @@ def _execute_together(
 ) -> None:
     """Run plans in several threads; results keep the plans' order."""
     report(RunsBegun(planned=len(pending)))
+    load = os.getloadavg()
 
     def run_one(_: int, numbered: tuple[int, RunPlan]) -> RunResult:
         number, plan = numbered
         result = engine.run_case(plan, job.out / "logs" / plan.slug, ignore)
-        _keep(job, number, result)
+        _keep(job, number, result, engine, load)
         return result
 
     together = run_together(pending, run_one, workers=workers, stop=engine.stop)
@@ -91,7 +94,16 @@ def _execute_together(
                 report(RunFinished(run=plan.label, summary=summary(future.result())))
 
 
-def _keep(job: Job, number: int, result: RunResult) -> None:
+def _keep(job: Job, number: int, result: RunResult, engine: Engine, load: Sequence[float]) -> None:
+    """Write a run's result, and where it was made."""
+    environment = engine.environment()
+    of_run = (result.protocol, result.scenario, result.seed)
+    environment.host_load = list(load)
+    environment.simulations = [
+        cost for cost in environment.simulations if (cost.protocol, cost.scenario, cost.seed) == of_run
+    ]
+    # The result comes last: a run that has one is complete.
+    write_atomically(job.environment_path(number), environment.model_dump_json(indent=1))
     write_atomically(job.result_path(number), result.model_dump_json(indent=1))
 
 

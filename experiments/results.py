@@ -157,6 +157,8 @@ class RunResult(_Model):
     charged_s: dict[str, float] | None = None
     """In virtual time: what a wake-up of a source or sink takes, and the planning of a request by the
     controller; all else takes nothing. None where programs take the time that they take."""
+    environment: int = Field(default=0, ge=0)
+    """Where it was made: 0 for the document's `environment`, n for the n-th of `other_environments`."""
     protocol_evidence: dict[str, Any] = Field(default_factory=dict)
     """What shows that the protocol did what its name says (counters, rules); protocol-specific."""
 
@@ -187,6 +189,7 @@ class Environment(_Model):
     datapath: str | None
     git_revision: str | None
     host_load: list[float]
+    """Load averages over 1, 5 and 15 minutes, before the first of its runs."""
     valid: bool
     why: list[str]
     """Why the results as a whole are not valid; empty if they are."""
@@ -209,6 +212,9 @@ class Results(_Model):
     network: dict[str, Any]
     """The network as it was emulated (`topologies.Network`, dumped)."""
     environment: Environment
+    """Of the first run; of all runs, unless others are named."""
+    other_environments: list[Environment] = Field(default_factory=list)
+    """Of runs that were made on another machine, or later with other versions (`RunResult.environment`)."""
     runs: list[RunResult]
 
     def to_json(self) -> str:

@@ -107,22 +107,22 @@ def run(job: Job, report: Report, *, resume: bool = False, scheduler: str | None
 
 
 def collect(job: Job, engine: Engine) -> Results:
-    """Merge the finished runs in OUT/runs into one document."""
-    runs = [
-        RunResult.model_validate_json(path.read_text()) for path in sorted((job.out / "runs").glob("*.json"))
+    """Merge the finished runs in OUT/runs, and where each was made, into one document."""
+    runs: list[RunResult] = []
+    environments: list[Environment] = []
+    for path in sorted((job.out / "runs").glob("*.json")):
+        made_in = Environment.model_validate_json((job.out / "environments" / path.name).read_text())
+        run = RunResult.model_validate_json(path.read_text())
+        runs.append(run.model_copy(update={"environment": _number(made_in, environments)}))
+    if not environments:
+        environments.append(engine.environment())
+    first, *others = environments
+    first.why += [
+        f"scenario {run.scenario} with {run.protocol}, seed {run.seed}: {why}"
+        for run in runs
+        for why in run.why_invalid
     ]
-    written = sorted((job.out / "environments").glob("*.json"))
-    if written:
-        environment = Environment.model_validate_json(written[-1].read_text())
-    else:
-        environment = engine.environment()
-    invalid = [
-        f"scenario {r.scenario} with {r.protocol}, seed {r.seed}: {why}"
-        for r in runs
-        for why in r.why_invalid
-    ]
-    environment.why += invalid
-    environment.valid = not environment.why
+    first.valid = not first.why
     return Results(
         scenario=job.scenario.name,
         engine=cast(EngineName, job.engine),
@@ -130,9 +130,24 @@ def collect(job: Job, engine: Engine) -> Results:
         overrides=job.overrides,
         settings=_settings(job),
         network=job.network.model_dump(mode="json"),
-        environment=environment,
+        environment=first,
+        other_environments=others,
         runs=runs,
     )
+
+
+def _number(environment: Environment, known: list[Environment]) -> int:
+    """Return the number of an environment among those that are known, which it joins if it is not there."""
+    for number, other in enumerate(known):
+        if _programs_of(other) == _programs_of(environment):
+            other.simulations += environment.simulations
+            return number
+    known.append(environment)
+    return len(known) - 1
+
+
+def _programs_of(environment: Environment) -> dict[str, Any]:
+    return environment.model_dump(exclude={"host_load", "simulations"})
 
 
 def _settings(job: Job) -> dict[str, Any]:

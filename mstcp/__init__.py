@@ -10,6 +10,7 @@ See docs/mstcp.md.
 import logging
 
 from mstcp import blocking
+from mstcp.aio.streams import StreamReader, StreamWriter
 from mstcp.allocation import Allocation, AllocationChanged, RequestedPath
 from mstcp.client import create_connection, open_connection
 from mstcp.errors import (
@@ -55,8 +56,10 @@ __all__ = [
     "ServerLimits",
     "StreamCounters",
     "StreamInfo",
+    "StreamReader",
     "StreamSpec",
     "StreamStats",
+    "StreamWriter",
     "TcpInfo",
     "UnsupportedVersion",
     "blocking",

@@ -10,60 +10,48 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from ssl import SSLContext, SSLError
+from ssl import SSLError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import _core, sockets
-from mstcp.allocation import Allocation, AllocationChanged, OnAllocationChanged, RequestedPath
-from mstcp.errors import ControllerError, MstcpError
+from mstcp.aio.opening import OpeningStreams
+from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
+from mstcp.allocation import Allocation, AllocationChanged
+from mstcp.errors import ControllerError, LocalProtocolError, MstcpError
 from mstcp.open_stream import OpenStream
 from mstcp.opening import Opener, named
-from mstcp.options import DEFAULT_LIMIT, DEFAULT_MAX_PATHS, ClientOptions
+from mstcp.options import ClientArguments, ClientOptions, check_limit
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec, weights_of
 from mstcp.tls import TlsSettings, client_settings
 from mstcp.transport import (
     HARD_QUEUE_BYTES,
-    RECONNECT_S,
-    REORDER_BUFFER_BYTES,
-    SCHEDULER,
     ConnectionTransport,
     Setup,
 )
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from mstcp.control import ControllerClient
 
 LOGGER = logging.getLogger("mstcp")
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
-async def open_connection(
-    host: str,
-    port: int,
+def open_connection(
+    host: str | None = None,
+    port: int | None = None,
     *,
-    rate: float | None = None,
-    controller: str | ControllerClient | None = None,
-    streams: Sequence[StreamSpec] | None = None,
-    source_address: str | None = None,
-    packet_bytes: int = 1514,
-    objective: str | None = None,
-    paths: Sequence[RequestedPath] | None = None,
-    max_paths: int = DEFAULT_MAX_PATHS,
-    on_allocation_changed: OnAllocationChanged | None = None,
     limit: int = DEFAULT_LIMIT,
-    seed: int | None = None,
-    send_buffer_bytes: int | None = None,
-    receive_buffer_bytes: int | None = None,
-    reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
-    congestion_control: str | None = None,
-    secret: bytes | None = None,
-    scheduler: str = SCHEDULER,
-    reconnect_timeout: float = RECONNECT_S,
-    ssl: SSLContext | bool | None = None,
-    server_hostname: str | None = None,
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    **options: Unpack[ClientArguments],
+) -> OpeningStreams:
     """Open a connection of one or more streams; use it as one of asyncio's.
+
+        reader, writer = await mstcp.open_connection(host, port, streams=streams)
+
+        async with mstcp.open_connection(host, port, streams=streams) as (reader, writer):
+            ...
 
     With a `controller`, the source ports are bound, the flow is requested, and the streams it allocates are
     connected from those ports. With `streams`, these are opened as they are. With neither, one stream is
@@ -72,18 +60,23 @@ async def open_connection(
     Args:
         host: Name or address of the destination.
         port: TCP port of the destination.
+        limit: Buffer limit of the StreamReader, in bytes.
+        options: See below.
+
+    Options:
         rate: Goodput in bit/s to ask the controller for; without one, what the single stream is paced at.
         controller: `address:port` of the controller, or a `ControllerClient` to share.
         streams: The streams to open, given by hand.
+        sock: A socket that is connected already, or a list of some: one stream each, in the place of host and
+            port.
         source_address: Our address; by default the one the system would use for the destination.
-        packet_bytes: Ethernet frame of a full segment, without checksum. A frame of ours fills one, or the
-            kernel's maximum segment if that is smaller.
+        packet_bytes: Ethernet frame of a full segment, without checksum (1514). A frame of ours fills one, or
+            the kernel's maximum segment if that is smaller.
         objective: What the controller shall optimise; None: its default.
         paths: Paths to ask the controller for instead of letting it compute them.
         max_paths: The most paths that the controller may allocate (so many source ports are bound).
         on_allocation_changed: Called by the event loop, with an `AllocationChanged`, after the controller has
             changed the rates of the open connection or ended its flow; it may come before this returns.
-        limit: Buffer limit of the StreamReader, in bytes.
         seed: Of the scheduler's draws; None: a random one.
         send_buffer_bytes: See `ConnectionTransport`.
         receive_buffer_bytes: SO_RCVBUF of each stream; None: the kernel's choice.
@@ -93,6 +86,8 @@ async def open_connection(
         scheduler: What picks the stream of each frame that we send: `stochastic` (the paper's draw by the
             rates), `weighted` (deterministic, smooth), `earliest` (the stream on which it would arrive
             first), `redundant` (small frames on every stream).
+        connect_timeout: Seconds that connecting a stream may take (10).
+        handshake_timeout: Seconds that TLS and the hello of a stream may take (10).
         reconnect_timeout: Seconds that the connection lives on without any stream, while those that were lost
             are opened again.
         ssl: TLS on every stream: a context, or True for the system's certificate authorities. The server
@@ -100,40 +95,31 @@ async def open_connection(
         server_hostname: Whom the server's certificate must name; by default `host`.
 
     Returns:
-        The reader and the writer. `writer.transport` is a `ConnectionTransport` (`try_write`, `counters`).
+        When awaited the reader and the writer. `writer.transport` is a `ConnectionTransport` (`try_write`,
+        `stats`).
 
     Raises:
         LocalProtocolError: The arguments contradict each other or are out of range.
         ControllerError: The controller refused the request, or could not be reached.
         OSError: A stream could not be bound or connected; ssl.SSLError if TLS failed on it.
     """
-    options = ClientOptions(
-        rate=rate,
-        controller=controller,
-        streams=streams,
-        source_address=source_address,
-        packet_bytes=packet_bytes,
-        objective=objective,
-        paths=paths,
-        max_paths=max_paths,
-        on_allocation_changed=on_allocation_changed,
-        seed=seed,
-        send_buffer_bytes=send_buffer_bytes,
-        receive_buffer_bytes=receive_buffer_bytes,
-        reorder_buffer_bytes=reorder_buffer_bytes,
-        congestion_control=congestion_control,
-        secret=secret,
-        scheduler=scheduler,
-        reconnect_timeout=reconnect_timeout,
-        ssl=ssl,
-        server_hostname=server_hostname,
-    )
-    transport = await _open_transport(host, port, options)
-    return start_streams(asyncio.get_running_loop(), transport, limit)
+    return OpeningStreams(_open_streams(host, port, limit, options))
+
+
+async def _open_streams(
+    host: str | None, port: int | None, limit: int, options: ClientArguments
+) -> tuple[StreamReader, StreamWriter]:
+    check_limit(limit)
+    loop = asyncio.get_running_loop()
+    transport, protocol = await create_connection(lambda: StreamProtocol(loop, limit), host, port, **options)
+    return protocol.reader, protocol.writer(transport)
 
 
 async def create_connection(
-    protocol_factory: Callable[[], P], host: str, port: int, **options: Any
+    protocol_factory: Callable[[], P],
+    host: str | None = None,
+    port: int | None = None,
+    **options: Unpack[ClientArguments],
 ) -> tuple[ConnectionTransport, P]:
     """Open a connection for a protocol, as the event loop's method of this name does.
 
@@ -149,19 +135,46 @@ async def create_connection(
         OSError: No stream could be connected.
     """
     transport = await _open_transport(host, port, ClientOptions(**options))
-    protocol = protocol_factory()
-    transport.set_protocol(protocol)
-    transport.start()
+    try:
+        protocol = protocol_factory()
+        transport.set_protocol(protocol)
+        transport.start()
+    except BaseException:
+        # What the application raises reaches the caller; neither streams nor an allocation stay behind.
+        transport.set_protocol(asyncio.Protocol())
+        transport.abort()
+        await transport.wait_closed()
+        raise
     return transport, protocol
 
 
-async def _open_transport(host: str, port: int, options: ClientOptions) -> ConnectionTransport:
+async def _open_transport(host: str | None, port: int | None, options: ClientOptions) -> ConnectionTransport:
     """Open a connection that has no protocol yet and was not started; see `open_connection`."""
+    if options.sock is not None:
+        return await _open_given(host, port, options)
+    if host is None or port is None:
+        raise LocalProtocolError("host and port are missing, and no sock is given")
     tls = client_settings(options.ssl, options.server_hostname, host)
     if options.controller is None:
         return await _open_first(host, port, options, tls)
     family, destination = await resolve(host, port)
     return await _FlowOpening(options.controller, family, destination, options, tls).open()
+
+
+async def _open_given(host: str | None, port: int | None, options: ClientOptions) -> ConnectionTransport:
+    """Make a connection of sockets that the application has connected."""
+    if host is not None or port is not None:
+        raise LocalProtocolError("host and port are given, and so is sock: leave one of them out")
+    if options.ssl and options.server_hostname is None:
+        raise LocalProtocolError("with sock and ssl, server_hostname says whom the certificate must name")
+    tls = client_settings(options.ssl, options.server_hostname, "")
+    with _closing_on_error() as socks:
+        socks += options.given_sockets
+        for sock in socks:
+            sock.setblocking(False)
+            sockets.set_options(sock, options.congestion_control, None)
+        transport, _ = await _connect(socks, options.specs, socks[0].getpeername(), options, tls)
+    return transport
 
 
 async def _open_first(
@@ -249,7 +262,16 @@ async def _connect(
             _bind(bound, family, address, [0], options)
         return bound[0]
 
-    opener = Opener(loop, destination, bind, len(socks), options.secret, tls)
+    opener = Opener(
+        loop,
+        destination,
+        bind,
+        len(socks),
+        options.secret,
+        tls,
+        connect_s=options.connect_timeout,
+        handshake_s=options.handshake_timeout,
+    )
     lost: list[StreamSpec] = []
     streams = await _connect_all(opener, socks, specs, lost)
     overhead = sockets.segment_overhead_bytes(family)
@@ -261,7 +283,7 @@ async def _connect(
     core: Core
     if len(specs) == 1:
         payload = segment
-        core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES)
+        core = PlainConnection(payload, send_queue_bytes=HARD_QUEUE_BYTES)
     else:
         payload = opener.frame_payload_bytes = segment - _core.FRAME_HEADER_BYTES
         ids = await _greet_all(opener, streams, lost)
@@ -347,17 +369,6 @@ async def _greet_all(opener: Opener, streams: list[OpenStream], lost: list[Strea
         else:
             raise result
     return greeted
-
-
-def start_streams(
-    loop: asyncio.AbstractEventLoop, transport: ConnectionTransport, limit: int
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Begin a connection with a reader and a writer."""
-    reader = asyncio.StreamReader(limit=limit, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    transport.set_protocol(protocol)
-    transport.start()
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
 def socket_extra(socks: Sequence[socket.socket]) -> dict[str, Any]:

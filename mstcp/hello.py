@@ -29,6 +29,10 @@ _REASON_BYTES = 8 + 2 + 256
 _REASON_S = 0.5
 
 
+class NoHello(RemoteProtocolError):
+    """What came does not begin as a hello: the peer speaks something else."""
+
+
 def proof_key(key: bytes, secret: bytes | None) -> bytes:
     """Return what the proofs of a connection are made with.
 
@@ -178,6 +182,8 @@ async def _read_hello(reader: _Opening, deadline: float) -> Hello:
         _check_came(await reader.more(wanted, deadline - reader.loop.time()), reader)
         if not body_known and len(reader.data) == _core.HELLO_PREFIX_BYTES:
             body_known = True
+            if not reader.data.startswith(_core.MAGIC):
+                raise NoHello("the stream does not begin with the MSTCP magic")
             wanted += _core.hello_body_bytes(reader.data)
     return Hello(*_core.decode_hello(reader.data[_core.HELLO_PREFIX_BYTES :]))
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from mstcp import sockets
-from mstcp.errors import MstcpError
-from mstcp.hello import KEY_BYTES, Hello, proof_key, read_answer
+from mstcp.errors import MstcpError, RemoteProtocolError
+from mstcp.hello import KEY_BYTES, Hello, NoHello, proof_key, read_answer
 from mstcp.open_stream import OpenStream
 from mstcp.streams import StreamSpec
 from mstcp.tls import TlsSettings, TlsStream
@@ -21,8 +21,6 @@ from mstcp.transport import ConnectionTransport
 
 LOGGER = logging.getLogger("mstcp")
 
-CONNECT_S = 10.0
-"""How long connecting and the answer to a hello may take."""
 _RETRY_S = (0.1, 2.0)
 
 
@@ -36,6 +34,8 @@ class Opener:
         stream_count: How many streams the connection is meant to have.
         secret: What both sides know beforehand, if anything.
         tls: What TLS on each stream needs, if it is wanted.
+        connect_s: How long connecting a stream may take.
+        handshake_s: How long TLS, and the answer to the hello, may take.
     """
 
     def __init__(
@@ -46,7 +46,12 @@ class Opener:
         stream_count: int,
         secret: bytes | None,
         tls: TlsSettings | None = None,
+        *,
+        connect_s: float = 10.0,
+        handshake_s: float = 10.0,
     ) -> None:
+        self._connect_s = connect_s
+        self._handshake_s = handshake_s
         self._tls = tls
         self.connection_id = secrets.token_bytes(16)
         self.frame_payload_bytes = 0
@@ -61,12 +66,13 @@ class Opener:
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     async def connect(self, sock: socket.socket) -> TlsStream | None:
-        """Connect a bound socket; return the stream's TLS, if it is to have any."""
-        await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), CONNECT_S)
+        """Connect a bound socket, unless it is; return the stream's TLS, if it is to have any."""
+        if not sockets.is_connected(sock):
+            await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), self._connect_s)
         if self._tls is None:
             return None
         tls = self._tls.stream()
-        await tls.handshake(self._loop, sock, CONNECT_S)
+        await tls.handshake(self._loop, sock, self._handshake_s)
         return tls
 
     async def greet(self, stream: OpenStream) -> int:
@@ -83,7 +89,13 @@ class Opener:
         if stream.tls is not None:
             opening = stream.tls.encrypt(opening)
         await self._loop.sock_sendall(stream.sock, opening)
-        answer = await read_answer(self._loop, stream.sock, CONNECT_S, stream.tls)
+        try:
+            answer = await read_answer(self._loop, stream.sock, self._handshake_s, stream.tls)
+        except NoHello:
+            host, port = self._destination[:2]
+            raise RemoteProtocolError(
+                f"{host}:{port} is not an MSTCP server: it answered the hello with something else"
+            ) from None
         answer.check_proof(self._prover, answer=True)
         return stream_id
 

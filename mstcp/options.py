@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import inspect
+import math
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from mstcp import _core
 from mstcp.allocation import OnAllocationChanged, RequestedPath
+from mstcp.checks import check_seconds, check_type, check_whole
 from mstcp.errors import LocalProtocolError, MstcpError
 from mstcp.hello import PlainRule
 from mstcp.limits import ServerLimits
@@ -22,10 +25,22 @@ from mstcp.transport import RECONNECT_S, REORDER_BUFFER_BYTES, SCHEDULER
 if TYPE_CHECKING:
     from mstcp.control import ControllerClient
 
-DEFAULT_LIMIT = 1 << 16
 DEFAULT_MAX_PATHS = 4
 
 OnRejected = Callable[[MstcpError, Any], None]
+
+CONNECT_S = 10.0
+"""How long connecting a stream may take."""
+HANDSHAKE_S = 10.0
+"""How long TLS and the hello of a stream may take."""
+LEAST_PACKET_BYTES = 128
+"""Ethernet, IPv6 and TCP headers, a frame's header, and something to carry."""
+_MOST_BYTES = 1 << 40
+
+
+def check_limit(limit: object) -> None:
+    """Check the buffer limit of a StreamReader; LocalProtocolError if it is none."""
+    check_whole("limit", limit, 1, _MOST_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +61,14 @@ class ConnectionOptions:
         if self.scheduler not in _core.SCHEDULERS:
             known = ", ".join(_core.SCHEDULERS)
             raise LocalProtocolError(f"no scheduler is called {self.scheduler!r}: choose one of {known}")
+        check_whole("seed", self.seed, 0, 2**64 - 1, optional=True)
+        check_whole("send_buffer_bytes", self.send_buffer_bytes, 1, _MOST_BYTES, optional=True)
+        check_whole("receive_buffer_bytes", self.receive_buffer_bytes, 1, 2**31 - 1, optional=True)
+        check_whole("reorder_buffer_bytes", self.reorder_buffer_bytes, 0, _MOST_BYTES)
+        check_whole("packet_bytes", self.packet_bytes, LEAST_PACKET_BYTES, 65_549)
+        check_seconds("reconnect_timeout", self.reconnect_timeout, least=0.0)
+        check_type("secret", self.secret, bytes, "bytes")
+        check_type("congestion_control", self.congestion_control, str, "a name, as 'bbr'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +89,17 @@ class ClientOptions(ConnectionOptions):
     on_allocation_changed: OnAllocationChanged | None = None
     ssl: SSLContext | bool | None = None
     server_hostname: str | None = None
+    connect_timeout: float = CONNECT_S
+    handshake_timeout: float = HANDSHAKE_S
+    sock: socket.socket | Sequence[socket.socket] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_seconds("connect_timeout", self.connect_timeout)
+        check_seconds("handshake_timeout", self.handshake_timeout)
+        self._check_rate()
+        if self.sock is not None:
+            self._check_sockets()
         told = self.on_allocation_changed
         if told is not None and (not callable(told) or inspect.iscoroutinefunction(told)):
             raise LocalProtocolError(f"on_allocation_changed must be a plain function, not {told!r}")
@@ -88,10 +119,35 @@ class ClientOptions(ConnectionOptions):
                 f"a connection has 1 to {_core.MAX_STREAMS} paths, not {self.path_count}"
             )
 
+    def _check_rate(self) -> None:
+        rate = self.rate
+        if rate is None:
+            return
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < math.inf:
+            raise LocalProtocolError(f"rate is a number of bit/s above 0 or None, not {rate!r}")
+
+    def _check_sockets(self) -> None:
+        if self.controller is not None or self.source_address is not None:
+            raise LocalProtocolError("sock is connected already: leave controller and source_address out")
+        listed = [self.sock] if not isinstance(self.sock, Sequence) else self.sock
+        if not listed or any(not isinstance(sock, socket.socket) for sock in listed):
+            raise LocalProtocolError(f"sock is a connected socket or a list of some, not {self.sock!r}")
+        count = len(self.given_sockets)
+        if self.streams is not None and len(self.streams) != count:
+            raise LocalProtocolError(f"{len(self.streams)} streams are given for {count} sockets")
+
+    @property
+    def given_sockets(self) -> list[socket.socket]:
+        """The sockets that the application has connected itself, one for each stream."""
+        return [self.sock] if isinstance(self.sock, socket.socket) else list(self.sock or ())
+
     @property
     def specs(self) -> list[StreamSpec]:
         """The streams to open where no controller allocates them: by default one."""
-        return [StreamSpec(rate_bps=self.rate)] if self.streams is None else list(self.streams)
+        if self.streams is not None:
+            return list(self.streams)
+        count = max(1, len(self.given_sockets))
+        return [StreamSpec(rate_bps=self.rate and self.rate / count)] * count
 
     @property
     def path_count(self) -> int:
@@ -115,8 +171,66 @@ class ServerOptions(ConnectionOptions):
     limits: ServerLimits | None = None
     on_rejected: OnRejected | None = None
     start_serving: bool = True
+    sock: socket.socket | None = None
+    reuse_port: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_whole("backlog", self.backlog, 1, 2**31 - 1)
+        check_seconds("plain_after", self.plain_after)
+        check_seconds("hello_timeout", self.hello_timeout)
+        check_type("limits", self.limits, ServerLimits, "a ServerLimits")
+        check_type("sock", self.sock, socket.socket, "a bound socket")
+        if self.plain not in ("auto", True, False):
+            raise LocalProtocolError(f'plain is "auto", True or False, not {self.plain!r}')
+        if self.reuse_port and not hasattr(socket, "SO_REUSEPORT"):
+            raise LocalProtocolError("reuse_port: this system has no SO_REUSEPORT")
         if self.secret is not None and self.plain is not False:
             raise LocalProtocolError("plain TCP cannot prove that it knows a secret: use plain=False with it")
+
+
+class ConnectionArguments(TypedDict, total=False):
+    """What `open_connection` and `start_server` both take; they say what each means."""
+
+    seed: int | None
+    send_buffer_bytes: int | None
+    receive_buffer_bytes: int | None
+    reorder_buffer_bytes: int
+    packet_bytes: int
+    congestion_control: str | None
+    secret: bytes | None
+    scheduler: str
+    reconnect_timeout: float
+
+
+class ClientArguments(ConnectionArguments, total=False):
+    """What `create_connection` takes: the options of `open_connection` without `limit`."""
+
+    rate: float | None
+    controller: str | ControllerClient | None
+    streams: Sequence[StreamSpec] | None
+    source_address: str | None
+    objective: str | None
+    paths: Sequence[RequestedPath] | None
+    max_paths: int
+    on_allocation_changed: OnAllocationChanged | None
+    ssl: SSLContext | bool | None
+    server_hostname: str | None
+    connect_timeout: float
+    handshake_timeout: float
+    sock: socket.socket | Sequence[socket.socket] | None
+
+
+class ServerArguments(ConnectionArguments, total=False):
+    """What `create_server` takes: the options of `start_server` without `limit`."""
+
+    backlog: int
+    plain: PlainRule
+    plain_after: float
+    hello_timeout: float
+    ssl: SSLContext | None
+    limits: ServerLimits | None
+    on_rejected: OnRejected | None
+    start_serving: bool
+    sock: socket.socket | None
+    reuse_port: bool

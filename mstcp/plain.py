@@ -28,18 +28,19 @@ class Core(Protocol):
     def close_streams(self) -> None: ...  # noqa: D102
     def close(self, code: int, reason: str, /) -> None: ...  # noqa: D102
     def poll(self, now_ns: int, /) -> tuple[int, int] | None: ...  # noqa: D102
-    def send(self, stream: int, descriptor: int, /) -> int: ...  # noqa: D102
+    def attach(self, stream: int, descriptor: int, rate_bps: float | None, header_bytes: int, /) -> None: ...  # noqa: D102
+    def has_room(self, now_ns: int, stream: int, size: int, held: int, /) -> bool: ...  # noqa: D102
+    def send(self, stream: int, /) -> int: ...  # noqa: D102
     def sent(self, stream: int, count: int, /) -> bool: ...  # noqa: D102
     def writable(self, stream: int, /) -> None: ...  # noqa: D102
     def offered(self, stream: int, /) -> bytes: ...  # noqa: D102
     def receive(self, stream: int, data: bytes, /) -> None: ...  # noqa: D102
-    def receive_from(self, stream: int, descriptor: int, /) -> int: ...  # noqa: D102
+    def receive_from(self, stream: int, /) -> int: ...  # noqa: D102
     def take(self) -> list[bytes]: ...  # noqa: D102
     def stream_end(self, stream: int, /) -> bool: ...  # noqa: D102
     def add_stream(self, stream_id: int, weight: float, /) -> int: ...  # noqa: D102
     def set_weights(self, weights: list[float], /) -> None: ...  # noqa: D102
     def set_delay(self, stream: int, delay_ns: int, /) -> None: ...  # noqa: D102
-    def unsent(self, now_ns: int, stream: int, unsent_bytes: int, /) -> None: ...  # noqa: D102
     def blocked(self, stream: int, /) -> bool: ...  # noqa: D102
     def timeout_ns(self) -> int | None: ...  # noqa: D102
 
@@ -64,12 +65,18 @@ class PlainConnection:
         chunk_bytes: What is offered to the socket at a time.
 
     Args:
+        frame_payload_bytes: Application bytes that fill one packet.
         send_queue_bytes: Bound of the send queue; an empty queue takes a write of any size.
         refuse_hello: Raise RemoteProtocolError if the first bytes received are the MSTCP magic.
     """
 
-    def __init__(self, *, send_queue_bytes: int, refuse_hello: bool = False) -> None:
+    def __init__(
+        self, frame_payload_bytes: int, *, send_queue_bytes: int, refuse_hello: bool = False
+    ) -> None:
+        self._frame_payload_bytes = frame_payload_bytes
         self._limit = send_queue_bytes
+        self._descriptor = -1
+        self._room: _core.SendRoom | None = None
         self._queue = bytearray()
         self._ready: list[bytes] = []
         self._blocked = False
@@ -105,13 +112,25 @@ class PlainConnection:
             return None
         return 0, min(len(self._queue), self.chunk_bytes)
 
-    def send(self, _stream: int, descriptor: int, /) -> int:
+    def attach(self, _stream: int, descriptor: int, rate_bps: float | None, header_bytes: int, /) -> None:
+        """Name the socket, and pace it at a rate; OSError if the system refuses that."""
+        self._descriptor = descriptor
+        self._room = _core.SendRoom(descriptor)
+        limit = self._room.pace(rate_bps or None, self._frame_payload_bytes, header_bytes)
+        # What is offered at once must fit when the kernel calls the socket writable.
+        self.chunk_bytes = CHUNK_BYTES if limit is None else min(CHUNK_BYTES, limit // 4)
+
+    def has_room(self, _now_ns: int, _stream: int, size: int, held: int, /) -> bool:
+        """Return whether so many bytes more in the socket are not too many unsent ones."""
+        return self._room is None or self._room.has_room(size, held)
+
+    def send(self, _stream: int, /) -> int:
         """Send what was offered; return how much was taken, or an errno below 0."""
         if not self._queue:
             return 0
         try:
             with memoryview(self._queue) as queue:
-                return os.write(descriptor, queue[: self.chunk_bytes])
+                return os.write(self._descriptor, queue[: self.chunk_bytes])
         except OSError as error:
             return -(error.errno or errno.EIO)
 
@@ -124,6 +143,8 @@ class PlainConnection:
         """Report how much of the offer was taken; True if that was the end."""
         offered = min(len(self._queue), self.chunk_bytes)
         del self._queue[:count]
+        if self._room is not None:
+            self._room.sent(count)
         self._bytes_sent += count
         self._blocked = count < offered
         self.finished = self._ending and not self._queue
@@ -133,10 +154,10 @@ class PlainConnection:
         """Note that the socket has room again."""
         self._blocked = False
 
-    def receive_from(self, stream: int, descriptor: int, /) -> int:
+    def receive_from(self, stream: int, /) -> int:
         """Read once; return how much came, 0 at the end, or an errno below 0."""
         try:
-            data = os.read(descriptor, READ_BYTES)
+            data = os.read(self._descriptor, READ_BYTES)
         except OSError as error:
             return -(error.errno or errno.EIO)
         if data:
@@ -185,9 +206,6 @@ class PlainConnection:
         """Nothing to weigh."""
 
     def set_delay(self, _stream: int, _delay_ns: int, /) -> None:
-        """Nothing to choose by."""
-
-    def unsent(self, _now_ns: int, _stream: int, _unsent_bytes: int, /) -> None:
         """Nothing to choose by."""
 
     def blocked(self, _stream: int, /) -> bool:

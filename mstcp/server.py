@@ -10,39 +10,42 @@ import secrets
 import socket
 import weakref
 from collections.abc import Awaitable, Callable
-from ssl import SSLContext, SSLError
-from typing import Any
+from ssl import SSLError
+from typing import TYPE_CHECKING, Any
 
 from mstcp import _core, sockets
 from mstcp.admission import Admission, Known, Refused, refused
+from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
 from mstcp.client import socket_extra
-from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, UnsupportedVersion, sentence
+from mstcp.errors import (
+    ConnectionLost,
+    LocalProtocolError,
+    MstcpError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+    sentence,
+)
 from mstcp.hello import (
     LIMIT_EXCEEDED,
     UNSUPPORTED_VERSION,
     Hello,
     PlainOpening,
-    PlainRule,
     read_opening,
 )
 from mstcp.limits import HalfOpen, ServerLimits, Turns
 from mstcp.open_stream import OpenStream
-from mstcp.options import DEFAULT_LIMIT, OnRejected, ServerOptions
+from mstcp.options import ServerArguments, ServerOptions, check_limit
 from mstcp.plain import Core, PlainConnection
 from mstcp.streams import UNLIMITED_BPS, StreamSpec
 from mstcp.tls import TlsSettings, TlsStream, server_settings
-from mstcp.transport import (
-    HARD_QUEUE_BYTES,
-    RECONNECT_S,
-    REORDER_BUFFER_BYTES,
-    SCHEDULER,
-    ConnectionTransport,
-    Setup,
-)
+from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 LOGGER = logging.getLogger("mstcp")
 
-ClientConnected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
+ClientConnected = Callable[[StreamReader, StreamWriter], Awaitable[None] | None]
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 _REFUSAL_S = 0.2
@@ -53,26 +56,10 @@ _FULL_S = 0.1
 async def start_server(
     client_connected_cb: ClientConnected,
     host: str | None = None,
-    port: int = 0,
+    port: int | None = None,
     *,
     limit: int = DEFAULT_LIMIT,
-    seed: int | None = None,
-    send_buffer_bytes: int | None = None,
-    receive_buffer_bytes: int | None = None,
-    reorder_buffer_bytes: int = REORDER_BUFFER_BYTES,
-    packet_bytes: int = 1514,
-    congestion_control: str | None = None,
-    backlog: int = 128,
-    plain: PlainRule = "auto",
-    plain_after: float = 2.0,
-    hello_timeout: float = 10.0,
-    secret: bytes | None = None,
-    scheduler: str = SCHEDULER,
-    reconnect_timeout: float = RECONNECT_S,
-    ssl: SSLContext | None = None,
-    limits: ServerLimits | None = None,
-    on_rejected: OnRejected | None = None,
-    start_serving: bool = True,
+    **options: Unpack[ServerArguments],
 ) -> Server:
     """Listen for connections, MSTCP and plain TCP, and call back for each with a reader and a writer.
 
@@ -82,6 +69,12 @@ async def start_server(
         host: Name or address to listen on; None: 127.0.0.1. Say "0.0.0.0" for all addresses.
         port: TCP port; 0: the system chooses.
         limit: Buffer limit of the StreamReaders, in bytes.
+        options: See below.
+
+    Options:
+        sock: A bound socket to listen on, in the place of host and port.
+        reuse_port: Whether other sockets may listen on the port too (SO_REUSEPORT), as in a server of several
+            processes: all streams of a connection must then reach the same one, as by their addresses.
         seed: Of the draws for what the server sends; None: random ones.
         send_buffer_bytes: See `ConnectionTransport`.
         receive_buffer_bytes: SO_RCVBUF of each stream; None: the kernel's choice.
@@ -113,43 +106,25 @@ async def start_server(
             plain TCP.
         OSError: The address is not this host's, or the port is taken.
     """
+    check_limit(limit)
     loop = asyncio.get_running_loop()
-
-    def streams() -> asyncio.StreamReaderProtocol:
-        reader = asyncio.StreamReader(limit=limit, loop=loop)
-        return asyncio.StreamReaderProtocol(reader, client_connected_cb, loop=loop)
-
-    options = ServerOptions(
-        seed=seed,
-        send_buffer_bytes=send_buffer_bytes,
-        receive_buffer_bytes=receive_buffer_bytes,
-        reorder_buffer_bytes=reorder_buffer_bytes,
-        packet_bytes=packet_bytes,
-        congestion_control=congestion_control,
-        backlog=backlog,
-        plain=plain,
-        plain_after=plain_after,
-        hello_timeout=hello_timeout,
-        secret=secret,
-        scheduler=scheduler,
-        reconnect_timeout=reconnect_timeout,
-        ssl=ssl,
-        limits=limits,
-        on_rejected=on_rejected,
-        start_serving=start_serving,
+    return await create_server(
+        lambda: StreamProtocol(loop, limit, client_connected_cb), host, port, **options
     )
-    return await _serve(streams, host, port, options)
 
 
 async def create_server(
-    protocol_factory: ProtocolFactory, host: str | None = None, port: int = 0, **options: Any
+    protocol_factory: ProtocolFactory,
+    host: str | None = None,
+    port: int | None = None,
+    **options: Unpack[ServerArguments],
 ) -> Server:
     """Listen for connections and make a protocol for each, as the event loop's method of this name does.
 
     Args:
         protocol_factory: Makes the asyncio.Protocol or asyncio.BufferedProtocol of each connection.
         host: Name or address to listen on; None: 127.0.0.1.
-        port: TCP port; 0: the system chooses.
+        port: TCP port; 0 or None: the system chooses.
         options: Those of `start_server`, without `limit`.
 
     Raises:
@@ -161,15 +136,23 @@ async def create_server(
 
 
 async def _serve(
-    protocol_factory: ProtocolFactory, host: str | None, port: int, options: ServerOptions
+    protocol_factory: ProtocolFactory, host: str | None, port: int | None, options: ServerOptions
 ) -> Server:
     """Listen; see `start_server`."""
     loop = asyncio.get_running_loop()
     tls = server_settings(options.ssl)
+    if options.sock is not None:
+        if host is not None or port is not None:
+            raise LocalProtocolError("host and port are given, and so is sock: leave one of them out")
+        options.sock.setblocking(False)
+        server = Server(loop, [options.sock], protocol_factory, options, tls)
+        if options.start_serving:
+            await server.start_serving()
+        return server
     listeners: list[socket.socket] = []
     try:
         found = await loop.getaddrinfo(
-            host or "127.0.0.1", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            host or "127.0.0.1", port or 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         for family, _, _, _, address in dict.fromkeys(found):
             listeners.append(_listener(family, address, options))
@@ -188,6 +171,8 @@ def _listener(family: int, address: Any, options: ServerOptions) -> socket.socke
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if options.reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sockets.set_options(sock, options.congestion_control, options.receive_buffer_bytes)
@@ -276,6 +261,16 @@ class Server(asyncio.AbstractServer):
         for task in self._handshakes:
             task.cancel()
         self._closed.set()
+
+    def close_clients(self) -> None:
+        """Close all connections that the server has accepted; see `ConnectionTransport.close`."""
+        for connection in list(self._connections):
+            connection.close()
+
+    def abort_clients(self) -> None:
+        """Close them at once, sending nothing more; see `ConnectionTransport.abort`."""
+        for connection in list(self._connections):
+            connection.abort()
 
     async def wait_closed(self) -> None:
         """Wait until the server is closed, and the connections whose closing has begun; others go on."""
@@ -449,29 +444,25 @@ class Server(asyncio.AbstractServer):
         extra = {"connection_id": hello.connection_id, "is_server": True}
         forget = functools.partial(self._admission.forget, hello.connection_id)
         known.transport = self._transport(core, stream, hello.frame_payload_bytes, extra, forget)
-        known.transport.start()
+        self._start(known.transport)
 
     def _connect_plain(self, stream: OpenStream, opening: PlainOpening) -> None:
         sock = stream.sock
-        core = PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES, refuse_hello=not opening.decided)
         overhead = sockets.segment_overhead_bytes(sock.family)
         payload = min(self._options.packet_bytes - overhead, sockets.maximum_segment_bytes(sock))
+        core = PlainConnection(payload, send_queue_bytes=HARD_QUEUE_BYTES, refuse_hello=not opening.decided)
         self._admission.admit_plain()
-        self._transport(core, stream, payload, {}, self._admission.forget_plain).start(opening.data)
+        transport = self._transport(core, stream, payload, {}, self._admission.forget_plain)
+        self._start(transport, opening.data)
 
     def _transport(
         self, core: Core, stream: OpenStream, payload: int, extra: dict[str, Any], forget: Callable[[], None]
     ) -> ConnectionTransport:
-        try:
-            protocol = self._protocol_factory()
-        except BaseException:
-            forget()
-            raise
         extra |= socket_extra([stream.sock])
         transport = ConnectionTransport(
             Setup(
                 self._loop,
-                protocol,
+                asyncio.Protocol(),
                 core,
                 [stream],
                 frame_payload_bytes=payload,
@@ -483,6 +474,25 @@ class Server(asyncio.AbstractServer):
         )
         self._connections.add(transport)
         return transport
+
+    def _start(self, transport: ConnectionTransport, opening: bytes = b"") -> None:
+        """Give a connection its protocol; if the application fails it is given up, and its peer told."""
+        protocol: asyncio.BaseProtocol | None = None
+        try:
+            protocol = self._protocol_factory()
+            transport.set_protocol(protocol)
+            transport.start(opening)
+        except Exception as error:
+            self._loop.call_exception_handler(
+                {
+                    "message": "The application failed to take a new connection.",
+                    "exception": error,
+                    "transport": transport,
+                    "protocol": protocol,
+                }
+            )
+            transport.set_protocol(asyncio.Protocol())
+            transport.abort()
 
 
 def _on_wire(plain: bytes, stream: OpenStream) -> bytes:

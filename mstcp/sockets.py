@@ -11,28 +11,8 @@ from pathlib import Path
 
 from mstcp.errors import LocalProtocolError
 
-if sys.platform == "linux":
-    import fcntl
-
 LINUX = sys.platform == "linux"
 
-# Not in Python's socket module (asm-generic/socket.h, linux/tcp.h, linux/sockios.h).
-_SO_MAX_PACING_RATE = 47
-_TCP_NOTSENT_LOWAT = 25
-_SIOCOUTQ = 0x5411
-_SIOCOUTQNSD = 0x894B
-
-_NO_PACING = 0xFFFF_FFFF_FFFF_FFFF
-
-PACING_SLACK = 1.01
-"""Streams are paced 1 % above their allocation, so that a host that was held up can catch up.
-
-Where the allocations fill a link to the last bit, what exceeds them waits in the link's queue and not in the
-host; the application's own rate keeps it small.
-"""
-
-_NOTSENT_SECONDS = 0.010
-_NOTSENT_MAX_BYTES = 1 << 18
 _ETHERNET_TCP_HEADERS = {socket.AF_INET: 14 + 20 + 20, socket.AF_INET6: 14 + 40 + 20}
 _TIMESTAMP_OPTION_BYTES = 12
 
@@ -104,39 +84,6 @@ def segment_overhead_bytes(family: socket.AddressFamily) -> int:
     return _ETHERNET_TCP_HEADERS[family] + (_TIMESTAMP_OPTION_BYTES if timestamps else 0)
 
 
-def set_pacing(
-    sock: socket.socket, rate_bps: float | None, frame_payload_bytes: int, header_bytes: int
-) -> int | None:
-    """Pace a stream at its goodput `rate_bps`; None lifts the limit. Does nothing elsewhere than on Linux.
-
-    The kernel counts TCP payload, so the frame header is added to the goodput, and `PACING_SLACK` to the sum.
-    TCP_NOTSENT_LOWAT is set to about 10 ms of the rate (at least four frames), so that scheduling stays late:
-    the kernel calls the socket writable when less than half of that is unsent.
-
-    Without a rate, SO_MAX_PACING_RATE is set only to lift an earlier one: kernel MPTCP refuses the option.
-
-    Returns:
-        The most bytes that should wait unsent in the kernel; None: no limit.
-    """
-    if not LINUX:
-        return None
-    pacing, unsent = _NO_PACING, None
-    if rate_bps is not None:
-        wire = rate_bps / 8 * (frame_payload_bytes + header_bytes) / frame_payload_bytes
-        pacing = max(1, int(wire * PACING_SLACK))
-        least = 4 * (frame_payload_bytes + header_bytes)
-        unsent = min(max(int(wire * _NOTSENT_SECONDS), least), _NOTSENT_MAX_BYTES)
-    if struct.unpack("=Q", sock.getsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, 8)) != (pacing,):
-        sock.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, struct.pack("=Q", pacing))
-    try:
-        sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent or _NOTSENT_MAX_BYTES)
-    except OSError:
-        # Kernel MPTCP has it from Linux 6.9 on; without a rate nothing depends on it.
-        if unsent is not None:
-            raise
-    return unsent
-
-
 def set_user_timeout(sock: socket.socket, seconds: float) -> None:
     """Let TCP give up when nothing it sent is acknowledged for so long (TCP_USER_TIMEOUT, RFC 5482)."""
     if LINUX:
@@ -153,20 +100,13 @@ def set_keepalive(sock: socket.socket, idle_s: float | None, probes: int) -> Non
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, probes)
 
 
-def unsent_bytes(sock: socket.socket) -> int:
-    """Return how many bytes of the socket TCP has not sent yet; 0 where the system doesn't say."""
-    return _socket_count(sock, _SIOCOUTQNSD)
-
-
-def unacknowledged_bytes(sock: socket.socket) -> int:
-    """Return how many bytes of the socket are not acknowledged yet; 0 where the system doesn't say."""
-    return _socket_count(sock, _SIOCOUTQ)
-
-
-def _socket_count(sock: socket.socket, request: int) -> int:
-    if sys.platform != "linux":
-        return 0
-    return int(struct.unpack("=i", fcntl.ioctl(sock.fileno(), request, b"\0\0\0\0"))[0])
+def is_connected(sock: socket.socket) -> bool:
+    """Return whether a TCP socket has a peer."""
+    try:
+        sock.getpeername()
+    except OSError:
+        return False
+    return True
 
 
 def reset(sock: socket.socket) -> None:

@@ -27,6 +27,8 @@ from pydantic import (
     model_validator,
 )
 
+from topologies.wireless import WirelessLink
+
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
 DATA_NETWORK = ipaddress.IPv4Network("10.0.0.0/16")
 
@@ -69,7 +71,7 @@ class Node(BaseModel):
         return data
 
 
-class Link(BaseModel):
+class Link(WirelessLink):
     """A full-duplex link, alike in both directions unless the `reverse_` fields or `one_way` say otherwise.
 
     `rate_bps` counts whole Ethernet frames without preamble and checksum (a 536-byte TCP segment without
@@ -83,6 +85,9 @@ class Link(BaseModel):
     `ports` are those of the switches at its ends, by number or name, for networks that are not built by this
     project; empty (or null in JSON) at a host, and where the controller shall learn it (from ports that are
     called as the neighbour, and from discovery).
+
+    A link with `wifi` is a wireless one (`topologies.wireless`): its rate is that of the physical layer, and
+    the simulator alone has it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -114,12 +119,11 @@ class Link(BaseModel):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_defaults_of_directions(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Most links have no directions of their own, and what reads them (the simulator, older documents)
-        # knows no such fields.
+    def _without_what_few_links_have(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # What reads links (the simulator, older documents) knows no fields of few links.
         data: dict[str, Any] = dump(self)
-        for name in ("reverse_rate_bps", "reverse_delay_us", "one_way"):
-            if data.get(name) in (None, False):
+        for name in ("reverse_rate_bps", "reverse_delay_us", "one_way", *WirelessLink.model_fields):
+            if data.get(name) is None or (name == "one_way" and not self.one_way):
                 data.pop(name, None)
         if data.get("ports") is None:
             data.pop("ports", None)

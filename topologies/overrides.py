@@ -82,7 +82,11 @@ def _changed(part: Part, changes: Mapping[str, dict[str, Any]], prefix: str, fil
     change = changes.get(part.name)
     if not change:
         return part
-    data = {**part.model_dump(), **change}
+    data = part.model_dump()
+    if isinstance(part, Link) and part.wifi:
+        # They follow from the rate of the physical layer, which may be what is changed.
+        del data["rate_bps"], data["delay_us"]
+    data.update(change)
     return validate(type(part), data, file=file, prefix=f"{prefix}.{part.name}", error=InvalidOverride)
 
 

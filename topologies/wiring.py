@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from topologies.check import check_symmetric
+from topologies.check import check_symmetric, check_wired
 from topologies.interface_names import InterfaceNames
 from topologies.model import Network
 
@@ -24,6 +24,7 @@ def link_parameters(network: Network, names: InterfaceNames) -> Iterator[dict[st
         InvalidTopology: a link is not alike in both directions.
     """
     check_symmetric(network)
+    check_wired(network)
     hosts = set(network.hosts)
     forward = list(network.arcs())[::2]
     for index, (link, arc) in enumerate(zip(network.links, forward, strict=True)):

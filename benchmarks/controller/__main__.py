@@ -2,6 +2,7 @@
 
 .venv/bin/python -m benchmarks.controller            # 200 switches, 5,000 flows: some minutes
 .venv/bin/python -m benchmarks.controller --quick --json
+sudo .venv/bin/python -m benchmarks.controller --live   # also on the live butterfly
 
 The controller is `mstcp-controller` itself, in a process of its own; the switches and the clients share
 another. Flows of one rate run between random hosts by the default objective. Measured are:
@@ -9,8 +10,8 @@ another. Flows of one rate run between random hosts by the default objective. Me
 - the first and the last 100 of them, 16 requests under way at once (`installs_per_s_*`);
 - what one request waits while no other is under way (`request_*_ms`);
 - as many paths again, all asked for at once (`batch_paths_per_s`);
-- the link with most flows fails: from then until the owner of the last flow on it heard of its new path
-  (`replan_ms`, `replanned_flows`).
+- the link with most flows, filled up with small ones to 1,000 (100 with `--quick`), fails: from then until
+  the owner of the last flow on it heard of its new path (`replan_ms`, `replanned_flows`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
 import sys
@@ -31,6 +33,7 @@ from typing import Any
 
 import topologies
 from benchmarks.controller.client import Refused, Session
+from benchmarks.controller.live import run_in_namespaces
 from benchmarks.controller.process import Controller, controller
 from mstcp.proto import control_pb2 as pb
 from switch.model import Fleet
@@ -39,6 +42,7 @@ from topologies.model import Network
 
 _UNDER_WAY = 16
 _REPLAN_LIMIT_S = 20.0
+_SMALL_BPS = 1e4
 
 Result = dict[str, float | int | None]
 
@@ -55,11 +59,21 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=1e6, help="goodput that each flow asks for, bit/s")
     parser.add_argument("--link-rate", type=float, default=100e6, help="of each link between switches, bit/s")
     parser.add_argument("--seed", type=int, default=1, help="of the network and of the flows' ends")
+    parser.add_argument(
+        "--live", action="store_true", help="also measure requests on the live butterfly (root)"
+    )
     options = parser.parse_args()
+    if options.live and os.geteuid() != 0:
+        print(
+            "benchmarks.controller: --live needs root for its network namespaces: use sudo", file=sys.stderr
+        )
+        return 2
     switches = options.switches or (50 if options.quick else 200)
     flows = options.flows or (500 if options.quick else 5000)
     network = f"waxman:{switches}:seed={options.seed}:rate_bps={options.link_rate:g}:host_rate_bps=1e10"
     result = asyncio.run(_measure(network, flows, options.rate, options.seed))
+    if options.live:
+        result |= run_in_namespaces(options.quick)
     if options.json:
         print(json.dumps(result))
     else:
@@ -77,7 +91,8 @@ async def _measure(spec: str, flows: int, rate_bps: float, seed: int) -> Result:
                 controller(spec, log, "--lease", "600") as running,
                 fleet_of(network, running.openflow) as fleet,
             ):
-                return await _Load(network, running, fleet, rate_bps, seed).run(flows)
+                load = _Load(network, running, fleet, rate_bps, seed)
+                return await load.run(flows, on_link=min(1000, flows // 5))
         except BaseException:
             sys.stderr.write("".join(log.read_text().splitlines(keepends=True)[-20:]))
             raise
@@ -97,7 +112,7 @@ class _Load:
         self._port = 0
         self._granted: list[pb.Allocation] = []
 
-    async def run(self, flows: int) -> Result:
+    async def run(self, flows: int, on_link: int) -> Result:
         started = time.perf_counter()
         await self._controller.ready()
         discovery_s = time.perf_counter() - started
@@ -109,7 +124,7 @@ class _Load:
         paths = sum(len(flow.streams) for flow in self._granted)
         batch_s = await self._timed(session, 500, 500)
         batch_paths = sum(len(flow.streams) for flow in self._granted) - paths
-        replan_ms, replanned = await self._fail_busiest_link(session)
+        replan_ms, replanned = await self._fail_busiest_link(session, on_link)
         await session.close()
         return {
             "installs_per_s_first_100": 100 / first,
@@ -125,8 +140,8 @@ class _Load:
             "controller_cpu_s": self._controller.cpu_s(),
         }
 
-    def _request(self) -> dict[str, Any]:
-        source, destination = self._draw.sample(self._network.hosts, 2)
+    def _request(self, ends: Sequence[str]) -> dict[str, Any]:
+        source, destination = ends or self._draw.sample(self._network.hosts, 2)
         self._port += 1
         return {
             "source": source,
@@ -136,13 +151,20 @@ class _Load:
             "rate_bps": self._rate_bps,
         }
 
-    async def _timed(self, session: Session, count: int, under_way: int) -> float:
+    async def _timed(
+        self,
+        session: Session,
+        count: int,
+        under_way: int,
+        fields: dict[str, Any] | None = None,
+        ends: Sequence[str] = (),
+    ) -> float:
         """Request so many flows, so many at once; returns how long it took."""
         limit = asyncio.Semaphore(under_way)
 
         async def one() -> None:
             async with limit:
-                self._granted.append(await session.request(**self._request()))
+                self._granted.append(await session.request(**self._request(ends) | (fields or {})))
 
         started = time.perf_counter()
         outcomes = await asyncio.gather(*(one() for _ in range(count)), return_exceptions=True)
@@ -154,12 +176,17 @@ class _Load:
 
     async def _wait_ms(self, session: Session) -> float:
         started = time.perf_counter()
-        self._granted.append(await session.request(**self._request()))
+        self._granted.append(await session.request(**self._request(())))
         return 1e3 * (time.perf_counter() - started)
 
-    async def _fail_busiest_link(self, session: Session) -> tuple[float | None, int]:
+    async def _fail_busiest_link(self, session: Session, on_link: int) -> tuple[float | None, int]:
         """Let the link that most flows use fail; returns (ms until all are told of new paths, how many)."""
         link, flow_ids = self._busiest_link()
+        ends = tuple(self._host_at(switch) for switch in link)
+        missing = on_link - len(flow_ids)
+        if missing > 0:
+            await self._timed(session, missing, _UNDER_WAY, {"rate_bps": _SMALL_BPS}, ends)
+            flow_ids = self._flows_on(link)
         port = next(arc.tail_port for arc in self._network.arcs() if (arc.tail, arc.head) == link)
         session.changed_at.clear()
         session.ended.clear()
@@ -172,6 +199,13 @@ class _Load:
                 return 1e3 * (last - started), len(told)
             await asyncio.sleep(0.005)
         return None, len(flow_ids & session.changed_at.keys())
+
+    def _host_at(self, switch: str) -> str:
+        hosts = set(self._network.hosts)
+        return next(arc.tail for arc in self._network.arcs() if arc.head == switch and arc.tail in hosts)
+
+    def _flows_on(self, link: tuple[str, str]) -> set[str]:
+        return {f.flow_id for f in self._granted if any(link in _steps(s.path) for s in f.streams)}
 
     def _busiest_link(self) -> tuple[tuple[str, str], set[str]]:
         users: dict[tuple[str, str], set[str]] = {}

@@ -14,6 +14,7 @@ doubles each round trip leaves the path idle until it fills it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -26,7 +27,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from benchmarks.transport.network import Network
-from topologies.link_emulator import LinkEmulator
+from topologies.link_emulator import LinkEmulator, LinkError
 
 INSIDE = "MSTCP_SHAPED_INSIDE"
 RATES_MBPS = ((10, 10), (30, 10), (10, 3), (100, 20))
@@ -109,11 +110,12 @@ class Running:
         return report
 
     def close(self) -> None:
-        """End the processes and the network."""
-        for peer in self.peers:
-            peer.kill()
-            peer.communicate()
-        self.network.close()
+        """End the processes and the network, whatever fails."""
+        with contextlib.ExitStack() as steps:
+            steps.callback(self.network.close)
+            for peer in self.peers:
+                peer.kill()
+                steps.callback(peer.communicate)
 
 
 def begin(emulator: LinkEmulator, case: Case, name: str, kind: str, arguments: argparse.Namespace) -> Running:
@@ -161,15 +163,13 @@ def measure(
     for repetition in range(arguments.repetitions):
         for kind in arguments.kinds:
             for group in groups(cases, arguments.most_mbps):
-                running = []
-                try:
+                with contextlib.ExitStack() as running:
+                    transfers = []
                     for number, case in enumerate(group):
-                        running.append(begin(emulator, case, f"s{number}", kind, arguments))
-                    for transfer in running:
+                        transfers.append(begin(emulator, case, f"s{number}", kind, arguments))
+                        running.callback(transfers[-1].close)
+                    for transfer in transfers:
                         seconds[transfer.case][kind].append(finished(transfer, kind))
-                finally:
-                    for transfer in running:
-                        transfer.close()
         print(f"repetition {repetition + 1} of {arguments.repetitions} is done", file=sys.stderr, flush=True)
     return seconds
 
@@ -283,7 +283,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             rows = results(measure(emulator, cases, arguments), arguments.mib)
     except KeyboardInterrupt:
         return 130
-    except (RuntimeError, subprocess.SubprocessError) as error:
+    except (LinkError, RuntimeError, subprocess.SubprocessError) as error:
         print(f"benchmarks.shaped: {error}", file=sys.stderr)
         return 1
     print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))

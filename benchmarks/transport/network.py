@@ -6,11 +6,12 @@ take the second path, as a controller would have it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from topologies.link_emulator import LinkEmulator
+from topologies.link_emulator import LinkEmulator, LinkError
 
 NEAR, FAR = "10.77.9.1", "10.77.9.2"
 FIRST_PATH_PORT, SECOND_PATH_PORT = 40000, 41000
@@ -42,15 +43,22 @@ class Network:
         self._emulator = emulator
         self._wires: list[str] = []
         self._holders = [None if emulator is None else _namespace(), _namespace()]
+        try:
+            self._make(emulator, shapes, name)
+        except BaseException:
+            self.close()
+            raise
+
+    def _make(self, emulator: LinkEmulator | None, shapes: Sequence[Shape], name: str) -> None:
         for path in range(PATHS):
             if emulator is None:
                 self._veth(0, f"a{path}", 1, f"b{path}")
                 continue
             wire = f"{name}{path}"
+            self._wires.append(wire)
             self._veth(None, f"{wire}a", 0, f"a{path}")
             self._veth(None, f"{wire}b", 1, f"b{path}")
             emulator.add(wire, f"{wire}a", f"{wire}b", dict(shapes[path]), dict(shapes[path]))
-            self._wires.append(wire)
         for side, letter, own, other in ((0, "a", NEAR, FAR), (1, "b", FAR, NEAR)):
             self._set_up(side, letter, own, other)
             self._run(side, "ip mptcp limits set subflow 1 add_addr_accepted 1")
@@ -99,17 +107,30 @@ class Network:
         return [links[f"a{path}"]["stats64"]["tx"]["bytes"] for path in range(PATHS)]
 
     def close(self) -> None:
-        """Let the namespaces go, and the paths with them."""
-        for wire in self._wires:
-            assert self._emulator is not None
+        """Let the namespaces go, and the paths with them; every step is taken whatever fails before."""
+        with contextlib.ExitStack() as steps:
+            for holder in self._holders:
+                if holder is not None:
+                    steps.callback(_end, holder)
+            for wire in self._wires:
+                steps.callback(self._take_apart, wire)
+
+    def _take_apart(self, wire: str) -> None:
+        assert self._emulator is not None
+        # Where the emulator died, or never had the wire, the run has failed for it already.
+        with contextlib.suppress(LinkError):
             self._emulator.remove(wire)
-            for end in "ab":
-                # The kernel takes its time with a namespace that nobody holds, and the names are used again.
-                self._run(None, f"ip link delete {wire}{end}")
-        for holder in self._holders:
-            if holder is not None:
-                holder.kill()
-                holder.wait()
+        for end in "ab":
+            # The kernel takes its time with a namespace that nobody holds, and the names are used again.
+            self._delete(f"{wire}{end}")
+
+    def _delete(self, interface: str) -> None:
+        try:
+            self._run(None, f"ip link delete {interface}")
+        except RuntimeError as error:
+            # It went with the namespace of its other end.
+            if "Cannot find device" not in str(error):
+                raise
 
     def _run(self, side: int | None, command: str) -> str:
         words = command.split()
@@ -119,6 +140,11 @@ class Network:
         if done.returncode:
             raise RuntimeError(f"`{command}` failed: {done.stderr.strip()}")
         return done.stdout
+
+
+def _end(holder: subprocess.Popen[bytes]) -> None:
+    holder.kill()
+    holder.communicate()
 
 
 def _namespace() -> subprocess.Popen[bytes]:

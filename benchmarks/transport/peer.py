@@ -152,11 +152,10 @@ async def source(kind: str, offset: int, seconds: float) -> None:
             await writing.run(transport)
             await writing.lost
             return
-        reader, writer = await mstcp.open_connection(
-            address_of(kind), LISTEN_PORT, limit=READ_BYTES, **options
-        )
+        opening: Any = mstcp.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES, **options)
     else:
-        reader, writer = await asyncio.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
+        opening = asyncio.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
+    reader, writer = await opening
     if size := conversation(kind):
         await _converse(reader, writer, size, seconds)
         return

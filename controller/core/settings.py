@@ -31,6 +31,7 @@ class Settings:
         min_gain: A running flow is moved to better paths only where it gains more than this share of what it
             has asked for.
         moves_per_s: So many running flows are moved to better paths at most.
+        solve_limit_s: A solve may take so long; then the best rates that are known by then are taken.
         boot_id: Begins the ids of flows where nothing else makes them.
     """
 
@@ -47,4 +48,5 @@ class Settings:
     lldp_key: bytes = b""
     min_gain: float = 0.01
     moves_per_s: float = 50.0
+    solve_limit_s: float = 10.0
     boot_id: str = "f"

@@ -10,6 +10,7 @@ from controller.core.journal import Journaled, JournaledDict
 from controller.core.outbox import Outbox
 from controller.core.state import State
 from controller.flows.flow import Flow
+from controller.flows.telling import facts_of
 
 __all__ = ["Interruptions"]
 
@@ -79,14 +80,5 @@ class Interruptions:
         self, kind: ClientEventKind, text: str, flow: Flow, recovery_s: float | None, **data: object
     ) -> None:
         level = "warning" if kind is ClientEventKind.FLOW_DEGRADED else "info"
-        facts = {
-            "flow": flow.id,
-            "owner": flow.belongs_to or None,
-            "source": flow.source.name,
-            "destination": flow.destination.name,
-            "rate_bps": flow.rate_bps,
-            "requested_bps": flow.requested_bps,
-            "recovery_s": recovery_s,
-            "paths": [list(path) for path in flow.paths],
-        }
-        self._outbox.tell(kind, f"flow {flow.id} {text}", facts | data, level)
+        facts = facts_of(flow) | {"recovery_s": recovery_s} | data
+        self._outbox.tell(kind, f"flow {flow.id} {text}", facts, level)

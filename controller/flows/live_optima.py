@@ -24,7 +24,7 @@ class LiveOptima:
 
     Args:
         network: Its arcs are the edges of every problem.
-        time_limit_s: Seconds that a solve may take; None for no limit.
+        time_limit_s: Seconds that a solve may take; None for no limit. What is found by then is the answer.
         solved: Called after each solve with the objective and the seconds that it took.
     """
 
@@ -36,7 +36,7 @@ class LiveOptima:
     ) -> None:
         self._network = network
         self._solved = solved
-        self._time_limit_s = time_limit_s
+        self.time_limit_s = time_limit_s
         self._delays_version = network.delays_version
         self._engines: dict[str, LiveEngine] = {}
 
@@ -58,13 +58,14 @@ class LiveOptima:
             self._engines, self._delays_version = {}, self._network.delays_version
         engine = self._engines.pop(objective, None)
         if engine is not None:
+            engine.time_limit_s = self.time_limit_s
             try:
                 allocation = engine.become(demands, capacities).allocation
             except (InvalidProblem, SolverError):
                 engine = None  # Its state may be what fails.
         if engine is None:
             problem, min_churn = self._problem(demands, capacities), objective not in _FAIR
-            engine = LiveEngine(problem, objective, min_churn=min_churn, time_limit_s=self._time_limit_s)
+            engine = LiveEngine(problem, objective, min_churn=min_churn, time_limit_s=self.time_limit_s)
             allocation = engine.allocation
         self._engines[objective] = engine
         self._solved(objective, allocation.wall_s)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from controller.core.callers import Caller
@@ -39,6 +40,7 @@ from controller.flows.live_optima import LiveOptima
 from controller.flows.planning import SEPARABLE, optimise
 from controller.flows.record import FLOW, flow_of, record_of
 from controller.flows.recovery import MOVE, Recovery
+from controller.flows.telling import facts_of, tell_refused
 from controller.rules.model import Group, GroupChange, Rule, Stages, flow_number
 
 __all__ = ["FlowManager"]
@@ -72,7 +74,7 @@ class FlowManager(Journaled):
         )  # ids of flows that ended lately, oldest first
         self._state = state
         self._outbox = outbox
-        self._optima = LiveOptima(state.live, solved=solved)
+        self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
         self._installations = Installations(state, outbox)
         self._recovery = Recovery(state, outbox, self._optima, self._apply, self._tell)
         self._interruptions = Interruptions(state, outbox)
@@ -88,13 +90,16 @@ class FlowManager(Journaled):
         try:
             if event.deadline is not None and event.deadline <= now:
                 raise DeadlineExceeded("", "the time for the request was over before it was its turn")
-            flow, rates = self._plan(event, now)
+            with self._solving_until(event.deadline, now):
+                flow, rates = self._plan(event, now)
             absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
             if absent:
                 raise Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again")
         except ControllerError as error:
             refusal = self._refuse(event.token, error)
-            self._tell_refused(event.request.source, event.request.destination, refusal, event.caller.name)
+            tell_refused(
+                self._outbox, event.request.source, event.request.destination, refusal, event.caller.name
+            )
             return
         self._last_number = flow.number
         self._state.flows.add(flow)
@@ -128,7 +133,7 @@ class FlowManager(Journaled):
         self._apply(rates, now)
         self._save(flow)
         text = f"flow {flow.id} changed its rate"
-        self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, _facts(flow))
+        self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow))
         group = self._new_group(flow)
         if group is None:
             self._outbox.answer(event.token, self._state.view(flow, now))
@@ -221,7 +226,7 @@ class FlowManager(Journaled):
         lost = self._state.lost_links(flow)
         if lost:
             self._recovery.links_changed(lost, now)
-        self._outbox.tell(ClientEventKind.FLOW_GRANTED, f"flow {flow.id} is installed", _facts(flow))
+        self._outbox.tell(ClientEventKind.FLOW_GRANTED, f"flow {flow.id} is installed", facts_of(flow))
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
     def refuse(self, owners: Sequence[str], switch: str, event: RulesRefused, now: float) -> None:
@@ -323,6 +328,16 @@ class FlowManager(Journaled):
 
     # Planning
 
+    @contextmanager
+    def _solving_until(self, deadline: float | None, now: float) -> Iterator[None]:
+        """Let solves take no longer than the client has time, and than is configured."""
+        limit_s = self._state.settings.solve_limit_s
+        self._optima.time_limit_s = limit_s if deadline is None else min(limit_s, deadline - now)
+        try:
+            yield
+        finally:
+            self._optima.time_limit_s = limit_s
+
     def _plan(self, event: FlowRequested, now: float) -> tuple[Flow, Mapping[str, tuple[float, ...]]]:
         """Return the new flow and the rates that running flows get beside it."""
         number = self._last_number + 1
@@ -383,7 +398,7 @@ class FlowManager(Journaled):
                 self._update_group(flow)
                 self._save(flow)
                 self._interruptions.settled(flow, now, has_moved=False)
-                self._outbox.report("info", f"flow {flow.id} has new rates", **_facts(flow))
+                self._outbox.report("info", f"flow {flow.id} has new rates", **facts_of(flow))
                 self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
     def _new_group(self, flow: Flow) -> Group | None:
@@ -416,7 +431,7 @@ class FlowManager(Journaled):
             refusal = Unavailable("", text)
             self._outbox.answer(installation.token, refusal)
             if flow.state == "installing":
-                self._tell_refused(flow.source.name, flow.destination.name, refusal, flow.belongs_to)
+                tell_refused(self._outbox, flow.source.name, flow.destination.name, refusal, flow.belongs_to)
         if flow.state == "active" and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
@@ -434,7 +449,7 @@ class FlowManager(Journaled):
         self._interruptions.ended(flow)
         if flow.state == "active":
             text = f"flow {flow.id} ended: {reason}"
-            self._outbox.tell(kind, text, _facts(flow) | {"reason": reason})
+            self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason})
         self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
         self._recovery.capacity_returned(now)
 
@@ -496,20 +511,6 @@ class FlowManager(Journaled):
         self._outbox.answer(token, error)
         return error
 
-    def _tell_refused(self, source: str, destination: str, error: RequestError, owner: str) -> None:
-        self._outbox.tell(
-            ClientEventKind.FLOW_REFUSED,
-            f"a flow from {source} to {destination} is refused: {error}",
-            {
-                "source": source,
-                "destination": destination,
-                "owner": owner or None,
-                "code": error.code.value,
-                "field": error.field,
-                "reason": error.reason,
-            },
-        )
-
     def _changeable(self, flow_id: str, caller: Caller, if_revisions: frozenset[int] | None) -> Flow | None:
         """Return a flow that a client is about to change; None if there is no such flow.
 
@@ -530,16 +531,3 @@ class FlowManager(Journaled):
 
     def _unknown(self, flow_id: str) -> NotFound:
         return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
-
-
-def _facts(flow: Flow) -> dict[str, object]:
-    return {
-        "flow": flow.id,
-        "owner": flow.belongs_to or None,
-        "source": flow.source.name,
-        "destination": flow.destination.name,
-        "requested_bps": flow.requested_bps,
-        "rate_bps": flow.rate_bps,
-        "paths": [list(stream.path) for stream in flow.streams],
-        "rates_bps": [stream.rate_bps for stream in flow.streams],
-    }

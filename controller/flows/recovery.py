@@ -45,6 +45,7 @@ class _Batch(Journaled):
     number: int
     flows: tuple[str, ...]
     slots: Mapping[str, tuple[Slot, ...]]
+    moved: Mapping[str, Flow]  # as they will be
     stages: Stages
     leftover: tuple[tuple[str, Rule], ...]  # (switch, rule) to remove at the end
     deadline: float | None = None
@@ -268,13 +269,16 @@ class Recovery(Journaled):
             return
         stages: list[list[Stage]] = []
         leftover: list[tuple[str, Rule]] = []
+        moved: dict[str, Flow] = {}
         for flow_id, slots in moves.items():
             flow = self._flow(flow_id)
-            new = self._new_stages(flow, slots)
+            moved[flow_id] = self._moved(flow, slots)
+            new = self._new_stages(flow, moved[flow_id], slots)
             leftover += self._leftover(flow, slots, new)
             stages.append([{switch: list(entries) for switch, entries in stage.items()} for stage in new])
         self._last_batch += 1
-        batch = _Batch(self._last_batch, tuple(moves), dict(moves), merge_stages(stages), tuple(leftover))
+        merged = merge_stages(stages)
+        batch = _Batch(self._last_batch, tuple(moves), dict(moves), moved, merged, tuple(leftover))
         self._batches[batch.number] = batch
         for flow_id in moves:
             self._moving[flow_id] = batch.number
@@ -290,8 +294,8 @@ class Recovery(Journaled):
                 ack = ack_path(self._state, flow.split.acks, flow.source.name, flow.destination.name, paths)
         return flow.moved(slots, ack)
 
-    def _new_stages(self, flow: Flow, slots: tuple[Slot, ...]) -> Stages:
-        return self._moved(flow, slots).stages(self._state.live.ports, flow.changed_streams(slots), flow)
+    def _new_stages(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> Stages:
+        return moved.stages(self._state.live.ports, flow.changed_streams(slots), flow)
 
     def _leftover(self, flow: Flow, slots: tuple[Slot, ...], new: Stages) -> list[tuple[str, Rule]]:
         """Return the rules of the old paths that no rule of the new ones takes the place of."""
@@ -341,7 +345,7 @@ class Recovery(Journaled):
         self._forget(batch)
         flows = [flow for flow in map(self._state.flows.get, batch.flows) if flow is not None]
         for flow in flows:
-            moved = self._moved(flow, batch.slots[flow.id])
+            moved = batch.moved[flow.id]
             self._state.flows.unindex(flow)
             flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
             self._reserve(flow, ())
@@ -374,7 +378,7 @@ class Recovery(Journaled):
             if flow is None:
                 continue
             self._outbox.report("error", f"flow {flow.id} could not be moved: {reason}", flow=flow.id)
-            self._take_back(flow, batch.slots[flow_id])
+            self._take_back(flow, batch.moved[flow_id], batch.slots[flow_id])
             if len(batch.flows) > 1 and not self._touches_absent(batch.slots[flow_id]):
                 self._reserve(flow, batch.slots[flow_id])
                 self._begin({flow_id: batch.slots[flow_id]})
@@ -382,11 +386,11 @@ class Recovery(Journaled):
                 self._changed(flow, now)
                 self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
 
-    def _take_back(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
+    def _take_back(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> None:
         """Remove what a move has installed, and put the rules of the old path back."""
         self._reserve(flow, ())
         by_switch: dict[str, list[Entry]] = {}
-        for switch, rule in _rules(self._new_stages(flow, slots)):
+        for switch, rule in _rules(self._new_stages(flow, moved, slots)):
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
         for switch, rule in self._old_rules(flow, slots):
@@ -410,17 +414,20 @@ class Recovery(Journaled):
         number = self._moving.pop(flow.id, None)
         if number is None:
             return None
-        return self._moved(flow, self._drop(self._batches[number], flow))
+        self._drop(self._batches[number], flow)
+        return self._batches[number].moved[flow.id]
 
     def _abandon_move(self, flow_id: str) -> None:
         number = self._moving.pop(flow_id, None)
         flow = self._state.flows.get(flow_id)
         if number is None or flow is None:
             return
-        self._take_back(flow, self._drop(self._batches[number], flow))
+        batch = self._batches[number]
+        self._drop(batch, flow)
+        self._take_back(flow, batch.moved[flow_id], batch.slots[flow_id])
 
-    def _drop(self, batch: _Batch, flow: Flow) -> tuple[Slot, ...]:
-        """Take a flow out of a batch, with the stages of it that are still to be sent; returns its slots."""
+    def _drop(self, batch: _Batch, flow: Flow) -> None:
+        """Take a flow out of a batch, with the stages of it that are still to be sent."""
         batch.flows = tuple(each for each in batch.flows if each != flow.id)
         group = None if flow.split is None or flow.split.group is None else flow.split.group.number
 
@@ -437,7 +444,6 @@ class Recovery(Journaled):
             for stage in batch.stages
         ]
         batch.leftover = tuple(pair for pair in batch.leftover if flow_number(pair[1].cookie) != flow.number)
-        return batch.slots[flow.id]
 
 
 def _rules(stages: Stages) -> list[tuple[str, Rule]]:

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from controller.gomr.allocation import Rates, edge_loads, fit, loads_of
-from controller.gomr.engines.time_budget import TimeBudget
+from controller.gomr.engines.time_budget import OutOfTime, TimeBudget
 from controller.gomr.paths.graph import Path
 from controller.gomr.problem import Demand, Problem
 
@@ -33,7 +33,8 @@ def spread(problem: Problem, rates: Rates, engine: str, time_limit_s: float | No
         time_limit_s: Seconds of solver time; None for no limit.
 
     Raises:
-        SolverError: HiGHS failed or ran out of time.
+        OutOfTime: The time is up.
+        SolverError: HiGHS failed.
     """
     rates = fit(problem, rates)
     split = [demand for demand in problem.demands if len(rates[demand.id]) > 1]
@@ -44,6 +45,16 @@ def spread(problem: Problem, rates: Rates, engine: str, time_limit_s: float | No
     if all(loads[edge.id] <= edge.capacity_bps * (1 + _ROUNDING) for edge in problem.edges):
         return even
     return {**rates, **_as_evenly_as_fits(problem, rates, split, engine, time_limit_s)}
+
+
+def spread_in_time(
+    problem: Problem, rates: Rates, engine: str, time_limit_s: float | None
+) -> tuple[Rates, bool]:
+    """As `spread`; where the time is up, return the rates as they are, and False."""
+    try:
+        return spread(problem, rates, engine, time_limit_s), True
+    except OutOfTime:
+        return rates, False
 
 
 def _evenly(paths: Sequence[tuple[Path, float]]) -> list[tuple[Path, float]]:

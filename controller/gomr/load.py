@@ -15,16 +15,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-from gomr_native import InvalidInput, NotSolved, Summary
+from gomr_native import InvalidInput, NotSolved, Summary, TimeIsUp
 
 from controller.errors import InvalidProblem, SolverError
 from controller.gomr.columns import DemandColumns, Floats
 from controller.gomr.demands import scaled
 from controller.gomr.engines.native import engine as native
 from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.engines.time_budget import OutOfTime
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import without_local
 
@@ -35,18 +36,39 @@ _FIRST_GUESS = 2.0
 """The first guess, in what the shortest paths alone can carry; below the root it is doubled."""
 
 
+@dataclass(frozen=True)
+class LoadFactor:
+    """A factor that brings demands to a load.
+
+    Attributes:
+        factor: The factor. Where the time was up, the largest one known to lead to no more than the load.
+        most: The factor is not above this.
+        timed_out: Whether the time limit came first.
+    """
+
+    factor: float
+    most: float
+    timed_out: bool = False
+
+    @property
+    def gap(self) -> float:
+        """By what share of `most` the factor may be too small."""
+        return max(0.0, 1 - self.factor / self.most) if self.timed_out else 0.0
+
+
 def at_load(problem: Problem, load: float, *, time_limit_s: float | None = None) -> Problem:
     """Return the problem with all rates multiplied by the same factor, so that it has this load.
 
     Args:
         problem: Its rates count as relative ones.
         load: As the module defines it, above 0.
-        time_limit_s: Seconds that it may take; None for no limit.
+        time_limit_s: Seconds that it may take; None for no limit. Where they are not enough, the load is at
+            most the one asked for (`find_load_factor` says how far below it can be).
 
     Raises:
         InvalidProblem: The load is not a number above 0, no flow asks for anything, or no factor leads to it,
             since flows without a path are too large a part.
-        SolverError: The engine failed or ran out of time.
+        SolverError: The engine failed.
     """
     factor = load_factor(problem, load, time_limit_s=time_limit_s)
     demands = problem.demands
@@ -63,7 +85,12 @@ def rates_of(demands: Sequence[Demand]) -> Floats:
 
 
 def load_factor(problem: Problem, load: float, *, time_limit_s: float | None = None) -> float:
-    """Return the factor of `at_load`.
+    """Return the factor of `at_load`."""
+    return find_load_factor(problem, load, time_limit_s=time_limit_s).factor
+
+
+def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | None = None) -> LoadFactor:
+    """Return the factor of `at_load`, and where the time was up, what is proved of it.
 
     With A(s) the most that is admitted of s times the demands, and W their sum, it finds the s > 0 where
     load A(s) = s W by Newton's method. A is concave and made of straight pieces, a + b s on each, with a the
@@ -77,31 +104,59 @@ def load_factor(problem: Problem, load: float, *, time_limit_s: float | None = N
         raise InvalidProblem(
             "demands", "ask for nothing between two nodes, so they cannot be scaled to a load"
         )
-    largest_bps = max(edge.capacity_bps for edge in routed.edges)
-    if largest_bps == 0:
+    open_bps = [edge.capacity_bps for edge in routed.edges if edge.capacity_bps > 0]
+    if not open_bps:
         raise _unreachable(load)
     curve = _Admission(routed, time_limit_s)
-    guess = _FIRST_GUESS * load * curve.factor_of_shortest_paths(largest_bps / total_bps)
-    return _root(curve, max(load, 1.0), total_bps, guess) * min(load, 1.0)
+    # All demands together fit on the smallest edge: so far nothing is ever lost.
+    search = _Search(curve, max(load, 1.0), total_bps, least=min(open_bps) / total_bps)
+    part = min(load, 1.0)
+    try:
+        shortest = curve.factor_of_shortest_paths(max(open_bps) / total_bps)
+        search.least = max(search.least, shortest * (1 - TOLERANCE))
+        root = search.root(_FIRST_GUESS * load * shortest)
+    except OutOfTime:
+        return LoadFactor(search.least * part, search.most * part, timed_out=True)
+    return LoadFactor(root * part, root * part)
 
 
-def _root(curve: _Admission, load: float, total_bps: float, factor: float) -> float:
-    """Return the largest factor with load A(factor) = factor total_bps, for a load of at least 1."""
-    on_tangent = False
-    for _ in range(_MOST_STEPS):
-        fixed_bps, slope_bps = curve.tangent(factor)
-        asked_bps = factor * total_bps
-        is_priced = fixed_bps > TOLERANCE * asked_bps
-        short_bps = asked_bps - load * (fixed_bps + slope_bps * factor)
-        # At a load of 1 every smaller factor is a root too; tangents meet the line on the far side alone.
-        if abs(short_bps) <= TOLERANCE * asked_bps and (load > 1 or is_priced or on_tangent):
-            return factor
-        fall_bps = total_bps - load * slope_bps
-        on_tangent = fall_bps > TOLERANCE * total_bps
-        if on_tangent and not is_priced:
-            raise _unreachable(load)
-        factor = load * fixed_bps / fall_bps if on_tangent else 2 * factor
-    raise SolverError(native.NAME, f"found no demands of a load of {load:g} in {_MOST_STEPS} steps")
+@dataclass
+class _Search:
+    """The search for the largest factor with load A(factor) = factor total_bps, for a load of at least 1.
+
+    Attributes:
+        least: A factor that is known not to be too large.
+        most: The factor is not above this.
+    """
+
+    curve: _Admission
+    load: float
+    total_bps: float
+    least: float
+    most: float = math.inf
+
+    def root(self, factor: float) -> float:
+        """Return it, from a first guess."""
+        on_tangent = False
+        for _ in range(_MOST_STEPS):
+            fixed_bps, slope_bps = self.curve.tangent(factor)
+            asked_bps = factor * self.total_bps
+            is_priced = fixed_bps > TOLERANCE * asked_bps
+            short_bps = asked_bps - self.load * (fixed_bps + slope_bps * factor)
+            # At a load of 1 every smaller factor is a root too; tangents meet the line on the far side alone.
+            if abs(short_bps) <= TOLERANCE * asked_bps and (self.load > 1 or is_priced or on_tangent):
+                return factor
+            fall_bps = self.total_bps - self.load * slope_bps
+            on_tangent = fall_bps > TOLERANCE * self.total_bps
+            if on_tangent and not is_priced:
+                raise _unreachable(self.load)
+            if short_bps <= 0:
+                self.least = max(self.least, factor)
+            factor = self.load * fixed_bps / fall_bps if on_tangent else 2 * factor
+            if on_tangent:
+                self.most = min(self.most, factor)
+        reason = f"found no demands of a load of {self.load:g} in {_MOST_STEPS} steps"
+        raise SolverError(native.NAME, reason)
 
 
 def _unreachable(load: float) -> InvalidProblem:
@@ -155,5 +210,7 @@ class _Admission:
             return self._engine.solve(time_limit_s=None if self._limit_s is None else left_s)
         except InvalidInput as error:
             raise native.refusal(error) from error
+        except TimeIsUp as error:
+            raise OutOfTime(native.NAME, "the time is up before the demands have their load") from error
         except NotSolved as error:
             raise native.failure(error, self._limit_s) from error

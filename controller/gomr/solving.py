@@ -78,7 +78,8 @@ def solve(
         problem: What to route, and over what.
         objective: A name in `OBJECTIVES`.
         engine: A name in `ENGINES`.
-        time_limit_s: Seconds of solver time; None for no limit.
+        time_limit_s: Seconds that it may take; None for no limit. Where they are not enough, the answer is
+            the best so far: within all limits, `timed_out`, and `gap` proves how far it can be from the best.
         clock: Seconds, for `Allocation.wall_s`.
 
     Returns:
@@ -87,7 +88,7 @@ def solve(
 
     Raises:
         InvalidProblem: There is no such objective or engine, or the time limit is no number.
-        SolverError: The engine failed or ran out of time; there is no partial answer.
+        SolverError: The engine failed.
     """
     check_names(objective, engine, time_limit_s)
     started = clock()
@@ -106,6 +107,11 @@ def check_names(objective: str, engine: str, time_limit_s: float | None) -> None
         raise InvalidProblem("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
     if engine not in ENGINES:
         raise InvalidProblem("engine", f"{engine!r} is not one of {', '.join(ENGINES)}")
+    check_time_limit(time_limit_s)
+
+
+def check_time_limit(time_limit_s: float | None) -> None:
+    """Raise InvalidProblem where it is no number of seconds; None is no limit."""
     if time_limit_s is not None and not time_limit_s >= 0:
         raise InvalidProblem("time_limit_s", f"must be a number of at least 0, not {time_limit_s}")
 
@@ -157,6 +163,7 @@ def assemble(problem: Problem, routed: Problem, objective: str, engine: str, ans
         wall_s=0.0,
         value_bps=reached_bps,
         max_utilisation=max_utilisation(routed, loads_bps),
+        timed_out=not answer.complete,
     )
 
 

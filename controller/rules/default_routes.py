@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from controller.core.journal import Journaled, JournaledDict
+from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from controller.core.messages import RemoveGroup, RemoveRule, RemoveRules
 from controller.core.outbox import DEFAULT_ROUTES, Outbox
 from controller.core.state import State
@@ -64,6 +65,14 @@ class _Routes:
         return (*groups, *rules)
 
 
+@dataclass(frozen=True)
+class _HostRoutes:
+    """What each switch does for one host's address, and the groups this takes; never changed."""
+
+    actions: Mapping[str, Output | ToGroup]
+    groups: Mapping[str, Group] = field(default_factory=dict)
+
+
 class DefaultRoutes(Journaled):
     """Sends each switch the difference between the routes it has and those it should have."""
 
@@ -73,7 +82,11 @@ class DefaultRoutes(Journaled):
         self._sent: JournaledDict[str, _Routes] = JournaledDict()  # to each connected switch
         self._awaited: JournaledDict[str, int] = JournaledDict()
         self._due: float | None = None
-        self._known: tuple[int, tuple[Host, ...], dict[str, _Routes]] | None = None
+        self._wanted: Mapping[str, _HostRoutes] = {}  # by address, as they were last computed
+        self._known: dict[str, tuple[Host, object, _HostRoutes]] = {}  # by host: of what they were made
+        self._equal: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+        self._equal_of: int | None = None
+        self._new: JournaledSet[str] = JournaledSet()  # switches that have not got their routes
         self._computing_since: float | None = None
         self._computed_at = -math.inf
         self._pause_s = 0.0
@@ -87,8 +100,9 @@ class DefaultRoutes(Journaled):
         """
         has_routes = installed is not None and any(rule.table == TABLE_DEFAULT for rule in installed.rules)
         # Where none can be in the way, they come with the next refresh, which is for all switches at once.
-        routes = self._desired().get(switch, _Routes()) if has_routes else _Routes()
+        routes = self._routes_of(switch, self._compute()) if has_routes else _Routes()
         self._sent[switch] = routes
+        self._new.add(switch)
         wanted = (*classification_rules(), *routes.all(), *pinned)
         if installed is None:
             self._send(switch, wanted, wipe=True)
@@ -118,6 +132,7 @@ class DefaultRoutes(Journaled):
     def disconnect(self, switch: str) -> None:
         """Forget what a switch had."""
         self._sent.pop(switch, None)
+        self._new.discard(switch)
         self._awaited.pop(switch, None)
         self._state.confirmed.discard(switch)
         self._state.refusals.pop(switch, None)
@@ -145,9 +160,12 @@ class DefaultRoutes(Journaled):
         if self._due is None or self._due > now:
             return
         self._due, self._computing_since = None, now
-        desired = self._desired()
-        for switch, sent in self._sent.items():
-            routes = desired.get(switch, _Routes())
+        wanted = self._compute()
+        changed = {*self._new, *_changed_switches(self._wanted, wanted)}
+        self._wanted = wanted
+        self._new.clear()
+        for switch in changed & self._sent.keys():
+            sent, routes = self._sent[switch], self._routes_of(switch, wanted)
             self._sent[switch] = routes
             self._update(switch, sent, routes)
 
@@ -181,40 +199,74 @@ class DefaultRoutes(Journaled):
             self._state.live.datapath_id(switch), entries, DEFAULT_ROUTES, wipe
         )
 
-    def _desired(self) -> dict[str, _Routes]:
-        """Return the routes to all reachable hosts, for each switch; not to be changed."""
-        live = self._state.live
-        hosts = tuple(host for host in self._state.hosts.all() if self._state.hosts.is_reachable(host))
-        if self._known is not None and self._known[:2] == (live.version, hosts):
-            return self._known[2]
-        hops = self._hops({host.name: host.switch for host in hosts})
-        desired: dict[str, _Routes] = {}
-        for host in hosts:
-            desired.setdefault(host.switch, _Routes()).actions[host.ip] = _output(host.port)
-            for switch, neighbours in hops[host.name].items():
-                routes = desired.setdefault(switch, _Routes())
-                outputs = [_output(live.ports[switch, neighbour]) for neighbour in neighbours]
-                if len(outputs) == 1:
-                    routes.actions[host.ip] = outputs[0]
-                    continue
-                number = ecmp_group_number(live.switch_number(host.switch))
-                routes.groups[number] = ecmp_group(number, switch, outputs)
-                routes.actions[host.ip] = ToGroup(number)
-        self._known = live.version, hosts, desired
-        return desired
+    @staticmethod
+    def _routes_of(switch: str, wanted: Mapping[str, _HostRoutes]) -> _Routes:
+        routes = _Routes()
+        for ip, of_host in wanted.items():
+            if switch in of_host.actions:
+                routes.actions[ip] = of_host.actions[switch]
+            if switch in of_host.groups:
+                group = of_host.groups[switch]
+                routes.groups[group.number] = group
+        return routes
 
-    def _hops(self, attachments: dict[str, str]) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Return the neighbours that each switch may choose from, for each host."""
+    def _compute(self) -> dict[str, _HostRoutes]:
+        """Return the routes to all reachable hosts, those that have not changed as the same objects."""
+        hosts = [host for host in self._state.hosts.all() if self._state.hosts.is_reachable(host)]
+        is_ecmp = self._state.settings.default_routing == "ecmp"
+        make = self._equal_routes if is_ecmp else self._shortest_routes
+        known = {host.name: make(host) for host in hosts}
+        self._known = known
+        return {host.ip: known[host.name][2] for host in hosts}
+
+    def _shortest_routes(self, host: Host) -> tuple[Host, object, _HostRoutes]:
+        live, hops = self._state.live, self._state.live.least_delay.hops(host.switch)
+        known = self._known.get(host.name)
+        if known is not None and known[0] == host and known[1] is hops:
+            return known
+        actions: dict[str, Output | ToGroup] = {
+            switch: _output(live.ports[switch, neighbour]) for switch, neighbour in hops.items()
+        }
+        actions[host.switch] = _output(host.port)
+        return host, hops, _HostRoutes(actions)
+
+    def _equal_routes(self, host: Host) -> tuple[Host, object, _HostRoutes]:
         live = self._state.live
-        if self._state.settings.default_routing == "ecmp":
+        known = self._known.get(host.name)
+        if known is not None and known[:2] == (host, live.version):
+            return known
+        if self._equal_of != live.version:
             hosts = live.network.hosts
             arcs = [arc for arc in live.up_arcs() if arc.tail not in hosts and arc.head not in hosts]
-            return equal_next_hops(arcs, attachments)
-        hops = {root: live.least_delay.hops(root).items() for root in set(attachments.values())}
-        return {
-            host: {switch: (neighbour,) for switch, neighbour in hops[root]}
-            for host, root in attachments.items()
-        }
+            roots = {switch: switch for switch in live.network.switches}
+            self._equal, self._equal_of = equal_next_hops(arcs, roots), live.version
+        number = ecmp_group_number(live.switch_number(host.switch))
+        actions: dict[str, Output | ToGroup] = {host.switch: _output(host.port)}
+        groups: dict[str, Group] = {}
+        for switch, neighbours in self._equal[host.switch].items():
+            outputs = [_output(live.ports[switch, neighbour]) for neighbour in neighbours]
+            if len(outputs) == 1:
+                actions[switch] = outputs[0]
+            else:
+                groups[switch] = ecmp_group(number, switch, outputs)
+                actions[switch] = ToGroup(number)
+        return host, live.version, _HostRoutes(actions, groups)
+
+
+def _changed_switches(before: Mapping[str, _HostRoutes], after: Mapping[str, _HostRoutes]) -> set[str]:
+    """Return the switches whose routes differ."""
+    changed: set[str] = set()
+    nothing = _HostRoutes({})
+    for ip in before.keys() | after.keys():
+        old, new = before.get(ip, nothing), after.get(ip, nothing)
+        if old is not new:
+            changed |= {switch for switch, _ in old.actions.items() ^ new.actions.items()}
+            changed |= {
+                switch
+                for switch in old.groups.keys() | new.groups.keys()
+                if old.groups.get(switch) != new.groups.get(switch)
+            }
+    return changed
 
 
 @lru_cache(maxsize=1 << 12)

@@ -34,6 +34,7 @@ _Cut: TypeAlias = tuple[list[float], list[int]]
 """Prices of all arcs, and the flows that they stop."""
 _Face: TypeAlias = tuple[
     list[tuple[float, bool]],
+    list[float],
     list[
         tuple[
             list[tuple[int, float]],
@@ -42,9 +43,9 @@ _Face: TypeAlias = tuple[
         ]
     ],
 ]
-"""Of each arc the capacity (bit/s) and whether every optimum fills it. Of each commodity its flows with what
-they ask for (bit/s), whether every optimum gives them that, and the paths an optimum may use: arcs, and load
-on each arc per bit/s of data."""
+"""Of each arc the capacity (bit/s), whether every optimum fills it, and what this optimum leaves free
+(bit/s). Of each commodity its flows with what they ask for (bit/s), whether every optimum gives them that,
+and the paths that an optimum may use: arcs, and load on each arc per bit/s of data."""
 
 class InvalidInput(ValueError):
     """A field holds a value that has no meaning; `args` are the field and the reason."""
@@ -208,6 +209,9 @@ class Engine:
     def changes(self, *, time_limit_s: float | None = None) -> tuple[Summary, list[_FlowPaths]]:
         """Solve and return the flows that are not as the last call left them; all on the first call."""
 
+    def changes_so_far(self) -> tuple[Summary, list[_FlowPaths]]:
+        """As `changes` after one that ended early: the best known rates within all limits, and their gap."""
+
     def change_rates(self, rates_bps: bytes, /) -> None:
         """Let flows 0, 1, … ask for these rates (float64)."""
 
@@ -223,5 +227,8 @@ class Engine:
     def prices(self) -> list[float]:
         """Return of each arc what one more bit/s of it would add to the first objective."""
 
-    def face(self) -> _Face:
-        """Return all optima; of flows with very many equally good paths, 64 and those known already."""
+    def face(self, flows: list[int], /) -> _Face:
+        """Return all optima, as far as they concern some flows.
+
+        Of flows with very many equally good paths it has 64 and those known already.
+        """

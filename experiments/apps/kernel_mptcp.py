@@ -100,7 +100,7 @@ def _wrap(
         Setup(
             loop,
             protocol,
-            PlainConnection(send_queue_bytes=HARD_QUEUE_BYTES),
+            PlainConnection(payload_bytes, send_queue_bytes=HARD_QUEUE_BYTES),
             [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
             frame_payload_bytes=payload_bytes,
             send_buffer_bytes=settings.send_buffer_bytes,

@@ -89,7 +89,7 @@ class Engine(Protocol):
         """
 
     def environment(self) -> Environment:
-        """Describe where the runs were made; called after the last one."""
+        """Describe where the last run was made; called after each."""
 
     def stop(self) -> None:
         """End the runs of other threads at once; called by an engine's user who is interrupted."""

@@ -63,7 +63,7 @@ def flow_notes(flow: FlowSummary) -> FlowNotes:
 
 def general_notes(results: Results) -> list[str]:
     """Return what a reader of the tables must know: runs that were rerun, how to compare with the paper."""
-    notes = _repetition_notes(results)
+    notes = _repetition_notes(results) + environment_sentences(results)
     reference = reference_for(results.scenario)
     if reference is None:
         return notes
@@ -103,6 +103,23 @@ def validity_sentences(results: Results) -> list[str]:
         if why:
             reasons.append(f"{run_name(run)} is not valid: {'; '.join(why)}.")
     return reasons
+
+
+def environment_sentences(results: Results) -> list[str]:
+    """Return a sentence for each environment but the first: how many runs were made in it, what differs."""
+    first = results.environment.model_dump(exclude={"host_load", "simulations", "valid", "why"})
+    sentences = []
+    for number, other in enumerate(results.other_environments, start=1):
+        count = sum(run.environment == number for run in results.runs)
+        runs = f"{count} of {len(results.runs)} runs {'was' if count == 1 else 'were'} made"
+        there = other.model_dump(include=set(first))
+        differing = [
+            f"{name} {there[name]} instead of {value}"
+            for name, value in first.items()
+            if there[name] != value
+        ]
+        sentences.append(f"{runs} with {'; '.join(differing)}.")
+    return sentences
 
 
 def run_name(run: RunResult) -> str:

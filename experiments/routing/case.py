@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from controller.gomr import Demand, DemandColumns, Problem, from_network
 from controller.gomr.demands import MODELS, Traffic, scaled
-from controller.gomr.load import load_factor
+from controller.gomr.load import LoadFactor, find_load_factor
 from experiments.errors import ScenarioError
 from experiments.routing.all_pairs import ALL_PAIRS, AllPairs
 from experiments.routing.formats.reading import Context
@@ -118,7 +119,10 @@ def make_case(
     if load is not None:
         problem = from_network(network, made)
         left_s = time_limit.left_s("the demands are scaled to the load")
-        factor = load_factor(problem, load, time_limit_s=left_s)
+        # As much again for the solve.
+        found = find_load_factor(problem, load, time_limit_s=None if left_s is None else left_s / 2)
+        factor = found.factor
+        notes = notes + _shortfall(found, load)
 
     def arriving(name: str) -> Demand:
         return scaled([limited(source(name))], factor)[0]
@@ -126,6 +130,15 @@ def make_case(
     described = f"{len(made)} flows ({Path(demands).name}" + ("" if load is None else f", load {load:g}")
     described += f", seed {seed})" if demands in GENERATED else ")"
     return Case(network, _scaled(made, factor), arriving, described, routable.notes + notes)
+
+
+def _shortfall(found: LoadFactor, load: float) -> tuple[str, ...]:
+    if not found.timed_out:
+        return ()
+    said = f"the time was up before the demands had a load of {load:g}: theirs is at most that"
+    if math.isfinite(found.most):
+        said += f", and rates {found.most / found.factor:.3g} times as large would be too much"
+    return (said,)
 
 
 def _scaled(demands: Sequence[Demand], factor: float) -> Sequence[Demand]:

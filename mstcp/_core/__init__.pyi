@@ -17,6 +17,7 @@ __all__ = [
     "SCHEDULERS",
     "Connection",
     "Counters",
+    "SendRoom",
     "decode_frames",
     "decode_hello",
     "encode_close",
@@ -26,6 +27,7 @@ __all__ = [
     "limit_receive_memory",
     "receive_memory",
     "sim",
+    "unacknowledged_bytes",
 ]
 
 MAGIC: bytes
@@ -95,17 +97,31 @@ class Connection:
     def offered(self, stream: int, /) -> bytes:
         """Return a copy of the polled bytes, for sockets that are not the kernel's."""
 
-    def attach(self, stream: int, descriptor: int, unsent_limit: int | None, has_rate: bool, /) -> None:
-        """Name a stream's socket, and the most bytes that may wait in it unsent (None: no limit).
+    def write_file(self, descriptor: int, offset: int, length: int, /) -> None:
+        """Queue a part of a file, 1 byte at least, without copying it; OSError if it cannot be mapped.
 
-        Of a stream that has no rate TCP is asked what it carries: its weight, delay and limit follow.
+        The part must be within the file, which must not be cut short until the peer has it.
         """
 
-    def measure(self, now_ns: int, /) -> list[tuple[int, int | None]]:
-        """Ask TCP what attached streams without a rate carry, each every 10 ms; `transmit` does so itself.
+    def write_now(
+        self, now_ns: int, data: bytes, /
+    ) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
+        """`write` and `transmit` in one call."""
 
-        Returns:
-            Streams whose limit of unsent bytes has changed, with the new one.
+    def attach(self, stream: int, descriptor: int, rate_bps: float | None, header_bytes: int, /) -> None:
+        """Name a stream's socket, and pace it at its rate; OSError if the system refuses that.
+
+        Of a stream that has no rate TCP is asked what it carries: its weight, delay and limit follow.
+        `header_bytes` is what a frame costs beside its payload.
+        """
+
+    def measure(self, now_ns: int, /) -> None:
+        """Ask TCP what attached streams without a rate carry, each every 10 ms; `transmit` does so itself."""
+
+    def has_room(self, now_ns: int, stream: int, size: int, held: int, /) -> bool:
+        """Return whether so many bytes more in a stream's socket are not too many unsent ones.
+
+        `held` are those that TLS has and the socket has not taken.
         """
 
     def transmit(self, now_ns: int, /) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
@@ -129,11 +145,11 @@ class Connection:
 
         Returns:
             As `receive_from`; as `take`; whether something ended (stream, bytes or connection),
-            upon which nothing is sent; as `transmit`.
+            upon which nothing is sent; as `transmit`, or None where there is nothing to be done.
         """
 
-    def send(self, stream: int, descriptor: int, /) -> int:
-        """Send the polled bytes on a socket; return how many it took, or an errno below 0."""
+    def send(self, stream: int, /) -> int:
+        """Send the polled bytes on a stream's socket; return how many it took, or an errno below 0."""
 
     def sent(self, stream: int, count: int, /) -> bool:
         """Report how many of the polled bytes the socket took; True if the stream has sent its last byte."""
@@ -144,8 +160,8 @@ class Connection:
     def receive(self, stream: int, data: bytes, /) -> None:
         """Take a stream's bytes; RemoteProtocolError ends the connection."""
 
-    def receive_from(self, stream: int, descriptor: int, /) -> int:
-        """Read a socket; return how much came, 0 at the end, or an errno below 0."""
+    def receive_from(self, stream: int, /) -> int:
+        """Read a stream's socket; return how much came, 0 at the end, or an errno below 0."""
 
     def take(self) -> list[bytes]:
         """Return bytes that are in order, half a megabyte or so, in as many objects as spares copying them.
@@ -190,9 +206,6 @@ class Connection:
     def set_delay(self, stream: int, delay_ns: int, /) -> None:
         """Take the one-way propagation delay of a stream's path."""
 
-    def unsent(self, now_ns: int, stream: int, unsent_bytes: int, /) -> None:
-        """Report how many bytes of a stream are still in the host."""
-
     def blocked(self, stream: int, /) -> bool:
         """Return whether the stream's socket was full when last tried."""
 
@@ -207,6 +220,29 @@ class Connection:
         """Whether all of the peer's bytes have been delivered."""
 
     def counters(self) -> Counters: ...
+
+@final
+class SendRoom:
+    """What may wait unsent in a socket that no `Connection` has."""
+
+    def __new__(cls, descriptor: int, /) -> SendRoom:
+        """Make the room of a socket, without a limit."""
+
+    def pace(self, rate_bps: float | None, frame_payload_bytes: int, header_bytes: int, /) -> int | None:
+        """Pace the socket at a goodput of `rate_bps`, and return the most bytes that may wait unsent in it.
+
+        None lifts both. The kernel counts TCP payload, so what a frame costs beside its payload is added to
+        the goodput, and 1 % to the sum. OSError if the system refuses a rate. Linux only.
+        """
+
+    def has_room(self, size: int, held: int, /) -> bool:
+        """Return whether so many bytes more are not too many; `held` are those that TLS has."""
+
+    def sent(self, count: int, /) -> None:
+        """Note that the socket took bytes."""
+
+def unacknowledged_bytes(descriptor: int, /) -> int:
+    """Return how many bytes of a socket the peer's kernel has not acknowledged; 0 where it does not say."""
 
 def encode_hello(
     connection_id: bytes,

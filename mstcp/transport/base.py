@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from asyncio import constants
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,11 +51,16 @@ class Setup:
     on_stream_lost: Callable[[StreamSpec], None] | None = None
 
 
-class TransportBase(asyncio.Transport):
+# `loop.sendfile` takes no transport that is not of this class.
+class TransportBase(asyncio.transports._FlowControlMixin):
     """The core, the streams, and how far the connection is; what a part needs of those above it."""
 
+    # `loop.sendfile` reads the file and writes it; `loop.start_tls` puts TLS into the connection, end to end.
+    _sendfile_compatible = constants._SendfileMode.FALLBACK
+    _start_tls_compatible = True
+
     def __init__(self, setup: Setup) -> None:
-        super().__init__()
+        super().__init__(loop=setup.loop)
         core = setup.core
         self._loop = setup.loop
         self._core = core

@@ -7,12 +7,24 @@ it has beyond asyncio's transports.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from mstcp.checks import check_whole
 from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.transport.base import Setup
 from mstcp.transport.defaults import SEND_QUEUE_BYTES
 from mstcp.transport.ending import ABORTED, Ending
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+LOGGER = logging.getLogger("mstcp")
+FILE_PIECE_BYTES = 1 << 22
+"""What of a file is queued at a time."""
+_DROPPED_WRITES_TOLD = 5
 
 
 class ConnectionTransport(Ending):
@@ -24,12 +36,16 @@ class ConnectionTransport(Ending):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._send_buffer_bytes = setup.send_buffer_bytes
+        self._dropped_writes = 0
         self.set_write_buffer_limits()
-
-    def start(self, opening: bytes = b"") -> None:
-        """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP)."""
         for index in range(len(self._streams)):
             self._pace(index)
+
+    def start(self, opening: bytes = b"") -> None:
+        """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP).
+
+        What the protocol's `connection_made` raises goes on to the caller, who ends the connection.
+        """
         self._protocol.connection_made(self)
         if opening:
             self._core.receive(0, opening)
@@ -87,6 +103,17 @@ class ConnectionTransport(Ending):
         """Wait until the connection is closed, and its allocation given back."""
         await self._gone.wait()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close; at once, if the block raised."""
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+        await self.wait_closed()
+
     def abort(self) -> None:
         """Close at once, sending nothing more; the peer sees a broken connection."""
         if not self._closed:
@@ -113,16 +140,29 @@ class ConnectionTransport(Ending):
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         """Queue and send bytes.
 
+        After `close` or the connection's loss they are dropped, as with asyncio's transports: `drain` and
+        `read` tell of the loss, and the fifth such write logs a warning.
+
         Raises:
             BufferLimitExceeded: 64 MiB wait already: the application does not await drain().
-            ConnectionClosed: close() was called before.
             LocalProtocolError: write_eof() was called before.
+            TypeError: `data` is not bytes-like.
         """
-        if self._lost is not None:
-            return  # as asyncio has it: drain() and read() raise
-        self._check_open()
-        self._core.write(data if isinstance(data, bytes) else bytes(data))
-        self._pump()
+        octets = _octets(data)
+        if self._eof_sent and not self._closing:
+            raise LocalProtocolError("write_eof() was called: nothing can be written after it")
+        if self._closing:
+            self._note_dropped_write()
+        elif self._direct is not None:
+            self._note(self._direct.write_now(time.monotonic_ns(), octets))
+        else:
+            self._core.write(octets)
+            self._pump()
+
+    def _note_dropped_write(self) -> None:
+        self._dropped_writes += 1
+        if self._dropped_writes == _DROPPED_WRITES_TOLD:
+            LOGGER.warning("write() was called %d times on a closed connection", self._dropped_writes)
 
     def try_write(self, data: bytes | bytearray | memoryview[Any]) -> bool:
         """Take all of `data` if the send buffer has room for it, or nothing at all.
@@ -135,12 +175,16 @@ class ConnectionTransport(Ending):
             ConnectionClosed: close() was called before.
             LocalProtocolError: write_eof() was called before, or `data` would not fit into an empty buffer.
         """
+        octets = _octets(data)
         if self._lost is not None:
             raise self._lost
-        self._check_open()
+        if self._closing:
+            raise ConnectionClosed("the connection was closed: nothing can be written any more")
+        if self._eof_sent:
+            raise LocalProtocolError("write_eof() was called: nothing can be written after it")
         core = self._core
         limit = self._send_buffer_bytes
-        size = len(data)
+        size = len(octets)
         if limit is None:
             if core.queued_bytes + size > SEND_QUEUE_BYTES:
                 self._check_fits(size, SEND_QUEUE_BYTES)
@@ -155,9 +199,45 @@ class ConnectionTransport(Ending):
             if core.queued_bytes + self._kernel_bytes + size > limit:
                 self._check_fits(size, limit)
                 return False
-        core.write(data if isinstance(data, bytes) else bytes(data))
+        core.write(octets)
         self._pump()
         return True
+
+    async def sendfile(self, file: BinaryIO, offset: int = 0, count: int | None = None) -> int:
+        """Send a file without copying it, and return how many bytes were queued.
+
+        Waits as `drain` does. The file must not be cut short until the peer has acknowledged it. Over TLS
+        and on a plain connection it is read and written.
+
+        Args:
+            file: Opened for reading in binary mode.
+            offset: Where to begin.
+            count: How many bytes; None: up to the end.
+
+        Raises:
+            ConnectionLost: The connection broke.
+            LocalProtocolError: The connection was closed, or write_eof() was called before.
+        """
+        check_whole("offset", offset, 0, 2**62)
+        check_whole("count", count, 0, 2**62, optional=True)
+        end = os.fstat(file.fileno()).st_size
+        if count is not None:
+            end = min(end, offset + count)
+        at = offset
+        while at < end:
+            await self._wait_for_room()
+            if self._lost is not None:
+                raise self._lost
+            if self._closing or self._eof_sent:
+                raise LocalProtocolError("the connection was closed: the file cannot be sent")
+            size = min(end - at, FILE_PIECE_BYTES)
+            if self._direct is not None:
+                self._direct.write_file(file.fileno(), at, size)
+            else:
+                self._core.write(os.pread(file.fileno(), size, at))
+            at += size
+            self._pump()
+        return max(0, at - offset)
 
     def can_write_eof(self) -> bool:
         """Return True: half-close works."""
@@ -189,14 +269,17 @@ class ConnectionTransport(Ending):
         """Return the bytes that no socket has taken yet."""
         return self._core.queued_bytes
 
-    def _check_open(self) -> None:
-        if self._closing:
-            raise ConnectionClosed("the connection was closed: nothing can be written any more")
-        if self._eof_sent:
-            raise LocalProtocolError("write_eof() was called: nothing can be written after it")
-
     def _check_fits(self, size: int, limit: int) -> None:
         if size > limit:
             raise LocalProtocolError(
                 f"{size} bytes never fit into a send buffer of {limit}: write them in pieces"
             )
+
+
+def _octets(data: bytes | bytearray | memoryview[Any]) -> bytes:
+    """Return what is to be written as `bytes`, without a copy where it is that already."""
+    if isinstance(data, bytes):
+        return data
+    if not isinstance(data, (bytearray, memoryview)):
+        raise TypeError(f"data must be bytes, bytearray or memoryview, not {type(data).__name__!r}")
+    return bytes(data)

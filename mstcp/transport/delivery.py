@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -36,12 +36,15 @@ class Delivery:
         self._protocol: Any = protocol
         self._is_buffered = isinstance(protocol, asyncio.BufferedProtocol)
 
-    def give(self, pieces: Iterable[bytes]) -> None:
+    def give(self, pieces: Sequence[bytes]) -> None:
         """Pass pieces on after those that are held, until the protocol pauses, closes or fails."""
         held = self.held
-        held.extend(pieces)
         self.is_giving = True
         try:
+            if len(pieces) == 1 and not (held or self.is_paused or self.is_stopped or self._is_buffered):
+                self._protocol.data_received(pieces[0])
+                return
+            held.extend(pieces)
             while held and not (self.is_paused or self.is_stopped):
                 data = held.popleft()
                 if self._is_buffered:

@@ -110,6 +110,7 @@ class Ending(Membership):
         self._closing = self._closed = self._delivery.is_stopped = True
         self._lost = error
         self._information["socket"] = self._information["sockets"] = None
+        self._wake_writers()
         for timer in (self._timer, self._lost_timer):
             if timer is not None:
                 timer.cancel()

@@ -127,7 +127,7 @@ class Receiving(Sending):
         """Read once into the core; return how much came, 0 at the end, or an errno below 0."""
         tls = self._streams[stream].tls
         if tls is None:
-            return self._core.receive_from(stream, self._streams[stream].descriptor)
+            return self._core.receive_from(stream)
         try:
             data, ended = tls.receive(self._streams[stream].sock)
         except OSError as error:

@@ -8,7 +8,6 @@ import time
 
 from mstcp import _core, sockets
 from mstcp.open_stream import errno_of, strerror
-from mstcp.plain import CHUNK_BYTES, PlainConnection
 from mstcp.tls import TlsStream
 from mstcp.transport.base import NOT_NOW, Setup
 from mstcp.transport.defaults import USER_TIMEOUT_S
@@ -33,9 +32,11 @@ class Sending(Health):
         self._write_watched = 0
         # Given to sockets since the kernel was last asked what it still has.
         self._kernel_bytes = 0
-        self._write_paused = False
+        self._protocol_paused = False
         self._high_water = 0
         self._low_water = 0
+        # Those that wait for the queue to be short.
+        self._room_waiters: list[asyncio.Future[None]] = []
         self._eof_sent = False
 
     def _pace(self, index: int) -> None:
@@ -45,16 +46,7 @@ class Sending(Health):
         if self._idle_s is not None:
             self._keep_alive(stream)
         self._core.set_delay(index, round((stream.spec.delay_s or 0.0) * 1e9))
-        # A stream of rate 0 gets no new frames; what it holds must still leave.
-        limit = sockets.set_pacing(
-            stream.sock, stream.spec.rate_bps or None, self._frame_payload_bytes, self._header_bytes
-        )
-        stream.limit_unsent(limit)
-        if self._mstcp is not None:
-            self._mstcp.attach(index, stream.descriptor, limit, stream.spec.rate_bps is not None)
-        if isinstance(self._core, PlainConnection):
-            # What is offered at once must fit when the kernel calls the socket writable.
-            self._core.chunk_bytes = CHUNK_BYTES if limit is None else min(CHUNK_BYTES, limit // 4)
+        self._core.attach(index, stream.descriptor, stream.spec.rate_bps, self._header_bytes)
 
     def _end(self) -> None:
         if not self._eof_sent:
@@ -70,8 +62,7 @@ class Sending(Health):
             self._note(self._direct.transmit(time.monotonic_ns()))
         else:
             if self._mstcp is not None:
-                for index, limit in self._mstcp.measure(time.monotonic_ns()):
-                    self._streams[index].limit_unsent(limit)
+                self._mstcp.measure(time.monotonic_ns())
             self._pump_by_frame()
 
     def _pump_by_frame(self) -> None:
@@ -79,7 +70,7 @@ class Sending(Health):
         while (offer := core.poll(clock())) is not None:
             stream, size = offer
             count = 0
-            if self._streams[stream].has_room(size) or self._has_room(stream, size):
+            if core.has_room(clock(), stream, size, self._streams[stream].held_bytes):
                 count = self._send(stream)
                 if count < 0:
                     if -count not in NOT_NOW:
@@ -89,14 +80,13 @@ class Sending(Health):
                         continue
                     count = 0
                 self._kernel_bytes += count
-                self._streams[stream].unsent_room -= count
             last = core.sent(stream, count)
             if last:
                 self._shut_streams |= 1 << stream
                 self._streams[stream].shut()
             if count < size or ((tls := self._streams[stream].tls) is not None and tls.unsent_bytes):
                 self._watch_writing(stream)
-        if self._write_paused or core.queued_bytes > self._high_water:
+        if self._protocol_paused or core.queued_bytes > self._high_water:
             self._control_flow()
         self._arm_timer()
 
@@ -115,7 +105,7 @@ class Sending(Health):
             stream, number = failed
             self._lose(stream, OSError(number, strerror(number)))  # which goes on sending
             return
-        if self._write_paused or queued > self._high_water:
+        if self._protocol_paused or queued > self._high_water:
             self._control_flow()
         if due_ns is not None and (self._timer_ns is None or due_ns < self._timer_ns):
             self._arm_timer()
@@ -129,7 +119,7 @@ class Sending(Health):
         """Send what the core offers; return how much was taken, or an errno below 0."""
         tls = self._streams[stream].tls
         if tls is None:
-            return self._core.send(stream, self._streams[stream].descriptor)
+            return self._core.send(stream)
         try:
             return tls.send(self._streams[stream].sock, self._core.offered(stream))
         except OSError as error:
@@ -161,11 +151,6 @@ class Sending(Health):
         self._timer = self._timer_ns = None
         self._pump()
 
-    def _has_room(self, stream: int, size: int) -> bool:
-        """Ask the kernel whether `size` bytes more would be too many unsent ones."""
-        self._core.unsent(time.monotonic_ns(), stream, self._streams[stream].unsent_bytes())
-        return self._streams[stream].has_room(size)
-
     def _on_writable(self, stream: int) -> None:
         if not self._write_watched >> stream & 1:
             return
@@ -182,9 +167,23 @@ class Sending(Health):
 
     def _control_flow(self) -> None:
         queued = self._core.queued_bytes
-        if not self._write_paused and queued > self._high_water:
-            self._write_paused = True
+        if not self._protocol_paused and queued > self._high_water:
+            self._protocol_paused = True
             self._protocol.pause_writing()
-        elif self._write_paused and queued <= self._low_water:
-            self._write_paused = False
+        elif self._protocol_paused and queued <= self._low_water:
+            self._protocol_paused = False
+            self._wake_writers()
             self._protocol.resume_writing()
+
+    def _wake_writers(self) -> None:
+        waiters, self._room_waiters = self._room_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _wait_for_room(self) -> None:
+        """Wait, as `drain` does, until few bytes are queued, or the connection is closed."""
+        if self._protocol_paused and not self._closed:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._room_waiters.append(waiter)
+            await waiter

@@ -15,6 +15,7 @@ from experiments.errors import OutputError, RunFailed, UnknownName
 from experiments.events import Event, PhaseBegun, Report, RunBroken, RunFinished, RunRepeated
 from experiments.execution import execute
 from experiments.job import Job, write_atomically
+from experiments.report.notes import environment_sentences
 from experiments.results import Environment, FlowResult, FlowSeries, Results, RunResult
 
 
@@ -27,8 +28,13 @@ class InventedEngine:
     most_at_once = 1
 
     def __init__(
-        self, failing: tuple[str, ...] = (), wrong_bytes: int = 0, invalid_attempts: int = 0
+        self,
+        failing: tuple[str, ...] = (),
+        wrong_bytes: int = 0,
+        invalid_attempts: int = 0,
+        revision: str | None = None,
     ) -> None:
+        self.revision = revision
         self.failing = failing
         self.invalid_attempts = invalid_attempts
         self.wrong_bytes = wrong_bytes
@@ -50,7 +56,7 @@ class InventedEngine:
             qdiscs=[],
             link_backend=None,
             datapath=None,
-            git_revision=None,
+            git_revision=self.revision,
             host_load=[],
             valid=True,
             why=[],
@@ -122,9 +128,9 @@ def make_job(out: Path, **changes: Any) -> Job:
     return Job(**{**fields, **changes})
 
 
-def run_invented(job: Job, engine: InventedEngine) -> tuple[Results, list[Event]]:
+def run_invented(job: Job, engine: InventedEngine, *, resume: bool = False) -> tuple[Results, list[Event]]:
     events: list[Event] = []
-    runner.prepare_output(job.out)
+    runner.prepare_output(job.out, resume=resume)
     execute(job, engine, events.append)
     return runner.collect(job, engine), events
 
@@ -164,7 +170,21 @@ def test_invalid_runs_make_the_document_invalid(tmp_path: Path) -> None:
     assert results.environment.why == ["scenario 1 with ospf, seed 2: it was invented"]
 
 
-def test_a_run_that_is_not_valid_is_made_anew_as_often_as_asked(tmp_path: Path) -> None:
+def test_each_run_says_where_it_was_made(tmp_path: Path) -> None:
+    """After `resume` with other programs, the runs of before keep theirs."""
+    first = make_job(tmp_path, cases=("1",), protocols=("ospf",), seeds=(1,))
+    run_invented(first, InventedEngine(revision="old"))
+    whole = make_job(tmp_path, cases=("1",), protocols=("ospf", "mstcp"), seeds=(1,))
+    results, _ = run_invented(whole, InventedEngine(revision="new"), resume=True)
+    assert [(run.protocol, run.environment) for run in results.runs] == [("ospf", 0), ("mstcp", 1)]
+    assert results.environment.git_revision == "old"
+    assert [other.git_revision for other in results.other_environments] == ["new"]
+    assert Results.model_validate_json(results.to_json()) == results
+    (sentence,) = environment_sentences(results)
+    assert sentence == "1 of 2 runs was made with git_revision new instead of old."
+
+
+def test_a_run_that_is_not_valid_is_rerun_as_often_as_asked(tmp_path: Path) -> None:
     few = {"cases": ("1",), "protocols": ("ospf",), "seeds": (1,)}
     engine = InventedEngine(invalid_attempts=2)
     results, events = run_invented(make_job(tmp_path / "enough", retries=2, **few), engine)

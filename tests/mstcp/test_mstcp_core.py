@@ -47,11 +47,11 @@ def test_a_frame_larger_than_what_may_wait_unsent_still_leaves(
     """The bound can shrink under a frame that was begun: a path turns out slower than it seemed."""
     sender, receiver = pair
     connection = core([HUGE_BPS])
-    connection.attach(0, sender.fileno(), None, True)
+    connection.attach(0, sender.fileno(), HUGE_BPS, 8)
     connection.write(bytes(FRAME_BYTES))
     sent = connection.transmit(0)[0]
     assert 0 < sent < FRAME_BYTES
-    connection.attach(0, sender.fileno(), 4096, True)
+    connection.attach(0, sender.fileno(), SLOW_BPS, 8)
     received = 0
     while received < FRAME_BYTES:
         readable, writable, _ = select.select([receiver], [sender], [], 10)
@@ -85,7 +85,7 @@ def shares_of_slow_streams(has_rates: bool) -> list[float]:
         cores = [core([1.0, 1.0]) for _ in ends]
         for connection, socks in zip(cores, ends, strict=True):
             for stream, sock in enumerate(socks):
-                connection.attach(stream, sock.fileno(), None, has_rates)
+                connection.attach(stream, sock.fileno(), HUGE_BPS if has_rates else None, 8)
         transfer(cores, ends)
         start_ns = time.monotonic_ns()
         # The first split only settles what the scheduler owes to streams that were full in the transfer.

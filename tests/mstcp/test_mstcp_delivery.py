@@ -140,6 +140,8 @@ class Raw:
         ours, theirs = zip(*(self._pair() for _ in range(2)), strict=True)
         self.theirs = theirs
         self.peer = self._core()
+        for stream, sock in enumerate(theirs):
+            self.peer.attach(stream, sock.fileno(), None, 8)
         streams = [OpenStream(sock, StreamSpec()) for sock in ours]
         loop = asyncio.get_running_loop()
         self.core = self._core()
@@ -180,8 +182,8 @@ class Raw:
 
     def is_told(self) -> bool:
         """Read what came to the peer; return whether the connection was given up."""
-        for stream, sock in enumerate(self.theirs):
-            self.peer.receive_from(stream, sock.fileno())
+        for stream in range(len(self.theirs)):
+            self.peer.receive_from(stream)
         return self.peer.closed_by_peer is not None
 
     def close(self) -> None:
@@ -204,6 +206,10 @@ class Breaking:
     def exchange(self, now_ns: int, stream: int, deliver: bool) -> Any:
         result = self._core.exchange(now_ns, stream, deliver)
         return (*result[:3], self._broken()) if self._failed else result
+
+    def write_now(self, now_ns: int, data: bytes) -> Any:
+        self._core.write(data)
+        return self.transmit(now_ns)
 
     def transmit(self, now_ns: int) -> Any:
         return self._broken() if self._failed else self._core.transmit(now_ns)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mstcp import sockets
+from mstcp._core import SendRoom
 
 SO_MAX_PACING_RATE = 47
 TCP_NOTSENT_LOWAT = 25
@@ -31,14 +31,15 @@ def stream() -> Iterator[socket.socket]:
 
 
 def test_a_stream_is_paced_at_its_rate_with_headers_and_slack(stream: socket.socket) -> None:
-    unsent = sockets.set_pacing(stream, 8e6, 528, 8)
-    assert paced_at(stream) == int(1e6 * 536 / 528 * sockets.PACING_SLACK)
+    unsent = SendRoom(stream.fileno()).pace(8e6, 528, 8)
+    assert paced_at(stream) == int(1e6 * 536 / 528 * 1.01)
     assert unsent == stream.getsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT) == int(1e4 * 536 / 528)
 
 
 def test_a_rate_that_is_taken_back_leaves_no_limit(stream: socket.socket) -> None:
-    sockets.set_pacing(stream, 8e6, 528, 8)
-    assert sockets.set_pacing(stream, None, 528, 8) is None
+    room = SendRoom(stream.fileno())
+    assert room.pace(8e6, 528, 8)
+    assert room.pace(None, 528, 8) is None
     assert paced_at(stream) == UNLIMITED
 
 
@@ -48,7 +49,7 @@ def test_kernel_mptcp_is_left_unpaced_without_a_rate_and_refuses_one() -> None:
     except OSError:
         pytest.skip("needs kernel MPTCP")
     with sock:
-        assert sockets.set_pacing(sock, None, 508, 0) is None
+        assert SendRoom(sock.fileno()).pace(None, 508, 0) is None
         assert paced_at(sock) == UNLIMITED
         with pytest.raises(OSError, match="not supported"):
-            sockets.set_pacing(sock, 8e6, 508, 0)
+            SendRoom(sock.fileno()).pace(8e6, 508, 0)

@@ -115,13 +115,12 @@ async def test_certificates_are_checked(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_a_peer_without_tls_is_named_as_such(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mstcp.opening.CONNECT_S", 0.1)
+async def test_a_peer_without_tls_is_named_as_such(count: int) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         pytest.raises(TimeoutError, match=r"within 0\.1 s: it may not use TLS"),
     ):
-        await ask(silent.getsockname()[1], b"x", count, ssl=client_context())
+        await ask(silent.getsockname()[1], b"x", count, ssl=client_context(), handshake_timeout=0.1)
 
 
 async def test_a_server_may_ask_clients_for_certificates() -> None:

@@ -30,12 +30,14 @@ class Answer:
         prices: For each edge, what one more bit/s of it would add to the first objective. Missing ones count
             as 0.
         cuts: Under `max_min`: what stops each demand that does not get all it asks for.
+        complete: Whether the engine came to its end; else these are the best rates by the end of its time.
         native: The same from the compiled engine, in arrays; None from all others.
     """
 
     rates: Rates
     prices: Mapping[str, float] = field(default_factory=dict)
     cuts: tuple[Cut, ...] = ()
+    complete: bool = True
     native: NativeAnswer | None = None
 
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from controller.errors import SolverError
+from controller.gomr.engines.answer import Answer
+from controller.gomr.problem import Problem
+
+
+class OutOfTime(SolverError):
+    """The time is up; what is known by then is in the budget (`TimeBudget.best`)."""
 
 
 class TimeBudget:
@@ -15,6 +22,7 @@ class TimeBudget:
         engine: Name of the engine, for errors.
         stage: What is being solved for, in words.
         clock: Seconds.
+        best: The best answer so far within all limits, where there is one.
     """
 
     def __init__(
@@ -24,16 +32,22 @@ class TimeBudget:
         self.engine = engine
         self.stage = "throughput"
         self.clock = clock
+        self.best: Callable[[], Answer] | None = None
         self._limit_s = limit_s
         self._spent_s = 0.0
         self._known: dict[str, float] = {"solves": 0}
 
+    @property
+    def has_limit(self) -> bool:
+        """Whether the time is limited."""
+        return self._limit_s is not None
+
     def left_s(self) -> float | None:
-        """Return the seconds that are left (None: no limit); SolverError if there are none."""
+        """Return the seconds that are left (None: no limit); OutOfTime if there are none."""
         if self._limit_s is None:
             return None
         if self._spent_s >= self._limit_s:
-            raise self.failure(f"the time limit of {self._limit_s:g} s is used up before the optimum")
+            raise self.out_of_time()
         return self._limit_s - self._spent_s
 
     def spend(self, seconds: float) -> None:
@@ -48,6 +62,22 @@ class TimeBudget:
     def learn(self, **known: float) -> None:
         """Note what is known by now, by name."""
         self._known |= known
+
+    def keep(self, best: Callable[[], Answer]) -> None:
+        """Note how to make the best answer so far; where there is no limit nobody asks for it."""
+        if self._limit_s is not None:
+            self.best = best
+
+    def answer_so_far(self, problem: Problem) -> Answer:
+        """Return the best answer so far; nothing for nobody where there is none."""
+        if self.best is None:
+            return Answer({demand.id: () for demand in problem.demands}, complete=False)
+        return replace(self.best(), complete=False)
+
+    def out_of_time(self) -> OutOfTime:
+        """Return the error for the end of the time."""
+        reason = f"the time limit of {self._limit_s:g} s is used up before the optimum"
+        return OutOfTime(self.engine, reason, {"stage": self.stage, **self._known})
 
     def failure(self, reason: str) -> SolverError:
         """Return the error that says how far the engine had come."""

@@ -20,7 +20,7 @@ from controller.gomr.allocation import Allocation, largest_violation_bps, loads_
 from controller.gomr.live.churn import Churn, churn_between
 from controller.gomr.live.sessions import ColdSession, LiveProblem, Session
 from controller.gomr.problem import Demand, Problem, check_number
-from controller.gomr.solving import DEFAULT_ENGINE, check_names, solve
+from controller.gomr.solving import DEFAULT_ENGINE, check_names, check_time_limit, solve
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,9 @@ class Change:
 class LiveEngine:
     """A routing problem, kept at its optimum from event to event.
 
-    An event that is refused (InvalidProblem) changes nothing. One whose solve fails or runs out of time
-    (SolverError) has happened; `allocation` and the next event solve for it again.
+    An event that is refused (InvalidProblem) changes nothing. One whose solve fails (SolverError) has
+    happened; `allocation` and the next event solve for it again. One that runs out of time leads to the best
+    rates known, within all limits and with their gap (`Allocation.timed_out`); the next event goes on.
     """
 
     def __init__(
@@ -103,11 +104,21 @@ class LiveEngine:
         return self._problem.problem()
 
     @property
+    def time_limit_s(self) -> float | None:
+        """Seconds that an event may take from now on; None for no limit."""
+        return self._session.time_limit_s
+
+    @time_limit_s.setter
+    def time_limit_s(self, limit_s: float | None) -> None:
+        check_time_limit(limit_s)
+        self._session.time_limit_s = limit_s
+
+    @property
     def allocation(self) -> Allocation:
-        """The optimum.
+        """The optimum, or the best known where the time was up.
 
         Raises:
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         if self._allocation is None:
             started = self._clock()
@@ -122,7 +133,7 @@ class LiveEngine:
         of the paths, their rates and the prices of a fresh solve alone; it costs that solve.
 
         Raises:
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         kept = self.allocation
         fresh = solve(self.problem, kept.objective, kept.engine)
@@ -159,7 +170,7 @@ class LiveEngine:
 
         Raises:
             InvalidProblem: A field of it is wrong, or there is a flow of this id.
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         if flow.id in self._problem.demands:
             raise InvalidProblem(f"demands[{flow.id}].id", "is given twice; ids must be unique")
@@ -176,7 +187,7 @@ class LiveEngine:
 
         Raises:
             InvalidProblem: There is no flow of this id.
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         flow = self._flow(flow_id)
 
@@ -191,7 +202,7 @@ class LiveEngine:
 
         Raises:
             InvalidProblem: There is no flow of this id, or the rate is not finite or negative.
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         flow = replace(self._flow(flow_id), rate_bps=rate_bps)
         check_number(f"demands[{flow_id}].rate_bps", rate_bps)
@@ -213,7 +224,7 @@ class LiveEngine:
 
         Raises:
             InvalidProblem: There is no flow of this id, or a path that it cannot take.
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         before = self._flow(flow_id)
         flow = replace(before, fixed_paths=None if paths is None else tuple(paths))
@@ -237,7 +248,7 @@ class LiveEngine:
 
         Raises:
             InvalidProblem: A flow or a capacity makes no sense, or two flows have one id.
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         after: dict[str, Demand] = {}
         for flow in flows:
@@ -297,7 +308,7 @@ class LiveEngine:
 
         Raises:
             InvalidProblem: There is no such edge.
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         edges = self._edges(link, one_way)
         return self._change(f"link {link} fails", lambda: self._apply_down(edges, down=True))
@@ -311,7 +322,7 @@ class LiveEngine:
 
         Raises:
             InvalidProblem: There is no such edge.
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         edges = self._edges(link, one_way)
         return self._change(f"link {link} returns", lambda: self._apply_down(edges, down=False))
@@ -326,7 +337,7 @@ class LiveEngine:
 
         Raises:
             InvalidProblem: There is no such edge, or the capacity is not finite or negative.
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
         edges = self._edges(link, one_way)
         check_number(f"edges[{link}].capacity_bps", rate_bps)

@@ -8,25 +8,29 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TypeAlias
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from gomr_native import InvalidInput, NotSolved, Summary
+from gomr_native import InvalidInput, NotSolved, Summary, TimeIsUp
 
 from controller.gomr.allocation import Allocation, PathRate, Rates, path_rates
 from controller.gomr.engines.answer import Answer
 from controller.gomr.engines.native.engine import NAME, failure, refusal, start
 from controller.gomr.engines.native.network import NativeNetwork
-from controller.gomr.engines.time_budget import TimeBudget
-from controller.gomr.even_split import spread
+from controller.gomr.engines.time_budget import OutOfTime, TimeBudget
+from controller.gomr.even_split import spread_in_time
 from controller.gomr.live.churn import is_same
 from controller.gomr.live.sessions import LiveProblem
 from controller.gomr.objectives import value_bps
 from controller.gomr.paths.graph import Path
-from controller.gomr.paths.limits import is_limited, within_limits
-from controller.gomr.problem import Demand
+from controller.gomr.paths.limits import is_limited, trimmed_to_limits, within_limits
+from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import assemble, local_paths, solve, without_local
+
+if TYPE_CHECKING:
+    from controller.gomr.live.least_churn import FlowRates, Movers
 
 RateList: TypeAlias = list[tuple[Path, float]]
 """The paths of a flow and the rate of each."""
@@ -35,11 +39,31 @@ _ROUNDING = 1e-11
 """Rates over a limit by more than this share of the largest capacity are scaled down to it."""
 
 
+@dataclass(frozen=True)
+class _Shift:
+    """What the totals of an optimum become where movers have other rates than the engine found."""
+
+    admitted_bps: float
+    cost_bps_s: float
+    over_bps: float
+    max_utilisation: float
+
+
 class NativeSession:
-    """The engine `native` as a `Session`."""
+    """The engine `native` as a `Session`.
+
+    Attributes:
+        time_limit_s: Seconds that a solve may take; None for no limit.
+    """
 
     def __init__(
-        self, problem: LiveProblem, objective: str, time_limit_s: float | None, *, min_churn: bool
+        self,
+        problem: LiveProblem,
+        objective: str,
+        time_limit_s: float | None,
+        *,
+        min_churn: bool,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Start with a problem as it is.
 
@@ -48,7 +72,10 @@ class NativeSession:
         """
         self._problem = problem
         self._objective = objective
-        self._time_limit_s = time_limit_s
+        self.time_limit_s = time_limit_s
+        self._clock = clock
+        self._until_s = math.inf
+        self._shift: _Shift | None = None
         self._min_churn = min_churn
         routed = without_local(problem.problem())
         self._network = NativeNetwork(routed)
@@ -137,31 +164,63 @@ class NativeSession:
         """Return the optimum of what it was told.
 
         Raises:
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
+        self._shift = None
+        self._until_s = math.inf if self.time_limit_s is None else self._clock() + self.time_limit_s
         try:
-            summary, flows = self._engine.changes(time_limit_s=self._time_limit_s)
-            chosen = self._choose(flows)
+            summary, flows = self._engine.changes(time_limit_s=self.time_limit_s)
+        except TimeIsUp:
+            return self._best_so_far()
         except NotSolved as error:
-            raise failure(error, self._time_limit_s) from error
+            raise failure(error, self.time_limit_s) from error
+        timed_out = False
+        try:
+            chosen = self._choose(flows)
+        except OutOfTime:
+            chosen, timed_out = self._take_found(), True
+        self._take(chosen)
+        if not self._keeps_limits():
+            return self._solve_anew()
+        largest_bps = max(self._problem.capacity_bps.values())
+        shift = self._shift
+        over_bps = max(summary.max_violation_bps, shift.over_bps if shift else 0.0)
+        if over_bps > _ROUNDING * largest_bps or self._objective == "even_split":
+            found = self._from_all_rates(summary)
+        else:
+            found = self._allocation(summary)
+        return replace(found, timed_out=True) if timed_out else found
+
+    def _best_so_far(self) -> Allocation:
+        """Return the best rates known at the end of the time, within all limits; the next solve goes on."""
+        summary, flows = self._engine.changes_so_far()
+        changed = {self._name[number]: paths for number, paths in flows}
+        self._found.update(changed)
+        self._take(self._take_found() if self._min_churn else changed)
+        if self._keeps_limits():
+            return replace(self._allocation(summary), timed_out=True)
+        problem = self._problem.problem()
+        routed = without_local(problem)
+        rates = trimmed_to_limits(routed, {demand.id: self._rates[demand.id] for demand in routed.demands})
+        return replace(self._bounded(problem, routed, rates, summary), timed_out=True)
+
+    def _take(self, chosen: dict[str, RateList]) -> None:
         for name, rates in chosen.items():
             self._rates[name] = rates
             self._paths[name] = path_rates(rates)
         self._resized.clear()
-        if not self._keeps_limits():
-            return self._solve_anew()
-        largest_bps = max(self._problem.capacity_bps.values())
-        if (
-            self._apart
-            or self._objective == "even_split"
-            or summary.max_violation_bps > _ROUNDING * largest_bps
-        ):
-            return self._from_all_rates(summary)
-        return self._allocation(summary)
+
+    def _take_found(self) -> dict[str, RateList]:
+        """Return what the engine found of every flow: an optimum like any other."""
+        self._apart.clear()
+        return dict(self._found)
+
+    def _left_s(self) -> float | None:
+        return None if math.isinf(self._until_s) else max(0.0, self._until_s - self._clock())
 
     def _solve_anew(self) -> Allocation:
         """Solve from scratch, since an optimum broke limits that the engine does not know."""
-        found = solve(self._problem.problem(), self._objective, NAME, time_limit_s=self._time_limit_s)
+        found = solve(self._problem.problem(), self._objective, NAME, time_limit_s=self._left_s())
         if self._min_churn:  # else the flows that the engine does not change next have its rates
             for name in self._number:
                 self._paths[name] = paths = found.paths[name]
@@ -191,24 +250,50 @@ class NativeSession:
 
     def _least_churn(self) -> dict[str, RateList]:
         from controller.gomr.engines.highs.program import Program  # HiGHS is loaded when it is first needed
-        from controller.gomr.live.least_churn import least_churn
+        from controller.gomr.live.least_churn import Movers, least_churn
 
-        number = self._network.number
-        before = {
-            self._number[name]: {
-                tuple(number[edge.id] for edge in path): rate_bps for path, rate_bps in rates
-            }
-            for name, rates in self._rates.items()
-        }
-        resized = {self._number[name] for name in self._resized}
-        largest_bps = max((rate for rates in self._found.values() for _, rate in rates), default=0.0) or 1.0
-        program = Program(TimeBudget(NAME, self._time_limit_s))
-        found = least_churn(self._engine.face(), before, resized, largest_bps, program)
+        numbers = sorted(self._number[name] for name in self._apart)
+        ran = [number for number in numbers if self._name[number] in self._rates]
+        movers = Movers(
+            face=self._engine.face(numbers),
+            found={number: self._numbered(self._found[self._name[number]]) for number in numbers},
+            before={number: self._numbered(self._rates[self._name[number]]) for number in ran},
+            changed=frozenset(self._number[name] for name in self._resized),
+        )
+        chosen = least_churn(movers, lambda: Program(TimeBudget(NAME, self._left_s())))
+        self._shift = self._shift_to(movers, chosen)
         path = self._network.path
         return {
-            name: [(path(edges), rate_bps) for edges, rate_bps in found.get(number, {}).items()]
-            for name, number in self._number.items()
+            self._name[number]: [
+                (path(edges), rate_bps) for edges, rate_bps in chosen.get(number, {}).items()
+            ]
+            for number in numbers
         }
+
+    def _shift_to(self, movers: Movers, chosen: Mapping[int, FlowRates]) -> _Shift:
+        """Return what the totals of the optimum found become with the movers' rates."""
+        edges = self._network.edges
+        now, then = movers.loads_bps(chosen), movers.loads_bps(movers.found)
+        capacity_bps = [self._problem.usable_bps(edge.id) for edge in edges]
+        loads_bps = [bps - free for (bps, _), free in zip(movers.face[0], movers.face[1], strict=True)]
+        for arc in now.keys() | then.keys():
+            loads_bps[arc] += now.get(arc, 0.0) - then.get(arc, 0.0)
+        cost_bps_s = admitted_bps = 0.0
+        for sign, rates in ((1.0, chosen), (-1.0, movers.found)):
+            for path, rate_bps in (one for own in rates.values() for one in own.items()):
+                admitted_bps += sign * rate_bps
+                cost_bps_s += sign * rate_bps * sum(edges[arc].delay_s for arc in path)
+        pairs = list(zip(loads_bps, capacity_bps, strict=True))
+        return _Shift(
+            admitted_bps,
+            cost_bps_s,
+            max(load - capacity for load, capacity in pairs),
+            max((load / capacity for load, capacity in pairs if capacity > 0), default=0.0),
+        )
+
+    def _numbered(self, rates: RateList) -> dict[tuple[int, ...], float]:
+        number = self._network.number
+        return {tuple(number[edge.id] for edge in path): rate_bps for path, rate_bps in rates}
 
     def _keeps_limits(self) -> bool:
         return all(
@@ -221,8 +306,13 @@ class NativeSession:
         problem = self._problem.problem()
         routed = without_local(problem)
         rates: Rates = {demand.id: self._rates[demand.id] for demand in routed.demands}
+        complete = True
         if self._objective == "even_split":
-            rates = spread(routed, rates, NAME, self._time_limit_s)
+            rates, complete = spread_in_time(routed, rates, NAME, self._left_s())
+        return replace(self._bounded(problem, routed, rates, summary), timed_out=not complete)
+
+    def _bounded(self, problem: Problem, routed: Problem, rates: Rates, summary: Summary) -> Allocation:
+        """Put an allocation together with the bound that the engine keeps up."""
         made = assemble(problem, routed, self._objective, NAME, Answer(rates))
         bound_bps = summary.upper_bound
         gap = max(0.0, 1 - made.value_bps / bound_bps) if bound_bps > 0 else 0.0
@@ -232,17 +322,18 @@ class NativeSession:
         local_bps = {name: demand.rate_bps for name, demand in self._local.items()}
         local_value_bps = value_bps(self._local.values(), self._objective, local_bps)
         local_sum_bps = math.fsum(local_bps.values())
+        shift = self._shift or _Shift(0.0, 0.0, 0.0, summary.max_utilisation)
         return Allocation(
             paths=self._paths.copy(),
-            admitted_bps=summary.admitted_bps + local_sum_bps,
+            admitted_bps=summary.admitted_bps + shift.admitted_bps + local_sum_bps,
             requested_bps=summary.requested_bps + local_sum_bps,
-            cost_bps_s=summary.cost_bps_s,
+            cost_bps_s=summary.cost_bps_s + shift.cost_bps_s,
             objective=self._objective,
             engine=NAME,
             upper_bound_bps=summary.upper_bound + local_value_bps,
             gap=summary.gap,
-            max_violation_bps=max(0.0, summary.max_violation_bps),
+            max_violation_bps=max(0.0, summary.max_violation_bps, shift.over_bps),
             wall_s=0.0,
             value_bps=summary.value + local_value_bps,
-            max_utilisation=summary.max_utilisation,
+            max_utilisation=shift.max_utilisation,
         )

@@ -46,7 +46,13 @@ class LiveProblem:
 
 
 class Session(Protocol):
-    """A solver that is told of events, each before the `LiveProblem` shows it or right after."""
+    """A solver that is told of events, each before the `LiveProblem` shows it or right after.
+
+    Attributes:
+        time_limit_s: Seconds that a solve may take; None for no limit.
+    """
+
+    time_limit_s: float | None
 
     def add(self, demand: Demand) -> None:
         """Take a checked demand in."""
@@ -70,19 +76,19 @@ class Session(Protocol):
         """Return the optimum of what it was told; its `wall_s` means nothing.
 
         Raises:
-            SolverError: The engine failed or ran out of time.
+            SolverError: The engine failed.
         """
 
 
 class ColdSession:
-    """Solves from scratch at each event."""
+    """Solves from scratch at each event, within `time_limit_s` seconds."""
 
     def __init__(self, problem: LiveProblem, objective: str, engine: str, time_limit_s: float | None) -> None:
         """Solve `problem` as it is at each solve."""
         self._problem = problem
         self._objective = objective
         self._engine = engine
-        self._time_limit_s = time_limit_s
+        self.time_limit_s = time_limit_s
 
     def add(self, demand: Demand) -> None:
         """Do nothing: the problem has it."""
@@ -104,4 +110,4 @@ class ColdSession:
 
     def solve(self) -> Allocation:
         """Solve the problem as it is now."""
-        return solve(self._problem.problem(), self._objective, self._engine, time_limit_s=self._time_limit_s)
+        return solve(self._problem.problem(), self._objective, self._engine, time_limit_s=self.time_limit_s)

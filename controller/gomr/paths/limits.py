@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from controller.errors import SolverError
-from controller.gomr.allocation import Rates
+from controller.gomr.allocation import Rates, fit
 from controller.gomr.columns import DemandColumns
 from controller.gomr.engines.answer import Answer, Engine
+from controller.gomr.engines.time_budget import OutOfTime
 from controller.gomr.objectives import value_bps
 from controller.gomr.paths.finder import are_disjoint
 from controller.gomr.paths.graph import Path
@@ -52,27 +52,46 @@ def solve_within_limits(
         The rates; prices and bound are those of the problem without these limits.
 
     Raises:
-        SolverError: A solver failed or the time ran out.
+        SolverError: A solver failed.
     """
     started = clock()
     answer = engine(problem, objective, time_limit_s)
     if keeps_limits(problem, answer.rates):
         return answer
+    if not answer.complete:
+        return _trimmed(problem, answer)
 
     def left_s() -> float | None:
         return None if time_limit_s is None else max(0.0, time_limit_s - (clock() - started))
 
-    best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s())
+    try:
+        best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s())
+    except OutOfTime:
+        return _trimmed(problem, answer)
+    return best if not best.complete else _with_more(problem, objective, engine, answer, best, left_s)
+
+
+def _with_more(
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    best: Answer,
+    left_s: Callable[[], float | None],
+) -> Answer:
+    """Return the best with more and more candidates, while the limits cost something."""
     limited = sum(map(is_limited, problem.demands))
     for count in _MORE_CANDIDATES:
         if limited > _FEW or not _may_gain(problem, objective, answer, best, count):
-            break
+            return best
         try:
             other = _limited(problem, objective, engine, answer, count, left_s())
-        except SolverError:
-            break  # the time is up: what is known stands
+        except OutOfTime:
+            return replace(best, complete=False)
         if _value(problem, objective, other) > _value(problem, objective, best):
             best = other
+        if not other.complete:
+            return replace(best, complete=False)
     return best
 
 
@@ -89,7 +108,25 @@ def _limited(
     )
     bound = engine(replace(problem, demands=demands), objective, left_s)
     native = answer.native and bound.native and answer.native.with_paths_of(bound.native)
-    return replace(answer, rates=bound.rates, native=native)
+    return replace(answer, rates=bound.rates, complete=bound.complete, native=native)
+
+
+def _trimmed(problem: Problem, answer: Answer) -> Answer:
+    """Return what limits leave of an answer, at the end of the time."""
+    rates = trimmed_to_limits(problem, fit(problem, answer.rates))
+    return replace(answer, rates=rates, complete=False, native=None)
+
+
+def trimmed_to_limits(problem: Problem, rates: Rates) -> Rates:
+    """Return the rates without those paths of limited demands that limits forbid; the largest rates stay."""
+    kept = {demand.id: rates[demand.id] for demand in problem.demands}
+    for demand in filter(is_limited, problem.demands):
+        own: list[tuple[Path, float]] = []
+        for path, rate_bps in sorted(rates[demand.id], key=lambda one: -one[1]):
+            if rate_bps > 0 and within_limits(demand, [*(other for other, _ in own), path]):
+                own.append((path, rate_bps))
+        kept[demand.id] = own
+    return kept
 
 
 def _may_gain(problem: Problem, objective: str, free: Answer, limited: Answer, count: int) -> bool:

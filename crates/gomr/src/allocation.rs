@@ -101,6 +101,14 @@ impl Engine {
     /// As [`Engine::solve`].
     pub fn changes(&mut self) -> Result<Changes, Error> {
         let Allocation { flows, summary } = self.allocation()?;
+        Ok(Changes {
+            flows: self.tell(flows),
+            summary,
+        })
+    }
+
+    /// Takes these as told; returns those that differ from what was told before.
+    pub(crate) fn tell(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
         let mut told = std::mem::take(&mut self.told).into_iter().peekable();
         let mut changed = Vec::new();
         for flow in flows {
@@ -113,9 +121,6 @@ impl Engine {
                 }
             }
         }
-        Ok(Changes {
-            flows: changed,
-            summary,
-        })
+        changed
     }
 }

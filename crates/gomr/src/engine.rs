@@ -10,7 +10,7 @@ use crate::audit::Cut;
 use crate::certify::Proof;
 use crate::colgen::Solver;
 use crate::halt::{Halt, HaltTest};
-use crate::objectives::max_min::{self, Rising};
+use crate::objectives::max_min::{self, Filling, Rising};
 use crate::objectives::{utilisation, Objective};
 use crate::problem::{Arc, Error, Flow, Problem};
 
@@ -128,32 +128,44 @@ impl Engine {
     /// The further stages of an objective work on a copy, so that the next event finds the first one's
     /// basis.
     fn run_stages(&mut self) -> Result<(), Error> {
-        let (mut rates, mut cuts) = (BTreeMap::new(), Vec::new());
-        let mut solver = match self.objective {
-            Objective::MaxMin | Objective::MinMaxUtilisation => self.solver.clone(),
+        let mut staged = match self.objective {
+            Objective::MaxMin | Objective::MinMaxUtilisation => Box::new(Staged {
+                solver: self.solver.clone(),
+                rates: BTreeMap::new(),
+                cuts: Vec::new(),
+            }),
             _ => return Ok(()),
         };
-        if self.objective == Objective::MaxMin {
-            solver.stage = "levels";
-            let (ids, rising): (Vec<FlowId>, Vec<Rising>) = self.rising().into_iter().unzip();
-            let filled = max_min::fill(&mut solver, &rising)?;
-            self.proof = filled.proof;
-            cuts = filled.cuts;
-            for cut in &mut cuts {
-                let stopped = cut.stopped.iter_mut();
-                stopped.for_each(|place| *place = ids[*place as usize] as u32);
+        let outcome = match self.objective {
+            Objective::MaxMin => self.fill(&mut staged),
+            _ => {
+                staged.solver.stage = "utilisation";
+                utilisation::spread(&mut staged.solver).map(|_| ())
             }
-            rates = ids.into_iter().zip(filled.rates).collect();
-        } else {
-            solver.stage = "utilisation";
-            utilisation::spread(&mut solver)?;
+        };
+        // What was reached by a halt is the answer until the next solve.
+        self.staged = Some(staged);
+        outcome
+    }
+
+    fn fill(&mut self, staged: &mut Staged) -> Result<(), Error> {
+        staged.solver.stage = "levels";
+        let (ids, rising): (Vec<FlowId>, Vec<Rising>) = self.rising().into_iter().unzip();
+        let mut filling = Filling::default();
+        let outcome = max_min::fill(&mut staged.solver, &rising, &mut filling);
+        for cut in &mut filling.cuts {
+            let stopped = cut.stopped.iter_mut();
+            stopped.for_each(|place| *place = ids[*place as usize] as u32);
         }
-        self.staged = Some(Box::new(Staged {
-            solver,
-            rates,
-            cuts,
-        }));
-        Ok(())
+        if outcome.is_ok() {
+            self.proof = filling.proof;
+        }
+        let settled = ids.into_iter().zip(filling.rates);
+        staged.rates = settled
+            .filter_map(|(id, rate)| rate.map(|rate| (id, rate)))
+            .collect();
+        staged.cuts = filling.cuts;
+        outcome
     }
 
     fn rising(&self) -> Vec<(FlowId, Rising)> {

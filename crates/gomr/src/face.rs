@@ -64,6 +64,8 @@ pub struct FaceCommodity {
 pub struct Face {
     /// Capacity of each arc (bit/s), and whether every optimum fills it.
     pub arcs: Vec<(f64, bool)>,
+    /// What the optimum found leaves free of each arc (bit/s).
+    pub free_bps: Vec<f64>,
     /// The commodities, those without a path left out.
     pub commodities: Vec<FaceCommodity>,
 }
@@ -75,9 +77,23 @@ impl Engine {
     /// # Errors
     /// As [`Engine::solve`].
     pub fn face(&mut self) -> Result<Face, Error> {
+        let flows: Vec<FlowId> = (0..self.flows.len()).collect();
+        self.face_of(&flows)
+    }
+
+    /// As [`Engine::face`], with the commodities of some flows alone (numbers that are not there count as none).
+    ///
+    /// # Errors
+    /// As [`Engine::solve`].
+    pub fn face_of(&mut self, flows: &[FlowId]) -> Result<Face, Error> {
         self.solve()?;
         let zero = ZERO * self.answer().master.big_m.max(1.0);
-        self.answer_mut().add_tight_paths(zero);
+        let entries = flows.iter().filter_map(|&id| self.flows.get(id)?.as_ref());
+        let shares = entries.flat_map(|entry| &entry.shares);
+        let mut ids: Vec<u32> = shares.map(|share| share.commodity).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        self.answer_mut().add_tight_paths(&ids, zero);
         let master = &self.answer().master;
         let first = First {
             master,
@@ -87,12 +103,11 @@ impl Engine {
         let capacities = master.capacity.iter().enumerate();
         let mut face = Face {
             arcs: capacities.map(|(arc, &c)| (c, full(arc))).collect(),
+            free_bps: master.slack.iter().map(|slack| slack.max(0.0)).collect(),
             commodities: Vec::new(),
         };
-        for (id, group) in master.groups.iter().enumerate() {
-            if !group.active {
-                continue;
-            }
+        for id in ids.into_iter().map(|id| id as usize) {
+            let group = &master.groups[id];
             let free = |c: &&u32| {
                 let lost = -master.reduced_profit(**c);
                 let optimal = master.is_basic(**c) || (lost <= zero && !first.loses(**c));

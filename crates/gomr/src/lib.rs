@@ -31,6 +31,7 @@ mod objectives;
 mod pricing;
 mod primal;
 mod problem;
+mod rescue;
 mod tight;
 mod tree;
 mod yen;

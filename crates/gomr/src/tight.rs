@@ -83,11 +83,12 @@ fn paths_within(
 }
 
 impl Solver {
-    /// Adds the paths that lose less than `zero` against their commodity's price.
-    pub fn add_tight_paths(&mut self, zero: f64) {
+    /// Adds the paths of some commodities that lose less than `zero` against their commodity's price.
+    pub fn add_tight_paths(&mut self, commodities: &[u32], zero: f64) {
         self.update_lengths();
-        let mut ids: Vec<u32> = (0..self.commodities.len() as u32)
-            .filter(|&id| self.master.groups[id as usize].active)
+        let mut ids: Vec<u32> = commodities
+            .iter()
+            .copied()
             .filter(|&id| !self.commodities[id as usize].fixed)
             .collect();
         let key = |id: u32| {

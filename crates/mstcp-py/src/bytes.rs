@@ -3,12 +3,17 @@
 use std::any::Any;
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::sync::Arc;
 
 use mstcp_core::slice::Storage;
 use mstcp_core::Slice;
+use mstcp_net::memory::keep_freed_memory;
+use mstcp_net::{Memory, ReadError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::either;
 
 extern "C" {
     /// Of Python's stable interface; pyo3-ffi leaves it out there.
@@ -75,6 +80,7 @@ impl NewBytes {
     /// Make an object of so many bytes. They are 0 only where the system gave new memory: to fill them costs a fast
     /// receiver a sixth of its time.
     pub fn new(py: Python<'_>, length: usize) -> PyResult<Self> {
+        keep_freed_memory();
         // SAFETY: Python makes a new object of `length` bytes, or NULL with its exception set.
         let object = unsafe { ffi::PyBytes_FromStringAndSize(std::ptr::null(), length as isize) };
         if object.is_null() {
@@ -122,8 +128,62 @@ impl Drop for NewBytes {
     }
 }
 
+/// `bytes` objects as the memory that payload is read to.
+pub struct PythonMemory<'py>(pub Python<'py>);
+
+impl Memory for PythonMemory<'_> {
+    type Block = NewBytes;
+    type Error = PyErr;
+
+    fn block(&mut self, length: usize) -> PyResult<NewBytes> {
+        NewBytes::new(self.0, length)
+    }
+
+    fn buffer(block: &mut NewBytes) -> &mut [MaybeUninit<u8>] {
+        block.buffer()
+    }
+
+    fn finish(&mut self, block: NewBytes, length: usize) -> PyResult<Arc<dyn Storage>> {
+        Ok(Arc::new(block.finish(self.0, length)?))
+    }
+
+    fn call<R: Send>(&self, call: impl FnOnce() -> R + Send) -> R {
+        self.0.detach(call)
+    }
+}
+
+/// Why a read failed, as Python's exception.
+pub fn read_error(error: ReadError<PyErr>) -> PyErr {
+    match error {
+        ReadError::Memory(error) => error,
+        ReadError::Protocol(error) => either(error),
+    }
+}
+
+/// What was taken as objects: those that were read to, and copies of what lies between them.
+pub fn objects<'py>(py: Python<'py>, slices: &[Slice]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let mut objects = Vec::with_capacity(4);
+    let mut from = 0;
+    for (at, slice) in slices.iter().enumerate() {
+        let storage = slice.whole_storage();
+        let Some(whole) = storage.and_then(|storage| storage.as_any().downcast_ref::<Bytes>())
+        else {
+            continue;
+        };
+        if from < at {
+            objects.push(copy(py, &slices[from..at])?);
+        }
+        objects.push(whole.object(py));
+        from = at + 1;
+    }
+    if from < slices.len() {
+        objects.push(copy(py, &slices[from..])?);
+    }
+    Ok(objects)
+}
+
 /// Copy slices, not all empty, into one object.
-pub fn copy<'py>(py: Python<'py>, slices: &[Slice]) -> PyResult<Bound<'py, PyBytes>> {
+fn copy<'py>(py: Python<'py>, slices: &[Slice]) -> PyResult<Bound<'py, PyBytes>> {
     let length = slices.iter().map(|slice| slice.len()).sum();
     let mut bytes = NewBytes::new(py, length)?;
     let buffer = bytes.buffer();

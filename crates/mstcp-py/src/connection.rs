@@ -1,29 +1,29 @@
-//! `mstcp._core.Connection`: the protocol core, and the I/O of bytes that Python need not see.
+//! `mstcp._core.Connection` and `SendRoom`: the endpoint of a connection, for Python.
 
-use std::io::IoSlice;
 use std::sync::Arc;
 
 use mstcp_core::{scheduler, Config};
+use mstcp_net::{sys, Endpoint, MappedFile, Room, Sent};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::bytes::Bytes;
+use crate::bytes::{self, Bytes, PythonMemory};
 use crate::counters::Counters;
-use crate::inbox::Inbox;
 use crate::receive_memory::budget;
-use crate::stream_sockets::StreamSockets;
-use crate::{local, sockets};
+use crate::{either, local};
 
 /// Writes of this size and more are referred to, smaller ones copied.
 const SHARED_WRITE_BYTES: usize = 1 << 14;
-/// From this size on a copy lets other threads run meanwhile.
+/// From so many queued bytes on other threads run while they are sent.
 const DETACHED_BYTES: usize = 1 << 16;
 
 #[pyclass(module = "mstcp._core")]
 struct Connection {
-    inner: mstcp_core::Connection,
-    inbox: Inbox,
-    sockets: StreamSockets,
+    endpoint: Endpoint,
+    frame_payload_bytes: usize,
+    /// When Python was told to call again.
+    told_due_ns: Option<u64>,
 }
 
 /// Bytes sent and queued, streams blocked and ended (bits), a broken stream and its errno, when to call again.
@@ -32,21 +32,82 @@ type Outcome = (usize, usize, u64, u64, Option<(usize, i32)>, Option<u64>);
 /// What was read (an errno if below 0), the bytes taken, whether something ended, and what was sent.
 type Exchange<'py> = (isize, Vec<Bound<'py, PyBytes>>, bool, Option<Outcome>);
 
+fn outcome(sent: Sent) -> Outcome {
+    (
+        sent.bytes,
+        sent.queued_bytes,
+        sent.blocked.bits(),
+        sent.ended.bits(),
+        sent.failed,
+        sent.due_ns,
+    )
+}
+
+/// An errno as Python's exception, with its sentence.
+fn os_error(errno: i32) -> PyErr {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    let sentence = text
+        .split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    PyOSError::new_err((errno, sentence))
+}
+
+/// A count, or an errno below 0.
+fn signed(count: Result<usize, i32>) -> isize {
+    count.map_or_else(|errno| -(errno as isize), |count| count as isize)
+}
+
 impl Connection {
-    /// Send what was polled; the error is an errno.
-    fn send_polled(&self, py: Python<'_>, stream: usize, descriptor: i32) -> Result<usize, i32> {
-        let mut pieces = Vec::with_capacity(4);
-        self.inner.rest(stream, |piece| {
-            if pieces.len() < sockets::MAX_PIECES {
-                pieces.push(IoSlice::new(piece));
-            }
-        });
-        let large = pieces.iter().map(|piece| piece.len()).sum::<usize>() >= DETACHED_BYTES;
-        if large {
-            py.detach(|| sockets::send(descriptor, &pieces))
-        } else {
-            sockets::send(descriptor, &pieces)
+    fn read(&mut self, py: Python<'_>, stream: usize) -> PyResult<isize> {
+        let result = self.endpoint.read(&mut PythonMemory(py), stream);
+        Ok(signed(result.map_err(bytes::read_error)?))
+    }
+
+    fn taken<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let slices = self.endpoint.take();
+        let objects = bytes::objects(py, &slices);
+        drop(slices);
+        self.endpoint.reclaim();
+        objects
+    }
+
+    fn push(&mut self, data: &Bound<'_, PyBytes>) -> PyResult<()> {
+        let bytes = data.as_bytes();
+        if bytes.len() < SHARED_WRITE_BYTES {
+            return self.endpoint.core.write(bytes).map_err(local);
         }
+        let shared = Bytes::new(data);
+        (self.endpoint.core)
+            .write_shared(Box::new(shared))
+            .map_err(local)
+    }
+
+    fn send_queued(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Sent> {
+        let endpoint = &mut self.endpoint;
+        let sent = if endpoint.core.queued_bytes() >= DETACHED_BYTES {
+            py.detach(|| endpoint.transmit(now_ns))
+        } else {
+            endpoint.transmit(now_ns)
+        };
+        sent.map_err(local)
+    }
+
+    /// What Python is to be told.
+    fn outcome(&mut self, sent: Sent) -> Outcome {
+        self.told_due_ns = sent.due_ns;
+        outcome(sent)
+    }
+
+    /// Whether nothing was sent and nothing is to be done that was not told.
+    fn is_quiet(&self, sent: &Sent) -> bool {
+        let known = |due| self.told_due_ns.is_some_and(|told| told <= due);
+        let nothing = Sent {
+            due_ns: sent.due_ns,
+            ..Sent::default()
+        };
+        *sent == nothing && sent.due_ns.map_or(true, known)
     }
 }
 
@@ -71,102 +132,97 @@ impl Connection {
             send_queue_bytes,
             reorder_buffer_bytes,
         };
-        let mut inner = mstcp_core::Connection::new(config, scheduler).map_err(local)?;
-        inner.set_weights(&weights).map_err(local)?;
-        inner.share_budget(Arc::clone(budget()));
+        let mut core = mstcp_core::Connection::new(config, scheduler).map_err(local)?;
+        core.set_weights(&weights).map_err(local)?;
+        core.share_budget(Arc::clone(budget()));
         Ok(Self {
-            inner,
-            inbox: Inbox::default(),
-            sockets: StreamSockets::default(),
+            endpoint: Endpoint::new(core),
+            frame_payload_bytes,
+            told_due_ns: None,
         })
     }
 
     #[pyo3(signature = (data, /))]
     fn write(&mut self, data: &Bound<'_, PyBytes>) -> PyResult<()> {
-        let bytes = data.as_bytes();
-        if bytes.len() < SHARED_WRITE_BYTES {
-            return self.inner.write(bytes).map_err(local);
-        }
-        let shared = Bytes::new(data);
-        self.inner.write_shared(Box::new(shared)).map_err(local)
+        self.push(data)
+    }
+
+    #[pyo3(signature = (descriptor, offset, length, /))]
+    fn write_file(&mut self, descriptor: i32, offset: u64, length: usize) -> PyResult<()> {
+        let mapped = MappedFile::new(descriptor, offset, length).map_err(os_error)?;
+        (self.endpoint.core)
+            .write_shared(Box::new(mapped))
+            .map_err(local)
+    }
+
+    /// Write and transmit.
+    #[pyo3(signature = (now_ns, data, /))]
+    fn write_now(
+        &mut self,
+        py: Python<'_>,
+        now_ns: u64,
+        data: &Bound<'_, PyBytes>,
+    ) -> PyResult<Outcome> {
+        self.push(data)?;
+        let sent = self.send_queued(py, now_ns)?;
+        Ok(self.outcome(sent))
     }
 
     fn end(&mut self) {
-        self.inner.end();
+        self.endpoint.core.end();
     }
 
     fn close_streams(&mut self) {
-        self.inner.close_streams();
+        self.endpoint.core.close_streams();
     }
 
     #[pyo3(signature = (code, reason, /))]
     fn close(&mut self, code: u16, reason: &str) {
-        self.inner.close(code, reason);
+        self.endpoint.core.close(code, reason);
     }
 
     #[pyo3(signature = (now_ns, /))]
     fn poll(&mut self, now_ns: u64) -> Option<(usize, usize)> {
-        self.inner.poll_frame(now_ns)
+        self.endpoint.core.poll_frame(now_ns)
     }
 
     #[pyo3(signature = (stream, /))]
     fn offered<'py>(&self, py: Python<'py>, stream: usize) -> Bound<'py, PyBytes> {
         let mut bytes = Vec::new();
-        self.inner
+        self.endpoint
+            .core
             .rest(stream, |piece| bytes.extend_from_slice(piece));
         PyBytes::new(py, &bytes)
     }
 
-    #[pyo3(signature = (stream, descriptor, unsent_limit, has_rate, /))]
+    #[pyo3(signature = (stream, descriptor, rate_bps, header_bytes, /))]
     fn attach(
         &mut self,
         stream: usize,
         descriptor: i32,
-        unsent_limit: Option<usize>,
-        has_rate: bool,
-    ) {
-        self.sockets
-            .attach(stream, descriptor, unsent_limit, has_rate);
+        rate_bps: Option<f64>,
+        header_bytes: usize,
+    ) -> PyResult<()> {
+        let payload = self.frame_payload_bytes;
+        (self.endpoint.sockets())
+            .attach(stream, descriptor, rate_bps, payload, header_bytes)
+            .map_err(os_error)
     }
 
     #[pyo3(signature = (now_ns, /))]
-    fn measure(&mut self, now_ns: u64) -> PyResult<Vec<(usize, Option<usize>)>> {
-        self.sockets.measure(&mut self.inner, now_ns).map_err(local)
+    fn measure(&mut self, now_ns: u64) -> PyResult<()> {
+        self.endpoint.measure(now_ns).map_err(local)
+    }
+
+    #[pyo3(signature = (now_ns, stream, size, held, /))]
+    fn has_room(&mut self, now_ns: u64, stream: usize, size: usize, held: usize) -> PyResult<bool> {
+        (self.endpoint.has_room(now_ns, stream, size, held)).map_err(local)
     }
 
     #[pyo3(signature = (now_ns, /))]
     fn transmit(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Outcome> {
-        let (mut sent, mut ended, mut failed) = (0, 0, None);
-        self.sockets
-            .measure(&mut self.inner, now_ns)
-            .map_err(local)?;
-        while let Some((stream, size)) = self.inner.poll_frame(now_ns) {
-            let mut count = 0;
-            let room = self.sockets.has_room(&mut self.inner, now_ns, stream, size);
-            if room.map_err(local)? {
-                match self.send_polled(py, stream, self.sockets.descriptor(stream)) {
-                    Ok(taken) => count = taken,
-                    Err(libc::EAGAIN | libc::EINTR) => {}
-                    Err(errno) => {
-                        failed = Some((stream, errno));
-                        break;
-                    }
-                }
-            }
-            self.sockets.on_sent(stream, count);
-            sent += count;
-            if self.inner.on_sent(stream, count).map_err(local)? {
-                ended |= 1 << stream;
-            }
-        }
-        Ok((
-            sent,
-            self.inner.queued_bytes(),
-            self.inner.blocked().bits(),
-            ended,
-            failed,
-            self.inner.timeout_ns(),
-        ))
+        let sent = self.send_queued(py, now_ns)?;
+        Ok(self.outcome(sent))
     }
 
     /// Read, take what is in order if `deliver`, and send what then is to be sent.
@@ -178,146 +234,187 @@ impl Connection {
         stream: usize,
         deliver: bool,
     ) -> PyResult<Exchange<'py>> {
-        let descriptor = self.sockets.descriptor(stream);
-        let count = match self.inbox.read(&mut self.inner, py, stream, descriptor)? {
-            Ok(count) => count,
-            Err(errno) => return Ok((-(errno as isize), Vec::new(), false, None)),
-        };
-        let data = if deliver && self.inbox.ready_bytes() > 0 {
-            self.inbox.take(&mut self.inner, py)?
+        self.endpoint.hold(!deliver);
+        let count = self.read(py, stream)?;
+        if count < 0 {
+            return Ok((count, Vec::new(), false, None));
+        }
+        let data = if deliver && self.endpoint.ready_bytes() > 0 {
+            self.taken(py)?
         } else {
             Vec::new()
         };
-        let special = count == 0 || self.ended() || self.inner.closed_by_peer().is_some();
-        let outcome = if special {
-            None
-        } else {
-            Some(self.transmit(py, now_ns)?)
-        };
-        Ok((count as isize, data, special, outcome))
+        let closed = self.endpoint.core.closed_by_peer().is_some();
+        if count == 0 || closed || self.endpoint.is_ended() {
+            return Ok((count, data, true, None));
+        }
+        let sent = self.send_queued(py, now_ns)?;
+        let is_quiet = self.is_quiet(&sent) && self.endpoint.ready_bytes() == 0;
+        let outcome = (!is_quiet).then(|| self.outcome(sent));
+        Ok((count, data, false, outcome))
     }
 
-    #[pyo3(signature = (stream, descriptor, /))]
-    fn send(&self, py: Python<'_>, stream: usize, descriptor: i32) -> isize {
-        self.send_polled(py, stream, descriptor)
-            .map_or_else(|errno| -(errno as isize), |count| count as isize)
+    #[pyo3(signature = (stream, /))]
+    fn send(&self, stream: usize) -> isize {
+        signed(self.endpoint.send(stream))
     }
 
     #[pyo3(signature = (stream, count, /))]
     fn sent(&mut self, stream: usize, count: usize) -> PyResult<bool> {
-        self.inner.on_sent(stream, count).map_err(local)
+        self.endpoint.on_sent(stream, count).map_err(local)
     }
 
     #[pyo3(signature = (stream, /))]
     fn writable(&mut self, stream: usize) -> PyResult<()> {
-        self.inner.on_writable(stream).map_err(local)
+        self.endpoint.core.on_writable(stream).map_err(local)
     }
 
     #[pyo3(signature = (stream, data, /))]
     fn receive(&mut self, stream: usize, data: &[u8]) -> PyResult<()> {
-        self.inbox.receive(&mut self.inner, stream, data)
+        self.endpoint.receive(stream, data).map_err(either)
     }
 
-    #[pyo3(signature = (stream, descriptor, /))]
-    fn receive_from(&mut self, py: Python<'_>, stream: usize, descriptor: i32) -> PyResult<isize> {
-        let result = self.inbox.read(&mut self.inner, py, stream, descriptor)?;
-        Ok(result.map_or_else(|errno| -(errno as isize), |count| count as isize))
+    #[pyo3(signature = (stream, /))]
+    fn receive_from(&mut self, py: Python<'_>, stream: usize) -> PyResult<isize> {
+        self.read(py, stream)
     }
 
     fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        self.inbox.take(&mut self.inner, py)
+        self.taken(py)
     }
 
     #[getter]
     fn ready_bytes(&self) -> usize {
-        self.inbox.ready_bytes()
+        self.endpoint.ready_bytes()
     }
 
     #[pyo3(signature = (stream, /))]
     fn stream_end(&mut self, stream: usize) -> PyResult<bool> {
-        self.sockets.detach(stream);
-        self.inner.on_stream_end(stream).map_err(local)
+        self.endpoint.on_stream_end(stream).map_err(local)
     }
 
     #[pyo3(signature = (stream, /))]
     fn remove_stream(&mut self, stream: usize) -> PyResult<()> {
-        self.inner.remove_stream(stream).map_err(local)
+        self.endpoint.core.remove_stream(stream).map_err(local)
     }
 
     #[pyo3(signature = (token, /))]
     fn ping(&mut self, token: u64) {
-        self.inner.ping(token);
+        self.endpoint.core.ping(token);
     }
 
     #[pyo3(signature = (stream_id, weight, /))]
     fn add_stream(&mut self, stream_id: u32, weight: f64) -> PyResult<usize> {
-        self.inner.add_stream(stream_id, weight).map_err(local)
+        self.endpoint
+            .core
+            .add_stream(stream_id, weight)
+            .map_err(local)
     }
 
     #[pyo3(signature = (weights, /))]
     fn set_weights(&mut self, weights: Vec<f64>) -> PyResult<()> {
-        self.inner.set_weights(&weights).map_err(local)
+        self.endpoint.core.set_weights(&weights).map_err(local)
     }
 
     #[pyo3(signature = (stream, delay_ns, /))]
     fn set_delay(&mut self, stream: usize, delay_ns: u64) -> PyResult<()> {
-        self.inner.set_delay(stream, delay_ns).map_err(local)
-    }
-
-    #[pyo3(signature = (now_ns, stream, unsent_bytes, /))]
-    fn unsent(&mut self, now_ns: u64, stream: usize, unsent_bytes: usize) -> PyResult<()> {
-        self.inner
-            .on_unsent(now_ns, stream, unsent_bytes)
+        self.endpoint
+            .core
+            .set_delay(stream, delay_ns)
             .map_err(local)
     }
 
     #[pyo3(signature = (stream, /))]
     fn blocked(&self, stream: usize) -> bool {
-        self.inner.is_blocked(stream)
+        self.endpoint.core.is_blocked(stream)
     }
 
     fn timeout_ns(&self) -> Option<u64> {
-        self.inner.timeout_ns()
+        self.endpoint.core.timeout_ns()
     }
 
     #[getter]
     fn closed_by_peer(&self) -> Option<(u16, String)> {
-        self.inner
+        self.endpoint
+            .core
             .closed_by_peer()
             .map(|(code, reason)| (code, reason.to_owned()))
     }
 
     #[getter]
     fn alive(&self) -> u64 {
-        self.inner.alive().bits()
+        self.endpoint.core.alive().bits()
     }
 
     #[getter]
     fn stalled(&self) -> u64 {
-        self.inner.stalled().bits()
+        self.endpoint.core.stalled().bits()
     }
 
     #[getter]
     fn queued_bytes(&self) -> usize {
-        self.inner.queued_bytes()
+        self.endpoint.core.queued_bytes()
     }
 
     #[getter]
     fn finished(&self) -> bool {
-        self.inner.is_finished()
+        self.endpoint.core.is_finished()
     }
 
     #[getter]
     fn ended(&self) -> bool {
-        self.inner.is_ended() && self.inbox.ready_bytes() == 0
+        self.endpoint.is_ended()
     }
 
     fn counters(&self) -> Counters {
-        self.inner.counters().into()
+        self.endpoint.core.counters().into()
     }
+}
+
+/// What may wait unsent in a socket that the endpoint does not have: a plain connection's.
+#[pyclass(module = "mstcp._core")]
+struct SendRoom(Room);
+
+#[pymethods]
+impl SendRoom {
+    #[new]
+    #[pyo3(signature = (descriptor, /))]
+    fn new(descriptor: i32) -> Self {
+        Self(Room::new(descriptor))
+    }
+
+    #[pyo3(signature = (rate_bps, frame_payload_bytes, header_bytes, /))]
+    fn pace(
+        &mut self,
+        rate_bps: Option<f64>,
+        frame_payload_bytes: usize,
+        header_bytes: usize,
+    ) -> PyResult<Option<usize>> {
+        let paced = self.0.pace(rate_bps, frame_payload_bytes, header_bytes);
+        paced.map_err(os_error)?;
+        Ok(self.0.limit())
+    }
+
+    #[pyo3(signature = (size, held, /))]
+    fn has_room(&mut self, size: usize, held: usize) -> bool {
+        self.0.ask(size, held).0
+    }
+
+    #[pyo3(signature = (count, /))]
+    fn sent(&mut self, count: usize) {
+        self.0.on_sent(count);
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (descriptor, /))]
+fn unacknowledged_bytes(descriptor: i32) -> usize {
+    sys::unacknowledged_bytes(descriptor)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Connection>()?;
+    module.add_class::<SendRoom>()?;
+    module.add_function(wrap_pyfunction!(unacknowledged_bytes, module)?)?;
     module.add_class::<Counters>()
 }

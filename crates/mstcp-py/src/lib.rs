@@ -3,16 +3,12 @@
 #![allow(missing_docs)]
 
 mod bytes;
-mod chunks;
 mod connection;
 mod counters;
 mod frames;
 mod hello;
-mod inbox;
 mod receive_memory;
 mod sim;
-mod sockets;
-mod stream_sockets;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::{frame, scheduler};

@@ -3,8 +3,10 @@
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::red::RedSettings;
 use crate::tcp_description::{CongestionName, TcpDescription};
 use crate::trace::TraceDescription;
+use crate::wifi_description::WifiDescription;
 
 /// A run: network, TCP and flows. Rates are bit/s, sizes bytes; times are seconds, those of links microseconds.
 #[derive(Debug, Clone, Deserialize, PartialEq)]
@@ -38,22 +40,32 @@ pub struct Description {
     pub flows: Vec<FlowDescription>,
 }
 
-/// A full-duplex link, alike in both directions. `rate_bps` counts whole packets with their link header.
+/// A link, alike in both directions: full-duplex with `rate_bps` and `delay_us`, or over a shared medium with `wifi`.
+///
+/// `rate_bps` counts whole packets with their link header.
 #[derive(Debug, Clone, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LinkDescription {
     /// Names of the two nodes.
     pub ends: [String; 2],
     /// Rate, at least 1.
-    pub rate_bps: f64,
+    #[serde(default)]
+    pub rate_bps: Option<f64>,
     /// Propagation delay.
-    pub delay_us: f64,
-    /// Bound of the packets that wait, the one in transmission not counted; none: unlimited.
+    #[serde(default)]
+    pub delay_us: Option<f64>,
+    /// What a wireless link is.
+    #[serde(default)]
+    pub wifi: Option<WifiDescription>,
+    /// Bound of the packets that wait, the one in transmission not counted; none: unlimited, with `wifi` 500.
     #[serde(default)]
     pub queue_packets: Option<u64>,
     /// Bound of the bytes that wait, likewise.
     #[serde(default)]
     pub queue_bytes: Option<u64>,
+    /// Drop at random before the queue is full.
+    #[serde(default)]
+    pub red: Option<RedSettings>,
     /// Probability that a packet is lost, below 1.
     #[serde(default)]
     pub loss: f64,

@@ -4,22 +4,25 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`description`], [`tcp_description`] | what a run is: the JSON that comes in |
+//! | [`description`], [`tcp_description`], [`wifi_description`] | what a run is: the JSON that comes in |
 //! | [`build`] | from names to numbers, from paths to routes |
 //! | [`simulation`] | the engine: one loop over the events |
 //! | [`queue`] | events in the total order of time and sequence |
 //! | [`link`] | one direction of a link: queue, transmitter, wire |
+//! | [`red`] | queues that drop early |
 //! | [`network`] | the graph and its shortest paths |
 //! | [`switch`] | pinned, shortest, hashed and split routes |
 //! | [`hosts`] | TCP endpoints and their places |
 //! | [`tcp`] | TCP after the RFCs, sans-IO |
 //! | [`bundle`] | protocols over TCP connections: plain, MSTCP |
+//! | [`wireless`] | the engine's part that lets shared media act |
 //! | [`applications`] | the engine's part that lets applications write, ask and read |
 //! | [`flow`], [`traffic`], [`requests`] | applications: what they write, when, and what is read |
 //! | [`metrics`], [`results`] | histograms and series; the JSON that goes out |
 //! | [`packet`] | packets in an arena |
 //! | [`random`] | one seeded generator per purpose |
 //! | [`trace`] | packets as CSV and pcap |
+//! | [`wifi`] | 802.11b and 802.11g: media that stations share |
 //! | [`time`] | simulated time |
 //! | [`error`] | what can go wrong |
 #![forbid(unsafe_code)]
@@ -37,6 +40,7 @@ pub mod network;
 pub mod packet;
 pub mod queue;
 pub mod random;
+pub mod red;
 pub mod requests;
 pub mod results;
 pub mod simulation;
@@ -46,6 +50,9 @@ pub mod tcp_description;
 pub mod time;
 pub mod trace;
 pub mod traffic;
+pub mod wifi;
+pub mod wifi_description;
+pub mod wireless;
 
 pub use description::Description;
 pub use error::Error;

@@ -2,6 +2,8 @@
 //!
 //! The time at which a packet leaves the transmitter is known as soon as it is queued, max(now, busy) + size / rate, so a
 //! packet costs one event on each link: its arrival. Packets arrive in the order in which they were sent.
+//!
+//! A link over a shared medium hands its packets on to the medium (`wifi::medium`), which alone knows when they are sent.
 
 use std::collections::VecDeque;
 
@@ -9,6 +11,7 @@ use mstcp_core::rng::SplitMix64;
 
 use crate::queue::Event;
 use crate::random::{below, Chance};
+use crate::red::Red;
 use crate::time::{Nanos, SECOND};
 
 /// What a link is.
@@ -48,6 +51,28 @@ pub enum Verdict {
     Arrives(Nanos),
     /// It is gone.
     Dropped(Drop),
+    /// The medium of the link decides.
+    Shared(Place),
+}
+
+/// A link's place on a shared medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Which medium.
+    pub medium: u32,
+    /// Which of its pairs of stations.
+    pub pair: u32,
+}
+
+/// Who takes the packets of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its transmitter.
+    Serial,
+    /// Its medium.
+    Shared(Place),
+    /// Nobody.
+    Down,
 }
 
 /// Why a packet is gone.
@@ -90,7 +115,13 @@ pub struct Link {
     waiting_bytes: u64,
     loss: Option<(Chance, SplitMix64)>,
     jitter: Option<SplitMix64>,
-    down: bool,
+    /// Drops before the queue is full.
+    red: Option<Red>,
+    /// Whether the queue has a bound of any kind.
+    bounded: bool,
+    state: State,
+    /// The state when it is up.
+    up: State,
     counters: Counters,
 }
 
@@ -105,22 +136,52 @@ impl Link {
             waiting_bytes: 0,
             loss: (settings.loss > 0.0).then(|| (Chance::new(settings.loss), loss)),
             jitter: (settings.jitter > 0).then_some(jitter),
-            down: false,
+            red: None,
+            bounded: (settings.queue_packets, settings.queue_bytes) != (None, None),
+            state: State::Serial,
+            up: State::Serial,
             counters: Counters::default(),
             settings,
         }
     }
 
+    /// A link whose packets are for a shared medium.
+    pub fn shared(settings: LinkSettings, place: Place) -> Self {
+        let unused = SplitMix64::new(0);
+        let up = State::Shared(place);
+        Self {
+            state: up,
+            up,
+            ..Self::new(settings, unused.clone(), unused)
+        }
+    }
+
+    /// Let the queue drop early.
+    pub fn drop_early(&mut self, red: Red) {
+        self.red = Some(red);
+        self.bounded = true;
+    }
+
+    /// Its place on a shared medium, if it is on one.
+    pub fn place(&self) -> Option<Place> {
+        match self.up {
+            State::Shared(place) => Some(place),
+            _ => None,
+        }
+    }
+
     /// Queue a packet of `bytes`. If it arrives, the caller follows with [`Link::launch`].
     pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Verdict {
-        if self.down {
-            self.counters.dropped_down += 1;
-            return Verdict::Dropped(Drop::Down);
+        match self.state {
+            State::Serial => {}
+            State::Shared(place) => return Verdict::Shared(place),
+            State::Down => {
+                self.counters.dropped_down += 1;
+                return Verdict::Dropped(Drop::Down);
+            }
         }
         let start = now.max(self.transmitter.busy_until);
-        if (self.settings.queue_packets, self.settings.queue_bytes) != (None, None)
-            && !self.has_room(now, start, bytes)
-        {
+        if self.bounded && !self.has_room(now, start, bytes) {
             self.counters.dropped_queue += 1;
             return Verdict::Dropped(Drop::QueueFull);
         }
@@ -159,7 +220,7 @@ impl Link {
 
     /// Go down: what waits or is on the wire is lost, and handed back.
     pub fn go_down(&mut self, now: Nanos) -> VecDeque<InFlight> {
-        self.down = true;
+        self.state = State::Down;
         self.transmitter.stop(now);
         self.waiting.clear();
         self.waiting_bytes = 0;
@@ -169,12 +230,12 @@ impl Link {
 
     /// Come up again.
     pub fn come_up(&mut self) {
-        self.down = false;
+        self.state = self.up;
     }
 
     /// Whether the link is down.
     pub fn is_down(&self) -> bool {
-        self.down
+        self.state == State::Down
     }
 
     /// What the link is.
@@ -205,6 +266,14 @@ impl Link {
             }
             self.waiting_bytes -= u64::from(size);
             self.waiting.pop_front();
+        }
+        if let Some(red) = &mut self.red {
+            let idle = now.saturating_sub(self.transmitter.busy_until);
+            let idle_packets =
+                idle as f64 * self.settings.rate_bps as f64 / (f64::from(bytes) * 8e9);
+            if red.drops(self.waiting.len(), idle_packets) {
+                return false;
+            }
         }
         if start <= now {
             return true;

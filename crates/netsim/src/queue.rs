@@ -16,13 +16,15 @@ pub enum Target {
     Source(u32),
     /// This entry of the run's schedule (links going down and up, samples).
     Schedule(u32),
+    /// A frame begins or ends on this shared medium.
+    Medium(u32),
 }
 
 /// The most targets of each kind.
 pub const MAX_TARGETS: usize = 1 << INDEX_BITS;
 
 const INDEX_BITS: u32 = 22;
-const TARGET_BITS: u32 = INDEX_BITS + 2;
+const TARGET_BITS: u32 = INDEX_BITS + 3;
 
 impl Target {
     fn code(self) -> u64 {
@@ -31,17 +33,19 @@ impl Target {
             Self::Timer(index) => (1, index),
             Self::Source(index) => (2, index),
             Self::Schedule(index) => (3, index),
+            Self::Medium(index) => (4, index),
         };
         kind << INDEX_BITS | u64::from(index)
     }
 
     fn decode(code: u64) -> Self {
         let index = (code & (MAX_TARGETS as u64 - 1)) as u32;
-        match code >> INDEX_BITS & 3 {
+        match code >> INDEX_BITS & 7 {
             0 => Self::Link(index),
             1 => Self::Timer(index),
             2 => Self::Source(index),
-            _ => Self::Schedule(index),
+            3 => Self::Schedule(index),
+            _ => Self::Medium(index),
         }
     }
 }
@@ -89,7 +93,7 @@ impl Default for EventQueue {
 impl EventQueue {
     /// Give an event its place in the order without putting it into the queue yet.
     pub fn reserve(&mut self, time: Nanos, target: Target) -> Event {
-        // 2^40 events are a day and a half of computing.
+        // 2^39 events are 18 hours of computing.
         let key = self.scheduled << TARGET_BITS | target.code();
         self.scheduled += 1;
         Event(u128::from(time) << 64 | u128::from(key))
@@ -203,6 +207,7 @@ mod tests {
             Target::Timer(0),
             Target::Source(top),
             Target::Schedule(9),
+            Target::Medium(top),
         ] {
             let event = EventQueue::default().reserve(u64::MAX - 1, target);
             assert_eq!(event.target(), target);

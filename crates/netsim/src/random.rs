@@ -24,6 +24,12 @@ pub enum Purpose {
     Hash = 6,
     /// Sizes of answers.
     Sizes = 7,
+    /// Slots that stations of a medium wait.
+    Backoff = 8,
+    /// Fading and noise of a medium.
+    Channel = 9,
+    /// Early drops of a link's queue.
+    EarlyDrop = 10,
 }
 
 /// The seed of `purpose` number `index` in a run of seed `seed`.

@@ -10,6 +10,7 @@ use crate::simulation::{Sample, Simulation};
 use crate::tcp::Statistics;
 use crate::time::{Nanos, SECOND};
 use crate::traffic::Source;
+use crate::wifi::medium::Statistics as AirStatistics;
 
 /// A run's results. Rates are bit/s, times seconds, sizes bytes; what was not measured is `null`.
 #[derive(Debug, Clone, Serialize, PartialEq)]
@@ -184,6 +185,9 @@ pub struct LinkResults {
     pub dropped_down: u64,
     /// The longest that a packet waited for the transmitter.
     pub max_wait_s: f64,
+    /// What a wireless link has done on the air, from the start of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<AirStatistics>,
     /// Utilisation of each interval; `null` without `series_interval_s`.
     pub series: Option<Vec<f64>>,
 }
@@ -388,7 +392,7 @@ impl Simulation {
     fn link_results(&self) -> Vec<LinkResults> {
         let span = self.schedule.series_interval;
         let link = |(index, link): (usize, &crate::link::Link)| {
-            let counters = link.counters();
+            let counters = self.link_counters(index);
             let arc = &self.network.arcs()[index];
             let begun = self.at_start.busy.get(index).copied().unwrap_or(0);
             let share = |busy: Nanos, time: Nanos| {
@@ -405,13 +409,14 @@ impl Simulation {
                     self.network.name(arc.head)
                 ),
                 capacity_bps: link.settings().rate_bps as f64,
-                utilisation: share(link.busy_time(self.now) - begun, self.measured()),
+                utilisation: share(self.link_busy(index) - begun, self.measured()),
                 packets: counters.packets,
                 bytes: counters.bytes,
                 dropped_queue: counters.dropped_queue,
                 lost: counters.lost,
                 dropped_down: counters.dropped_down,
                 max_wait_s: to_s(counters.max_wait),
+                wifi: self.air_statistics(index),
                 series: (span > 0).then(|| {
                     self.between(|sample| sample.busy[index])
                         .map(|busy| share(busy, span))

@@ -13,6 +13,7 @@ use crate::tcp::segment::MptcpKind;
 use crate::tcp::Segment;
 use crate::time::Nanos;
 use crate::trace::Trace;
+use crate::wireless::Scheduled;
 
 /// What happens at a fixed time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,7 @@ pub struct Simulation {
     pub(crate) queue: EventQueue,
     pub(crate) packets: Arena,
     pub(crate) links: Vec<Link>,
+    pub(crate) media: Vec<Scheduled>,
     pub(crate) switches: Switches,
     pub(crate) hosts: Hosts,
     pub(crate) flows: Vec<Flow>,
@@ -149,6 +151,10 @@ impl Simulation {
                 self.queue.pop();
                 self.act(index)
             }
+            Target::Medium(index) => {
+                self.queue.pop();
+                self.on_medium(index)
+            }
         }
     }
 
@@ -169,7 +175,12 @@ impl Simulation {
     }
 
     /// Do what the route says next.
-    fn forward(&mut self, packet: u32, mut cursor: u32, bytes: u32) -> Result<(), Error> {
+    pub(crate) fn forward(
+        &mut self,
+        packet: u32,
+        mut cursor: u32,
+        bytes: u32,
+    ) -> Result<(), Error> {
         loop {
             match self.switches.step(cursor) {
                 Step::Link(link) => {
@@ -185,6 +196,9 @@ impl Simulation {
     fn transmit(&mut self, index: u32, packet: u32, cursor: u32, bytes: u32) {
         let link = &mut self.links[index as usize];
         let verdict = link.transmit(self.now, bytes);
+        if let Verdict::Shared(place) = verdict {
+            return self.offer(place, packet, cursor, bytes);
+        }
         if let Some(trace) = &mut self.trace {
             let content = self.packets.get(packet);
             trace.on_link(self.now, index, packet, content, bytes, verdict);
@@ -201,7 +215,7 @@ impl Simulation {
                     self.queue.push(arrival);
                 }
             }
-            Verdict::Dropped(_) => {
+            Verdict::Dropped(_) | Verdict::Shared(_) => {
                 self.counters.dropped += 1;
                 self.packets.remove(packet);
             }
@@ -328,6 +342,9 @@ impl Simulation {
                         self.counters.dropped += 1;
                         self.packets.remove(lost.packet);
                     }
+                    if let Some(place) = self.links[link as usize].place() {
+                        self.drop_waiting(place)?;
+                    }
                 }
             }
             Action::LinkUp(arc) => {
@@ -372,10 +389,8 @@ impl Simulation {
     pub(crate) fn sample(&self) -> Sample {
         Sample {
             time: self.now,
-            busy: self
-                .links
-                .iter()
-                .map(|link| link.busy_time(self.now))
+            busy: (0..self.links.len())
+                .map(|link| self.link_busy(link))
                 .collect(),
             stream_bytes: self
                 .flows

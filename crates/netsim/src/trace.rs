@@ -226,6 +226,7 @@ impl Trace {
             Verdict::Dropped(Drop::QueueFull) => rows.push_str("queue_full,"),
             Verdict::Dropped(Drop::Lost) => rows.push_str("lost,"),
             Verdict::Dropped(Drop::Down) => rows.push_str("down,"),
+            Verdict::Shared(_) => unreachable!("the medium says what became of it"),
         }
         rows.push('\n');
     }

@@ -29,6 +29,7 @@ from experiments.results import Environment, RunResult
 from experiments.validity import CpuMeter, why_invalid
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
+from topologies.check import check_wired
 from topologies.errors import TopologyError
 from topologies.interface_names import InterfaceNames
 from topologies.mininet_builder import Emulation
@@ -53,9 +54,10 @@ class LiveEngine:
         self._datapath: str | None = None
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse where a program or a terminal's second link is missing."""
+        """Refuse wireless links, and where a program or a terminal's second link is missing."""
         for plan in plans:
             with_second_interfaces(plan)
+            check_wired(plan.network)
             if plan.protocol.startswith("ppfs") and plan.scenario.ppfs.ack_path == "split":
                 what = "Switches do not draw paths for the acknowledgements of split flows."
                 raise MissingRequirement(what, "Set ppfs.ack_path to shortest, or use --engine sim.")

@@ -12,6 +12,7 @@ from experiments.protocols.mptcp import DSS_BYTES, Mptcp
 from experiments.scenario import ETHERNET_BYTES, Flow
 from experiments.workloads.schema import Bulk, EmpiricalSize, NamedSize, OnOff, Requests, Sizes
 from experiments.workloads.sizes import cdf_of
+from topologies import Link
 
 IPV4_BYTES = 20
 MAX_RATE_BPS = 1e13
@@ -35,7 +36,7 @@ def describe(
         "duration_s": plan.duration_s,
         "warm_up_s": scenario.warm_up_s,
         "packet_overhead_bytes": ETHERNET_BYTES + IPV4_BYTES,
-        "links": [*(link.model_dump() for link in plan.network.links), *_interface_links(homes or {})],
+        "links": [*(_link(link) for link in plan.network.links), *_interface_links(homes or {})],
         "tcp": _tcp(plan),
         "flows": [
             _flow(plan, name, flow, routes[name], number * scenario.stagger_s)
@@ -51,6 +52,13 @@ def describe(
     if scenario.sim.sample_s:
         description["series_interval_s"] = scenario.sim.sample_s
     return description
+
+
+def _link(link: Link) -> dict[str, Any]:
+    if link.wifi is None:
+        return link.model_dump()
+    wireless = {"standard": link.wifi, **link.wireless_settings()}
+    return {"ends": link.ends, "queue_packets": link.queue_packets, "wifi": wireless}
 
 
 def _captures(plan: RunPlan) -> dict[str, str]:

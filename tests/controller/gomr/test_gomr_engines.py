@@ -25,11 +25,13 @@ from controller.gomr import (
     solve,
     solving,
 )
+from controller.gomr.allocation import edge_loads, largest_violation_bps
 from controller.gomr.demands import Traffic
 from controller.gomr.engines.answer import Answer
 from controller.gomr.engines.highs import engine as highs_engine
 from controller.gomr.engines.pulp import engine as pulp_engine
 from controller.gomr.load import at_load
+from tests.controller.gomr.gomr_oracles import check_allocation
 
 EDGE = Edge("e", "A", "B", 10e6, 1e-3)
 PROBLEM = Problem((EDGE,), (Demand("f", "A", "B", 8e6), Demand("g", "A", "B", 8e6)))
@@ -84,64 +86,58 @@ def test_unknown_names_are_refused_with_those_there_are(name: str) -> None:
     assert refusal.value.field == name
 
 
-@pytest.mark.parametrize("engine", ["highs", "pulp"])
-def test_no_time_is_an_error_not_a_partial_answer(engine: str) -> None:
-    for objective in OBJECTIVES:
-        with pytest.raises(SolverError, match="time limit of|time limit was") as failure:
-            solve(PROBLEM, objective, engine, time_limit_s=0.0)
-        assert failure.value.engine == engine
-        assert failure.value.state
-        assert str(failure.value).endswith(")")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_without_time_the_answer_is_within_the_limits_and_bounded(engine: str, objective: str) -> None:
+    whole = solve(PROBLEM, objective, engine)
+    found = solve(PROBLEM, objective, engine, time_limit_s=0.0)
+    assert found.timed_out
+    check_allocation(PROBLEM, found)
+    assert found.upper_bound_bps >= whole.value_bps * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("engine", [highs_engine, pulp_engine])
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_time_that_runs_out_midway_is_an_error_with_its_state(engine: ModuleType, objective: str) -> None:
+def test_time_that_runs_out_midway_leaves_rates_within_the_limits(engine: ModuleType, objective: str) -> None:
     # Every look at this clock takes a second.
     seconds = itertools.count()
     engine.solve(PROBLEM, objective, 1e6, clock=lambda: float(next(seconds)))
     whole_s = next(seconds)
+    reached = []
     for limit_s in range(1, whole_s // 2):
         seconds = itertools.count()
-        with pytest.raises(SolverError, match=f"the time limit of {limit_s} s is used up") as failure:
-            engine.solve(PROBLEM, objective, limit_s, clock=lambda seconds=seconds: float(next(seconds)))
-        state = failure.value.state
-        assert state["stage"] in ("throughput", "levels", "delay", "utilisation", "even split")
-        assert float(state["solves"]) >= 1
-        assert math.isfinite(float(state["objective"]))
+        found = engine.solve(PROBLEM, objective, limit_s, clock=lambda seconds=seconds: float(next(seconds)))
+        assert not found.complete
+        over_bps = largest_violation_bps(PROBLEM, found.rates, edge_loads(PROBLEM, found.rates))
+        assert over_bps <= 1e-9 * PROBLEM.unit_bps
+        reached.append(sum(rate_bps for paths in found.rates.values() for _, rate_bps in paths))
+    assert reached[-1] > 0 or whole_s < 6
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_native_gives_the_best_answer_so_far_with_its_gap(objective: str) -> None:
-    network = topologies.load("waxman:12:seed=1")
-    problem = at_load(from_network(network, Traffic("gravity", network.hosts, 1).flows(40)), 1.2)
-    whole = solve(problem, objective)
-    for limit_s in (0.0, 1e-4, 3e-4, 1e-3, 10.0):
-        found = solve(problem, objective, time_limit_s=limit_s)
-        assert found.max_violation_bps <= 1e-9 * problem.unit_bps
-        assert found.upper_bound_bps >= whole.value_bps * (1 - 1e-9)
-        assert found.gap == pytest.approx(1 - found.value_bps / found.upper_bound_bps, abs=1e-12)
-        assert found.timed_out or found.value_bps == pytest.approx(whole.value_bps)
-    assert solve(problem, objective, time_limit_s=0.0).timed_out
-    assert not whole.timed_out
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("engine", ["highs", "pulp"])
-def test_a_time_limit_leads_to_the_whole_answer_or_to_none(engine: str, objective: str) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_time_limit_leads_to_the_best_answer_so_far_with_its_gap(engine: str, objective: str) -> None:
     # Where the limit strikes depends on the machine; what comes of it must not.
     network = topologies.load("waxman:12:seed=1")
     problem = at_load(from_network(network, Traffic("gravity", network.hosts, 1).flows(40)), 1.2)
     whole = solve(problem, objective, engine, clock=lambda: 0.0)
-    for power in range(-20, 4, 2):
-        try:
-            limited = solve(problem, objective, engine, time_limit_s=2.0**power, clock=lambda: 0.0)
-        except SolverError as failure:
-            assert failure.engine == engine
-            assert "time limit" in str(failure)
-            assert failure.state["stage"]
+    assert not whole.timed_out
+    for power in range(-20, 4, 3):
+        found = solve(problem, objective, engine, time_limit_s=2.0**power, clock=lambda: 0.0)
+        if not found.timed_out:
+            assert found == whole
             continue
-        assert limited == whole
+        assert found.max_violation_bps <= 1e-9 * problem.unit_bps
+        assert found.upper_bound_bps >= whole.value_bps * (1 - 1e-9)
+        assert found.gap == pytest.approx(1 - found.value_bps / found.upper_bound_bps, abs=1e-12)
+
+
+def test_limits_on_paths_hold_without_time() -> None:
+    edges = tuple(Edge(f"e{i}", "A", "B", i * 1e6, 1e-3 * i) for i in range(1, 5))
+    problem = Problem(edges, (Demand("f", "A", "B", 20e6, max_paths=2),))
+    found = solve(problem, time_limit_s=0.0)
+    assert found.timed_out
+    assert len(found.paths["f"]) <= 2
 
 
 @pytest.mark.parametrize("limit_s", [math.nan, -1.0])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import networkx as nx
 import pytest
 from hypothesis import assume, given, settings
 
+from controller.errors import SolverError
 from controller.gomr import ENGINES, OBJECTIVES, Demand, Edge, Problem, solve
 from tests.controller.gomr.gomr_oracles import (
     check_allocation,
@@ -229,6 +233,26 @@ def test_one_problem_holds_rates_of_any_magnitude(engine: str, rate_bps: float) 
         allocation = solve(Problem(edges, demands), objective, engine)
         assert allocation.rate_bps("small") == pytest.approx(rate_bps, rel=1e-3)
         assert allocation.admitted_bps == pytest.approx(1e12 + rate_bps, rel=EXACT)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rates_beyond_an_engines_arithmetic_are_kept_apart_or_refused(engine: str, objective: str) -> None:
+    line = (Edge("wide", "A", "B", 1e15, 1e-3), Edge("narrow", "B", "C", 1.0, 1e-3))
+    along = Problem(line, (Demand("f", "A", "C", 3.0), Demand("g", "A", "B", 1e15)))
+    side = Problem((line[0], replace(line[1], tail="A", head="B")), (Demand("h", "A", "B", 1e15),))
+    for problem in (along, side):
+        if engine != "native":
+            with pytest.raises(SolverError, match="too far apart for its arithmetic; use the engine native"):
+                solve(problem, objective, engine)
+            continue
+        allocation = solve(problem, objective)
+        check_allocation(problem, allocation)
+        for edge in problem.edges:
+            rates_bps = [path.rate_bps for own in allocation.paths.values() for path in own
+                         if edge.id in path.edges]  # fmt: skip
+            assert math.fsum(rates_bps) <= edge.capacity_bps * (1 + 1e-12)
+        assert allocation.admitted_bps == pytest.approx(1e15, rel=EXACT)
 
 
 @every_engine

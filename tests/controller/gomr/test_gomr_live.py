@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from controller.errors import InvalidProblem, SolverError
+from controller.errors import InvalidProblem
 from controller.gomr import (
     ENGINES,
     OBJECTIVES,
@@ -289,10 +289,41 @@ def test_names_are_checked(name: str) -> None:
 
 
 @every_engine
-def test_no_time_is_an_error_and_the_event_has_happened(engine: str) -> None:
-    live = LiveEngine(NETWORK, engine=engine, time_limit_s=0.0)
-    with pytest.raises(SolverError, match="time limit"):
-        _ = live.allocation
+@every_objective
+@pytest.mark.parametrize("min_churn", [False, True])
+def test_without_time_events_happen_and_rates_keep_within_all_limits(
+    engine: str, objective: str, min_churn: bool
+) -> None:
+    if min_churn and engine != "native":
+        return
+    live = LiveEngine(NETWORK, objective, engine, min_churn=min_churn, time_limit_s=0.0)
+    assert live.allocation.timed_out
+    events: list[Callable[[], Change]] = [
+        lambda: live.add_flow(Demand("h", "B", "A", 3e6)),
+        lambda: live.fail_link("A->B"),
+        lambda: live.set_rate("f", 5e6),
+        lambda: live.restore_link("A->B"),
+        lambda: live.remove_flow("g"),
+        lambda: live.set_link_rate("C->B", 1e6),
+    ]
+    for event in events:
+        found = event().allocation
+        assert found.timed_out
+        check_allocation(live.problem, found)
+        best = solve(live.problem, objective, engine)
+        assert found.upper_bound_bps >= best.value_bps * (1 - EXACT)
+    assert live.problem.demands[0].rate_bps == 5e6
+
+
+@every_objective
+def test_an_event_that_ran_out_of_time_is_solved_for_by_the_next(objective: str) -> None:
+    live = LiveEngine(NETWORK, objective)
+    _ = live.allocation
+    live.time_limit_s = 0.0
+    assert live.fail_link("A->B").allocation.timed_out
+    live.time_limit_s = None
+    live.set_rate("g", 1e6)
+    assert_as_from_scratch(live, objective, "native")
 
 
 Event = Callable[[LiveEngine], Change]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import topologies
-from controller.errors import InvalidProblem, SolverError
+from controller.errors import InvalidProblem
 from controller.gomr import Demand, Edge, Problem, from_network, solve
 from controller.gomr.demands import Traffic, scaled
-from controller.gomr.load import at_load, load_factor
+from controller.gomr.load import at_load, find_load_factor, load_factor
 from tests.controller.gomr.gomr_oracles import problems
 
 LINE = Problem(
@@ -83,5 +83,11 @@ def test_what_makes_no_sense_is_refused() -> None:
 def test_scaling_to_a_load_ends_when_its_time_is_up() -> None:
     network = topologies.load("waxman:30:seed=1")
     problem = from_network(network, Traffic("gravity", network.hosts, 1).flows(300))
-    with pytest.raises(SolverError, match="the time limit was 0 s"):
-        at_load(problem, 1.1, time_limit_s=0.0)
+    found = find_load_factor(problem, 1.1, time_limit_s=0.0)
+    assert found.timed_out
+    whole = find_load_factor(problem, 1.1)
+    assert not whole.timed_out
+    assert found.factor <= whole.factor <= found.most
+    # What is asked for then is no more than was wanted, and can be routed.
+    small = at_load(problem, 1.1, time_limit_s=0.0)
+    assert solve(small).admitted_bps == pytest.approx(solve(small).requested_bps)

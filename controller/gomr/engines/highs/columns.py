@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from controller.gomr.allocation import Rates
+from controller.gomr.engines.answer import Answer
 from controller.gomr.engines.filling import Throughput
 from controller.gomr.engines.highs.program import Numbers, Program
 from controller.gomr.objectives import worths
@@ -98,7 +99,8 @@ class ColumnMaster:
         """
         for _ in range(_MOST_RAISES):
             first = {variable: -self._big_m * worth for variable, worth in self._worths()}
-            self._generate({**first, **self._delays()}, self._pricing.delay, refine=refine)
+            costs = {**first, **self._delays()}
+            self._generate(costs, self._pricing.delay, weight=self._big_m, refine=refine)
             rates = self._rates()
             value = self._value()
             self._program.minimise({variable: -worth for variable, worth in self._worths()})
@@ -128,7 +130,8 @@ class ColumnMaster:
             SolverError: HiGHS failed or the time is up.
         """
         nothing = np.zeros(len(self._problem.edges))
-        self._generate({variable: -worth for variable, worth in self._worths()}, nothing, refine=refine)
+        costs = {variable: -worth for variable, worth in self._worths()}
+        self._generate(costs, nothing, weight=1.0, refine=refine)
         return self._proof()
 
     def spread_over_edges(self) -> Rates:
@@ -221,11 +224,23 @@ class ColumnMaster:
             self._known.update((demand.id, path) for demand, path in new)
         return len(new)
 
-    def _generate(self, costs: Mapping[int, float], lengths: Numbers, *, refine: bool = False) -> None:
-        """Minimise over all paths; a path not known yet costs the sum of its edges' `lengths`."""
+    def _generate(
+        self,
+        costs: Mapping[int, float],
+        lengths: Numbers,
+        *,
+        weight: float | None = None,
+        refine: bool = False,
+    ) -> None:
+        """Minimise over all paths; a path not known yet costs the sum of its edges' `lengths`.
+
+        `weight` is that of the first objective in the costs, None where it has no part in them.
+        """
         costs = dict(costs)
         while True:
             self._program.minimise(costs)
+            if weight is not None:
+                self._keep(weight)
             added = self._add_gaining(costs, lengths)
             if not added and refine:
                 # Beyond the tolerance another basis may be the optimal one, with other prices.
@@ -269,10 +284,23 @@ class ColumnMaster:
             math.fsum(worth * float(found[variable]) for variable, worth in self._worths()) * self._unit_bps
         )
 
+    def _keep(self, weight: float) -> None:
+        """Keep the last solution as the answer that stands if the time is up: rates that fit, and prices."""
+        found, duals, columns = self._program.values(), self._program.duals(), len(self._columns)
+        prices = np.maximum(0.0, -duals[: len(self._problem.edges)]) / weight
+
+        def answer() -> Answer:
+            by_id = {edge.id: float(price) for edge, price in zip(self._problem.edges, prices, strict=True)}
+            return Answer(self._rates_of(found, columns), by_id)
+
+        self._program.budget.keep(answer)
+
     def _rates(self) -> Rates:
-        found = self._program.values()
+        return self._rates_of(self._program.values(), len(self._columns))
+
+    def _rates_of(self, found: Numbers, columns: int) -> Rates:
         rates: dict[str, list[tuple[Path, float]]] = {demand.id: [] for demand in self._problem.demands}
-        for demand, path, number in self._columns:
+        for demand, path, number in self._columns[:columns]:
             if found[number] > _DUST:
                 rates[demand.id].append((path, float(found[number]) * self._unit_bps))
         return rates

@@ -17,8 +17,9 @@ from controller.gomr.engines.answer import Answer, nothing
 from controller.gomr.engines.filling import Throughput, asking, check_fair, fill
 from controller.gomr.engines.highs.columns import ColumnMaster
 from controller.gomr.engines.highs.program import Program
-from controller.gomr.engines.time_budget import TimeBudget
-from controller.gomr.even_split import spread
+from controller.gomr.engines.span import check_span
+from controller.gomr.engines.time_budget import OutOfTime, TimeBudget
+from controller.gomr.even_split import spread_in_time
 from controller.gomr.problem import Problem
 
 NAME = "highs"
@@ -41,22 +42,34 @@ def solve(
     """Solve a problem; an engine as `controller.gomr.engines.answer` wants it.
 
     Raises:
-        SolverError: HiGHS failed or ran out of time.
+        SolverError: HiGHS failed, or rates are too far apart for it.
     """
     if problem.unit_bps == 0:
         return nothing(problem)
+    check_span(problem, NAME)
     budget = TimeBudget(NAME, time_limit_s, clock)
+    try:
+        return _solve(problem, objective, budget)
+    except OutOfTime:
+        return budget.answer_so_far(problem)
+
+
+def _solve(problem: Problem, objective: str, budget: TimeBudget) -> Answer:
     if objective == "max_min":
         return _max_min(problem, budget)
     master = _master(problem, objective, budget)
     budget.stage = "delay"
     rates, proof = master.lexicographic()
+    first = Answer(rates, proof.prices)
+    budget.keep(lambda: first)
     if objective == "min_max_utilisation" and _serves_all(problem, master, rates):
         budget.stage = "utilisation"
         rates = master.spread_over_edges()
     answer = Answer(rates, proof.prices)
+    budget.keep(lambda: answer)
     if objective == "even_split":
-        return replace(answer, rates=spread(problem, rates, NAME, budget.left_s()))
+        rates, complete = spread_in_time(problem, rates, NAME, budget.left_s())
+        return replace(answer, rates=rates, complete=complete)
     return answer
 
 

@@ -83,7 +83,8 @@ class Program:
         """Solve for other costs; variables that are not named cost nothing.
 
         Raises:
-            SolverError: HiGHS found no optimum or the time is up.
+            OutOfTime: The time is up.
+            SolverError: HiGHS found no optimum.
         """
         every = np.zeros(self._highs.getNumCol())
         every[list(costs)] = list(costs.values())
@@ -94,7 +95,8 @@ class Program:
         """Solve again for the same costs, and those of columns that have come since.
 
         Raises:
-            SolverError: HiGHS found no optimum or the time is up.
+            OutOfTime: The time is up.
+            SolverError: HiGHS found no optimum.
         """
         clock, left_s = self.budget.clock, self.budget.left_s()
         if left_s is not None:
@@ -108,6 +110,8 @@ class Program:
         self.budget.spend(clock() - started)
         self._refined = None
         status = self._highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kTimeLimit:
+            raise self.budget.out_of_time()
         if status != highspy.HighsModelStatus.kOptimal:
             state = self._highs.modelStatusToString(status).lower()
             raise self.budget.failure(f"HiGHS found no optimum: {state}")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import gomr_native
+import numpy as np
 
 from controller.errors import SolverError
 from controller.gomr.allocation import Allocation, PathRate, Rates, path_rates
@@ -90,7 +91,7 @@ def assemble(
     if audit.max_violation_bps > _TRUSTED * largest_bps:
         over = f"its rates are over a limit by {audit.max_violation_bps:.6g} bit/s"
         raise SolverError(engine, f"{over}; please report the problem")
-    if audit.max_violation_bps > _ROUNDING * largest_bps:
+    if audit.max_violation_bps > _ROUNDING * largest_bps or _is_over(routed, audit.loads_bps):
         answer = answer.fitted()
         audit = answer.audit(objective)
     local = _Local(problem, routed, objective)
@@ -119,6 +120,12 @@ def assemble(
         timed_out=not answer.complete,
         columns=columns if not local.demands else None,
     )
+
+
+def _is_over(problem: Problem, loads_bps: Sequence[float]) -> bool:
+    """Return whether an edge carries more than its own capacity, however small beside the largest."""
+    capacities_bps = np.array([edge.capacity_bps for edge in problem.edges])
+    return bool(np.any(np.asarray(loads_bps) > capacities_bps * (1 + _ROUNDING)))
 
 
 class _Local:

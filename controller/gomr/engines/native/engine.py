@@ -14,7 +14,7 @@ from controller.errors import InvalidProblem, SolverError
 from controller.gomr.engines.answer import Answer
 from controller.gomr.engines.native.assembly import NativeAnswer
 from controller.gomr.engines.native.network import NativeNetwork
-from controller.gomr.even_split import spread
+from controller.gomr.even_split import spread_in_time
 from controller.gomr.problem import Problem
 
 NAME = "native"
@@ -25,7 +25,7 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
 
     Raises:
         InvalidProblem: A number is beyond what the engine takes.
-        SolverError: The engine failed, or the spread of `even_split` ran out of time.
+        SolverError: The engine failed.
     """
     network = NativeNetwork(problem)
     try:
@@ -37,9 +37,10 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
     except NotSolved as error:
         raise failure(error, time_limit_s) from error
     prices = dict(zip(network.number, found.prices, strict=True))
-    answer = Answer(found.rates(problem), prices, native=found)
+    answer = Answer(found.rates(problem), prices, complete=found.complete, native=found)
     if objective == "even_split" and found.complete:
-        return replace(answer, rates=spread(problem, answer.rates, NAME, time_limit_s), native=None)
+        rates, complete = spread_in_time(problem, answer.rates, NAME, time_limit_s)
+        return replace(answer, rates=rates, complete=complete, native=None)
     return answer
 
 

@@ -15,7 +15,8 @@ from controller.gomr.engines.answer import Answer, Cut, nothing
 from controller.gomr.engines.filling import asking, check_fair
 from controller.gomr.engines.pulp.model import PathSets, RoutingModel, fixed_path_sets
 from controller.gomr.engines.pulp.program import dual, value
-from controller.gomr.engines.time_budget import TimeBudget
+from controller.gomr.engines.span import check_span
+from controller.gomr.engines.time_budget import OutOfTime, TimeBudget
 from controller.gomr.problem import Demand, Problem
 
 _SMALL = 0.25
@@ -43,17 +44,26 @@ def solve(
     """Solve a problem; an engine as `controller.gomr.engines.answer` wants it.
 
     Raises:
-        SolverError: HiGHS failed or ran out of time.
+        SolverError: HiGHS failed, or rates are too far apart for it.
     """
     if problem.unit_bps == 0:
         return nothing(problem)
+    check_span(problem, "pulp")
     budget = TimeBudget("pulp", time_limit_s, clock)
+    try:
+        return _solve(problem, objective, budget)
+    except OutOfTime:
+        return budget.answer_so_far(problem)
+
+
+def _solve(problem: Problem, objective: str, budget: TimeBudget) -> Answer:
     path_sets = fixed_path_sets(problem)
     if objective == "max_min":
         return _max_min(problem, path_sets, budget)
     scale = _scale(problem, path_sets, budget)
     answer = _route(problem, objective, path_sets, scale, budget)
     if objective == "even_split":
+        budget.keep(lambda: answer)
         budget.stage = "even split"
         return replace(answer, rates=_spread(problem, answer.rates, budget))
     return answer
@@ -75,6 +85,9 @@ def _route(problem: Problem, objective: str, path_sets: PathSets, scale: float, 
     model = RoutingModel(problem, scale, path_sets, budget)
     model.program.minimise(model.worthless(objective))
     prices = model.prices()
+    if budget.has_limit:
+        first = Answer(_without_dust(problem, model.rates(), scale), prices)
+        budget.keep(lambda: first)
     model.program.keep_optimum()
     if objective == "min_max_utilisation":
         budget.stage = "utilisation"

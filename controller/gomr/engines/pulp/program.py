@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import highspy
 import pulp
 
 from controller.gomr.engines.refinement import refined
@@ -68,6 +69,7 @@ class Program:
             The optimum.
 
         Raises:
+            OutOfTime: The time is up.
             SolverError: The solver found no optimum; says what it reported.
         """
         self._lp.setObjective(_expression(terms))
@@ -92,7 +94,10 @@ class Program:
         # PuLP reports a time limit as an optimal status with a merely feasible solution: look at both.
         if (self._lp.status, self._lp.sol_status) != (pulp.LpStatusOptimal, pulp.LpSolutionOptimal):
             highs = self._lp.solverModel
-            state = highs.modelStatusToString(highs.getModelStatus())
+            status = highs.getModelStatus()
+            if status == highspy.HighsModelStatus.kTimeLimit:
+                raise self._budget.out_of_time()
+            state = highs.modelStatusToString(status)
             raise self._budget.failure(f"HiGHS found no optimum: {state.lower()}")
         if refine:
             values, duals = refined(self._lp.solverModel)

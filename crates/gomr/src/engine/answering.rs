@@ -95,7 +95,7 @@ impl Engine {
         (self.solver.first_prices(), cuts.unwrap_or_default())
     }
 
-    fn flow_allocations(&self) -> Vec<FlowAllocation> {
+    pub(crate) fn flow_allocations(&self) -> Vec<FlowAllocation> {
         let mut flows: Vec<FlowAllocation> = Vec::new();
         let mut place = vec![usize::MAX; self.flows.len()];
         for (id, entry) in self.flows.iter().enumerate() {

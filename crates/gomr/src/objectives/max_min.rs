@@ -26,9 +26,11 @@ pub(crate) struct Rising {
     pub weight: f64,
 }
 
-/// The fair rates and what proves them.
-pub(crate) struct Filled {
-    pub rates: Vec<f64>,
+/// The fair rates as far as they are settled, and what proves them.
+#[derive(Default)]
+pub(crate) struct Filling {
+    /// Of each flow; `None` while it rises.
+    pub rates: Vec<Option<f64>>,
     /// What stopped the flows, by their place among those that rise.
     pub cuts: Vec<Cut>,
     /// Sum of the rates, and of the most each flow could get while none that has less per weight loses.
@@ -75,25 +77,33 @@ const LEAST_PART: f64 = 1e-3;
 const YIELD: f64 = 2.5e-13;
 const MOST_YIELDED: f64 = 1e-10;
 
-/// Finds the max-min fair rates; the solver ends with these as its requests.
-pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Error> {
-    let mut frozen: Vec<Option<f64>> = flows
-        .iter()
-        .map(|f| if f.request > 0.0 { None } else { Some(0.0) })
+/// Finds the max-min fair rates; the solver ends with these as its requests. What was settled before an error is
+/// in `filling`.
+pub(crate) fn fill(
+    solver: &mut Solver,
+    flows: &[Rising],
+    filling: &mut Filling,
+) -> Result<(), Error> {
+    let asks = flows.iter().map(|flow| flow.request > 0.0);
+    filling.rates = asks
+        .map(|asks| if asks { None } else { Some(0.0) })
         .collect();
-    let mut proof = Proof::default();
-    let mut cuts = Vec::new();
+    let Filling {
+        rates: frozen,
+        cuts,
+        proof,
+    } = filling;
     let mut yielded = 0.0;
     let delays = solver.ignore_delays();
     let mut known = VecDeque::new();
     while frozen.iter().any(Option::is_none) {
-        let found = highest_level(solver, flows, &frozen, &mut known)?;
+        let found = highest_level(solver, flows, frozen, &mut known)?;
         let share = |flow: &Rising| found.share(flow);
         let mut stopped = Vec::new();
         let mut cut = Cut::default();
         for (place, (flow, rate)) in flows
             .iter()
-            .zip(&mut frozen)
+            .zip(frozen.iter_mut())
             .enumerate()
             .filter(|(_, (_, rate))| rate.is_none())
         {
@@ -131,19 +141,19 @@ pub(crate) fn fill(solver: &mut Solver, flows: &[Rising]) -> Result<Filled, Erro
             cuts.push(cut);
         }
         // Every flow of the cut has its rate by now: what they leave of the cut is all one could gain.
-        let parts = flows.iter().zip(&frozen);
+        let parts = flows.iter().zip(frozen.iter());
         let taken: f64 = parts
             .map(|(flow, rate)| share(flow) * rate.unwrap_or(0.0))
             .sum();
         let spare = (barrier.room - taken).max(0.0);
         proof.bound += stopped.iter().map(|(_, gain)| spare * gain).sum::<f64>();
     }
-    let rates: Vec<f64> = frozen.into_iter().map(|rate| rate.unwrap_or(0.0)).collect();
-    set_requests(solver, flows, |i| rates[i]);
+    let rate = |i: usize| frozen[i].unwrap_or(0.0);
+    set_requests(solver, flows, rate);
     solver.count_delays(delays);
     solver.solve()?;
-    proof.value = rates.iter().sum();
-    Ok(Filled { rates, cuts, proof })
+    proof.value = (0..flows.len()).map(rate).sum();
+    Ok(())
 }
 
 fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f64) -> f64 {

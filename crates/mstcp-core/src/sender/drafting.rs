@@ -14,7 +14,7 @@ const FRAME_SECONDS: f64 = 0.002;
 /// Below this rate frames are of full size, one segment each, for the sake of delay; in bit/s.
 const LARGE_FRAMES_BPS: f64 = 50e6;
 /// The greatest frame that is sent.
-const LARGEST_FRAME_BYTES: usize = 1 << 17;
+const LARGEST_FRAME_BYTES: usize = 1 << 19;
 /// A peer counts what waits in its memory; so many bytes of the window go with one frame that it may not have.
 const WINDOW_BYTES_A_FRAME: u64 = 128;
 

@@ -2,20 +2,19 @@
 
 mod connections;
 mod flows;
+mod links;
 mod paths;
 
 use crate::bundle::Change;
-use crate::description::{Description, FlowDescription, LinkDescription, Protocol};
+use crate::description::{Description, FlowDescription, Protocol};
 use crate::error::Error;
 use crate::hosts::Hosts;
-use crate::link::{Link, LinkSettings};
 use crate::network::Network;
 use crate::packet::Arena;
 use crate::queue::{EventQueue, Target, MAX_TARGETS};
-use crate::random::{generator, Purpose};
 use crate::simulation::{Action, Counters, Sample, Schedule, Simulation};
 use crate::switch::Switches;
-use crate::time::{seconds, Nanos, MICROSECOND};
+use crate::time::{seconds, Nanos};
 use crate::trace::{Trace, TraceDescription};
 
 /// The longest run: 2^62 ns, 146 years.
@@ -37,7 +36,7 @@ impl Simulation {
         description.tcp.check()?;
         let mut builder = Builder {
             description,
-            network: network(&description.links)?,
+            network: links::network(&description.links)?,
             switches: Switches::default(),
             hosts: Hosts::default(),
             splits: 0,
@@ -50,17 +49,13 @@ impl Simulation {
         if flows.is_empty() {
             return Err(Error::description("flows", "a run needs at least one flow"));
         }
-        let seed = description.seed;
-        let arcs = builder.network.arcs().iter().enumerate();
-        let links = arcs.map(|(index, arc)| {
-            let draws = |purpose| generator(seed, purpose, index as u64);
-            Link::new(arc.settings, draws(Purpose::Loss), draws(Purpose::Jitter))
-        });
+        let (links, media) = links::carriers(description, &builder.network)?;
         let mut simulation = Self {
             now: 0,
             queue: EventQueue::default(),
             packets: Arena::default(),
-            links: links.collect(),
+            links,
+            media,
             switches: builder.switches,
             hosts: builder.hosts,
             flows,
@@ -191,47 +186,6 @@ fn schedule(description: &Description) -> Result<Schedule, Error> {
         end: measure_from + duration,
         series_interval,
     })
-}
-
-fn network(links: &[LinkDescription]) -> Result<Network, Error> {
-    let mut network = Network::default();
-    for (index, link) in links.iter().enumerate() {
-        let place = |field: &str| format!("links[{index}].{field}");
-        let within = |field: &str, value: f64, range: std::ops::RangeInclusive<f64>| {
-            if range.contains(&value) {
-                return Ok(value);
-            }
-            let (least, most) = range.into_inner();
-            Err(Error::description(
-                place(field),
-                format!("{value} is not between {least} and {most}"),
-            ))
-        };
-        let settings = LinkSettings {
-            rate_bps: within("rate_bps", link.rate_bps, 1.0..=1e13)?.round() as u64,
-            delay: micros(within("delay_us", link.delay_us, 0.0..=1e9)?),
-            queue_packets: link.queue_packets,
-            queue_bytes: link.queue_bytes,
-            loss: within("loss", link.loss, 0.0..=0.999_999)?,
-            jitter: micros(within("jitter_us", link.jitter_us, 0.0..=1e9)?),
-        };
-        let [a, b] = [network.intern(&link.ends[0]), network.intern(&link.ends[1])];
-        if a == b {
-            return Err(Error::description(place("ends"), "a link joins two nodes"));
-        }
-        if network.arc_between(a, b).is_some() {
-            return Err(Error::description(
-                place("ends"),
-                format!("{} and {} are joined already", link.ends[0], link.ends[1]),
-            ));
-        }
-        network.join([a, b], settings);
-    }
-    Ok(network)
-}
-
-fn micros(time_us: f64) -> Nanos {
-    (time_us * MICROSECOND as f64 + 0.5) as Nanos
 }
 
 /// What grows while the flows are built.

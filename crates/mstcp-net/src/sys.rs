@@ -1,4 +1,4 @@
-//! The system calls that are made for each frame.
+//! The system calls of a connection's sockets; errors are errnos.
 
 use std::io::{Error, IoSlice};
 use std::mem::MaybeUninit;
@@ -78,19 +78,28 @@ pub fn waiting_bytes(socket: RawFd) -> usize {
 
 /// How many bytes of a socket TCP has not sent yet; 0 where the system does not say.
 pub fn unsent_bytes(socket: RawFd) -> usize {
-    #[cfg(target_os = "linux")]
-    {
-        // linux/sockios.h; the libc crate does not name it.
-        const SIOCOUTQNSD: libc::c_ulong = 0x894B;
-        let mut count: libc::c_int = 0;
-        // SAFETY: the request writes one int.
-        let result = unsafe { libc::ioctl(socket, SIOCOUTQNSD as _, &mut count) };
-        if result == 0 {
-            return usize::try_from(count).unwrap_or(0);
-        }
+    // linux/sockios.h; the libc crate does not name it.
+    const SIOCOUTQNSD: libc::c_ulong = 0x894B;
+    socket_count(socket, SIOCOUTQNSD)
+}
+
+/// How many bytes of a socket the peer's kernel has not acknowledged; 0 where the system does not say.
+pub fn unacknowledged_bytes(socket: RawFd) -> usize {
+    // linux/sockios.h
+    const SIOCOUTQ: libc::c_ulong = 0x5411;
+    socket_count(socket, SIOCOUTQ)
+}
+
+fn socket_count(socket: RawFd, request: libc::c_ulong) -> usize {
+    if !cfg!(target_os = "linux") {
+        return 0;
     }
-    let _ = socket;
-    0
+    let mut count: libc::c_int = 0;
+    // SAFETY: the requests write one int.
+    match unsafe { libc::ioctl(socket, request as _, &mut count) } {
+        0 => usize::try_from(count).unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// What TCP knows of the path of a socket.
@@ -159,24 +168,63 @@ pub fn path(_socket: RawFd) -> Option<Path> {
 }
 
 /// Set from how many unsent bytes on the kernel no longer calls the socket writable (twice as many as it waits for).
-pub fn set_unsent_limit(socket: RawFd, bytes: usize) {
+///
+/// An older kernel's MPTCP refuses it: such a socket is only called writable at another time.
+pub fn set_unsent_limit(socket: RawFd, bytes: usize) -> Result<(), i32> {
     #[cfg(target_os = "linux")]
     {
         // linux/tcp.h
         const TCP_NOTSENT_LOWAT: libc::c_int = 25;
         let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-        // A socket that refuses it is only called writable at another time.
         // SAFETY: the option is an int, and read only.
         unsafe {
-            libc::setsockopt(
+            counted(libc::setsockopt(
                 socket,
                 libc::IPPROTO_TCP,
                 TCP_NOTSENT_LOWAT,
                 std::ptr::addr_of!(value).cast(),
                 std::mem::size_of_val(&value) as libc::socklen_t,
-            );
+            ) as isize)?;
         }
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (socket, bytes);
+    Ok(())
+}
+
+/// No limit of the pacing rate.
+pub const NO_PACING: u64 = u64::MAX;
+
+/// Set the rate at which TCP sends at most, in bytes of TCP payload a second.
+///
+/// Nothing is set that is set already: kernel MPTCP refuses the option. Does nothing elsewhere than on Linux.
+pub fn set_pacing_rate(socket: RawFd, bytes_per_s: u64) -> Result<(), i32> {
+    #[cfg(target_os = "linux")]
+    {
+        // asm-generic/socket.h; not in the libc crate for all targets.
+        const SO_MAX_PACING_RATE: libc::c_int = 47;
+        let mut now: u64 = 0;
+        let mut length = std::mem::size_of_val(&now) as libc::socklen_t;
+        // SAFETY: the option is a number of 64 bits, written and read as long as said.
+        unsafe {
+            let place = std::ptr::addr_of_mut!(now).cast();
+            counted(libc::getsockopt(
+                socket,
+                libc::SOL_SOCKET,
+                SO_MAX_PACING_RATE,
+                place,
+                &mut length,
+            ) as isize)?;
+            if now != bytes_per_s {
+                let place = std::ptr::addr_of!(bytes_per_s).cast();
+                counted(
+                    libc::setsockopt(socket, libc::SOL_SOCKET, SO_MAX_PACING_RATE, place, 8)
+                        as isize,
+                )?;
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (socket, bytes_per_s);
+    Ok(())
 }

@@ -1,0 +1,137 @@
+//! What an engine has when its time is up: rates within every limit, and how far they can be from the optimum.
+
+use crate::allocation::{Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary};
+use crate::audit::{audit, Answer, Audit};
+use crate::engine::Engine;
+use crate::problem::{Error, Flow, Problem};
+
+impl Engine {
+    /// The best rates known, within all limits, and the flows that are not as the last call left them: for use
+    /// after a solve that was halted. Known are what was told last and what the simplex has by now; the next
+    /// solve goes on.
+    ///
+    /// # Errors
+    /// [`Error::NotSolved`] when a path does not lead where its flow goes.
+    pub fn changes_so_far(&mut self) -> Result<Changes, Error> {
+        let (ids, problem) = self.present();
+        let (prices, mut cuts) = self.prices_so_far();
+        for cut in &mut cuts {
+            let places = cut
+                .stopped
+                .iter()
+                .filter_map(|&id| ids.binary_search(&(id as usize)).ok());
+            cut.stopped = places.map(|place| place as u32).collect();
+        }
+        let mut best: Option<(Answer, Audit)> = None;
+        let mut bound = f64::INFINITY;
+        for known in [self.flow_allocations(), self.told.clone()] {
+            let mut answer = numbered(&ids, &known);
+            answer.fit(&problem);
+            for prices in [&prices, &vec![0.0; prices.len()]] {
+                let found = audit(&problem, &answer, self.objective, prices, &cuts)
+                    .map_err(|reason| self.solver.not_solved(&reason))?;
+                bound = bound.min(found.upper_bound);
+                if best
+                    .as_ref()
+                    .map_or(true, |(_, other)| found.value > other.value)
+                {
+                    best = Some((answer.clone(), found));
+                }
+            }
+        }
+        let (answer, found) = best.unwrap_or_default();
+        let flows = allocations(&ids, &problem, &answer);
+        Ok(Changes {
+            flows: self.tell(flows),
+            summary: self.summary_of(&problem, &found, bound),
+        })
+    }
+
+    /// The flows that are there, and the problem they make.
+    fn present(&self) -> (Vec<FlowId>, Problem) {
+        let mut arcs = self.arcs.clone();
+        for (arc, &down) in arcs.iter_mut().zip(&self.down) {
+            if down {
+                arc.capacity_bps = 0.0;
+            }
+        }
+        let entries = self.flows.iter().enumerate();
+        let there = entries.filter_map(|(id, entry)| entry.as_ref().map(|e| (id, e.flow.clone())));
+        let (ids, flows): (Vec<FlowId>, Vec<Flow>) = there.unzip();
+        let problem = Problem {
+            nodes: self.nodes,
+            arcs,
+            flows,
+        };
+        (ids, problem)
+    }
+
+    fn summary_of(&self, problem: &Problem, found: &Audit, bound: f64) -> Summary {
+        let loads = found.loads_bps.iter().zip(&problem.arcs);
+        let used = loads.filter(|(_, arc)| arc.capacity_bps > 0.0);
+        Summary {
+            admitted_bps: found.admitted_bps,
+            requested_bps: found.requested_bps,
+            cost_bps_s: found.cost_bps_s,
+            max_utilisation: used
+                .map(|(load, arc)| load / arc.capacity_bps)
+                .fold(0.0, f64::max),
+            certificate: Certificate {
+                upper_bound: bound,
+                value: found.value,
+                gap: if bound > 0.0 {
+                    (1.0 - found.value / bound).max(0.0)
+                } else {
+                    0.0
+                },
+                max_violation_bps: found.max_violation_bps,
+            },
+            effort: self.effort(),
+        }
+    }
+}
+
+/// The paths of the flows `ids`, which are numbered by their place there.
+fn numbered(ids: &[FlowId], flows: &[FlowAllocation]) -> Answer {
+    let mut answer = Answer {
+        start: vec![0],
+        ..Answer::default()
+    };
+    for flow in flows {
+        let Ok(place) = ids.binary_search(&flow.flow) else {
+            continue;
+        };
+        for path in &flow.paths {
+            answer.flow.push(place as u32);
+            answer.rate_bps.push(path.rate_bps);
+            answer.arcs.extend(path.arcs.iter().map(|&arc| arc as u32));
+            answer.start.push(answer.arcs.len() as u32);
+        }
+    }
+    answer
+}
+
+/// An answer's paths with a rate, flow by flow.
+fn allocations(ids: &[FlowId], problem: &Problem, answer: &Answer) -> Vec<FlowAllocation> {
+    let nothing = |&flow: &FlowId| FlowAllocation {
+        flow,
+        rate_bps: 0.0,
+        paths: Vec::new(),
+    };
+    let mut flows: Vec<FlowAllocation> = ids.iter().map(nothing).collect();
+    for (index, (&place, &rate_bps)) in answer.flow.iter().zip(&answer.rate_bps).enumerate() {
+        if rate_bps <= 0.0 {
+            continue;
+        }
+        let arcs: Vec<usize> = answer.path(index).iter().map(|&arc| arc as usize).collect();
+        let delay_s = arcs.iter().map(|&arc| problem.arcs[arc].delay_s).sum();
+        let flow = &mut flows[place as usize];
+        flow.rate_bps += rate_bps;
+        flow.paths.push(PathRate {
+            arcs,
+            rate_bps,
+            delay_s,
+        });
+    }
+    flows
+}

@@ -1,0 +1,211 @@
+//! Bytes on their way from the sockets to the application: read to where they stay, kept until they are taken.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use mstcp_core::frame::{Expected, LONG_HEADER_BYTES};
+use mstcp_core::{Connection, Error, Slice};
+
+use crate::memory::{self, Lent, Memory, CHUNK_BYTES};
+use crate::sys;
+
+/// A wake-up reads no more once it has read so much.
+const READ_BYTES: usize = 1 << 19;
+/// What the application is given at once, about.
+const TAKE_BYTES: usize = 1 << 19;
+/// Slices below this size that wait for the application are joined: small ones must not hold a large chunk each.
+const JOINED_BYTES: usize = 1 << 16;
+
+/// Why a read failed, beside what the socket says.
+#[derive(Debug)]
+pub enum ReadError<E> {
+    /// There was no memory.
+    Memory(E),
+    /// The peer broke the protocol, or there is no such stream.
+    Protocol(Error),
+}
+
+impl<E> From<Error> for ReadError<E> {
+    fn from(error: Error) -> Self {
+        Self::Protocol(error)
+    }
+}
+
+impl<E: std::fmt::Debug> std::fmt::Display for ReadError<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Memory(error) => write!(f, "no memory to read to: {error:?}"),
+            Self::Protocol(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl<E: std::fmt::Debug> std::error::Error for ReadError<E> {}
+
+/// How a read went: the bytes that came (0: the end of the stream), or an errno.
+pub type Count = Result<usize, i32>;
+
+/// What was read, and is in order.
+#[derive(Default)]
+pub struct Inbox {
+    /// Not taken by the application yet.
+    ready: VecDeque<Slice>,
+    ready_bytes: usize,
+    /// Chunks that slices still refer to.
+    lent: Lent,
+    /// What the core has just put into order; empty between calls.
+    in_order: Vec<Slice>,
+    holds: bool,
+}
+
+impl Inbox {
+    /// Bytes that wait to be taken.
+    pub fn ready_bytes(&self) -> usize {
+        self.ready_bytes
+    }
+
+    /// Take bytes that were read elsewhere.
+    pub fn receive(
+        &mut self,
+        core: &mut Connection,
+        stream: usize,
+        data: &[u8],
+    ) -> Result<(), Error> {
+        let chunk = Arc::new(data.to_vec());
+        core.on_chunk(stream, &chunk, data.len(), &mut self.in_order)?;
+        self.note_ready();
+        Ok(())
+    }
+
+    /// Read a socket. The payload of large frames is read to where it stays, so that it is never copied after.
+    pub fn read<M: Memory>(
+        &mut self,
+        core: &mut Connection,
+        memory: &mut M,
+        stream: usize,
+        descriptor: i32,
+    ) -> Result<Count, ReadError<M::Error>> {
+        let mut all = 0;
+        while all < READ_BYTES {
+            let (asked, result) = match core.expected(stream) {
+                Some(expected) => self.read_payload(core, memory, stream, descriptor, expected)?,
+                None => (
+                    CHUNK_BYTES,
+                    self.read_chunk(core, memory, stream, descriptor)?,
+                ),
+            };
+            match result {
+                Ok(count) => {
+                    all += count;
+                    if count < asked {
+                        break;
+                    }
+                }
+                // It is still there, or comes again, at the next call.
+                Err(_) if all > 0 => break,
+                Err(errno) => return Ok(Err(errno)),
+            }
+        }
+        Ok(Ok(all))
+    }
+
+    /// Read whatever comes.
+    fn read_chunk<M: Memory>(
+        &mut self,
+        core: &mut Connection,
+        memory: &mut M,
+        stream: usize,
+        descriptor: i32,
+    ) -> Result<Count, ReadError<M::Error>> {
+        let mut chunk = memory::take_chunk();
+        let result = match Arc::get_mut(&mut chunk) {
+            Some(buffer) => memory.call(|| sys::receive(descriptor, buffer)),
+            None => Err(libc::EAGAIN),
+        };
+        let Ok(count) = result else {
+            memory::give_chunk_back(chunk);
+            return Ok(result);
+        };
+        let outcome = core.on_chunk(stream, &chunk, count, &mut self.in_order);
+        self.lent.lend(chunk);
+        outcome?;
+        self.note_ready();
+        Ok(Ok(count))
+    }
+
+    /// Read the rest of a frame's payload into a block of its own, and the header after it; also return how much was asked
+    /// for.
+    fn read_payload<M: Memory>(
+        &mut self,
+        core: &mut Connection,
+        memory: &mut M,
+        stream: usize,
+        descriptor: i32,
+        expected: Expected,
+    ) -> Result<(usize, Count), ReadError<M::Error>> {
+        // A block of just the size: to cut it would have the system take memory back and give it again.
+        let waiting = sys::waiting_bytes(descriptor).max(1);
+        let length = expected.payload_bytes.min(CHUNK_BYTES).min(waiting);
+        let mut header = [0; LONG_HEADER_BYTES];
+        let header_bytes = match length == expected.payload_bytes {
+            true => expected.header_bytes,
+            false => 0,
+        };
+        let header = &mut header[..header_bytes];
+        let mut payload = memory.block(length).map_err(ReadError::Memory)?;
+        let asked = length + header_bytes;
+        let buffer = M::buffer(&mut payload);
+        let result = memory.call(|| sys::receive_both(descriptor, &mut buffer[..length], header));
+        if let Ok(count) = result {
+            let in_payload = count.min(length);
+            if in_payload > 0 {
+                let storage = memory.finish(payload, in_payload);
+                let slice = Slice::of_storage(storage.map_err(ReadError::Memory)?);
+                core.on_slice(stream, &slice, &mut self.in_order)?;
+            }
+            let rest = Slice::copy_of(&header[..count - in_payload]);
+            core.on_slice(stream, &rest, &mut self.in_order)?;
+            self.note_ready();
+        }
+        Ok((asked, result))
+    }
+
+    /// Take of what is in order about half a megabyte; the peer may then send as much more.
+    pub fn take(&mut self, core: &mut Connection) -> Vec<Slice> {
+        let (mut taken, mut taken_bytes) = (Vec::with_capacity(4), 0);
+        while taken_bytes < TAKE_BYTES {
+            let Some(slice) = self.ready.pop_front() else {
+                break;
+            };
+            taken_bytes += slice.len();
+            taken.push(slice);
+        }
+        self.ready_bytes -= taken_bytes;
+        core.on_consumed(taken_bytes);
+        taken
+    }
+
+    /// Give back the memory of what was taken and dropped since.
+    pub fn reclaim(&mut self) {
+        self.lent.reclaim();
+    }
+
+    /// Whether the application takes nothing now: what waits for it is then joined.
+    pub fn hold(&mut self, holds: bool) {
+        self.holds = holds;
+    }
+
+    fn note_ready(&mut self) {
+        for slice in self.in_order.drain(..) {
+            self.ready_bytes += slice.len();
+            match self.ready.back_mut() {
+                _ if !self.holds || slice.len() >= JOINED_BYTES => self.ready.push_back(slice),
+                Some(last) if last.len() + slice.len() <= JOINED_BYTES => last.append(&slice),
+                _ => self.ready.push_back(slice.kept(JOINED_BYTES)),
+            }
+        }
+        if self.holds {
+            self.lent.reclaim();
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Links: from their descriptions to the network, and to transmitters and media.
+
+use std::collections::BTreeMap;
+
+use crate::description::{Description, LinkDescription};
+use crate::error::Error;
+use crate::link::{Link, LinkSettings, Place};
+use crate::network::Network;
+use crate::random::{generator, Purpose};
+use crate::red::Red;
+use crate::time::{Nanos, MICROSECOND};
+use crate::wifi::medium::Medium;
+use crate::wifi::rate_control::RateControl;
+use crate::wifi_description::WifiDescription;
+use crate::wireless::Scheduled;
+
+/// Bytes of an IPv4 header.
+const IPV4_BYTES: u32 = 20;
+
+/// The graph of all links.
+pub(super) fn network(links: &[LinkDescription]) -> Result<Network, Error> {
+    let mut network = Network::default();
+    for (index, link) in links.iter().enumerate() {
+        let settings = match &link.wifi {
+            None => serial(index, link)?,
+            Some(wifi) => wireless(index, link, wifi)?,
+        };
+        let place = format!("links[{index}].ends");
+        let [a, b] = [network.intern(&link.ends[0]), network.intern(&link.ends[1])];
+        if a == b {
+            return Err(Error::description(place, "a link joins two nodes"));
+        }
+        if network.arc_between(a, b).is_some() {
+            let reason = format!("{} and {} are joined already", link.ends[0], link.ends[1]);
+            return Err(Error::description(place, reason));
+        }
+        network.join([a, b], settings);
+    }
+    Ok(network)
+}
+
+fn serial(index: usize, link: &LinkDescription) -> Result<LinkSettings, Error> {
+    let place = |field: &str| format!("links[{index}].{field}");
+    let within = |field: &str, value: f64, range: std::ops::RangeInclusive<f64>| {
+        if range.contains(&value) {
+            return Ok(value);
+        }
+        let (least, most) = range.into_inner();
+        let reason = format!("{value} is not between {least} and {most}");
+        Err(Error::description(place(field), reason))
+    };
+    let needed = |field: &str, value: Option<f64>| {
+        let reason = "a link needs rate_bps and delay_us, or wifi";
+        value.ok_or_else(|| Error::description(place(field), reason))
+    };
+    if let Some(reason) = link.red.and_then(|red| red.problem()) {
+        return Err(Error::description(place("red"), reason));
+    }
+    let rate_bps = needed("rate_bps", link.rate_bps)?;
+    let delay_us = needed("delay_us", link.delay_us)?;
+    Ok(LinkSettings {
+        rate_bps: within("rate_bps", rate_bps, 1.0..=1e13)?.round() as u64,
+        delay: micros(within("delay_us", delay_us, 0.0..=1e9)?),
+        queue_packets: link.queue_packets,
+        queue_bytes: link.queue_bytes,
+        loss: within("loss", link.loss, 0.0..=0.999_999)?,
+        jitter: micros(within("jitter_us", link.jitter_us, 0.0..=1e9)?),
+    })
+}
+
+fn wireless(
+    index: usize,
+    link: &LinkDescription,
+    wifi: &WifiDescription,
+) -> Result<LinkSettings, Error> {
+    let given = [
+        ("rate_bps", link.rate_bps.is_some()),
+        ("delay_us", link.delay_us.is_some()),
+        ("queue_bytes", link.queue_bytes.is_some()),
+        ("red", link.red.is_some()),
+        ("loss", link.loss != 0.0),
+        ("jitter_us", link.jitter_us != 0.0),
+    ];
+    for (field, is_given) in given {
+        if is_given {
+            let place = format!("links[{index}].{field}");
+            return Err(Error::description(place, "a link with wifi has none"));
+        }
+    }
+    if let Some((field, reason)) = wifi.problem() {
+        return Err(Error::description(
+            format!("links[{index}].wifi.{field}"),
+            reason,
+        ));
+    }
+    Ok(LinkSettings {
+        rate_bps: wifi.phy_rate_bps.round() as u64,
+        delay: 0,
+        queue_packets: link.queue_packets,
+        queue_bytes: None,
+        loss: 0.0,
+        jitter: 0,
+    })
+}
+
+fn micros(time_us: f64) -> Nanos {
+    (time_us * MICROSECOND as f64 + 0.5) as Nanos
+}
+
+/// Both directions of all links, and the media that wireless ones share.
+pub(super) fn carriers(
+    description: &Description,
+    network: &Network,
+) -> Result<(Vec<Link>, Vec<Scheduled>), Error> {
+    let mut media = Media {
+        seed: description.seed,
+        media: Vec::new(),
+        channels: BTreeMap::new(),
+        stations: BTreeMap::new(),
+    };
+    let link_header_bytes = description.packet_overhead_bytes.saturating_sub(IPV4_BYTES);
+    let mut links = Vec::new();
+    for (index, link) in description.links.iter().enumerate() {
+        let arcs = [2 * index as u32, 2 * index as u32 + 1];
+        let places = match &link.wifi {
+            Some(wifi) => {
+                let nodes = [
+                    network.arcs()[arcs[0] as usize].tail,
+                    network.arcs()[arcs[0] as usize].head,
+                ];
+                let found = media.join(wifi, link.queue_packets, link_header_bytes, nodes, arcs);
+                let differs =
+                    |reason| Error::description(format!("links[{index}].wifi.channel"), reason);
+                Some(found.map_err(differs)?)
+            }
+            None => None,
+        };
+        for (direction, arc) in arcs.into_iter().enumerate() {
+            let settings = network.arcs()[arc as usize].settings;
+            let draws = |purpose| generator(description.seed, purpose, u64::from(arc));
+            let mut carrier = match places {
+                Some(places) => Link::shared(settings, places[direction]),
+                None => Link::new(settings, draws(Purpose::Loss), draws(Purpose::Jitter)),
+            };
+            if let Some(red) = link.red {
+                carrier.drop_early(Red::new(red, draws(Purpose::EarlyDrop)));
+            }
+            links.push(carrier);
+        }
+    }
+    Ok((links, media.media))
+}
+
+/// The media so far.
+struct Media {
+    seed: u64,
+    media: Vec<Scheduled>,
+    channels: BTreeMap<String, u32>,
+    /// Stations by medium and node.
+    stations: BTreeMap<(u32, u32), usize>,
+}
+
+impl Media {
+    /// Put a link on its medium; the places of its two directions.
+    fn join(
+        &mut self,
+        wifi: &WifiDescription,
+        queue_packets: Option<u64>,
+        link_header_bytes: u32,
+        nodes: [u32; 2],
+        arcs: [u32; 2],
+    ) -> Result<[Place; 2], String> {
+        let settings = wifi.medium(queue_packets, link_header_bytes);
+        let known = wifi
+            .channel
+            .as_ref()
+            .and_then(|channel| self.channels.get(channel));
+        let index = known.copied().unwrap_or(self.media.len() as u32);
+        if index as usize == self.media.len() {
+            let draws = |purpose| generator(self.seed, purpose, u64::from(index));
+            self.media.push(Scheduled {
+                medium: Medium::new(settings, draws(Purpose::Backoff), draws(Purpose::Channel)),
+                timer: Nanos::MAX,
+                links: Vec::new(),
+            });
+            if let Some(channel) = &wifi.channel {
+                self.channels.insert(channel.clone(), index);
+            }
+        }
+        let scheduled = &mut self.media[index as usize];
+        if *scheduled.medium.settings() != settings {
+            return Err("links of one channel have the same settings but for distance_m, phy_rate_bps and rate_control".to_owned());
+        }
+        let rate = wifi.standard.rate(wifi.phy_rate_bps).expect("a known rate");
+        let control = RateControl::new(wifi.rate_control, wifi.standard, rate);
+        let stations = nodes.map(|node| {
+            *self
+                .stations
+                .entry((index, node))
+                .or_insert_with(|| scheduled.medium.add_station())
+        });
+        let pairs = scheduled.medium.join(stations, wifi.distance_m, &control);
+        scheduled.links.extend(arcs);
+        Ok(pairs.map(|pair| Place {
+            medium: index,
+            pair,
+        }))
+    }
+}

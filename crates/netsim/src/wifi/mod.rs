@@ -1,0 +1,19 @@
+//! IEEE 802.11b and 802.11g: a medium that stations share (docs/simulator-wifi.md).
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`standard`] | rates, frames, slots and times |
+//! | [`propagation`] | path loss and fading |
+//! | [`errors`] | whether a frame survives the noise |
+//! | [`rate_control`] | the rate of the next frame |
+//! | [`station`] | a queue and its contention for the medium |
+//! | [`medium`] | distributed coordination: who sends when, and what arrives |
+//! | [`math`] | functions of a libm |
+
+pub mod errors;
+pub mod math;
+pub mod medium;
+pub mod propagation;
+pub mod rate_control;
+pub mod standard;
+pub mod station;

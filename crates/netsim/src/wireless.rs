@@ -1,0 +1,143 @@
+//! The engine's part that lets shared media act.
+
+use crate::error::Error;
+use crate::link::{Counters, Drop, Place, Verdict};
+use crate::queue::Target;
+use crate::simulation::Simulation;
+use crate::time::Nanos;
+use crate::wifi::medium::{Medium, Outcome, Statistics};
+
+/// A medium and the earliest event of it that is scheduled.
+#[derive(Debug)]
+pub struct Scheduled {
+    /// The medium.
+    pub medium: Medium,
+    /// The time of its event; the greatest for none.
+    pub timer: Nanos,
+    /// The links of its pairs.
+    pub links: Vec<u32>,
+}
+
+impl Simulation {
+    /// Queue a packet at a station.
+    pub(crate) fn offer(&mut self, place: Place, packet: u32, cursor: u32, bytes: u32) {
+        let medium = &mut self.media[place.medium as usize].medium;
+        let queued = medium.enqueue(self.now, place.pair, [packet, cursor, bytes]);
+        if let Err(reason) = queued {
+            self.lose(place, packet, bytes, reason);
+        }
+        self.arm_medium(place.medium);
+    }
+
+    /// A frame begins or ends.
+    pub(crate) fn on_medium(&mut self, index: u32) -> Result<(), Error> {
+        let scheduled = &mut self.media[index as usize];
+        if scheduled.timer != self.now {
+            return Ok(());
+        }
+        scheduled.timer = Nanos::MAX;
+        if scheduled
+            .medium
+            .next_event()
+            .is_some_and(|time| time <= self.now)
+        {
+            scheduled.medium.handle(self.now);
+        }
+        let outcomes = self.media[index as usize].medium.take_outcomes();
+        self.settle_medium(index, &outcomes)?;
+        self.arm_medium(index);
+        Ok(())
+    }
+
+    /// Let packets go on, or forget them.
+    fn settle_medium(&mut self, medium: u32, outcomes: &[Outcome]) -> Result<(), Error> {
+        for Outcome { frame, arrives } in outcomes {
+            let place = Place {
+                medium,
+                pair: frame.pair,
+            };
+            if *arrives {
+                self.trace_medium(
+                    place,
+                    frame.packet,
+                    frame.packet_bytes,
+                    Verdict::Arrives(self.now),
+                );
+                self.forward(frame.packet, frame.cursor, frame.packet_bytes)?;
+            } else {
+                self.lose(place, frame.packet, frame.packet_bytes, Drop::Lost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Both directions of a wireless link go down.
+    pub(crate) fn drop_waiting(&mut self, place: Place) -> Result<(), Error> {
+        let medium = &mut self.media[place.medium as usize].medium;
+        medium.go_down(place.pair);
+        let outcomes = medium.take_outcomes();
+        self.settle_medium(place.medium, &outcomes)?;
+        self.arm_medium(place.medium);
+        Ok(())
+    }
+
+    fn lose(&mut self, place: Place, packet: u32, bytes: u32, reason: Drop) {
+        self.trace_medium(place, packet, bytes, Verdict::Dropped(reason));
+        self.counters.dropped += 1;
+        self.packets.remove(packet);
+    }
+
+    fn trace_medium(&mut self, place: Place, packet: u32, bytes: u32, verdict: Verdict) {
+        if let Some(trace) = &mut self.trace {
+            let link = self.media[place.medium as usize].links[place.pair as usize];
+            let content = self.packets.get(packet);
+            trace.on_link(self.now, link, packet, content, bytes, verdict);
+        }
+    }
+
+    /// Make sure that an event comes no later than the medium's next.
+    fn arm_medium(&mut self, index: u32) {
+        let scheduled = &mut self.media[index as usize];
+        if let Some(time) = scheduled.medium.next_event() {
+            if time < scheduled.timer {
+                scheduled.timer = time.max(self.now);
+                self.queue.schedule(scheduled.timer, Target::Medium(index));
+            }
+        }
+    }
+
+    /// Time that a link has been in use until now.
+    pub(crate) fn link_busy(&self, index: usize) -> Nanos {
+        let link = &self.links[index];
+        match link.place() {
+            Some(place) => self.media[place.medium as usize]
+                .medium
+                .air_time(place.pair),
+            None => link.busy_time(self.now),
+        }
+    }
+
+    /// What a link has carried.
+    pub(crate) fn link_counters(&self, index: usize) -> Counters {
+        let link = &self.links[index];
+        let mut counters = link.counters();
+        if let Some(place) = link.place() {
+            let refused = counters.dropped_down;
+            counters = self.media[place.medium as usize]
+                .medium
+                .counters(place.pair);
+            counters.dropped_down += refused;
+        }
+        counters
+    }
+
+    /// What a wireless link has done on the air.
+    pub(crate) fn air_statistics(&self, index: usize) -> Option<Statistics> {
+        let place = self.links[index].place()?;
+        Some(
+            self.media[place.medium as usize]
+                .medium
+                .statistics(place.pair),
+        )
+    }
+}

@@ -1,0 +1,219 @@
+//! Wireless links: capacity by the standard's times, ns-3's figures, conservation, contention.
+
+use serde_json::{json, Value};
+
+/// A server, an access point and a station; `wifi` is the link's.
+fn link(wifi: Value, traffic: Value, protocol: &str, seconds: f64) -> Value {
+    json!({
+        "format": 1, "seed": 1, "duration_s": seconds,
+        "tcp": {
+            "profile": "ns3", "recovery": "prr", "mss_bytes": 1400, "initial_window_segments": 10,
+            "sack": true, "timestamps": true, "window_scaling": true,
+            "send_buffer_bytes": 10_000_000, "receive_buffer_bytes": 10_000_000,
+        },
+        "links": [
+            {"ends": ["SRV", "AP"], "rate_bps": 100e6, "delay_us": 10000},
+            {"ends": ["AP", "STA"], "wifi": wifi},
+        ],
+        "flows": [{"name": "f", "src": "SRV", "dst": "STA", "protocol": protocol, "traffic": traffic}],
+    })
+}
+
+fn wifi(standard: &str, mbps: f64, distance_m: f64, changes: Value) -> Value {
+    let mut wifi = json!({
+        "standard": standard, "phy_rate_bps": mbps * 1e6, "distance_m": distance_m, "path_loss_exponent": 3.0,
+    });
+    let changes = changes.as_object().expect("keys");
+    wifi.as_object_mut().expect("keys").extend(changes.clone());
+    wifi
+}
+
+fn run(description: &Value) -> Value {
+    let text = netsim::run(&description.to_string()).expect("it runs");
+    serde_json::from_str(&text).expect("a document")
+}
+
+fn mbps(description: &Value) -> f64 {
+    run(description)["flows"][0]["goodput_bps"]
+        .as_f64()
+        .expect("a rate")
+        / 1e6
+}
+
+fn tcp(wifi: Value, seconds: f64) -> Value {
+    link(wifi, json!({"kind": "bulk"}), "tcp", seconds)
+}
+
+fn datagrams(wifi: Value, rate_bps: f64) -> Value {
+    let traffic = json!({"kind": "cbr", "rate_bps": rate_bps, "write_bytes": 1400});
+    link(wifi, traffic, "datagram", 3.0)
+}
+
+fn close(found: f64, expected: f64, tolerance: f64) -> bool {
+    (found / expected - 1.0).abs() <= tolerance
+}
+
+/// Without fading and contention a frame takes its airtime, SIFS, ACK, DIFS and half the contention window.
+#[test]
+fn one_way_traffic_fills_the_medium_as_the_standard_says() {
+    let still = json!({"fading_near_shape": 1e6});
+    for (standard, rate, slot_us, frame_us, ack_us, window) in [
+        // 1400 bytes of data are 1420 with IPv4 and 1456 on the air.
+        ("802.11g", 54.0, 9.0, 20.0 + 4.0 * 55.0 + 6.0, 34.0, 15.0),
+        ("802.11g", 6.0, 9.0, 20.0 + 4.0 * 487.0 + 6.0, 50.0, 15.0),
+        ("802.11b", 11.0, 20.0, 192.0 + 1059.0, 248.0, 31.0),
+        ("802.11b", 1.0, 20.0, 192.0 + 11648.0, 304.0, 31.0),
+    ] {
+        let exchange_us = frame_us + 10.0 + ack_us + 10.0 + 2.0 * slot_us + window / 2.0 * slot_us;
+        let found = mbps(&datagrams(wifi(standard, rate, 5.0, still.clone()), 60e6));
+        assert!(
+            close(found, 11_200.0 / exchange_us, 0.02),
+            "{standard} {rate}: {found}"
+        );
+    }
+}
+
+#[test]
+fn ten_metres_are_within_five_per_cent_of_ns3() {
+    let g = |changes| wifi("802.11g", 54.0, 10.0, changes);
+    for (expected, description) in [
+        (28.7, datagrams(g(json!({})), 40e6)),
+        (23.6, tcp(g(json!({})), 8.0)),
+        (18.4, tcp(g(json!({"short_slot": false})), 8.0)),
+        (
+            15.4,
+            tcp(
+                g(json!({"short_slot": false, "rts_threshold_bytes": 500})),
+                8.0,
+            ),
+        ),
+        (4.57, tcp(wifi("802.11g", 6.0, 10.0, json!({})), 12.0)),
+        (1.50, tcp(wifi("802.11b", 2.0, 10.0, json!({})), 20.0)),
+    ] {
+        let found = mbps(&description);
+        assert!(
+            close(found, expected, 0.05),
+            "{found} Mbit/s, ns-3 {expected}"
+        );
+    }
+}
+
+/// Points of ns-3's curves on their flat and on their steep parts.
+#[test]
+fn throughput_falls_with_the_distance_as_in_ns3() {
+    for (exponent, model, distance_m, expected) in [
+        (3.0, "table", 20.0, 19.9),
+        (3.0, "yans", 20.0, 18.8),
+        (2.5, "table", 40.0, 18.3),
+        (2.0, "table", 70.0, 21.7),
+        (2.0, "table", 90.0, 13.4),
+    ] {
+        let changes = json!({"path_loss_exponent": exponent, "error_model": model});
+        let found = mbps(&tcp(wifi("802.11g", 54.0, distance_m, changes), 10.0));
+        assert!(
+            close(found, expected, 0.1),
+            "{model} {exponent} {distance_m} m: {found}, ns-3 {expected}"
+        );
+    }
+    let far = wifi("802.11g", 54.0, 40.0, json!({}));
+    assert!(mbps(&tcp(far, 10.0)) < 0.1);
+}
+
+#[test]
+fn every_packet_is_delivered_dropped_or_on_its_way() {
+    for distance_m in [10.0, 30.0, 60.0] {
+        let found = run(&tcp(
+            wifi("802.11g", 54.0, distance_m, json!({"rate_control": "aarf"})),
+            3.0,
+        ));
+        let count = |name: &str| found["counters"][name].as_u64().expect("a count");
+        let ended =
+            count("packets_delivered") + count("packets_dropped") + count("packets_in_flight");
+        assert_eq!(count("packets_sent"), ended, "{distance_m} m");
+        assert_eq!(found["flows"][0]["bytes_wrong"], 0);
+    }
+}
+
+#[test]
+fn a_rate_that_adapts_reaches_farther() {
+    let at = |changes| mbps(&tcp(wifi("802.11g", 54.0, 45.0, changes), 5.0));
+    let [constant, adaptive] = [json!({}), json!({"rate_control": "aarf"})].map(at);
+    assert!(constant < 0.1 && adaptive > 0.8, "{constant} {adaptive}");
+}
+
+/// Two stations of one channel share what one would have; on channels of their own each has it all.
+#[test]
+fn stations_of_one_channel_share_it() {
+    let both = |channels: [&str; 2]| {
+        let mut description = tcp(
+            wifi("802.11g", 54.0, 5.0, json!({"channel": channels[0]})),
+            5.0,
+        );
+        let second = wifi("802.11g", 54.0, 5.0, json!({"channel": channels[1]}));
+        let links = description["links"].as_array_mut().expect("links");
+        links.push(json!({"ends": ["AP", "OTHER"], "wifi": second}));
+        let mut flow = description["flows"][0].clone();
+        flow["name"] = json!("g");
+        flow["dst"] = json!("OTHER");
+        description["flows"]
+            .as_array_mut()
+            .expect("flows")
+            .push(flow);
+        let found = run(&description);
+        [0, 1].map(|flow| {
+            found["flows"][flow]["goodput_bps"]
+                .as_f64()
+                .expect("a rate")
+                / 1e6
+        })
+    };
+    let [first, second] = both(["6", "6"]);
+    assert!(close(first + second, 23.6, 0.1), "{first} {second}");
+    let apart = both(["1", "6"]);
+    assert!(
+        apart.iter().all(|&rate| close(rate, 23.6, 0.05)),
+        "{apart:?}"
+    );
+}
+
+#[test]
+fn a_link_that_goes_down_loses_what_waits_and_comes_back() {
+    let mut description = tcp(wifi("802.11g", 54.0, 10.0, json!({})), 8.0);
+    description["links"][1]["down_s"] = json!([[1.0, 2.0]]);
+    description["series_interval_s"] = json!(1.0);
+    let found = run(&description);
+    let series = found["flows"][0]["series"]["goodput_bps"]
+        .as_array()
+        .expect("a series");
+    assert_eq!(series[1].as_f64(), Some(0.0));
+    assert!(
+        series.last().and_then(Value::as_f64).expect("a rate") > 5e6,
+        "{series:?}"
+    );
+    assert!(found["links"][2]["dropped_down"].as_u64().expect("a count") > 0);
+}
+
+#[test]
+fn what_a_wireless_link_cannot_be_is_refused_with_its_place() {
+    let refused = |change: fn(&mut Value), place: &str| {
+        let mut description = tcp(wifi("802.11g", 54.0, 10.0, json!({})), 1.0);
+        change(&mut description["links"][1]);
+        let error = netsim::run(&description.to_string())
+            .expect_err("it is refused")
+            .to_string();
+        assert!(error.starts_with(place), "{error}");
+    };
+    refused(
+        |link| link["wifi"]["distance_m"] = json!(0),
+        "links[1].wifi.distance_m: 0 is not",
+    );
+    refused(
+        |link| link["wifi"]["phy_rate_bps"] = json!(11e6),
+        "links[1].wifi.phy_rate_bps: 802.11g has no rate of 11 Mbit/s; it has 6, 9, 12",
+    );
+    refused(|link| link["rate_bps"] = json!(1e6), "links[1].rate_bps");
+    refused(
+        |link| link["wifi"] = Value::Null,
+        "links[1].rate_bps: a link needs",
+    );
+}

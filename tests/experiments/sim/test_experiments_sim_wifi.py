@@ -1,0 +1,66 @@
+"""The wifi scenario: one 802.11g link under a bulk TCP, and what it cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import topologies
+from experiments.cli import main
+from topologies.errors import TopologyError
+
+RUN = ["run", "wifi", "--engine", "sim", "--duration", "6", "--json"]
+
+
+def goodput_mbps(capsys: pytest.CaptureFixture[str], *assignments: str) -> float:
+    settings = [part for assignment in assignments for part in ("--set", assignment)]
+    assert main([*RUN, *settings]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (run,) = document["runs"]
+    (flow,) = run["flows"]
+    return float(flow["goodput_bps"]) / 1e6
+
+
+def test_the_link_carries_what_ns3_finds_at_its_distance(capsys: pytest.CaptureFixture[str]) -> None:
+    near = goodput_mbps(capsys, "links.AP-STA.distance_m=20", "links.AP-STA.phy_rate_bps=54e6")
+    assert near == pytest.approx(23.2, rel=0.1)
+    far = goodput_mbps(capsys, "links.AP-STA.distance_m=50", "links.AP-STA.phy_rate_bps=54e6")
+    assert far == pytest.approx(13.0, rel=0.15)
+
+
+def test_a_slower_rate_reaches_farther(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = goodput_mbps(capsys, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=6e6")
+    fast = goodput_mbps(capsys, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=54e6")
+    assert slow > 1 > fast
+
+
+@pytest.mark.parametrize(
+    ("assignment", "reason"),
+    [
+        ("links.AP-STA.distance_m=0", "links.AP-STA.distance_m: input should be greater than 0"),
+        ("links.AP-STA.phy_rate_bps=11e6", "802.11g has no rate of 11 Mbit/s; it has 6, 9, 12, 18"),
+        ("links.SRV-AP.distance_m=5", "distance_m: only a link with wifi has this"),
+        ("links.AP-STA.rate_bps=5e6", "a link with wifi has no rate_bps"),
+        ("links.AP-STA.loss=0.1", "a link with wifi has no loss"),
+    ],
+)
+def test_what_the_link_cannot_be_is_refused_before_anything_runs(
+    assignment: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*RUN, "--set", assignment]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_wireless_link_goes_through_json_and_back() -> None:
+    network = topologies.load("wifi", overrides={"links.AP-STA.phy_rate_bps": 24e6})
+    again = type(network).model_validate_json(network.model_dump_json())
+    assert again == network
+    assert again.link("AP-STA").rate_bps == 24e6
+
+
+def test_emulation_refuses_wireless_links() -> None:
+    from topologies.check import check_wired
+
+    with pytest.raises(TopologyError, match="simulated alone"):
+        check_wired(topologies.load("wifi"))

@@ -1,0 +1,367 @@
+"""Connections behave as people know it of asyncio's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+import mstcp
+from mstcp import StreamReader, StreamSpec, StreamWriter
+from tests.fakes.flow_controller import FlowController
+
+Pair = tuple[StreamReader, StreamWriter]
+WAIT_S = 20.0
+SOON_S = 3.0
+"""Less than the 5 s after which a connection without streams is lost."""
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    answer: Callable[[StreamReader, StreamWriter], Awaitable[None]], **options: Any
+) -> AsyncIterator[tuple[str, int]]:
+    async with await mstcp.start_server(answer, "127.0.0.1", **options) as server:
+        yield server.sockets[0].getsockname()
+        server.abort_clients()
+
+
+async def echo(reader: StreamReader, writer: StreamWriter) -> None:
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+def streams(count: int) -> list[StreamSpec]:
+    return [StreamSpec()] * count
+
+
+# --- wrong options are found before the first packet --------------------------------------------------------
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("reorder_buffer_bytes", -1),
+        ("send_buffer_bytes", 0),
+        ("receive_buffer_bytes", -5),
+        ("packet_bytes", 20),
+        ("seed", -1),
+        ("seed", 2**64),
+        ("reconnect_timeout", -1.0),
+        ("reconnect_timeout", float("nan")),
+        ("connect_timeout", 0),
+        ("handshake_timeout", "soon"),
+        ("secret", "text"),
+        ("rate", 0.0),
+        ("limit", 0),
+        ("sock", 7),
+    ],
+)
+async def test_an_option_out_of_range_is_refused_before_connecting(option: str, value: object) -> None:
+    wrong: Any = {option: value}
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        with pytest.raises(mstcp.LocalProtocolError, match=option):
+            await mstcp.open_connection(*listener.getsockname(), **wrong)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("backlog", 0),
+        ("plain", "maybe"),
+        ("plain_after", -1),
+        ("hello_timeout", 0),
+        ("limits", 5),
+        ("limit", 0),
+    ],
+)
+async def test_a_servers_option_out_of_range_is_refused(option: str, value: object) -> None:
+    wrong: Any = {option: value}
+    with pytest.raises(mstcp.LocalProtocolError, match=option):
+        await mstcp.start_server(echo, "127.0.0.1", **wrong)
+
+
+# --- applications that fail ---------------------------------------------------------------------------------
+class Failing(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        raise ValueError("connection_made failed")
+
+
+def fail() -> asyncio.Protocol:
+    raise ValueError("the factory failed")
+
+
+@pytest.mark.parametrize("factory", [fail, Failing])
+@pytest.mark.parametrize("count", [1, 2, 0])
+async def test_a_client_whose_protocol_fails_leaves_no_stream_and_no_lease(
+    factory: Callable[[], asyncio.Protocol], count: int
+) -> None:
+    ended = asyncio.Event()
+
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        with contextlib.suppress(mstcp.ConnectionLost, ConnectionError):
+            await reader.read()
+        writer.close()
+        ended.set()
+
+    async with contextlib.AsyncExitStack() as stack:
+        address = await stack.enter_async_context(serving(answer, plain=count == 1))
+        how: dict[str, Any] = {"streams": streams(count)}
+        if not count:
+            controller = await stack.enter_async_context(FlowController())
+            how = {"rate": 8e6, "controller": controller.address}
+        with pytest.raises(ValueError, match="failed"):
+            await mstcp.create_connection(factory, *address, **how)
+        await asyncio.wait_for(ended.wait(), WAIT_S)
+        if not count:
+            await controller.wait_for(lambda: controller.released == ["flow-1"])
+
+
+@pytest.mark.parametrize("factory", [fail, Failing])
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_server_whose_protocol_fails_tells_the_client_at_once(
+    factory: Callable[[], asyncio.Protocol], count: int
+) -> None:
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    server = await mstcp.create_server(factory, "127.0.0.1", plain=count == 1)
+    async with server:
+        began_s = time.monotonic()
+        reader, writer = await mstcp.open_connection(*server.sockets[0].getsockname(), streams=streams(count))
+        with pytest.raises(ConnectionError):
+            await reader.readexactly(1)
+        assert time.monotonic() - began_s < SOON_S
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        assert "failed" in str(told[0]["exception"])
+        assert not server._admission._by_id
+
+
+# --- writing ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("count", [1, 2])
+async def test_what_is_no_bytes_is_not_written(count: int) -> None:
+    async with serving(echo) as address:
+        async with mstcp.open_connection(*address, streams=streams(count)) as (reader, writer):
+            for wrong in (5, "text", None, [1, 2]):
+                anything: Any = wrong
+                with pytest.raises(TypeError, match="bytes"):
+                    writer.write(anything)
+                with pytest.raises(TypeError, match="bytes"):
+                    writer.transport.try_write(anything)
+            for right in (b"a", bytearray(b"b"), memoryview(b"c")):
+                writer.write(right)
+            assert await reader.readexactly(3) == b"abc"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_writing_after_close_warns_and_does_not_raise(
+    count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(echo) as address:
+        _, writer = await mstcp.open_connection(*address, streams=streams(count))
+        writer.close()
+        with caplog.at_level(logging.WARNING, "mstcp"):
+            for _ in range(5):
+                writer.write(b"late")
+        assert "closed connection" in caplog.text
+        await writer.wait_closed()
+
+
+# --- files --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("how", ["loop", "transport"])
+async def test_files_are_sent_from_any_place(count: int, how: str, tmp_path: Path) -> None:
+    data = random.Random(4).randbytes(9_000_000 if how == "transport" else 300_000)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    offset, size = 4097, len(data) - 10_000
+    async with serving(echo) as address:
+        async with mstcp.open_connection(*address, streams=streams(count), limit=1 << 20) as (reader, writer):
+            with path.open("rb") as file:
+                reading = asyncio.create_task(reader.readexactly(size))
+                if how == "loop":
+                    loop = asyncio.get_running_loop()
+                    sent = await loop.sendfile(writer.transport, file, offset, size)
+                else:
+                    sent = await writer.transport.sendfile(file, offset, size)
+                assert sent == size
+                assert await asyncio.wait_for(reading, WAIT_S) == data[offset : offset + size]
+
+
+# --- TLS within a connection --------------------------------------------------------------------------------
+async def test_tls_is_begun_within_a_connection() -> None:
+    authority = trustme.CA()
+    inside, outside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(inside)
+    authority.configure_trust(outside)
+
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        assert await reader.readexactly(8) == b"STARTTLS"
+        writer.write(b"go")
+        await writer.start_tls(inside)
+        await echo(reader, writer)
+
+    async with serving(answer) as address:
+        reader, writer = await mstcp.open_connection(*address, streams=streams(2))
+        writer.write(b"STARTTLS")
+        assert await reader.readexactly(2) == b"go"
+        await writer.start_tls(outside, server_hostname="localhost")
+        data = random.Random(5).randbytes(300_000)
+        writer.write(data)
+        assert await asyncio.wait_for(reader.readexactly(len(data)), WAIT_S) == data
+        writer.close()
+        await writer.wait_closed()
+
+
+# --- context managers, iteration, servers -------------------------------------------------------------------
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_block_closes_its_connection_and_aborts_it_when_it_fails(count: int) -> None:
+    ends: asyncio.Queue[bool] = asyncio.Queue()
+
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            await reader.read()
+            ends.put_nowait(True)
+        except ConnectionError:
+            ends.put_nowait(False)
+        writer.close()
+
+    async with serving(answer) as address:
+        async with mstcp.open_connection(*address, streams=streams(count)) as (_, writer):
+            writer.write(b"whole")
+        assert writer.is_closing()
+        assert await asyncio.wait_for(ends.get(), WAIT_S)
+        with pytest.raises(KeyError):
+            async with mstcp.open_connection(*address, streams=streams(count)) as (_, writer):
+                writer.write(b"cut")
+                raise KeyError
+        assert not await asyncio.wait_for(ends.get(), WAIT_S)
+        transport, _ = await mstcp.create_connection(asyncio.Protocol, *address, streams=streams(count))
+        async with transport:
+            transport.write(b"whole")
+        assert await asyncio.wait_for(ends.get(), WAIT_S)
+
+
+async def test_a_connection_can_be_opened_by_a_task_and_read_line_by_line() -> None:
+    async with serving(echo) as address:
+        opening = asyncio.create_task(mstcp.open_connection(*address, streams=streams(2)))
+        reader, writer = await opening
+        async with writer:
+            writer.write(b"one\ntwo\nthree")
+            writer.write_eof()
+            assert [line async for line in reader] == [b"one\n", b"two\n", b"three"]
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7, 100])
+async def test_the_reader_reads_as_asyncios_does(cut: int) -> None:
+    """Pieces of any size, through every method, in any order."""
+    loop = asyncio.get_running_loop()
+    data = random.Random(6).randbytes(5000).replace(b"\n", b"x") + b"\nrest\n" + bytes(500)
+    ours, theirs = StreamReader(1 << 16, loop), asyncio.StreamReader(1 << 16)
+    for start in range(0, len(data), cut):
+        ours.feed_data(data[start : start + cut])
+        theirs.feed_data(data[start : start + cut])
+    for reader in (ours, theirs):
+        reader.feed_eof()
+    draw = random.Random(cut)
+    while not theirs.at_eof():
+        size = draw.randrange(1, 50)
+        if draw.random() < 0.7:
+            wanted = min(size, len(theirs._buffer))  # type: ignore[attr-defined]
+            assert await ours.readexactly(wanted) == await theirs.readexactly(wanted)
+        else:
+            assert await ours.readline() == await theirs.readline()
+        assert ours.at_eof() == theirs.at_eof()
+    with pytest.raises(asyncio.IncompleteReadError):
+        await ours.readexactly(1)
+    assert await ours.read() == b""
+
+
+@pytest.mark.parametrize("method", ["close_clients", "abort_clients"])
+async def test_a_server_closes_and_aborts_its_clients(method: str) -> None:
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        writer.write(b"here")
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+
+    async with await mstcp.start_server(answer, "127.0.0.1") as server:
+        address = server.sockets[0].getsockname()
+        pairs = [await mstcp.open_connection(*address, streams=streams(count)) for count in (2, 3)]
+        for reader, _ in pairs:
+            assert await reader.readexactly(4) == b"here"
+        getattr(server, method)()
+        for reader, writer in pairs:
+            if method == "close_clients":
+                assert await asyncio.wait_for(reader.read(), WAIT_S) == b""
+            else:
+                with pytest.raises(ConnectionError):
+                    await asyncio.wait_for(reader.read(), WAIT_S)
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+# --- sockets of the application's ---------------------------------------------------------------------------
+@pytest.mark.parametrize("count", [1, 2])
+async def test_sockets_that_are_connected_already_are_used(count: int) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    async with await mstcp.start_server(echo, sock=listener) as server:
+        assert server.sockets[0] is listener
+        socks = [socket.create_connection(listener.getsockname()) for _ in range(count)]
+        ports = [sock.getsockname()[1] for sock in socks]
+        given = socks[0] if count == 1 else socks
+        async with mstcp.open_connection(sock=given) as (reader, writer):
+            assert [stream.source_port for stream in writer.transport.streams()] == ports
+            writer.write(b"here")
+            assert await reader.readexactly(4) == b"here"
+        server.close_clients()
+    with pytest.raises(mstcp.LocalProtocolError, match="leave one of them out"):
+        with socket.socket() as sock:
+            await mstcp.open_connection("127.0.0.1", 9, sock=sock)
+    with pytest.raises(mstcp.LocalProtocolError, match="host and port are missing"):
+        await mstcp.open_connection()
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="SO_REUSEPORT is not there")
+async def test_two_servers_share_a_port() -> None:
+    async with await mstcp.start_server(echo, "127.0.0.1", reuse_port=True) as first:
+        port = first.sockets[0].getsockname()[1]
+        async with await mstcp.start_server(echo, "127.0.0.1", port, reuse_port=True) as second:
+            assert second.sockets[0].getsockname()[1] == port
+
+
+async def test_a_server_that_does_not_answer_costs_no_more_than_its_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began_s = time.monotonic()
+        with pytest.raises((mstcp.MstcpError, OSError)):
+            await mstcp.open_connection(*silent.getsockname(), streams=streams(2), handshake_timeout=0.2)
+        assert time.monotonic() - began_s < SOON_S
+
+
+async def test_a_peer_that_is_not_mstcp_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host, port = listener.getsockname()
+
+        def answer() -> None:
+            socks = [listener.accept()[0] for _ in range(2)]
+            for sock in socks:
+                with sock, contextlib.suppress(ConnectionError):
+                    sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        answering = asyncio.create_task(asyncio.to_thread(answer))
+        with pytest.raises(mstcp.RemoteProtocolError, match=f"{host}:{port} is not an MSTCP server"):
+            await mstcp.open_connection(host, port, streams=streams(2))
+        await asyncio.wait_for(answering, WAIT_S)
