@@ -153,6 +153,14 @@ class NativeSession:
         """Take an edge's new capacity, 0 while it is down."""
         self._engine.set_capacity(self._network.number[edge_id], float(capacity_bps))
 
+    def start_from(self, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
+        """Take rates (by flow and path) for those that flows had before the next event."""
+        for name, paths in rates.items():
+            if name in self._number:
+                own = [(self._network.path_of(edges), rate_bps) for edges, rate_bps in paths.items()]
+                self._rates[name], self._paths[name] = own, path_rates(own)
+        self._apart = {name for name in self._number if not self._is_as_found(name)}
+
     def solve(self) -> Allocation:
         """Return the optimum of what it was told.
 
