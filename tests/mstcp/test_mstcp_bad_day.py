@@ -113,7 +113,7 @@ async def test_a_peer_that_never_reads_is_not_polled_again_and_again_while_closi
             return call_at(*args, **options)  # type: ignore[arg-type]
 
         await asyncio.sleep(0.5)
-        loop.call_at = counted  # type: ignore[method-assign,assignment]
+        loop.call_at = counted  # type: ignore[method-assign]
         try:
             await asyncio.sleep(2)
         finally:

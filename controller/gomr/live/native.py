@@ -159,7 +159,7 @@ class NativeSession:
             if name in self._number:
                 own = [(self._network.path_of(edges), rate_bps) for edges, rate_bps in paths.items()]
                 self._rates[name], self._paths[name] = own, path_rates(own)
-        self._apart = {name for name in self._number if not self._is_as_found(name)}
+                self._tell(name, own)
 
     def solve(self) -> Allocation:
         """Return the optimum of what it was told.

@@ -119,11 +119,11 @@ def test_a_study_may_make_some_of_the_cases_alone() -> None:
 
 
 def test_a_row_of_our_own_has_no_figure_of_the_paper_and_no_rank() -> None:
-    cell = {"table": "1", "column": "c", "interval": None}
-    paper = [
-        CheckedCell(**cell, row=name, paper=value, ours=value) for name, value in (("a", 1.0), ("b", 2.0))
-    ]
-    ours = CheckedCell(**cell, row="mstcp", paper=None, ours=0.5)
+    def cell(row: str, paper: float | None, ours: float) -> CheckedCell:
+        return CheckedCell(table="1", column="c", row=row, paper=paper, ours=ours, interval=None)
+
+    paper = [cell("a", 1.0, 1.0), cell("b", 2.0, 2.0)]
+    ours = cell("mstcp", None, 0.5)
     assert rank([*paper, ours]) == rank(paper)
     assert rank([paper[0], ours]).of == 0
 
