@@ -114,6 +114,8 @@ FIGURES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "spurious": lambda flow: sum(stream["spurious_retransmits"] for stream in flow["streams"]),
 }
 
+HEADINGS = ("Mbit/s", "delay ms", "out of order %", "buffer kB", "resent", "of these needless")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `methods` to a parser."""
@@ -226,7 +228,11 @@ def _document(
 
 def _print(args: argparse.Namespace, figures: Mapping[str, Mapping[str, Estimate | None]]) -> None:
     console = Console()
-    table = Table("method", *FIGURES, title=f"{args.kind}, {args.seeds} seeds of {args.duration:g} s")
+    seeds = "1 seed" if args.seeds == 1 else f"{args.seeds} seeds"
+    table = Table(title=f"{args.kind}, {seeds} of {args.duration:g} s")
+    table.add_column("method", overflow="fold", min_width=10)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right")
     for name, row in figures.items():
         cells = ("" if value is None else _text(value) for value in row.values())
         table.add_row(name, *cells, style="bold" if name in args.own else None)

@@ -1,0 +1,178 @@
+//! What an ACK does: window, scoreboard, samples, recovery.
+
+use super::super::config::{BackoffEnd, Sampling};
+use super::super::congestion::Delivery;
+use super::super::receiver::OFF;
+use super::super::recovery::{AckEvent, Parts, Phase};
+use super::super::scoreboard::Advance;
+use super::super::segment::Segment;
+use super::super::statistics::Statistics;
+use super::Sender;
+use crate::time::Nanos;
+
+impl Sender {
+    /// Take the window of a segment (RFC 9293, 3.10.7.4).
+    pub fn on_window(&mut self, sequence: u64, ack: u64, window: u64) {
+        let newer = self.window_sequence < sequence
+            || (self.window_sequence == sequence && self.window_ack <= ack);
+        if newer && !self.outside_window {
+            self.events.window_opened |= ack + window > self.window_ack + self.peer_window;
+            self.window_sequence = sequence;
+            self.window_ack = ack;
+            self.peer_window = window;
+        }
+    }
+
+    /// Take the acknowledgement of a segment; false if it acknowledges what was never sent.
+    pub fn on_ack(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        ack: u64,
+        statistics: &mut Statistics,
+    ) -> bool {
+        let before = self.board.start();
+        if ack > self.board.end().max(self.probed) {
+            return false;
+        }
+        if ack < before {
+            return true;
+        }
+        let old_window = self.peer_window;
+        self.on_window(segment.sequence, ack, segment.window_bytes);
+        let sacked = if self.recovery.sack() {
+            self.board.sack(&segment.sack, ack, now)
+        } else {
+            0
+        };
+        let advance = self.board.advance(ack, now);
+        if advance.head_was_booked {
+            self.recovery.correct_head(&mut self.board);
+        }
+        let rtt = self.sample(now, segment, &advance);
+        let duplicate =
+            self.recovery
+                .is_duplicate(segment, &self.board, before, [sacked, old_window]);
+        statistics.duplicate_acks += u64::from(duplicate);
+        statistics.bytes_acknowledged = self.board.start().min(self.written) - 1;
+        let event = AckEvent {
+            now,
+            before,
+            ack,
+            duplicate,
+            advance,
+            delivered: sacked + advance.delivered,
+            pipe: self.board.pipe(),
+            srtt: self.rtt.srtt(),
+            rtt,
+            window_segments: self.window.segments(),
+            window_limited: self.window_limited,
+            flight: self.board.outstanding(),
+            unsent: self.unsent() > 0,
+        };
+        if self.measured {
+            self.tell_delivery(&event);
+        }
+        let mut parts = Parts {
+            board: &mut self.board,
+            window: &mut self.window,
+            congestion: &mut *self.congestion,
+        };
+        let verdict = self.recovery.on_ack(&event, segment, &mut parts);
+        statistics.fast_retransmits += u64::from(verdict.entered);
+        statistics.undone_reductions += u64::from(verdict.undone);
+        self.events.lost |= verdict.entered;
+        self.forced |= verdict.retransmit;
+        if ack > before {
+            self.events.acknowledged_bytes += ack - before;
+            self.on_progress(now, verdict.restart_timer);
+        }
+        self.arm_probe(now);
+        self.watch_window(now);
+        true
+    }
+
+    /// Segments have arrived in another order than they left, here or at the peer.
+    pub fn on_out_of_order(&mut self, now: Nanos, statistics: &mut Statistics) {
+        let rto = self.rtt.rto();
+        let mut parts = Parts {
+            board: &mut self.board,
+            window: &mut self.window,
+            congestion: &mut *self.congestion,
+        };
+        let undone = self.recovery.on_out_of_order(now, rto, &mut parts);
+        statistics.undone_reductions += u64::from(undone);
+    }
+
+    /// Tell the congestion control what an ACK has delivered.
+    pub(super) fn tell_delivery(&mut self, event: &AckEvent) {
+        self.least_rtt = match (self.least_rtt, event.rtt) {
+            (Some(least), Some(rtt)) => Some(least.min(rtt)),
+            (least, rtt) => least.or(rtt),
+        };
+        let least_rtt = self.least_rtt;
+        let lost_ever = self.board.lost_ever();
+        let sampler = self.board.sampler();
+        let (sample, total) = sampler.map_or((None, 0), |sampler| {
+            (sampler.sample(least_rtt), sampler.delivered())
+        });
+        let delivery = Delivery {
+            now: event.now,
+            bytes: event.delivered,
+            rtt: event.rtt,
+            pipe: event.pipe,
+            lost: lost_ever - std::mem::replace(&mut self.lost_before, lost_ever),
+            total,
+            sample,
+            recovering: matches!(self.recovery.phase(), Phase::Recovery | Phase::Loss),
+        };
+        self.congestion.on_delivery(&mut self.window, &delivery);
+    }
+
+    /// Restart or stop the retransmission timer (RFC 6298, 5.2 and 5.3).
+    pub(super) fn on_progress(&mut self, now: Nanos, restart: bool) {
+        self.timeouts_in_row = 0;
+        if self.board.is_empty() {
+            self.retransmit_at = OFF;
+            self.forced = false;
+        }
+        if restart {
+            if self.backoff_end == BackoffEnd::Progress {
+                self.rtt.end_backoff();
+            }
+            if !self.board.is_empty() {
+                self.retransmit_at = now + self.rtt.rto();
+            }
+        }
+    }
+
+    /// RFC 6298, 3 (Karn) and RFC 7323, 4: the sample that an ACK gives.
+    pub(super) fn sample(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        advance: &Advance,
+    ) -> Option<Nanos> {
+        let (sent_at, ambiguous) = advance.timed?;
+        let rtt = match segment.timestamps {
+            Some(_) if ambiguous && self.sampling == Sampling::FirstSentOnly => None,
+            Some((_, echo)) if self.timestamps => Some(self.echoed(now, echo)),
+            _ if !ambiguous => Some(now - sent_at),
+            _ => None,
+        }?;
+        self.rtt.sample(rtt);
+        Some(rtt)
+    }
+
+    /// A sample by the peer's echo of our clock; at least a microsecond.
+    pub(super) fn echoed(&self, now: Nanos, echo: Nanos) -> Nanos {
+        let tick = now / self.tick * self.tick;
+        tick.saturating_sub(echo).max(1_000)
+    }
+
+    /// Take the sample of the handshake.
+    pub fn sample_echo(&mut self, now: Nanos, echo: Nanos) {
+        let rtt = self.echoed(now, echo);
+        self.rtt.sample(rtt);
+    }
+}

@@ -1,0 +1,257 @@
+//! The sending side: what may be sent when, and the timers that watch over it.
+
+mod acknowledging;
+mod choosing;
+mod timers;
+
+use std::collections::VecDeque;
+
+use super::config::{BackoffEnd, Config, Detection, Sampling};
+use super::congestion::{CongestionControl, Window};
+use super::events::{Events, PathState};
+use super::pacing::Pacer;
+use super::receiver::OFF;
+use super::recovery::{LossRecovery, SpuriousResponse};
+use super::rtt::RttEstimator;
+use super::scoreboard::{Rules, Scoreboard};
+use super::statistics::Statistics;
+use crate::time::Nanos;
+
+/// One direction of a connection, as seen by who sends.
+#[derive(Debug)]
+pub struct Sender {
+    buffer_bytes: u64,
+    nagle: bool,
+    timestamps: bool,
+    tick: Nanos,
+    backoff_end: BackoffEnd,
+    sampling: Sampling,
+    data_retries: u32,
+    persist_first: Option<Nanos>,
+    /// The sequence number after the last byte written.
+    written: u64,
+    closing: bool,
+    fin_sent: bool,
+    board: Scoreboard,
+    recovery: LossRecovery,
+    window: Window,
+    congestion: Box<dyn CongestionControl>,
+    /// Whether the congestion control looks at deliveries.
+    measured: bool,
+    least_rtt: Option<Nanos>,
+    lost_before: u64,
+    rtt: RttEstimator,
+    pacer: Pacer,
+    /// The peer's window and the segment that told it (SND.WND, SND.WL1, SND.WL2 of RFC 9293).
+    peer_window: u64,
+    window_sequence: u64,
+    window_ack: u64,
+    /// A retransmission that does not wait for the window.
+    forced: bool,
+    /// A retransmission that does not wait for the window is a tail loss probe.
+    tail_probe: bool,
+    /// A probe of the closed window is due.
+    probe: bool,
+    /// The number after the last probe's byte.
+    probed: u64,
+    retransmit_at: Nanos,
+    persist_at: Nanos,
+    persist_wait: Nanos,
+    timeouts_in_row: u32,
+    /// Whether the congestion window was what held data back last.
+    window_limited: bool,
+    /// Whether pacing holds data back.
+    paced: bool,
+    /// Whether somebody else watches the peer's window.
+    outside_window: bool,
+    /// Where segments must end: what is mapped differently does not share one.
+    ends: VecDeque<u64>,
+    events: Events,
+}
+
+impl Sender {
+    /// Nothing sent, nothing written.
+    pub fn new(config: &Config, congestion: Box<dyn CongestionControl>) -> Self {
+        let mss = config.mss_bytes;
+        Self {
+            buffer_bytes: u64::from(config.send_buffer_bytes),
+            nagle: config.nagle,
+            timestamps: config.timestamps,
+            tick: config.timestamp_tick,
+            backoff_end: config.backoff_end,
+            sampling: config.sampling,
+            data_retries: config.data_retries,
+            persist_first: config.persist_timeout,
+            written: 1,
+            closing: false,
+            fin_sent: false,
+            // ns-3 leaves segments that were sent again and then SACKed in the pipe; RFC 6675 takes them out.
+            board: Scoreboard::new(Rules {
+                threshold: match config.detection {
+                    Detection::DuplicateAcks | Detection::Ns3 => Some(config.duplicate_threshold),
+                    Detection::Rack
+                    | Detection::Delay
+                    | Detection::TimerOnly
+                    | Detection::Ns3Mptcp => None,
+                },
+                keep_resent: config.detection == Detection::Ns3,
+                tracks_deliveries: config.detection == Detection::Rack,
+                samples_rate: congestion.looks_at_deliveries(),
+            }),
+            recovery: LossRecovery::new(config),
+            window: Window {
+                cwnd: u64::from(config.initial_window_segments) * u64::from(mss),
+                ssthresh: config.initial_ssthresh_bytes,
+                mss,
+            },
+            measured: congestion.looks_at_deliveries(),
+            least_rtt: None,
+            lost_before: 0,
+            congestion,
+            rtt: RttEstimator::new(config.rto),
+            pacer: Pacer::new(config.pacing),
+            peer_window: 0,
+            window_sequence: 0,
+            window_ack: 0,
+            forced: false,
+            tail_probe: false,
+            probe: false,
+            probed: 0,
+            retransmit_at: OFF,
+            persist_at: OFF,
+            persist_wait: 0,
+            timeouts_in_row: 0,
+            window_limited: false,
+            paced: false,
+            outside_window: false,
+            ends: VecDeque::new(),
+            events: Events::default(),
+        }
+    }
+
+    /// Take reductions back by a response of one's own.
+    pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
+        self.recovery.respond_by(response);
+    }
+
+    /// Leave the peer's window to the writer: all that is written may be sent as far as the congestion window goes.
+    pub fn ignore_peer_window(&mut self) {
+        self.outside_window = true;
+        self.peer_window = u64::MAX / 2;
+    }
+
+    /// Take bytes into the buffer that share no segment with those after them.
+    pub fn write_apart(&mut self, bytes: u64) -> u64 {
+        let taken = self.write(bytes);
+        self.ends.push_back(self.written);
+        taken
+    }
+
+    /// Bytes that the congestion window has room for beyond all that waits to be sent, first time or again.
+    pub fn room(&self) -> u64 {
+        let waiting = self.unsent() + self.board.pending_bytes();
+        let room = self.window.cwnd.min(self.peer_window);
+        room.saturating_sub(self.board.pipe() + waiting)
+    }
+
+    /// The state of this path, for a scheduler.
+    pub fn path(&self) -> PathState {
+        PathState {
+            srtt: self.rtt.srtt().unwrap_or(0),
+            rtt_variation: self.rtt.variation(),
+            cwnd_bytes: self.window.cwnd,
+            pipe_bytes: self.board.pipe(),
+            room_bytes: self.room(),
+            segment_bytes: self.window.segment(),
+        }
+    }
+
+    /// The oldest sequence number that is not acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.board.start()
+    }
+
+    /// Let the congestion control shrink the window because this path holds the others back.
+    pub fn penalise(&mut self) {
+        self.congestion.on_penalty(&mut self.window);
+    }
+
+    /// What has happened since the last time.
+    pub fn take_events(&mut self) -> Events {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Settle what the handshake agreed on.
+    pub fn agree(&mut self, mss: u32, sack: bool, timestamps: bool) {
+        self.congestion.on_mss(&mut self.window, mss);
+        self.recovery.agree(sack);
+        self.timestamps = timestamps;
+    }
+
+    /// The RTT and timeout estimator.
+    pub fn rtt(&mut self) -> &mut RttEstimator {
+        &mut self.rtt
+    }
+
+    /// Bytes that a write takes now.
+    pub fn free(&self) -> u64 {
+        self.buffer_bytes.saturating_sub(self.unacknowledged())
+    }
+
+    /// Bytes written and not acknowledged, sent or not.
+    pub fn unacknowledged(&self) -> u64 {
+        self.written.saturating_sub(self.board.start().max(1))
+    }
+
+    /// Take bytes into the buffer; give how many.
+    pub fn write(&mut self, bytes: u64) -> u64 {
+        if self.closing {
+            return 0;
+        }
+        let taken = bytes.min(self.free());
+        self.written += taken;
+        taken
+    }
+
+    /// No more will be written: a FIN follows the data.
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Whether the FIN has been sent, and whether it has been acknowledged.
+    pub fn fin_state(&self) -> (bool, bool) {
+        (self.fin_sent, self.fin_sent && self.board.is_empty())
+    }
+
+    /// The sequence number of the next new byte.
+    pub fn next(&self) -> u64 {
+        self.board.end()
+    }
+
+    /// Bytes written and not sent.
+    pub fn unsent(&self) -> u64 {
+        self.written.saturating_sub(self.board.end())
+    }
+
+    /// Fill in the present state.
+    pub fn report(&self, statistics: &mut Statistics) {
+        statistics.cwnd_bytes = self.window.cwnd;
+        statistics.ssthresh_bytes = self.window.ssthresh;
+        statistics.pipe_bytes = self.board.pipe();
+        statistics.peer_window_bytes = self.peer_window;
+        statistics.srtt = self.rtt.srtt();
+        statistics.rtt_variation = self.rtt.variation();
+        statistics.rto = self.rtt.rto();
+        statistics.phase = self.recovery.phase();
+    }
+
+    /// Name of the congestion control.
+    pub fn congestion_name(&self) -> &'static str {
+        self.congestion.name()
+    }
+
+    /// Check the scoreboard against a recount, for tests.
+    pub fn check(&self) {
+        self.board.check();
+    }
+}
