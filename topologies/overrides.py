@@ -9,8 +9,12 @@ from typing import Any, TypeVar
 from topologies.errors import InvalidOverride
 from topologies.model import Link, Network, Node
 from topologies.validation import validate
+from topologies.wireless import WirelessLink
 
-LINK_FIELDS = tuple(name for name in Link.model_fields if name != "ends")
+LINK_FIELDS = (
+    *(name for name in Link.model_fields if name != "ends" and name not in WirelessLink.model_fields),
+    *WirelessLink.model_fields,
+)
 NODE_FIELDS = ("x", "y")
 
 

@@ -10,7 +10,7 @@ import topologies
 from experiments.cli import main
 from topologies.errors import TopologyError
 
-RUN = ["run", "wifi", "--engine", "sim", "--duration", "6", "--json"]
+RUN = ["run", "wifi", "--engine", "sim", "--protocol", "ospf", "--duration", "6", "--json"]
 
 
 def goodput_mbps(capsys: pytest.CaptureFixture[str], *assignments: str) -> float:
