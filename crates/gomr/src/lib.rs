@@ -6,7 +6,8 @@
 //!
 //! The method is column generation: a master linear programme over the paths known so far, solved by a
 //! simplex with generalised upper bounds (`master.rs`), and shortest-path pricing over the duals
-//! (`pricing.rs`). Everything is deterministic.
+//! (`pricing.rs`). Whole matrices of demands are routed with those of a source together (`by_source.rs`).
+//! Everything is deterministic.
 
 #![forbid(unsafe_code)]
 
