@@ -113,6 +113,7 @@ class _Controller:
     def __init__(self, spec: str) -> None:
         import topologies
         from controller.address import Address, listen
+        from controller.api.rest_common import Api
         from controller.api.servers import ServiceThread
         from controller.api.service import Service
         from controller.core.core import Core
@@ -125,7 +126,7 @@ class _Controller:
         self._loop = ControllerLoop(Core(network, Settings()), self._send, lambda m: service.deliver(m))
         service = Service(self._loop.post)
         listener, bound = listen("--rest", Address("127.0.0.1", 0))
-        self._services = ServiceThread(service, [listener], [Address("127.0.0.1", 0)])
+        self._services = ServiceThread(Api(service), [listener], [Address("127.0.0.1", 0)])
         self._loop.start()
         self._services.start()
         for event in self._switches.arrivals():

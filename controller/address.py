@@ -37,6 +37,11 @@ class Address:
             raise ValueError(f"{text!r} is not IP-ADDRESS:PORT, as 127.0.0.1:8080") from None
         return cls(host, int(port))
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return ipaddress.ip_address(self.host).is_loopback
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 

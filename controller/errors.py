@@ -7,13 +7,17 @@
     │   ├── NotFound             no such host or flow
     │   ├── Conflict             a port in use, or capacity that other flows hold
     │   ├── InfeasibleRequest    the network as it is cannot serve it
-    │   └── Unavailable          a switch did not confirm, or the controller is stopping
+    │   ├── Unavailable          a switch did not confirm, or the controller is stopping
+    │   ├── Unauthenticated      no token, or none that is known
+    │   ├── Forbidden            the token does not give the right to do this
+    │   ├── PreconditionFailed   the flow or link has changed since the client looked at it
+    │   └── DeadlineExceeded     the time that the client gave is over
     ├── StoreError               what must survive a restart cannot be read or written; carries `store`
     ├── CoreFailed               the core cannot go on, and the process ends with status 70
     ├── InvalidProblem           a routing problem that contradicts itself; carries `field`
     └── SolverError              the solver failed on a valid problem; carries `engine`
 
-Each failure a client can see is one of RequestError's five kinds, the same over REST and gRPC.
+Each failure a client can see is one of RequestError's kinds, the same over REST and gRPC.
 """
 
 from __future__ import annotations
@@ -26,14 +30,18 @@ __all__ = [
     "Conflict",
     "ControllerError",
     "CoreFailed",
+    "DeadlineExceeded",
     "ErrorCode",
+    "Forbidden",
     "InfeasibleRequest",
     "InvalidProblem",
     "InvalidRequest",
     "NotFound",
+    "PreconditionFailed",
     "RequestError",
     "SolverError",
     "StoreError",
+    "Unauthenticated",
     "Unavailable",
 ]
 
@@ -46,6 +54,10 @@ class ErrorCode(str, Enum):
     CONFLICT = "CONFLICT"
     INFEASIBLE = "INFEASIBLE"
     UNAVAILABLE = "UNAVAILABLE"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    FORBIDDEN = "FORBIDDEN"
+    PRECONDITION_FAILED = "PRECONDITION_FAILED"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
 
 
 class ControllerError(Exception):
@@ -117,6 +129,30 @@ class Unavailable(RequestError):
     """A switch did not confirm in time, or the controller is stopping."""
 
     code = ErrorCode.UNAVAILABLE
+
+
+class Unauthenticated(RequestError):
+    """No token was sent, or one that the controller does not know."""
+
+    code = ErrorCode.UNAUTHENTICATED
+
+
+class Forbidden(RequestError):
+    """The client's token does not give it the right to do this."""
+
+    code = ErrorCode.FORBIDDEN
+
+
+class PreconditionFailed(RequestError):
+    """What shall be changed is not as it was when the client looked at it."""
+
+    code = ErrorCode.PRECONDITION_FAILED
+
+
+class DeadlineExceeded(RequestError):
+    """The time that the client gave for its request is over."""
+
+    code = ErrorCode.DEADLINE_EXCEEDED
 
 
 class StoreError(ControllerError):

@@ -12,16 +12,27 @@ from typing import Any, Protocol
 
 from controller.core.events import (
     BarrierReceived,
+    CopyRequested,
     Event,
     FlowChanged,
     FlowRequested,
+    FlowsRequested,
     PacketArrived,
     RequestAbandoned,
     SnapshotRequested,
     TimePassed,
     Together,
+    ViewRequested,
 )
-from controller.core.messages import Answer, CloseConnection, DatapathMessage, Message, Notify, Report
+from controller.core.messages import (
+    Answer,
+    ClientMessage,
+    CloseConnection,
+    DatapathMessage,
+    Message,
+    Notify,
+    Report,
+)
 from controller.errors import RequestError, StoreError, Unavailable
 from controller.store.interface import Change
 
@@ -42,6 +53,9 @@ _TIMER_PAUSE_S = 1.0
 """What is due and fails is tried again after so long, so often; then the process ends."""
 
 
+_REQUESTS = FlowRequested | FlowChanged | SnapshotRequested | ViewRequested | FlowsRequested | CopyRequested
+
+
 class _Kind(Enum):
     """How urgent an event is; each kind has a queue."""
 
@@ -53,7 +67,7 @@ class _Kind(Enum):
 def _kind(event: Event) -> _Kind:
     if isinstance(event, PacketArrived):
         return _Kind.PACKET
-    if isinstance(event, FlowRequested | FlowChanged | SnapshotRequested):
+    if isinstance(event, _REQUESTS):
         return _Kind.REQUEST
     return _Kind.URGENT
 
@@ -93,26 +107,28 @@ class ControllerLoop:
         core: The core; from `start` on it belongs to the loop's thread.
         send: Carries out a message to a switch, at the latest with `flush`; called from the loop's thread.
             Must not wait.
-        deliver: Takes answers and notifications for clients; called from the loop's thread.
+        deliver: Takes what is for clients; called from the loop's thread.
         clock: Seconds, monotonic.
         flush: Carries out all messages to switches, after those of one event.
         write: Takes records that must survive a restart, before any client hears of what they say.
         on_failure: Called once, with a sentence, when the core cannot go on.
         planning_s: What planning a request takes in addition: for clocks on which processing takes no time.
         pause: Lets so many seconds pass.
+        handled: Called with each event and the seconds that the core took for it.
     """
 
     def __init__(
         self,
         core: EventHandler,
         send: Callable[[DatapathMessage], None],
-        deliver: Callable[[Answer | Notify], None],
+        deliver: Callable[[ClientMessage], None],
         clock: Callable[[], float] = time.monotonic,
         flush: Callable[[], None] = lambda: None,
         write: Callable[[Sequence[Change]], None] = lambda _: None,
         on_failure: Callable[[str], None] = lambda _: None,
         planning_s: float = 0.0,
         pause: Callable[[float], None] = time.sleep,
+        handled: Callable[[Event, float], None] = lambda *_: None,
     ) -> None:
         self._core = core
         self._send = send
@@ -123,6 +139,7 @@ class ControllerLoop:
         self._on_failure = on_failure
         self._planning_s = planning_s
         self._pause = pause
+        self._handled = handled
         self._queues: dict[_Kind, deque[Event]] = {kind: deque() for kind in _Kind}
         self._packets_left = _PACKETS_A_TURN
         self._dropped_packets = 0
@@ -179,6 +196,10 @@ class ControllerLoop:
         """How many packets from hosts were dropped because too many waited."""
         return self._dropped_packets
 
+    def queue_lengths(self) -> dict[str, int]:
+        """Return how many events of each kind wait."""
+        return {kind.name.lower(): len(queue) for kind, queue in self._queues.items()}
+
     def _run(self) -> None:
         try:
             while (event := self._next()) is not None:
@@ -215,8 +236,9 @@ class ControllerLoop:
         return max(deadline, self._timer_paused_until or deadline) - self._clock()
 
     def _handle(self, event: Event) -> None:
+        began = self._clock()
         try:
-            messages = self._core.handle(event, self._clock())
+            messages = self._core.handle(event, began)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as error:  # a panic of the compiled engine is no Exception
@@ -232,7 +254,9 @@ class ControllerLoop:
         if self._planning_s and (planned := _planned(event)):
             self._pause(self._planning_s * planned)
         self.carry_out(messages)
-        self._core.sent(self._clock())
+        now = self._clock()
+        self._core.sent(now)
+        self._handled(event, now - began)
 
     def carry_out(self, messages: list[Message]) -> None:
         """Write what must survive first, then carry the other messages out in order."""
@@ -263,10 +287,12 @@ class ControllerLoop:
         if token is not None:
             self._deliver(Answer(token, error))
 
-    def _carry_out(self, message: DatapathMessage | Answer | Notify | Report) -> None:
+    def _carry_out(self, message: DatapathMessage | ClientMessage) -> None:
         if isinstance(message, Report):
             level = logging.getLevelName(message.level.upper())
             LOG.log(level, message.text, extra={"data": dict(message.data)})
+            if message.kind is not None:
+                self._deliver(message)
         elif isinstance(message, Answer | Notify):
             self._deliver(message)
         else:

@@ -42,13 +42,10 @@ class BackgroundLoop:
 
         When the wait ends early, by the timeout or by Ctrl-C, the coroutine is cancelled.
         """
-        if self.forked:
-            coroutine.close()
-            raise ConnectionClosed(FORKED)
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("a blocking call within mstcp's own thread would wait for itself")
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        future = self.start(coroutine)
         try:
             return future.result(timeout)
         except BaseException as error:
@@ -58,6 +55,13 @@ class BackgroundLoop:
             if isinstance(error, (concurrent.futures.TimeoutError, TimeoutError)):
                 raise TimeoutError("timed out") from None
             raise
+
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Run a coroutine there; return the future of its result."""
+        if self.forked:
+            coroutine.close()
+            raise ConnectionClosed(FORKED)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def call(self, function: Callable[[], T]) -> T:
         """Run a function there and return what it returns."""

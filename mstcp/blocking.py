@@ -10,6 +10,7 @@ acknowledgements, streams that are lost and rates that change do not wait for th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import logging
 import socket as _socket
@@ -17,8 +18,8 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from mstcp.background import FORKED, BackgroundLoop, background
 from mstcp.client import create_connection as _open
@@ -29,12 +30,18 @@ from mstcp.stats import ConnectionStats
 from mstcp.streams import ConnectionCounters, StreamInfo
 from mstcp.transport import ConnectionTransport
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from mstcp.options import ClientArguments, ServerArguments
+
 __all__ = ["Listener", "Socket", "create_connection", "create_server"]
 
 LOGGER = logging.getLogger("mstcp")
 
 RECEIVED_BYTES = 1 << 21
 """What waits for `recv` before no more is taken from the connection, whose window then closes."""
+DEFAULT_BACKLOG = 128
 QUEUED_BYTES = 1 << 21
 """What `send` leaves to the background before it waits."""
 _WHOLE_BYTES = 1 << 23
@@ -86,6 +93,12 @@ class _Bridge(asyncio.Protocol):
         self._outbox: list[bytes] = []
         self._outbox_bytes = 0
         self._flush_due = False
+        # Told, besides the conditions, whenever one of them is.
+        self.watchers: list[Callable[[], None]] = []
+
+    def _tell(self) -> None:
+        for watcher in self.watchers:
+            watcher()
 
     # --- in the event loop's thread -------------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -103,11 +116,13 @@ class _Bridge(asyncio.Protocol):
                 self._reading_paused = True
                 self.transport.pause_reading()
             self.readable.notify()
+            self._tell()
 
     def eof_received(self) -> bool:
         with self.readable:
             self.ended = True
             self.readable.notify_all()
+            self._tell()
         return True
 
     def pause_writing(self) -> None:
@@ -118,12 +133,14 @@ class _Bridge(asyncio.Protocol):
         with self.writable:
             self._writing_paused = False
             self.writable.notify_all()
+            self._tell()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         with self.readable:
             self.error = exc or ConnectionClosed("the connection is closed")
             self.readable.notify_all()
             self.writable.notify_all()
+            self._tell()
 
     def _flush(self) -> None:
         with self.writable:
@@ -137,6 +154,7 @@ class _Bridge(asyncio.Protocol):
         with self.writable:
             if not self._writing_paused:
                 self.writable.notify_all()
+                self._tell()
 
     def _resume(self) -> None:
         self._reading_paused = False
@@ -172,28 +190,30 @@ class _Bridge(asyncio.Protocol):
                 self.later(self._flush)
                 self._flush_due = True
 
-    def take(self, size: int, deadline: _Deadline) -> bytes | memoryview:
-        """Return up to `size` bytes as soon as there are some; nothing at the end."""
+    def take(self, size: int, deadline: _Deadline) -> list[bytes | memoryview]:
+        """Return pieces of up to `size` bytes together as soon as there are some; none at the end."""
         with self.readable:
             while not self.chunks:
                 self.check_open()
                 if self.ended:
-                    return b""
+                    return []
                 if self.error is not None:
                     raise self.error
                 deadline.wait(self.readable)
             self.check_open()
-            chunk = self.chunks[0]
-            if len(chunk) > size:
-                view = memoryview(chunk)
-                self.chunks[0] = view[size:]
-                chunk = view[:size]
-            else:
-                self.chunks.popleft()
-            self.chunk_bytes -= len(chunk)
+            taken: list[bytes | memoryview] = []
+            while self.chunks and size > 0:
+                chunk = self.chunks.popleft()
+                if len(chunk) > size:
+                    view = memoryview(chunk)
+                    self.chunks.appendleft(view[size:])
+                    chunk = view[:size]
+                taken.append(chunk)
+                size -= len(chunk)
+                self.chunk_bytes -= len(chunk)
             if self._reading_paused and self.chunk_bytes <= RECEIVED_BYTES // 2:
                 self.later(self._resume)
-            return chunk
+            return taken
 
 
 def _joined(pieces: list[bytes]) -> list[bytes]:
@@ -293,7 +313,8 @@ class Socket(_WithTimeout):
             return b""
         deadline = _Deadline(self._timeout)
         with self._reading:
-            return bytes(self._bridge.take(size, deadline))
+            taken = self._bridge.take(size, deadline)
+        return bytes(taken[0]) if len(taken) == 1 else b"".join(taken)
 
     def recv_into(self, buffer: bytearray | memoryview, size: int = 0) -> int:
         """Receive up to `size` bytes (0: what fits); return how many, 0 at the end. See `recv`."""
@@ -303,9 +324,12 @@ class Socket(_WithTimeout):
                 return 0
             deadline = _Deadline(self._timeout)
             with self._reading:
-                data = self._bridge.take(size, deadline)
-            room[: len(data)] = data
-            return len(data)
+                taken = self._bridge.take(size, deadline)
+            at = 0
+            for piece in taken:
+                room[at : at + len(piece)] = piece
+                at += len(piece)
+            return at
 
     def makefile(
         self,
@@ -361,6 +385,7 @@ class Socket(_WithTimeout):
             bridge.chunks.clear()
             bridge.readable.notify_all()
             bridge.writable.notify_all()
+            bridge._tell()
         bridge.later(bridge.transport.close)
 
     def abort(self) -> None:
@@ -385,6 +410,18 @@ class Socket(_WithTimeout):
     def __repr__(self) -> str:
         state = "closed" if self._bridge.closed else f"to {self._bridge.transport.get_extra_info('peername')}"
         return f"<mstcp.blocking.Socket {state}>"
+
+    @contextlib.contextmanager
+    def watched(self, told: Callable[[], None]) -> Iterator[None]:
+        """Have a function called, in the library's thread, when `recv` or `send` may wait no more."""
+        watchers, lock = self._bridge.watchers, self._bridge.readable
+        with lock:
+            watchers.append(told)
+        try:
+            yield
+        finally:
+            with lock:
+                watchers.remove(told)
 
     # --- what it is -----------------------------------------------------------------------------------------
     def getpeername(self) -> Any:
@@ -467,6 +504,7 @@ class Listener(_WithTimeout):
         self._arrived = threading.Condition()
         self._waiting: deque[_Bridge] = deque()
         self._closed = False
+        self._watchers: list[Callable[[], None]] = []
 
     def make_bridge(self) -> _Bridge:
         """Return the protocol of a connection that comes in."""
@@ -481,6 +519,8 @@ class Listener(_WithTimeout):
             if not self._closed and len(self._waiting) < self._most_waiting:
                 self._waiting.append(bridge)
                 self._arrived.notify()
+                for watcher in self._watchers:
+                    watcher()
                 return
         LOGGER.warning("a connection was turned away: %d wait for accept() already", self._most_waiting)
         bridge.closed = True
@@ -504,6 +544,17 @@ class Listener(_WithTimeout):
         sock = Socket(bridge, None)
         return sock, sock.getpeername()
 
+    @contextlib.contextmanager
+    def watched(self, told: Callable[[], None]) -> Iterator[None]:
+        """Have a function called, in the library's thread, whenever `accept` may have to wait no more."""
+        with self._arrived:
+            self._watchers.append(told)
+        try:
+            yield
+        finally:
+            with self._arrived:
+                self._watchers.remove(told)
+
     def getsockname(self) -> Any:
         """Return the address it listens on (the first, if the name stands for several)."""
         if self._closed:
@@ -519,6 +570,8 @@ class Listener(_WithTimeout):
             left = list(self._waiting)
             self._waiting.clear()
             self._arrived.notify_all()
+            for watcher in self._watchers:
+                watcher()
         if self._background.forked:
             return
 
@@ -536,7 +589,9 @@ class Listener(_WithTimeout):
         self.close()
 
 
-def create_connection(address: tuple[str, int], *, timeout: float | None = None, **options: Any) -> Socket:
+def create_connection(
+    address: tuple[str, int], *, timeout: float | None = None, **options: Unpack[ClientArguments]
+) -> Socket:
     """Open a connection of one or more streams; use it as a connected socket.
 
     Args:
@@ -551,36 +606,44 @@ def create_connection(address: tuple[str, int], *, timeout: float | None = None,
         OSError: No stream could be connected.
     """
     host, port = address[:2]
+    sock = background().run(connecting(host, port, options), timeout)
+    sock.settimeout(timeout)
+    return sock
+
+
+async def connecting(host: str, port: int, options: ClientArguments) -> Socket:
+    """Open a connection, in the library's thread."""
     loop = background()
-
-    async def opened() -> _Bridge:
-        _, bridge = await _open(lambda: _Bridge(loop), host, port, **options)
-        return bridge
-
-    return Socket(loop.run(opened(), timeout), timeout)
+    _, bridge = await _open(lambda: _Bridge(loop), host, port, **options)
+    return Socket(bridge, None)
 
 
 def create_server(
-    address: tuple[str | None, int], *, backlog: int = 128, timeout: float | None = None, **options: Any
+    address: tuple[str | None, int],
+    *,
+    timeout: float | None = None,
+    **options: Unpack[ServerArguments],
 ) -> Listener:
     """Listen for connections, MSTCP and plain TCP; `accept` returns them.
 
     Args:
         address: Host name or address (None: 127.0.0.1), and port (0: the system chooses).
-        backlog: How many connections may wait for `accept`; more are reset.
         timeout: Seconds that `accept` may wait; None: for ever.
-        options: Those of `mstcp.start_server`, without `limit` and `client_connected_cb`.
+        options: Those of `mstcp.start_server`, without `limit` and `client_connected_cb`. `backlog` is also
+            how many connections may wait for `accept`; more are reset.
 
     Raises:
         LocalProtocolError: The arguments contradict each other.
         OSError: The address is not this host's, or the port is taken.
     """
     host, port = address[:2]
-    loop = background()
-    listener = Listener(loop, timeout, backlog)
+    listener = background().run(listening(host, port, options))
+    listener.settimeout(timeout)
+    return listener
 
-    async def serving() -> None:
-        listener.serve(await _serve(listener.make_bridge, host, port, backlog=backlog, **options))
 
-    loop.run(serving())
+async def listening(host: str | None, port: int, options: ServerArguments) -> Listener:
+    """Listen, in the library's thread."""
+    listener = Listener(background(), None, options.get("backlog", DEFAULT_BACKLOG))
+    listener.serve(await _serve(listener.make_bridge, host, port, **options))
     return listener

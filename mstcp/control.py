@@ -10,9 +10,11 @@ import contextlib
 import importlib
 import itertools
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mstcp.allocation import Allocation, RequestedPath
 from mstcp.errors import ControllerError, DependencyMissing, MstcpError
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from mstcp.proto import control_pb2 as pb
 
 LOGGER = logging.getLogger("mstcp")
+
+TOKEN_VARIABLE = "MSTCP_CONTROLLER_TOKEN"  # noqa: S105  # its name, not the token
+CA_VARIABLE = "MSTCP_CONTROLLER_CA"
 
 OnChanged = Callable[[Allocation], None]
 OnEnded = Callable[[str], None]
@@ -57,20 +62,36 @@ class ControllerClient:
     meanwhile.
 
     Args:
-        address: `host:port` of the controller's gRPC door.
+        address: `host:port` of the controller's gRPC interface.
         timeout_s: How long an answer may take.
+        token: What the controller knows this client by; None: the environment's MSTCP_CONTROLLER_TOKEN, if
+            it is set.
+        ca_file: PEM file of the authority that signed the controller's certificate: the channel is TLS then.
+            None: the environment's MSTCP_CONTROLLER_CA, if it is set.
+        certificate_files: PEM files of a certificate and its key, for a controller that asks for one.
 
     Raises:
         DependencyMissing: grpcio or protobuf is not installed.
     """
 
-    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout_s: float = 10.0,
+        token: str | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        certificate_files: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
+    ) -> None:
         try:
             importlib.import_module("grpc.aio")
         except ImportError as error:
             raise DependencyMissing("grpcio", "control") from error
         self.address = address
         self._timeout_s = timeout_s
+        self._token = token if token is not None else os.environ.get(TOKEN_VARIABLE)
+        self._ca_file = ca_file if ca_file is not None else os.environ.get(CA_VARIABLE)
+        self._certificate_files = certificate_files
         self._request_ids = itertools.count(1)
         self._questions: dict[int, _Question] = {}
         self._flows: dict[str, _Flow] = {}
@@ -214,15 +235,40 @@ class ControllerClient:
 
         from mstcp.proto import control_pb2_grpc
 
-        async with grpc.aio.insecure_channel(self.address) as channel:
+        try:
+            opened = self._channel()
+        except OSError as error:
+            return f"the certificates for {self.address} cannot be read: {error}"
+        async with opened as channel:
             stub = control_pb2_grpc.FlowControlStub(channel)
-            call = stub.Session(self._messages(self._outgoing))
+            metadata = (("authorization", f"Bearer {self._token}"),) if self._token else ()
+            call = stub.Session(self._messages(self._outgoing), metadata=metadata)
             try:
                 async for message in call:
                     self._take(message)
             except grpc.aio.AioRpcError as error:
+                if error.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+                    hint = f" (give ControllerClient a token, or set {TOKEN_VARIABLE})"
+                    return f"{self.address} refuses this client: {error.details()}{hint}"
                 return f"cannot reach {self.address}: {error.details()}"
         return f"{self.address} ended the session"
+
+    def _channel(self) -> Any:
+        """Return a channel to the controller, protected where an authority is known.
+
+        Raises:
+            OSError: A file cannot be read.
+        """
+        import grpc
+        import grpc.aio
+
+        if self._ca_file is None:
+            return grpc.aio.insecure_channel(self.address)
+        roots = Path(self._ca_file).read_bytes()
+        chain = key = None
+        if self._certificate_files is not None:
+            chain, key = (Path(file).read_bytes() for file in self._certificate_files)
+        return grpc.aio.secure_channel(self.address, grpc.ssl_channel_credentials(roots, key, chain))
 
     @staticmethod
     async def _messages(queue: asyncio.Queue[pb.ClientMessage]) -> AsyncIterator[pb.ClientMessage]:

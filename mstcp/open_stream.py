@@ -33,6 +33,14 @@ class OpenStream:
         self.descriptor = self.sock.fileno()
         self.congestion_control = sockets.congestion_control(self.sock)
 
+    @property
+    def host(self) -> str:
+        """The peer's address; empty if it is gone already."""
+        try:
+            return str(self.sock.getpeername()[0])
+        except OSError:
+            return ""
+
     def unacknowledged_bytes(self) -> int:
         """Return what the peer's kernel has not acknowledged."""
         return _core.unacknowledged_bytes(self.sock.fileno()) + self.held_bytes

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from mstcp.bypass import BypassWatch
 from mstcp.endpoints import Rule, plain_address
 from mstcp.errors import MstcpError, sentence
 from mstcp.preamble import Destination, DestinationRefused
@@ -109,7 +110,7 @@ class Redirector:
             port = int.from_bytes(message[2:4], "big")
             address = str(ipaddress.ip_address(message[4 : 8 if family == 4 else 20]))
             ours = self._ports.get(family)
-            if ours is None or not self._is_wanted(address, port):
+            if ours is None or not self.is_wanted(address, port):
                 writer.write(b"\0\0\0")
                 return
             writer.write(b"\1" + ours.to_bytes(2, "big"))
@@ -121,10 +122,16 @@ class Redirector:
         finally:
             writer.close()
 
-    def _is_wanted(self, address: str, port: int) -> bool:
+    def is_wanted(self, address: str, port: int) -> bool:
+        """Return whether connections to a destination are to go over MSTCP."""
         if self._rules is None:
             return not plain_address(address).is_loopback
         return any(rule.fits(address, port) for rule in self._rules)
+
+    def is_past(self, address: str, port: int) -> bool:
+        """Return whether a connection of the program's to that end has passed us by."""
+        is_ours = plain_address(address).is_loopback and port in self._ports.values()
+        return not is_ours and self.is_wanted(address, port)
 
     async def _open(self, key: tuple[int, int], to: Destination, waits: bool) -> int:
         """Begin to open a connection, and wait for it if the program does; return 0 or the errno."""
@@ -199,7 +206,7 @@ async def run(
         path = await redirector.start(folder)
         preload = " ".join(filter(None, [str(SHIM), environment.get("LD_PRELOAD")]))
         led = {**environment, "LD_PRELOAD": preload, "MSTCP_RUN": str(path)}
-        status = await _wait_for(command, led)
+        status = await _wait_for(command, led, redirector.is_past, report)
         if not await _finish(redirector, report):
             return 128 + signal.SIGINT
         if not redirector.carried:
@@ -234,10 +241,16 @@ async def _finish(redirector: Redirector, report: Callable[[str], None]) -> bool
     return not finishing.cancelled()
 
 
-async def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> int:
+async def _wait_for(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    is_wanted: Callable[[str, int], bool],
+    report: Callable[[str], None],
+) -> int:
     """Run a command in our place: the terminal's signals go to it, others are passed on."""
     loop = asyncio.get_running_loop()
     process = await asyncio.create_subprocess_exec(*command, env=dict(environment))
+    watching = asyncio.ensure_future(BypassWatch(process.pid, is_wanted, report).run())
 
     def forward(number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -251,6 +264,7 @@ async def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> i
     try:
         status = await process.wait()
     finally:
+        watching.cancel()
         for number in (signal.SIGINT, signal.SIGQUIT, *_FORWARDED):
             loop.remove_signal_handler(number)
         if process.returncode is None:

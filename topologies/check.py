@@ -64,7 +64,14 @@ def check_wired(network: Network, file: str | None = None) -> None:
 
 def _check_nodes(network: Network, file: str | None, need_hosts: bool) -> dict[str, str]:
     kinds: dict[str, str] = {}
+    ids: dict[int, str] = {}
     for index, node in enumerate(network.nodes):
+        if (
+            node.kind == "switch"
+            and (taken := ids.setdefault(network.datapath_id(node.name), node.name)) != node.name
+        ):
+            reason = f"{network.datapath_id(node.name)} is that of {taken} too"
+            raise InvalidTopology(f"nodes[{index}].datapath_id", reason, file)
         if node.name in kinds:
             raise InvalidTopology(f"nodes[{index}].name", f"there is already a node {node.name}", file)
         kinds[node.name] = node.kind
@@ -98,6 +105,21 @@ def _check_links(network: Network, kinds: Mapping[str, str], file: str | None) -
                 f"links[{index}].ends", f"{link.name} joins two hosts: put a switch between them", file
             )
         seen[pair] = index
+    _check_ports(network, kinds, file)
+
+
+def _check_ports(network: Network, kinds: Mapping[str, str], file: str | None) -> None:
+    """Check that no two links have one port."""
+    taken: dict[tuple[str, int | str], str] = {}
+    for index, link in enumerate(network.links):
+        for end, port in zip(link.ends, link.ports or (), strict=False):
+            if port is None:
+                continue
+            place = f"links[{index}].ports"
+            if kinds[end] == "host":
+                raise InvalidTopology(place, f"{end} is a host: leave its end empty", file)
+            if (other := taken.setdefault((end, port), link.name)) != link.name:
+                raise InvalidTopology(place, f"port {port} of {end} is that of {other} too", file)
 
 
 def _check_hosts_linked(network: Network, file: str | None) -> None:

@@ -22,6 +22,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -34,8 +35,19 @@ DATA_NETWORK = ipaddress.IPv4Network("10.0.0.0/16")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
+PortName = (
+    Annotated[int, Field(ge=1, le=0xFFFF_FF00, strict=True)]
+    | Annotated[str, Field(min_length=1, max_length=15)]
+)
+"""An OpenFlow port number, or the name of a port as the switch tells it (for Open vSwitch, an interface)."""
+
+
 class Node(BaseModel):
-    """A host or a switch; `x` and `y` place it on drawings (arbitrary units, y upwards)."""
+    """A host or a switch; `x` and `y` place it on drawings (arbitrary units, y upwards).
+
+    A switch that has a `datapath_id` is not numbered by its place in the file, nor are its ports: they are
+    what its links say, or are learned (`Link.ports`).
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,6 +55,20 @@ class Node(BaseModel):
     kind: Literal["host", "switch"]
     x: float | None = None
     y: float | None = None
+    datapath_id: int | None = Field(default=None, ge=1, lt=1 << 64)
+
+    @model_validator(mode="after")
+    def _only_switches_have_datapath_ids(self) -> Node:
+        if self.datapath_id is not None and self.kind == "host":
+            raise ValueError("a host has no datapath_id")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_default_datapath_id(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = dump(self)
+        if data.get("datapath_id") is None:
+            data.pop("datapath_id", None)
+        return data
 
 
 class Link(WirelessLink):
@@ -55,6 +81,10 @@ class Link(WirelessLink):
     `reverse_rate_bps` and `reverse_delay_us` are those of the direction from the second end to the first;
     None means the same as the other way. A link that is `one_way` leads from the first end to the second
     alone. Routing knows such links; emulation and simulation do not (`topologies.check.check_symmetric`).
+
+    `ports` are those of the switches at its ends, by number or name, for networks that are not built by this
+    project; empty (or null in JSON) at a host, and where the controller shall learn it (from ports that are
+    called as the neighbour, and from discovery).
 
     A link with `wifi` is a wireless one (`topologies.wireless`): its rate is that of the physical layer, and
     the simulator alone has it.
@@ -72,6 +102,15 @@ class Link(WirelessLink):
     reverse_rate_bps: float | None = Field(default=None, gt=0, le=1e15, allow_inf_nan=False)
     reverse_delay_us: float | None = Field(default=None, ge=0, le=10e6, allow_inf_nan=False)
     one_way: bool = False
+    ports: tuple[PortName | None, PortName | None] | None = None
+
+    @field_validator("ports", mode="before")
+    @classmethod
+    def _empty_is_none(cls, ports: object) -> object:
+        # TOML has no null.
+        if not isinstance(ports, list | tuple):
+            return ports
+        return tuple(None if port == "" else port for port in ports)
 
     @model_validator(mode="after")
     def _has_one_meaning(self) -> Link:
@@ -86,6 +125,8 @@ class Link(WirelessLink):
         for name in ("reverse_rate_bps", "reverse_delay_us", "one_way", *WirelessLink.model_fields):
             if data.get(name) is None or (name == "one_way" and not self.one_way):
                 data.pop(name, None)
+        if data.get("ports") is None:
+            data.pop("ports", None)
         return data
 
     @property
@@ -146,7 +187,16 @@ class Network(BaseModel):
 
     def datapath_id(self, switch: str) -> int:
         """Return the OpenFlow datapath id of a switch."""
-        return self.switches.index(switch) + 1
+        named = self._datapath_ids.get(switch)
+        return self.switches.index(switch) + 1 if named is None else named
+
+    def names_ports(self, switch: str) -> bool:
+        """Return whether the ports of a switch are named by its links or learned, and not numbered."""
+        return switch in self._datapath_ids
+
+    @cached_property
+    def _datapath_ids(self) -> dict[str, int]:
+        return {node.name: node.datapath_id for node in self.nodes if node.datapath_id is not None}
 
     def host_ip(self, host: str) -> str:
         """Return the IPv4 address of a host on the data network."""
@@ -162,18 +212,35 @@ class Network(BaseModel):
         return self._links_by_name[name]
 
     def arcs(self) -> Iterator[Arc]:
-        """Yield the directions of every link, in file order: both, or the one of a link that is one-way."""
+        """Yield the directions of every link, in file order: both, or the one of a link that is one-way.
+
+        The port of a switch that is to be learned, or is known by its name alone, is 0.
+        """
         ports = {node.name: 0 for node in self.nodes}
         for link in self.links:
             a, b = link.ends
             ports[a] += 1
             ports[b] += 1
-            yield Arc(link.name, a, b, ports[a], ports[b], link.rate_bps, link.delay_s)
+            at_a, at_b = self._port(link, 0, ports[a]), self._port(link, 1, ports[b])
+            yield Arc(link.name, a, b, at_a, at_b, link.rate_bps, link.delay_s)
             if link.one_way:
                 continue
             rate_bps = link.rate_bps if link.reverse_rate_bps is None else link.reverse_rate_bps
             delay_us = link.delay_us if link.reverse_delay_us is None else link.reverse_delay_us
-            yield Arc(link.name, b, a, ports[b], ports[a], rate_bps, delay_us * 1e-6)
+            yield Arc(link.name, b, a, at_b, at_a, rate_bps, delay_us * 1e-6)
+
+    def _port(self, link: Link, end: int, number: int) -> int:
+        """Return the port number at an end of a link: the file's, the one by its place, or 0 (unknown)."""
+        said = None if link.ports is None else link.ports[end]
+        if isinstance(said, int):
+            return said
+        return 0 if said is not None or self.names_ports(link.ends[end]) else number
+
+    def port_name(self, node: str, neighbour: str) -> str | None:
+        """Return what a port is called where the file names it so; None where it has a number or none."""
+        link = self.link(f"{node}-{neighbour}")
+        said = None if link.ports is None else link.ports[link.ends.index(node)]
+        return said if isinstance(said, str) else None
 
     @cached_property
     def _links_by_name(self) -> dict[str, Link]:

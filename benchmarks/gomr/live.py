@@ -23,6 +23,7 @@ MOST_TIMES_FRESH = 1.2
 OBJECTIVES = ("max_throughput_min_delay", "max_min", "fair")
 LEAST_CHURN = "least churn"
 """`max_throughput_min_delay` with `min_churn`."""
+SMALL = Size("geometric:50", 200)
 _REPEATS = 3
 
 

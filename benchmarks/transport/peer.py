@@ -112,9 +112,8 @@ async def sink(kind: str) -> None:
         ended.set_result(result)
 
     start: Any = mstcp.start_server if kind.startswith("mstcp") else asyncio.start_server
-    # asyncio's default limit makes its reader pause at every read.
-    options = {} if kind.startswith("mstcp") else {"limit": READ_BYTES}
-    server = await start(serve, address_of(kind), LISTEN_PORT, **options)
+    # The default limit makes readers pause at every read.
+    server = await start(serve, address_of(kind), LISTEN_PORT, limit=READ_BYTES)
     say(listening=True)
     result = await ended
     await asyncio.sleep(0.05)

@@ -8,22 +8,38 @@ been answered is undone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from itertools import count
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 import grpc.aio
 
-from controller.api.schema import check_rate, parse
+from controller.access import Access, Role
+from controller.api.event_history import HISTORY_LOST, ClientEvent
+from controller.api.grpc_messages import (
+    allocation_of,
+    ended,
+    error_of,
+    event_of,
+    flow_of,
+    preview_of,
+    refusal,
+    request_fields,
+)
+from controller.api.schema import check_rate, check_timeout, parse, parse_preview
 from controller.api.service import Service
-from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed
+from controller.core.callers import Caller
+from controller.core.events import FlowChanged, FlowReleased, LeaseRenewed
 from controller.core.messages import AllocationChanged, Answer, LeaseResult, Notify
-from controller.core.views import FlowView, SplitView
+from controller.core.requests import FlowQuery
+from controller.core.views import FlowView
 from controller.errors import ErrorCode, InvalidRequest, RequestError
 from mstcp.proto import control_pb2, control_pb2_grpc
 
-__all__ = ["MAX_UNSENT", "FlowControlServicer", "make_server"]
+__all__ = ["ERROR_METADATA", "MAX_UNSENT", "ControllerServicer", "FlowControlServicer", "make_server"]
+
+_T = TypeVar("_T")
 
 _MAX_IN_FLIGHT = 256
 """Requests of one session that wait for an answer; further ones are not read until then."""
@@ -31,17 +47,27 @@ _MAX_IN_FLIGHT = 256
 MAX_UNSENT = 4096
 """Messages that a client may leave unread before its session is ended."""
 
-_ERROR_CODES = {
-    ErrorCode.INVALID: control_pb2.Error.INVALID,
-    ErrorCode.NOT_FOUND: control_pb2.Error.NOT_FOUND,
-    ErrorCode.CONFLICT: control_pb2.Error.CONFLICT,
-    ErrorCode.INFEASIBLE: control_pb2.Error.INFEASIBLE,
-    ErrorCode.UNAVAILABLE: control_pb2.Error.UNAVAILABLE,
+_STATUS = {
+    ErrorCode.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    ErrorCode.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    ErrorCode.CONFLICT: grpc.StatusCode.ABORTED,
+    ErrorCode.INFEASIBLE: grpc.StatusCode.FAILED_PRECONDITION,
+    ErrorCode.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    ErrorCode.UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
+    ErrorCode.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    ErrorCode.PRECONDITION_FAILED: grpc.StatusCode.ABORTED,
+    ErrorCode.DEADLINE_EXCEEDED: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 
+ERROR_METADATA = "mstcp-error-bin"
+"""Trailing metadata of a refused call: an `Error` message."""
 
-def make_server(service: Service) -> grpc.aio.Server:
-    """Return a server that offers a service; give it addresses and start it."""
+_PAGE = 1000
+_MAX_PAGE = 10_000
+
+
+def make_server(service: Service, access: Access | None = None) -> grpc.aio.Server:
+    """Return a server that offers a service to those who may; give it addresses and start it."""
     # Without this, a second controller could listen on the same port and each would get half of the clients.
     # A client that is dead is noticed by keepalives (gRFC A8), a minute after it last said something.
     server = grpc.aio.server(
@@ -51,22 +77,26 @@ def make_server(service: Service) -> grpc.aio.Server:
             ("grpc.keepalive_timeout_ms", 20_000),
         ]
     )
-    control_pb2_grpc.add_FlowControlServicer_to_server(FlowControlServicer(service), server)
+    access = access or Access()
+    control_pb2_grpc.add_FlowControlServicer_to_server(FlowControlServicer(service, access), server)
+    control_pb2_grpc.add_ControllerServicer_to_server(ControllerServicer(service, access), server)
     return server
 
 
 class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
     """Translates between sessions and the service layer."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, access: Access) -> None:
         self._service = service
+        self._access = access
         self._sessions = count(1)
 
     async def Session(  # type: ignore[override]  # gRPC takes a coroutine that writes too
         self, request_iterator: AsyncIterator[control_pb2.ClientMessage], context: Any
     ) -> None:
         """Serve one client until it closes its side and everything it asked is answered."""
-        session = _Session(self._service, f"grpc-{next(self._sessions)}")
+        caller = await _caller(context, self._access, Role.REQUEST)
+        session = _Session(self._service, f"grpc-{next(self._sessions)}", caller)
         reader = asyncio.create_task(session.read(request_iterator))
         try:
             while (message := await session.unsent.get()) is not None:
@@ -80,10 +110,142 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
             reader.cancel()
 
 
+class ControllerServicer(control_pb2_grpc.ControllerServicer):
+    """Translates between single calls and the service layer."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._access = access
+
+    async def RequestFlow(self, request: control_pb2.FlowRequest, context: Any) -> control_pb2.Allocation:
+        """Ask for a flow; it is undone if the call ends before the answer."""
+        caller = await _caller(context, self._access, Role.REQUEST)
+        timeout_s = _timeout_s(context, request)
+
+        async def ask() -> control_pb2.Allocation:
+            wanted = parse(request_fields(request))
+            return allocation_of(await self._service.request(wanted, caller=caller, timeout_s=timeout_s))
+
+        return await _answer(context, ask())
+
+    async def ChangeFlow(self, request: control_pb2.FlowChange, context: Any) -> control_pb2.Allocation:
+        """Ask for another rate of a flow."""
+        caller = await _caller(context, self._access, Role.REQUEST)
+
+        async def ask() -> control_pb2.Allocation:
+            rate_bps = check_rate(request.rate_bps)
+            revisions = _revisions(request)
+            return allocation_of(
+                await self._service.change(request.flow_id, rate_bps, caller, revisions, _timeout_s(context))
+            )
+
+        return await _answer(context, ask())
+
+    async def ReleaseFlow(self, request: control_pb2.FlowRelease, context: Any) -> control_pb2.Released:
+        """End a flow."""
+        caller = await _caller(context, self._access, Role.REQUEST)
+        await _answer(context, self._service.release(request.flow_id, caller, _revisions(request)))
+        return control_pb2.Released(flow_id=request.flow_id)
+
+    async def RenewFlows(self, request: control_pb2.LeaseRenewal, context: Any) -> control_pb2.Renewed:
+        """Let flows live on for another lease."""
+        caller = await _caller(context, self._access, Role.REQUEST)
+        result = await _answer(context, self._service.renew(tuple(request.flow_ids), caller=caller))
+        return control_pb2.Renewed(
+            flow_ids=result.renewed, unknown=result.unknown, forbidden=result.forbidden
+        )
+
+    async def ListFlows(
+        self, request: control_pb2.ListFlowsRequest, context: Any
+    ) -> control_pb2.ListFlowsResponse:
+        """List flows, page by page."""
+        await _caller(context, self._access, Role.READ)
+        query = FlowQuery(
+            limit=min(request.limit or _PAGE, _MAX_PAGE),
+            after=request.after,
+            source=request.source or None,
+            destination=request.destination or None,
+            owner=request.owner or None,
+            through=request.through or None,
+        )
+        page, _ = await _answer(context, self._service.flows(query))
+        flows = [flow_of(flow) for flow in page.flows]
+        return control_pb2.ListFlowsResponse(flows=flows, total=page.total, next_after=page.next_after or 0)
+
+    async def Preview(self, request: control_pb2.PreviewRequest, context: Any) -> control_pb2.PreviewResponse:
+        """Tell what would happen if."""
+        await _caller(context, self._access, Role.READ)
+
+        async def ask() -> control_pb2.PreviewResponse:
+            fields = {
+                "fail": {"links": tuple(request.fail_links), "switches": tuple(request.fail_switches)},
+                "scale": tuple(
+                    {"flow_id": each.flow_id or None, "factor": each.factor} for each in request.scale
+                ),
+                "add": tuple(request_fields(each) for each in request.add),
+            }
+            return preview_of(await self._service.preview(parse_preview(fields)))
+
+        return await _answer(context, ask())
+
+    async def Watch(  # type: ignore[override]  # as above
+        self, request: control_pb2.WatchRequest, context: Any
+    ) -> None:
+        """Tell what happens, as it does."""
+        await _caller(context, self._access, Role.READ)
+        history = self._service.history
+        last_id, is_first = request.last_event_id or None, True
+        async for event in history.follow(last_id, request.past):
+            if isinstance(event, ClientEvent):
+                await context.write(event_of(event, history.id_of(event)))
+            elif is_first and last_id is not None:
+                text = "events were lost: look at everything again"
+                await context.write(control_pb2.WatchEvent(kind=HISTORY_LOST, text=text))
+            else:
+                text = f"{event.missed} events were dropped because this client reads too slowly"
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+            is_first = False
+
+
+async def _caller(context: Any, access: Access, needed: Role) -> Caller:
+    """Return who calls, or end the call where it may not."""
+    metadata = dict(context.invocation_metadata() or ())
+    try:
+        return access.caller(metadata.get("authorization"), needed)
+    except RequestError as error:
+        return await _abort(context, error)
+
+
+async def _abort(context: Any, error: RequestError) -> NoReturn:
+    context.set_trailing_metadata(((ERROR_METADATA, error_of(error).SerializeToString()),))
+    await context.abort(_STATUS[error.code], str(error))
+    raise AssertionError("abort raises")
+
+
+async def _answer(context: Any, asked: Awaitable[_T]) -> _T:
+    """Return an answer, or end the call with the status of the refusal."""
+    try:
+        return await asked
+    except RequestError as error:
+        return await _abort(context, error)
+
+
+def _timeout_s(context: Any, request: control_pb2.FlowRequest | None = None) -> float | None:
+    """Return how long a client waits: the call's deadline, or what the request says."""
+    left_s = context.time_remaining()
+    asked_s = request.timeout_s if request is not None and request.timeout_s > 0 else None
+    return min((each for each in (left_s, asked_s) if each is not None), default=None)
+
+
+def _revisions(message: control_pb2.FlowChange | control_pb2.FlowRelease) -> frozenset[int] | None:
+    return frozenset(message.if_revisions) or None
+
+
 class _Session:
     """One client: what it asked, and what it is still to be told."""
 
-    def __init__(self, service: Service, owner: str) -> None:
+    def __init__(self, service: Service, owner: str, caller: Caller) -> None:
+        self._caller = caller
         self.unsent: asyncio.Queue[control_pb2.ServerMessage | None] = asyncio.Queue()
         self._service = service
         self._owner = owner
@@ -123,19 +285,20 @@ class _Session:
 
         try:
             if body == "request":
-                request = parse(_request_fields(message.request))
-                token = self._service.submit(lambda token: FlowRequested(token, request, self._owner), done)
+                request = parse(request_fields(message.request))
+                timeout_s = check_timeout(message.request.timeout_s)
+                token = self._service.submit_request(request, done, self._owner, self._caller, timeout_s)
                 self._tokens.add(token)
             elif body == "change":
                 change = message.change
-                rate_bps = check_rate(change.rate_bps)
-                self._service.submit(lambda token: FlowChanged(token, change.flow_id, rate_bps), done)
+                args = change.flow_id, check_rate(change.rate_bps), self._caller, _revisions(change)
+                self._service.submit(lambda token: FlowChanged(token, *args), done)
             elif body == "release":
-                flow_id = message.release.flow_id
-                self._service.submit(lambda token: FlowReleased(token, flow_id), done)
+                release = message.release.flow_id, self._caller, _revisions(message.release)
+                self._service.submit(lambda token: FlowReleased(token, *release), done)
             elif body == "renewal":
-                flow_ids = tuple(message.renewal.flow_ids)
-                self._service.submit(lambda token: LeaseRenewed(token, flow_ids, self._owner), done)
+                renewal = tuple(message.renewal.flow_ids), self._owner, self._caller
+                self._service.submit(lambda token: LeaseRenewed(token, *renewal), done)
             else:
                 raise InvalidRequest("body", "is missing or unknown to this controller")
         except RequestError as error:
@@ -145,11 +308,13 @@ class _Session:
         result = answer.result
         if isinstance(result, LeaseResult):
             for flow_id in result.unknown:
-                self._send(_ended(flow_id, "there is no such flow; it may have ended with its lease"))
+                self._send(ended(flow_id, "there is no such flow; it may have ended with its lease"))
+            for flow_id in result.forbidden:
+                self._send(ended(flow_id, "it is another client's"))
         elif isinstance(result, RequestError):
-            self._send(_error(request_id, result))
+            self._send(refusal(request_id, result))
         elif isinstance(result, FlowView):
-            self._send(control_pb2.ServerMessage(request_id=request_id, allocation=_allocation(result)))
+            self._send(control_pb2.ServerMessage(request_id=request_id, allocation=allocation_of(result)))
         elif result is None:
             released = control_pb2.Released(flow_id=message.release.flow_id)
             self._send(control_pb2.ServerMessage(request_id=request_id, released=released))
@@ -157,10 +322,10 @@ class _Session:
     def _on_notification(self, message: Notify) -> None:
         change = message.change
         if isinstance(change, AllocationChanged):
-            changed = control_pb2.AllocationChanged(allocation=_allocation(change.flow))
+            changed = control_pb2.AllocationChanged(allocation=allocation_of(change.flow))
             self._send(control_pb2.ServerMessage(changed=changed))
         else:
-            self._send(_ended(change.flow_id, change.reason))
+            self._send(ended(change.flow_id, change.reason))
 
     def _send(self, message: control_pb2.ServerMessage) -> None:
         """Queue a message; a client that leaves too many unread loses them all, and then its session.
@@ -182,64 +347,3 @@ class _Session:
     def _end_if_done(self) -> None:
         if self._finished and self._waiting == 0:
             self.unsent.put_nowait(None)
-
-
-def _request_fields(message: control_pb2.FlowRequest) -> dict[str, Any]:
-    """Return a request's fields as JSON has them; what is 0 or empty in the message was left out."""
-    fields: dict[str, Any] = {
-        "source": message.source,
-        "destination": message.destination,
-        "destination_port": message.destination_port,
-        "source_ports": tuple(message.source_ports) or None,
-        "rate_bps": message.rate_bps,
-        "objective": message.objective or None,
-        "splitting": message.splitting or "streams",
-        "ack_path": message.ack_path or None,
-        "max_paths": message.max_paths or None,
-        "paths": tuple({"nodes": tuple(path.nodes), "rate_bps": path.rate_bps} for path in message.paths),
-    }
-    if message.paths and message.rate_bps == 0:
-        del fields["rate_bps"]
-    if message.packet_bytes:
-        fields["packet_bytes"] = message.packet_bytes
-    if message.segment_overhead_bytes:
-        fields["segment_overhead_bytes"] = message.segment_overhead_bytes
-    return fields
-
-
-def _allocation(flow: FlowView) -> control_pb2.Allocation:
-    return control_pb2.Allocation(
-        flow_id=flow.flow_id,
-        requested_bps=flow.requested_bps,
-        rate_bps=flow.rate_bps,
-        streams=[
-            control_pb2.Stream(
-                source_port=stream.source_port,
-                rate_bps=stream.rate_bps,
-                delay_s=stream.delay_s,
-                path=stream.path,
-            )
-            for stream in flow.streams
-        ],
-        lease_s=flow.lease_s,
-        split=None if flow.split is None else _split(flow.split),
-    )
-
-
-def _split(split: SplitView) -> control_pb2.Split:
-    return control_pb2.Split(
-        ingress_switch=split.ingress.switch,
-        ingress_port=split.ingress.port,
-        shares=split.shares,
-        stamps=split.stamps,
-        acks=split.acks,
-    )
-
-
-def _error(request_id: int, error: RequestError) -> control_pb2.ServerMessage:
-    body = control_pb2.Error(code=_ERROR_CODES[error.code], field=error.field, reason=error.reason)
-    return control_pb2.ServerMessage(request_id=request_id, error=body)
-
-
-def _ended(flow_id: str, reason: str) -> control_pb2.ServerMessage:
-    return control_pb2.ServerMessage(ended=control_pb2.FlowEnded(flow_id=flow_id, reason=reason))

@@ -10,22 +10,46 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from controller.core.requests import MAX_STREAMS, FlowRequest, RequestedPath
+from controller.core.requests import (
+    MAX_STREAMS,
+    Failure,
+    FlowRequest,
+    LinkChange,
+    PreviewRequest,
+    RequestedPath,
+    Scaling,
+)
 from controller.errors import InvalidRequest
 
 __all__ = [
+    "MAX_TIMEOUT_S",
     "FlowRequestBody",
+    "LinkChangeBody",
+    "PreviewBody",
     "RateChange",
     "check_rate",
+    "check_timeout",
     "invalid_request",
     "parse",
+    "parse_preview",
 ]
+
+MAX_TIMEOUT_S = 30.0
+"""A client may give its request so much time; then the controller gives it up by itself."""
 
 # Strict: a rate of "5" or a port of true is a mistake to point out, not to guess about.
 Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False, strict=True)]
+LinkRate = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False, strict=True)]
+LinkDelay = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False, strict=True)]
 Port = Annotated[int, Field(ge=1, le=65535, strict=True)]
 StreamCount = Annotated[int, Field(ge=1, le=MAX_STREAMS, strict=True)]
 HostName = Annotated[str, Field(min_length=1, max_length=64)]
+LinkName = Annotated[str, Field(min_length=3, max_length=80, pattern=r"^[^\s/]+-[^\s/]+$")]
+FlowIdText = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+_PLACES = ("body", "query", "header", "path")
+"""Where a field was sent; its name is enough."""
 
 
 class RequestedPathBody(BaseModel):
@@ -59,6 +83,7 @@ class FlowRequestBody(BaseModel):
         default=None,
         min_length=1,
         max_length=MAX_STREAMS,
+        json_schema_extra={"uniqueItems": True},
         description="TCP ports that the source has bound, one for each stream at least; the flow uses the "
         "first ones. Left out: the controller picks unused ones from 61000 on.",
     )
@@ -138,14 +163,79 @@ class RateChange(BaseModel):
     rate_bps: Rate = Field(description="Goodput asked for, bit/s.", examples=[4.0e6])
 
 
+class LinkChangeBody(BaseModel):
+    """What is different about a link from now on; what is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="LinkChange")
+
+    rate_bps: LinkRate | None = Field(
+        default=None, description="Wire rate of each direction, bit/s.", examples=[5e6]
+    )
+    delay_s: LinkDelay | None = Field(
+        default=None, description="Propagation delay of each direction.", examples=[0.001]
+    )
+    enabled: Annotated[bool, Field(strict=True)] | None = Field(
+        default=None, description="False: it may not be used; its flows are moved."
+    )
+
+    def to_change(self) -> LinkChange:
+        """Return the change as the core takes it."""
+        return LinkChange(self.rate_bps, self.delay_s, self.enabled)
+
+
+class FailureBody(BaseModel):
+    """What fails."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="Failure")
+
+    links: tuple[LinkName, ...] = Field(
+        default=(), max_length=1024, description="Named in either direction.", examples=[["S2-S3"]]
+    )
+    switches: tuple[HostName, ...] = Field(default=(), max_length=1024, examples=[["S2"]])
+
+
+class ScalingBody(BaseModel):
+    """Demands that are multiplied; flows keep their paths."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="Scaling")
+
+    flow_id: FlowIdText | None = Field(
+        default=None, description="Left out: all flows whose rates were not given by hand."
+    )
+    factor: float = Field(gt=0, le=1e6, allow_inf_nan=False, strict=True, examples=[2.0])
+
+
+class PreviewBody(BaseModel):
+    """What would happen if: these links and switches failed, then demands grew, then flows were requested."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="PreviewRequest")
+
+    fail: FailureBody = FailureBody()
+    scale: tuple[ScalingBody, ...] = Field(default=(), max_length=1024)
+    add: tuple[FlowRequestBody, ...] = Field(
+        default=(), max_length=64, description="Each finds those before it granted."
+    )
+
+    def to_request(self) -> PreviewRequest:
+        """Return the request as the core takes it."""
+        return PreviewRequest(
+            fail=Failure(self.fail.links, self.fail.switches),
+            scale=tuple(Scaling(each.flow_id, each.factor) for each in self.scale),
+            add=tuple(each.to_request() for each in self.add),
+        )
+
+
 def invalid_request(errors: list[Any]) -> InvalidRequest:
     """Return the first of pydantic's errors in our own shape, naming the field as in `paths[0].rate_bps`."""
     error = errors[0]
     field = ""
-    for part in error["loc"]:
+    place, *parts = error["loc"] or ("",)
+    if place not in _PLACES:
+        parts = [place, *parts]
+    for part in parts:
         if isinstance(part, int):
             field += f"[{part}]"
-        elif part != "body":
+        else:
             field += f".{part}" if field else str(part)
     reason = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
@@ -163,6 +253,29 @@ def parse(fields: dict[str, Any]) -> FlowRequest:
         return FlowRequestBody.model_validate(fields).to_request()
     except ValidationError as error:
         raise invalid_request(error.errors()) from None
+
+
+def parse_preview(fields: dict[str, Any]) -> PreviewRequest:
+    """Return the preview request with these fields.
+
+    Raises:
+        InvalidRequest: naming the first field that is wrong.
+    """
+    try:
+        return PreviewBody.model_validate(fields).to_request()
+    except ValidationError as error:
+        raise invalid_request(error.errors()) from None
+
+
+def check_timeout(timeout_s: float) -> float | None:
+    """Return the seconds that a client gives its request; 0 is none.
+
+    Raises:
+        InvalidRequest: it is no such time.
+    """
+    if not 0 <= timeout_s <= MAX_TIMEOUT_S:
+        raise InvalidRequest("timeout_s", f"must be from 0 to {MAX_TIMEOUT_S:g}, not {timeout_s:g}")
+    return timeout_s or None
 
 
 def check_rate(rate_bps: float) -> float:

@@ -6,16 +6,19 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import grpc
 import grpc.aio
 import uvicorn
 
 from controller.address import Address
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
-from controller.api.service import Service
-from controller.errors import ConfigError
+from controller.api.rest_common import Api
+from controller.configuration import TlsFiles
+from controller.errors import ConfigError, CoreFailed
+from controller.tls import read_pem, server_context
 
 __all__ = ["ServiceThread"]
 
@@ -29,17 +32,27 @@ class ServiceThread:
     """REST and gRPC for a service.
 
     Args:
-        service: What they offer.
+        api: What they offer.
         rest: Listening sockets.
         grpc_addresses: gRPC binds its addresses itself.
+        tls: Certificate and key of both; None: neither is protected.
+        fail: Called once, with a sentence, when they end by a fault.
     """
 
     def __init__(
-        self, service: Service, rest: Sequence[socket.socket], grpc_addresses: Sequence[Address]
+        self,
+        api: Api,
+        rest: Sequence[socket.socket],
+        grpc_addresses: Sequence[Address],
+        tls: TlsFiles | None = None,
+        fail: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.grpc_addresses: tuple[Address, ...] = ()
-        self._service = service
+        self._api = api
+        self._service = api.service
         self._rest = list(rest)
+        self._tls = tls
+        self._fail = fail
         self._wanted = tuple(grpc_addresses)
         self._started = threading.Event()
         self._failure: Exception | None = None
@@ -52,11 +65,14 @@ class ServiceThread:
 
         Raises:
             ConfigError: an address cannot be used.
+            CoreFailed: something else went wrong, a fault of ours.
         """
         self._thread.start()
         self._started.wait()
-        if self._failure is not None:
+        if isinstance(self._failure, ConfigError):
             raise self._failure
+        if self._failure is not None:
+            raise CoreFailed(self._reason(self._failure)) from self._failure
 
     def stop(self) -> None:
         """Answer who waits that the controller is stopping, and end."""
@@ -70,43 +86,65 @@ class ServiceThread:
         except Exception as error:
             if self._started.is_set():
                 LOG.exception("the services failed")
+                self._fail(self._reason(error))
             self._failure = error
             self._started.set()
+
+    @staticmethod
+    def _reason(error: Exception) -> str:
+        return f"the thread of REST and gRPC ended: {type(error).__name__}: {error}"
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._service.bind(self._loop)
-        grpc_server = make_server(self._service)
-        self.grpc_addresses = tuple(_bind_grpc(grpc_server, address) for address in self._wanted)
+        grpc_server = make_server(self._service, self._api.access)
+        self.grpc_addresses = tuple(self._bind_grpc(grpc_server, address) for address in self._wanted)
         await grpc_server.start()
         config = uvicorn.Config(
-            make_app(self._service),
+            make_app(self._api),
             log_config=None,
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=1,
         )
+        config.load()
+        if self._tls is not None:
+            config.ssl = server_context("listen.tls", self._tls)
         rest = uvicorn.Server(config)
         # uvicorn takes signals in the main thread only; here it leaves them alone.
         rest_task = asyncio.create_task(rest.serve(sockets=self._rest))
         while not rest.started and not rest_task.done():
             await asyncio.sleep(0.01)
         self._started.set()
-        await self._stop.wait()
+        stopping = asyncio.create_task(self._stop.wait())
+        await asyncio.wait((stopping, rest_task), return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            stopping.cancel()
+            await rest_task  # raises what ended it
+            raise RuntimeError("the REST server ended by itself")
         self._service.close()
         rest.should_exit = True
         await grpc_server.stop(_GRACE_S)
         await rest_task
 
+    def _bind_grpc(self, server: grpc.aio.Server, address: Address) -> Address:
+        try:
+            if self._tls is None:
+                port = server.add_insecure_port(str(address))
+            else:
+                port = server.add_secure_port(str(address), _grpc_credentials(self._tls))
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            raise ConfigError(
+                "--grpc", f"cannot listen on {address}: is the address in use? Choose another port."
+            )
+        return Address(address.host, port)
 
-def _bind_grpc(server: grpc.aio.Server, address: Address) -> Address:
-    try:
-        port = server.add_insecure_port(str(address))
-    except RuntimeError:
-        port = 0
-    if port == 0:
-        raise ConfigError(
-            "--grpc", f"cannot listen on {address}: is the address in use? Choose another port."
-        )
-    return Address(address.host, port)
+
+def _grpc_credentials(tls: TlsFiles) -> grpc.ServerCredentials:
+    server_context("listen.tls", tls)  # says what is wrong with the files; gRPC does not
+    pair = read_pem("listen.tls", tls.key), read_pem("listen.tls", tls.certificate)
+    ca = None if tls.client_ca is None else read_pem("listen.tls", tls.client_ca)
+    return grpc.ssl_server_credentials([pair], ca, require_client_auth=ca is not None)

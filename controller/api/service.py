@@ -3,29 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
 
+from controller.api.event_history import EventHistory
+from controller.api.metrics import Metrics
+from controller.core.callers import ANYBODY, Caller
 from controller.core.events import (
+    CopyRequested,
     Event,
     FlowChanged,
     FlowReleased,
     FlowRequested,
+    FlowsRequested,
     LeaseRenewed,
+    LinkChanged,
     RequestAbandoned,
     SnapshotRequested,
+    ViewRequested,
 )
-from controller.core.messages import Answer, LeaseResult, Notify
-from controller.core.requests import FlowRequest
-from controller.core.views import FlowView, Snapshot
-from controller.errors import RequestError, Unavailable
+from controller.core.messages import Answer, ClientMessage, LeaseResult, Notify, Report
+from controller.core.preview_views import PreviewView
+from controller.core.requests import FlowQuery, FlowRequest, LinkChange, PreviewRequest, ViewName
+from controller.core.state_copy import StateCopy
+from controller.core.views import FlowPage, FlowView, LinkView, RulesView, Sizes, Snapshot
+from controller.errors import (
+    ControllerError,
+    DeadlineExceeded,
+    Forbidden,
+    NotFound,
+    RequestError,
+    Unavailable,
+)
+from controller.flows.preview import preview
 
-__all__ = ["Done", "Service"]
+__all__ = ["Done", "Seen", "Service"]
 
 _ANSWER_TIMEOUT_S = 30.0
 """Longer than an installation takes before the core gives it up; a guard against faults of ours."""
+
+_MAX_PREVIEWS = 8
+"""Previews that wait or are computed; further ones are refused."""
+
+_PREVIEW_LIMIT_S = 20.0
 
 _T = TypeVar("_T")
 
@@ -33,47 +59,71 @@ Done = Callable[[Answer], None]
 """Takes an answer, in the asyncio loop."""
 
 
+@dataclass(frozen=True)
+class Seen:
+    """Something that a client looked at, and the last event that is in it already."""
+
+    view: object
+    event_id: str
+
+
 class Service:
     """Puts clients' wishes in the controller's queue and brings the answers back into one asyncio loop.
 
-    Answers and notifications reach their callbacks in the order in which the core gave them.
+    Answers, notifications and events reach their callbacks in the order in which the core gave them.
 
     Args:
         post: Puts an event in the controller's queue.
         timeout_s: A request that is not answered within this is undone.
+        metrics: Takes the figures of requests.
+        clock: Seconds on the clock of the core's events.
     """
 
-    def __init__(self, post: Callable[[Event], None], timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        post: Callable[[Event], None],
+        timeout_s: float = _ANSWER_TIMEOUT_S,
+        metrics: Metrics | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._post = post
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
+        self.metrics = metrics or Metrics()
+        self.history = EventHistory(secrets.token_hex(4))
+        self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tokens = count(1)
         self._waiting: dict[int, Done] = {}
         self._listeners: dict[str, Callable[[Notify], None]] = {}
-        self._delivered: deque[Answer | Notify] = deque()
+        self._previews = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller-preview")
+        self._previewing = 0
+        self._delivered: deque[tuple[ClientMessage, float]] = deque()
         self._dispatching = False
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Name the loop in which all other methods but `deliver` are called."""
         self._loop = loop
+        self._dispatch_all()  # what came before there was a loop
 
-    def deliver(self, message: Answer | Notify) -> None:
+    def deliver(self, message: ClientMessage) -> None:
         """Take a message from the core; may be called from any thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._delivered.append(message)
-            if not self._dispatching:  # one wake-up for all that comes before it is served
-                self._dispatching = True
-                self._loop.call_soon_threadsafe(self._dispatch_all)
+        self._delivered.append((message, time.time() if isinstance(message, Report) else 0.0))
+        loop = self._loop
+        if loop is not None and not loop.is_closed() and not self._dispatching:
+            self._dispatching = True  # one wake-up for all that comes before it is served
+            loop.call_soon_threadsafe(self._dispatch_all)
 
     def _dispatch_all(self) -> None:
         self._dispatching = False
         while self._delivered:
-            self._dispatch(self._delivered.popleft())
+            self._dispatch(*self._delivered.popleft())
 
     def close(self) -> None:
         """Tell everyone who waits that the controller is stopping."""
         for token in list(self._waiting):
-            self._dispatch(Answer(token, Unavailable("", "the controller is stopping")))
+            self._dispatch(Answer(token, Unavailable("", "the controller is stopping")), 0.0)
+        self.history.close()
+        self._previews.shutdown(wait=False, cancel_futures=True)
 
     @property
     def waiting(self) -> int:
@@ -95,6 +145,40 @@ class Service:
         self._post(event(token))
         return token
 
+    def submit_request(
+        self,
+        request: FlowRequest,
+        done: Done,
+        owner: str = "",
+        caller: Caller = ANYBODY,
+        timeout_s: float | None = None,
+    ) -> int:
+        """Ask for a flow; `done` is called with the answer. One not installed by `timeout_s` is undone."""
+        asked_at = self._clock()
+        deadline = None if timeout_s is None else asked_at + timeout_s
+        timer: asyncio.TimerHandle | None = None
+
+        def observed(answer: Answer) -> None:
+            if timer is not None:
+                timer.cancel()
+            if isinstance(answer.result, FlowView):
+                self.metrics.installed(self._clock() - asked_at)
+            elif isinstance(answer.result, RequestError):
+                self.metrics.refused(answer.result.code.value)
+            done(answer)
+
+        token = self.submit(lambda token: FlowRequested(token, request, owner, caller, deadline), observed)
+        if timeout_s is not None:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(timeout_s, self._give_up, token, timeout_s, observed)
+        return token
+
+    def _give_up(self, token: int, timeout_s: float, done: Done) -> None:
+        """Undo a request whose time is over."""
+        if token in self._waiting:
+            self.abandon(token, undo=True)
+            done(Answer(token, DeadlineExceeded("", f"it was not installed within {timeout_s:g} s")))
+
     def abandon(self, token: int, undo: bool) -> None:
         """Wait no more for an answer; `undo` what was requested, unless it is answered already."""
         if token not in self._waiting:
@@ -108,63 +192,189 @@ class Service:
         if isinstance(answer.result, FlowView):
             self._post(FlowReleased(next(self._tokens), answer.result.flow_id))
 
-    async def request(self, request: FlowRequest, owner: str = "") -> FlowView:
-        """Return the flow once every switch has confirmed its rules.
+    async def request(
+        self,
+        request: FlowRequest,
+        owner: str = "",
+        caller: Caller = ANYBODY,
+        timeout_s: float | None = None,
+    ) -> FlowView:
+        """Return the flow once every switch has confirmed its rules; undo it if nobody waits any more.
 
         Raises:
+            DeadlineExceeded: it took longer than `timeout_s`.
             RequestError: it is refused.
         """
-        return await self._ask(lambda token: FlowRequested(token, request, owner), FlowView, undo=True)
 
-    async def change(self, flow_id: str, rate_bps: float) -> FlowView:
+        def submit(done: Done) -> int:
+            return self.submit_request(request, done, owner, caller, timeout_s)
+
+        return _expect((await self._await(submit, undo=True)).view, FlowView)
+
+    async def change(
+        self,
+        flow_id: str,
+        rate_bps: float,
+        caller: Caller = ANYBODY,
+        if_revisions: frozenset[int] | None = None,
+        timeout_s: float | None = None,
+    ) -> FlowView:
         """Ask for another rate (goodput, bit/s) over the paths that the flow has.
 
         Raises:
             RequestError: it is refused; the flow keeps what it has.
         """
-        return await self._ask(lambda token: FlowChanged(token, flow_id, rate_bps), FlowView)
 
-    async def release(self, flow_id: str) -> None:
+        def event(token: int) -> Event:
+            return FlowChanged(token, flow_id, rate_bps, caller, if_revisions)
+
+        return await self._ask(event, FlowView, timeout_s)
+
+    async def change_link(
+        self, link: str, change: LinkChange, if_revisions: frozenset[int] | None = None
+    ) -> tuple[LinkView, ...]:
+        """Give a link another rate, delay or state; flows follow. Returns both of its directions.
+
+        Raises:
+            NotFound: there is no such link.
+            PreconditionFailed: it has none of the revisions.
+        """
+        return await self._ask(lambda token: LinkChanged(token, link, change, if_revisions), tuple)
+
+    async def release(
+        self, flow_id: str, caller: Caller = ANYBODY, if_revisions: frozenset[int] | None = None
+    ) -> None:
         """End a flow; one that has ended already is no error.
 
         Raises:
             NotFound: there never was such a flow.
+            Forbidden: it is another client's.
         """
-        await self._ask(lambda token: FlowReleased(token, flow_id), type(None))
+        await self._ask(lambda token: FlowReleased(token, flow_id, caller, if_revisions), type(None))
 
-    async def renew(self, flow_ids: tuple[str, ...], owner: str = "") -> LeaseResult:
+    async def renew(
+        self, flow_ids: tuple[str, ...], owner: str = "", caller: Caller = ANYBODY
+    ) -> LeaseResult:
         """Let flows live on for another lease."""
-        return await self._ask(lambda token: LeaseRenewed(token, flow_ids, owner), LeaseResult)
+        return await self._ask(lambda token: LeaseRenewed(token, flow_ids, owner, caller), LeaseResult)
+
+    async def renew_one(self, flow_id: str, caller: Caller = ANYBODY) -> FlowView:
+        """Let a flow live on for another lease, and return it.
+
+        Raises:
+            NotFound: there is no such flow.
+            Forbidden: it is another client's.
+        """
+        result = await self.renew((flow_id,), caller=caller)
+        if result.forbidden:
+            raise Forbidden("flow_id", f"{flow_id} is another client's; only that or an administrator may")
+        if result.unknown:
+            raise NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
+        return await self.flow(flow_id)
 
     async def snapshot(self) -> Snapshot:
         """Return how things are."""
         return await self._ask(SnapshotRequested, Snapshot)
 
-    async def _ask(self, event: Callable[[int], Event], kind: type[_T], undo: bool = False) -> _T:
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        token = self.submit(event, future.set_result)
+    async def view(self, name: ViewName, key: str = "") -> Seen:
+        """Return how a part of all is.
+
+        Raises:
+            NotFound: there is nothing called `key`.
+        """
+
+        def submit(done: Done) -> int:
+            return self.submit(lambda token: ViewRequested(token, name, key), done)
+
+        return await self._await(submit)
+
+    async def flow(self, flow_id: str) -> FlowView:
+        """Return a flow.
+
+        Raises:
+            NotFound: there is no such flow.
+        """
+        return _expect((await self.view(ViewName.FLOW, flow_id)).view, FlowView)
+
+    async def rules(self, switch: str) -> RulesView:
+        """Return what a switch should have.
+
+        Raises:
+            NotFound: there is no such switch.
+        """
+        return _expect((await self.view(ViewName.RULES, switch)).view, RulesView)
+
+    async def sizes(self) -> Sizes:
+        """Return how much there is of everything."""
+        return _expect((await self.view(ViewName.SIZES)).view, Sizes)
+
+    async def flows(self, query: FlowQuery) -> tuple[FlowPage, str]:
+        """Return a page of the flows, and the id of the last event that is in it already."""
+        seen = await self._await(lambda done: self.submit(lambda token: FlowsRequested(token, query), done))
+        return _expect(seen.view, FlowPage), seen.event_id
+
+    async def preview(self, wanted: PreviewRequest, limit_s: float = _PREVIEW_LIMIT_S) -> PreviewView:
+        """Return what would happen; nothing does. It is computed beside the core, one after the other.
+
+        Raises:
+            RequestError: something that is named is not there, or too many wait.
+        """
+        if self._previewing >= _MAX_PREVIEWS:
+            raise Unavailable("", f"{_MAX_PREVIEWS} previews wait already; ask again later")
+        self._previewing += 1
         try:
-            result = (await asyncio.wait_for(future, self._timeout_s)).result
+            copy = await self._ask(CopyRequested, StateCopy)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._previews, preview, copy, wanted, limit_s)
+        except RequestError:
+            raise
+        except ControllerError as error:
+            raise Unavailable("", f"it could not be computed: {error}") from None
+        finally:
+            self._previewing -= 1
+
+    async def _ask(self, event: Callable[[int], Event], kind: type[_T], timeout_s: float | None = None) -> _T:
+        seen = await self._await(lambda done: self.submit(event, done), timeout_s=timeout_s)
+        return _expect(seen.view, kind)
+
+    async def _await(
+        self, submit: Callable[[Done], int], undo: bool = False, timeout_s: float | None = None
+    ) -> Seen:
+        """Wait for an answer, and raise it if it is an error."""
+        future: asyncio.Future[Seen] = asyncio.get_running_loop().create_future()
+        limit_s = min(self.timeout_s, self.timeout_s if timeout_s is None else timeout_s)
+        token = submit(lambda answer: future.set_result(Seen(answer.result, self.history.last_id)))
+        try:
+            seen = await asyncio.wait_for(future, limit_s)
         except asyncio.TimeoutError:
             self.abandon(token, undo)
-            raise Unavailable("", f"the controller did not answer within {self._timeout_s:g} s") from None
+            text = f"the controller did not answer within {limit_s:g} s"
+            raise (Unavailable if timeout_s is None else DeadlineExceeded)("", text) from None
         except asyncio.CancelledError:
             self.abandon(token, undo)
             raise
-        if isinstance(result, RequestError):
-            raise result
-        assert isinstance(result, kind)
-        return result
+        if isinstance(seen.view, RequestError):
+            raise seen.view
+        return seen
 
-    def _dispatch(self, message: Answer | Notify) -> None:
+    def _dispatch(self, message: Answer | Notify | Report, time_s: float) -> None:
         if isinstance(message, Answer):
             done = self._waiting.pop(message.token, None)
             if done is not None:
                 done(message)
+        elif isinstance(message, Report):
+            if message.kind is not None:
+                self.metrics.happened(message.kind.value)
+                self.history.append(message.kind.value, time_s, message.text, message.data)
         else:
             listener = self._listeners.get(message.owner)
             if listener is not None:
                 listener(message)
+
+
+def _expect(result: object, kind: type[_T]) -> _T:
+    assert isinstance(result, kind)
+    return result
 
 
 def _ignore(_: Answer) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from controller.core import events
+from controller.core.client_events import ClientEventKind
 from controller.core.journal import Journal, JournaledDict
 from controller.core.messages import Message, PacketOut
 from controller.core.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
+from controller.core.queries import Queries
+from controller.core.requests import LinkChange
 from controller.core.state import Settings, State
+from controller.errors import RequestError
+from controller.flows.link_changes import LINK, LinkChanges
 from controller.flows.manager import FlowManager
 from controller.flows.record import FLOW
+from controller.flows.state_copy import copy_of
 from controller.network import arp, lldp
 from controller.network.discovery import Discovery
 from controller.network.hosts import LEARNED_HOST
@@ -31,20 +37,28 @@ class Core:
         settings: How to behave.
         new_flow_id: Makes the id of a flow from its number; ids that nobody can guess keep others from
             releasing or renewing a flow.
+        solved: Called after each solve with the objective and the seconds that it took.
     """
 
     def __init__(
-        self, network: Network, settings: Settings, new_flow_id: Callable[[int], str] | None = None
+        self,
+        network: Network,
+        settings: Settings,
+        new_flow_id: Callable[[int], str] | None = None,
+        solved: Callable[[str, float], None] = lambda *_: None,
     ) -> None:
         self._state = State(network, settings)
         self._outbox = Outbox()
         self._default_routes = DefaultRoutes(self._state, self._outbox)
         self._protection = Protection(self._state, self._outbox)
         self._flows = FlowManager(
-            self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}")
+            self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}"), solved
         )
         self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
+        self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
+        self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
+        self._queries = Queries(self._state, self._default_routes, self._flows)
         self._now = 0.0  # of the event in hand
         self._handlers: dict[type, Callable[[Any], None]] = {
             events.SwitchConnected: self._switch_connected,
@@ -60,7 +74,13 @@ class Core:
             events.FlowChanged: self._flow_changed,
             events.FlowReleased: self._flow_released,
             events.LeaseRenewed: self._lease_renewed,
+            events.LinkChanged: self._link_changed,
+            events.ConfigurationChanged: self._configuration_changed,
+            events.ConfigurationRefused: self._configuration_refused,
             events.SnapshotRequested: self._snapshot_requested,
+            events.ViewRequested: self._view_requested,
+            events.FlowsRequested: self._flows_requested,
+            events.CopyRequested: self._copy_requested,
             events.ControllerStopping: self._controller_stopping,
             events.Together: self._together,
             events.TimePassed: self._time_passed,
@@ -78,6 +98,7 @@ class Core:
         """
         self._now = now
         if records:
+            self._link_changes.restore(records.get(LINK, {}))
             self._state.hosts.restore(records.get(LEARNED_HOST, {}), now)
             self._state.live.assume_all()
             for switch in self._state.live.network.switches:
@@ -135,6 +156,9 @@ class Core:
         switch = live.switch_name(event.datapath_id)
         if switch is not None and live.is_connected(switch):
             self._leave(event.datapath_id, switch)
+        for fault in live.name_ports(event.datapath_id, dict(event.port_names)):
+            self._outbox.report("warning", fault, switch=switch)
+        self._state.hosts.follow_ports()
         if not live.connect(event.datapath_id, event.live_ports) or switch is None:
             self._outbox.report("warning", live.faults()[0], datapath_id=event.datapath_id)
             return
@@ -144,7 +168,9 @@ class Core:
         for tail, head in live.seen_links(event.datapath_id):
             if live.is_connected_id(tail[0]) and live.is_connected_id(head[0]):
                 self._discovery.expect(tail, head, self._now)
-        self._outbox.report("info", f"{switch} is connected", switch=switch, ports=sorted(event.live_ports))
+        ports = sorted(event.live_ports)
+        facts = {"switch": switch, "ports": ports}
+        self._outbox.tell(ClientEventKind.SWITCH_UP, f"{switch} is connected", facts)
         others = (*self._protection.entries(switch), *self._flows.pinned_rules(switch))
         self._default_routes.connect(switch, others, event.installed)
         self._links_may_have_changed()
@@ -155,7 +181,8 @@ class Core:
         if switch is None:
             self._state.live.leave(event.datapath_id)
             return
-        self._outbox.report("warning", f"the connection to {switch} ended", switch=switch)
+        text = f"the connection to {switch} ended"
+        self._outbox.tell(ClientEventKind.SWITCH_DOWN, text, {"switch": switch}, "warning")
         self._leave(event.datapath_id, switch)
 
     def _leave(self, datapath_id: int, switch: str) -> None:
@@ -171,22 +198,33 @@ class Core:
         for datapath_id in [each for each, time in self._gone_at.items() if time <= self._now]:
             del self._gone_at[datapath_id]
             name = self._state.live.switch_name(datapath_id)
-            self._outbox.report(
-                "warning", f"{name} did not come back: its links are taken for down", switch=name
-            )
+            text = f"{name} did not come back: its links are taken for down"
+            self._outbox.tell(ClientEventKind.SWITCH_LOST, text, {"switch": name}, "warning")
             self._state.live.disconnect(datapath_id)
             self._links_may_have_changed()
 
     def _port_came_up(self, event: events.PortCameUp) -> None:
+        self._tell_port(event, ClientEventKind.PORT_UP)
         self._state.live.port_up(event.datapath_id, event.port)
         if self._state.live.port_is_live(event.datapath_id, event.port):
             self._discovery.add((event.datapath_id, event.port))
         self._links_may_have_changed()
 
     def _port_went_down(self, event: events.PortWentDown) -> None:
+        self._tell_port(event, ClientEventKind.PORT_DOWN)
         self._state.live.port_down(event.datapath_id, event.port)
         self._discovery.remove((event.datapath_id, event.port))
         self._links_may_have_changed()
+
+    def _tell_port(self, event: events.PortCameUp | events.PortWentDown, kind: ClientEventKind) -> None:
+        """Tell clients of a port of the file that is about to change; ports may change without need."""
+        live, is_up = self._state.live, kind is ClientEventKind.PORT_UP
+        arc, switch = live.arc_at(event.datapath_id, event.port), live.switch_name(event.datapath_id)
+        if arc is None or live.port_is_live(event.datapath_id, event.port) == is_up:
+            return
+        text = f"port {event.port} of {switch} towards {arc.head} {'came up' if is_up else 'went down'}"
+        level = "info" if is_up else "warning"
+        self._outbox.tell(kind, text, {"switch": switch, "port": event.port, "link": arc.link}, level)
 
     def _link_discovered(self, event: events.LinkDiscovered) -> None:
         live = self._state.live
@@ -222,9 +260,15 @@ class Core:
         down = [link for link in changed if not self._state.live.link_is_up(link)]
         for link in changed:
             if link in down:
-                self._outbox.report("warning", f"link {link} is down", link=link)
+                self._down_since[link] = self._now
+                self._outbox.tell(
+                    ClientEventKind.LINK_DOWN, f"link {link} is down", {"link": link}, "warning"
+                )
             else:
-                self._outbox.report("info", f"link {link} is up", link=link)
+                since = self._down_since.pop(link, None)
+                down_s = None if since is None else self._now - since
+                facts = {"link": link, "down_s": down_s}
+                self._outbox.tell(ClientEventKind.LINK_UP, f"link {link} is up", facts)
         if changed:
             self._default_routes.refresh_soon(self._now)
             self._flows.links_changed(down, self._now)
@@ -250,8 +294,13 @@ class Core:
             self._default_routes.refresh_soon(self._now)
         target = self._state.hosts.find(packet.target_ip)
         if packet.is_request and target is not None and packet.target_ip != packet.sender_ip:
-            reply = arp.build_reply(packet, target.mac)
-            self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
+            if self._state.hosts.has_known_mac(target):
+                reply = arp.build_reply(packet, target.mac)
+                self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
+            elif self._state.hosts.is_reachable(target):
+                # Its answer tells its address; who asked asks again within a second, and is answered then.
+                datapath_id = self._state.live.datapath_id(target.switch)
+                self._outbox.put(PacketOut(datapath_id, target.port, event.frame))
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -292,6 +341,51 @@ class Core:
 
     def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
         self._outbox.answer(event.token, self._state.snapshot(self._now))
+
+    def _link_changed(self, event: events.LinkChanged) -> None:
+        try:
+            name = self._link_changes.check(event.link, event.if_revisions)
+        except RequestError as error:
+            self._outbox.answer(event.token, error)
+            return
+        self._change_links({name: event.change})
+        self._outbox.answer(event.token, self._state.link(name))
+
+    def _change_links(self, changes: Mapping[str, LinkChange]) -> None:
+        self._link_changes.apply(changes, self._now)
+        self._links_may_have_changed()
+        self._default_routes.refresh_soon(self._now)
+
+    def _configuration_changed(self, event: events.ConfigurationChanged) -> None:
+        """Apply all of it, or nothing."""
+        try:
+            links = {self._link_changes.check(name): change for name, change in event.links.items()}
+        except RequestError as error:
+            self._outbox.answer(event.token, error)
+            return
+        settings = event.settings
+        self._state.settings = settings
+        self._state.hosts.set_age(settings.host_age_s)
+        self._discovery.set_times(settings.probe_interval_s, settings.silence_s)
+        self._state.flows.set_ack_ratio(settings.ack_ratio)
+        self._change_links(links)
+        self._flows.capacity_changed(self._now)
+        kind, text = ClientEventKind.CONFIGURATION_APPLIED, "the configuration was applied"
+        self._outbox.tell(kind, text, {"links": sorted(links)})
+        self._outbox.answer(event.token, None)
+
+    def _configuration_refused(self, event: events.ConfigurationRefused) -> None:
+        text = f"the configuration is as before: {event.reason}"
+        self._outbox.tell(ClientEventKind.CONFIGURATION_REFUSED, text, {"reason": event.reason}, "error")
+
+    def _view_requested(self, event: events.ViewRequested) -> None:
+        self._outbox.answer(event.token, self._queries.view(event, self._now))
+
+    def _flows_requested(self, event: events.FlowsRequested) -> None:
+        self._outbox.answer(event.token, self._queries.page(event.query, self._now))
+
+    def _copy_requested(self, event: events.CopyRequested) -> None:
+        self._outbox.answer(event.token, copy_of(self._state))
 
     def _controller_stopping(self, event: events.ControllerStopping) -> None:
         """Take half-installed flows out, and all rules if so configured."""

@@ -5,19 +5,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.core.requests import FlowRequest
+from controller.core.callers import ANYBODY, Caller
+from controller.core.requests import FlowQuery, FlowRequest, LinkChange, ViewName
+from controller.core.settings import Settings
 from controller.rules.reconcile import Installed
 
 __all__ = [
     "BarrierReceived",
+    "ConfigurationChanged",
+    "ConfigurationRefused",
     "ControllerStopping",
+    "CopyRequested",
     "Event",
     "FlowChanged",
     "FlowReleased",
     "FlowRequested",
+    "FlowsRequested",
     "LeaseRenewed",
+    "LinkChanged",
     "LinkDiscovered",
     "PacketArrived",
     "PortCameUp",
@@ -29,6 +37,7 @@ __all__ = [
     "SwitchDisconnected",
     "TimePassed",
     "Together",
+    "ViewRequested",
 ]
 
 
@@ -37,11 +46,13 @@ class SwitchConnected:
     """A switch finished its handshake; `live_ports` are the ports that are up.
 
     `installed` is what it has; None: that is not known, and it is given everything in place of what it has.
+    `port_names` are pairs of a port and what the switch calls it.
     """
 
     datapath_id: int
     live_ports: frozenset[int]
     installed: Installed | None = None
+    port_names: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,11 +117,16 @@ class RulesRefused:
 
 @dataclass(frozen=True)
 class FlowRequested:
-    """A client asked for a flow; `owner` is the session that hears of its changes (empty: none)."""
+    """A client asked for a flow; `owner` is the session that hears of its changes (empty: none).
+
+    After `deadline` (on the clock of the events) nobody waits for the answer any more.
+    """
 
     token: int
     request: FlowRequest
     owner: str = ""
+    caller: Caller = ANYBODY
+    deadline: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,19 +138,26 @@ class RequestAbandoned:
 
 @dataclass(frozen=True)
 class FlowChanged:
-    """A client asked for another rate (goodput, bit/s) of a running flow."""
+    """A client asked for another rate (goodput, bit/s) of a running flow.
+
+    With `if_revisions`, only if the flow has one of them.
+    """
 
     token: int
     flow_id: str
     rate_bps: float
+    caller: Caller = ANYBODY
+    if_revisions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
 class FlowReleased:
-    """A client gave a flow back."""
+    """A client gave a flow back; with `if_revisions`, only if the flow has one of them."""
 
     token: int
     flow_id: str
+    caller: Caller = ANYBODY
+    if_revisions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -144,11 +167,62 @@ class LeaseRenewed:
     token: int
     flow_ids: tuple[str, ...]
     owner: str = ""
+    caller: Caller = ANYBODY
+
+
+@dataclass(frozen=True)
+class LinkChanged:
+    """A client changed a link; with `if_revisions`, only if the link has one of them."""
+
+    token: int
+    link: str
+    change: LinkChange
+    if_revisions: frozenset[int] | None = None
+
+
+@dataclass(frozen=True)
+class ConfigurationChanged:
+    """The configuration was read again: all of it is as it says from now on."""
+
+    token: int
+    settings: Settings
+    links: Mapping[str, LinkChange]
+
+
+@dataclass(frozen=True)
+class ConfigurationRefused:
+    """The configuration was read again, and something in it is wrong: all stays as it is."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
 class SnapshotRequested:
     """A client asked how things are."""
+
+    token: int
+
+
+@dataclass(frozen=True)
+class ViewRequested:
+    """A client asked how a part of all is; `key` names a flow or a switch where the view is of one."""
+
+    token: int
+    view: ViewName
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class FlowsRequested:
+    """A client asked for a page of the flows."""
+
+    token: int
+    query: FlowQuery
+
+
+@dataclass(frozen=True)
+class CopyRequested:
+    """A client wants to know what would happen if: it needs a copy of everything to try that on."""
 
     token: int
 
@@ -186,7 +260,13 @@ Event = (
     | FlowChanged
     | FlowReleased
     | LeaseRenewed
+    | LinkChanged
+    | ConfigurationChanged
+    | ConfigurationRefused
     | SnapshotRequested
+    | ViewRequested
+    | FlowsRequested
+    | CopyRequested
     | ControllerStopping
     | Together
     | TimePassed

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.core.views import FlowView, Snapshot
+from controller.core.client_events import ClientEventKind
+from controller.core.state_copy import StateCopy
+from controller.core.views import (
+    FlowPage,
+    FlowView,
+    HealthView,
+    HostView,
+    LinkView,
+    RulesView,
+    Sizes,
+    Snapshot,
+    SwitchDetailView,
+    TopologyView,
+)
 from controller.errors import RequestError
 from controller.rules.model import Entry, Rule
 from controller.store.interface import Change
@@ -13,6 +26,7 @@ from controller.store.interface import Change
 __all__ = [
     "AllocationChanged",
     "Answer",
+    "ClientMessage",
     "CloseConnection",
     "DatapathMessage",
     "FlowEnded",
@@ -82,13 +96,29 @@ class PacketOut:
 
 @dataclass(frozen=True)
 class LeaseResult:
-    """The flows whose lease was renewed, and those that do not exist."""
+    """The flows whose lease was renewed, those that do not exist, and those of other clients."""
 
     renewed: tuple[str, ...]
     unknown: tuple[str, ...]
+    forbidden: tuple[str, ...] = ()
 
 
-Result = FlowView | Snapshot | LeaseResult | RequestError | None
+Result = (
+    FlowView
+    | FlowPage
+    | HealthView
+    | LeaseResult
+    | RulesView
+    | Sizes
+    | Snapshot
+    | StateCopy
+    | TopologyView
+    | tuple[HostView, ...]
+    | tuple[LinkView, ...]
+    | tuple[SwitchDetailView, ...]
+    | RequestError
+    | None
+)
 
 
 @dataclass(frozen=True)
@@ -124,12 +154,17 @@ class Notify:
 
 @dataclass(frozen=True)
 class Report:
-    """A line for the log. `level` is a name of the logging module, `data` goes beside the text."""
+    """A line for the log. `level` is a name of the logging module, `data` goes beside the text.
+
+    With a `kind`, clients are told of it too.
+    """
 
     level: str
     text: str
     data: Mapping[str, object] = field(default_factory=dict)
+    kind: ClientEventKind | None = None
 
 
+ClientMessage = Answer | Notify | Report
 DatapathMessage = InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | CloseConnection
-Message = DatapathMessage | Answer | Notify | Report | Change
+Message = DatapathMessage | ClientMessage | Change

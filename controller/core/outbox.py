@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from itertools import count
 
+from controller.core.client_events import ClientEventKind
 from controller.core.messages import Answer, InstallRules, Message, Report, Result
 from controller.rules.model import Entry
 from controller.store.interface import Change
@@ -67,6 +68,10 @@ class Outbox:
     def report(self, level: str, text: str, **data: object) -> None:
         """Add a line for the log."""
         self.put(Report(level, text, data))
+
+    def tell(self, kind: ClientEventKind, text: str, data: Mapping[str, object], level: str = "info") -> None:
+        """Add what clients are told of; it is a line for the log too."""
+        self.put(Report(level, text, data, kind))
 
     def take(self) -> list[Message]:
         """Return everything collected since the last time."""

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Literal
 
-__all__ = ["MAX_STREAMS", "FlowRequest", "RequestedPath", "Splitting"]
+__all__ = [
+    "MAX_STREAMS",
+    "Failure",
+    "FlowQuery",
+    "FlowRequest",
+    "LinkChange",
+    "PreviewRequest",
+    "RequestedPath",
+    "Scaling",
+    "Splitting",
+    "ViewName",
+]
 
 MAX_STREAMS = 64
 """Streams of one flow, at most; bounds the rules that one request may install."""
@@ -40,3 +52,63 @@ class FlowRequest:
     splitting: Splitting = "streams"
     ack_path: str | None = None
     lease_s: float | None = None
+
+
+class ViewName(Enum):
+    """Parts of all that a client may look at."""
+
+    FLOW = auto()
+    HEALTH = auto()
+    HOSTS = auto()
+    LINKS = auto()
+    RULES = auto()  # of one switch
+    SIZES = auto()
+    SWITCHES = auto()
+    TOPOLOGY = auto()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowQuery:
+    """Which flows, in the order of their requests: those after a number that pass all filters given."""
+
+    limit: int
+    after: int = 0
+    source: str | None = None
+    destination: str | None = None
+    owner: str | None = None
+    state: str | None = None
+    through: str | None = None  # a switch, or a link in either direction
+
+
+@dataclass(frozen=True)
+class LinkChange:
+    """What is different about a link from now on; None leaves as it is."""
+
+    rate_bps: float | None = None
+    delay_s: float | None = None
+    enabled: bool | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Links and switches that fail, by their names."""
+
+    links: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Demands that are multiplied: that of one flow, or of all (None)."""
+
+    flow_id: str | None
+    factor: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviewRequest:
+    """What would happen if these links and switches failed, demands were other ones, and flows were added."""
+
+    fail: Failure = Failure()
+    scale: tuple[Scaling, ...] = ()
+    add: tuple[FlowRequest, ...] = ()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
+from controller.core.settings import Settings
 from controller.core.views import (
     FlowView,
     HealthView,
@@ -18,55 +16,13 @@ from controller.core.views import (
     TopologyLinkView,
     TopologyView,
 )
-from controller.flows.flow import Flow, FlowTable, arc_loads
+from controller.flows.flow import Flow, FlowTable
 from controller.network.hosts import HostTable
-from controller.network.live_network import LiveNetwork
-from controller.wire import DEFAULT_ACK_RATIO, allocatable_bps
-from topologies.model import Network
+from controller.network.live_network import LiveNetwork, arc_name
+from controller.wire import allocatable_bps
+from topologies.model import Arc, Network
 
 __all__ = ["Settings", "State"]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the controller behaves.
-
-    Attributes:
-        objective: For requests that name none.
-        lease_s: A flow that is not renewed for so long ends.
-        ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
-        reserved_share: Share of every link that no flow is given: it is for default traffic.
-        confirm_timeout_s: A switch that has not confirmed a stage of rules after this fails the request.
-        default_routing: Of all traffic without an allocation: `shortest`, the one path of least delay, or
-            `ecmp`, all paths of least delay by a hash of each connection.
-        probe_interval_s: Each port is probed for its link so often; less often where there are many.
-        silence_s: A link that answers no probe for so long is lost.
-        switch_grace_s: A switch whose connection ended is assumed to forward as before for so long; after a
-            restart of the controller, all are.
-        host_age_s: A learned host that says nothing for so long is forgotten.
-        lldp_key: Signs probes, so that hosts cannot forge them.
-        min_gain: A running flow is moved to better paths only where it gains more than this share of what it
-            has asked for.
-        moves_per_s: So many running flows are moved to better paths at most.
-        fast_failover: Switches heal a port that goes down by themselves, with groups (`rules.protection`).
-        boot_id: Begins the ids of flows where nothing else makes them.
-    """
-
-    objective: str = "max_throughput_min_delay"
-    lease_s: float = 30.0
-    ack_ratio: float = DEFAULT_ACK_RATIO
-    reserved_share: float = 0.0
-    confirm_timeout_s: float = 3.0
-    default_routing: Literal["shortest", "ecmp"] = "shortest"
-    probe_interval_s: float = 0.1
-    silence_s: float = 0.4
-    switch_grace_s: float = 10.0
-    host_age_s: float = 300.0
-    lldp_key: bytes = b""
-    min_gain: float = 0.01
-    moves_per_s: float = 50.0
-    fast_failover: bool = True
-    boot_id: str = "f"
 
 
 class State(Journaled):
@@ -85,10 +41,10 @@ class State(Journaled):
         """Return an immutable copy of everything that clients may see."""
         return Snapshot(
             flows=tuple(self.view(flow, now) for flow in self.flows),
-            links=self._links(),
-            hosts=self._hosts(),
-            topology=self._topology(),
-            health=self._health(),
+            links=self.links(),
+            hosts=self.host_views(),
+            topology=self.topology(),
+            health=self.health(),
         )
 
     def view(self, flow: Flow, now: float) -> FlowView:
@@ -105,23 +61,35 @@ class State(Journaled):
             return ()
         return tuple(dict.fromkeys(link for path in flow.routes() for link in self.live.lost_links(path)))
 
-    def _links(self) -> tuple[LinkView, ...]:
-        loads = arc_loads(self.flows, self.settings.ack_ratio)
-        return tuple(
-            LinkView(
-                link=name,
-                tail=arc.tail,
-                head=arc.head,
-                capacity_bps=arc.rate_bps,
-                delay_s=arc.delay_s,
-                up=self.live.arc_is_up(name),
-                allocated_bps=loads.get(name, 0.0),
-                free_bps=max(0.0, arc.rate_bps - loads.get(name, 0.0)),
-            )
-            for name, arc in self.live.arcs.items()
+    def links(self) -> tuple[LinkView, ...]:
+        """Return both directions of all links, for clients."""
+        return tuple(self._link(name, arc) for name, arc in self.live.arcs.items())
+
+    def link(self, name: str) -> tuple[LinkView, ...]:
+        """Return both directions of a link, by its name in the file."""
+        return tuple(self._link(key, arc) for key, arc in self.live.arcs.items() if arc.link == name)
+
+    def _link(self, name: str, arc: Arc) -> LinkView:
+        # The sums are kept up flow by flow: without rounding, links that are empty again have 1e-10 bit/s.
+        allocated_bps = max(0.0, round(self.flows.load_bps(name), 3))
+        return LinkView(
+            link=name,
+            name=arc.link,
+            tail=arc.tail,
+            head=arc.head,
+            capacity_bps=arc.rate_bps,
+            delay_s=arc.delay_s,
+            up=self.live.arc_is_up(name),
+            enabled=self.live.is_enabled(arc.link),
+            revision=self.live.revision(arc.link),
+            allocated_bps=allocated_bps,
+            free_bps=max(0.0, arc.rate_bps - allocated_bps),
+            utilisation=allocated_bps / arc.rate_bps,
+            measured_bps=None,
         )
 
-    def _hosts(self) -> tuple[HostView, ...]:
+    def host_views(self) -> tuple[HostView, ...]:
+        """Return all hosts, for clients."""
         return tuple(
             HostView(
                 name=host.name,
@@ -135,7 +103,8 @@ class State(Journaled):
             for host in self.hosts.all()
         )
 
-    def _topology(self) -> TopologyView:
+    def topology(self) -> TopologyView:
+        """Return the network of the file and what of it is up, for clients."""
         network = self.live.network
         down = set(self.live.links_down())
         return TopologyView(
@@ -148,15 +117,16 @@ class State(Journaled):
                 TopologyLinkView(
                     ends=link.ends,
                     ports=(self.live.ports[link.ends], self.live.ports[link.ends[1], link.ends[0]]),
-                    rate_bps=link.rate_bps,
-                    delay_s=link.delay_s,
+                    rate_bps=self.live.arcs[arc_name(*link.ends)].rate_bps,
+                    delay_s=self.live.arcs[arc_name(*link.ends)].delay_s,
                     up=link.name not in down,
                 )
                 for link in network.links
             ),
         )
 
-    def _health(self) -> HealthView:
+    def health(self) -> HealthView:
+        """Return whether all is as it should be, for clients."""
         switches = tuple(
             SwitchView(
                 name=name,

@@ -6,23 +6,32 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = [
+    "BucketView",
+    "FlowPage",
     "FlowView",
+    "GroupView",
     "HealthView",
     "HostView",
     "IngressView",
     "LinkView",
     "LostFlowView",
     "NodeView",
+    "PortView",
+    "RuleView",
+    "RulesView",
+    "Sizes",
     "Snapshot",
     "SplitView",
     "StreamView",
+    "SwitchDetailView",
     "SwitchView",
     "TopologyLinkView",
     "TopologyView",
+    "described",
 ]
 
 
-def _field(description: str, **schema: Any) -> Any:
+def described(description: str, **schema: Any) -> Any:
     """Return a dataclass field whose description and examples end up in the OpenAPI document."""
     return field(metadata={"description": description, **schema})
 
@@ -31,10 +40,10 @@ def _field(description: str, **schema: Any) -> Any:
 class StreamView:
     """One path of a flow: a TCP connection of its own, or a part of the one that a split flow has."""
 
-    source_port: int = _field("The same for all paths of a split flow.")
-    rate_bps: float = _field("Goodput allocated, bit/s.")
-    delay_s: float = _field("One-way propagation delay along the path.")
-    path: tuple[str, ...] = _field("Host, switches, host.")
+    source_port: int = described("The same for all paths of a split flow.")
+    rate_bps: float = described("Goodput allocated, bit/s.")
+    delay_s: float = described("One-way propagation delay along the path.")
+    path: tuple[str, ...] = described("Host, switches, host.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +51,7 @@ class IngressView:
     """Where a flow enters the network."""
 
     switch: str
-    port: int = _field("Of the switch, towards the source.")
+    port: int = described("Of the switch, towards the source.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +63,12 @@ class SplitView:
     destination_ip: str
     source_port: int
     destination_port: int
-    shares: tuple[float, ...] = _field("Share of each path in the packets, in order of `streams`.")
-    stamps: tuple[str, ...] = _field(
+    shares: tuple[float, ...] = described("Share of each path in the packets, in order of `streams`.")
+    stamps: tuple[str, ...] = described(
         "Ethernet source that sends a packet along each path.", examples=[["0a:50:50:00:01:00"]]
     )
-    acks: str = _field("Path of the acknowledgements, as it was asked for.", examples=["shortest"])
-    ack_path: tuple[str, ...] = _field("The same as nodes: host, switches, host.")
+    acks: str = described("Path of the acknowledgements, as it was asked for.", examples=["shortest"])
+    ack_path: tuple[str, ...] = described("The same as nodes: host, switches, host.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +76,8 @@ class FlowView:
     """A flow and what it was given."""
 
     flow_id: str
+    owner: str | None = described("Who requested it; null where no tokens are asked for.")
+    revision: int = described("Counts its changes; the ETag of the flow.")
     state: Literal["installing", "active"]
     splitting: Literal["streams", "packets", "group"]
     source: str
@@ -74,29 +85,34 @@ class FlowView:
     source_ip: str
     destination_ip: str
     destination_port: int
-    requested_bps: float = _field("Goodput asked for, bit/s.")
-    rate_bps: float = _field("Goodput granted: the sum over the streams.")
-    objective: str | None = _field("Null where the paths were given by hand.")
+    requested_bps: float = described("Goodput asked for, bit/s.")
+    rate_bps: float = described("Goodput granted: the sum over the streams.")
+    objective: str | None = described("Null where the paths were given by hand.")
     packet_bytes: int
     streams: tuple[StreamView, ...]
-    lease_s: float = _field("Renew well before it has passed.")
-    expires_in_s: float = _field("What is left of the lease.")
-    lost_links: tuple[str, ...] = _field("Links of its paths that are down.")
-    split: SplitView | None = _field("Null where each stream is a connection of its own.")
+    lease_s: float = described("Renew well before it has passed.")
+    expires_in_s: float = described("What is left of the lease.")
+    lost_links: tuple[str, ...] = described("Links of its paths that are down.")
+    split: SplitView | None = described("Null where each stream is a connection of its own.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkView:
     """One direction of a link."""
 
-    link: str = _field("tail->head", examples=["S0->S4"])
+    link: str = described("tail->head", examples=["S0->S4"])
+    name: str = described("Of both directions together, as the topology file has it.", examples=["S0-S4"])
     tail: str
     head: str
-    capacity_bps: float = _field("Wire rate, bit/s.")
+    capacity_bps: float = described("Wire rate, bit/s.")
     delay_s: float
     up: bool
-    allocated_bps: float = _field("Wire rate of all flows, with headers and acknowledgements.")
+    enabled: bool = described("False: it may not be used, whether it is there or not.")
+    revision: int = described("Counts its changes by clients; the ETag of the link.")
+    allocated_bps: float = described("Wire rate of all flows, with headers and acknowledgements.")
     free_bps: float
+    utilisation: float = described("Share of the capacity that is allocated.")
+    measured_bps: float | None = described("Wire rate counted by the switch; null where none is.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +124,8 @@ class HostView:
     mac: str
     switch: str
     port: int
-    learned: bool = _field("Not in the topology file, but seen by its ARP packets.")
-    reachable: bool = _field("Its switch is connected and its port is up.")
+    learned: bool = described("Not in the topology file, but seen by its ARP packets.")
+    reachable: bool = described("Its switch is connected and its port is up.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +135,71 @@ class SwitchView:
     name: str
     datapath_id: int
     connected: bool
-    rules_confirmed: bool = _field("It has confirmed all its default routes.")
+    rules_confirmed: bool = described("It has confirmed all its default routes.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortView:
+    """A port of a switch that the topology file has."""
+
+    port: int
+    neighbour: str
+    link: str
+    up: bool = described("The port itself; whether packets pass the link is the link's `up`.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchDetailView(SwitchView):
+    """A switch, its ports and how much it has to do."""
+
+    state: Literal["connected", "away", "lost"] = described(
+        "away: its connection ended a moment ago, and it is assumed to forward still."
+    )
+    flows: int = described("Flows whose paths lead through it.")
+    rules: int = described("Rules and groups that it should have.")
+    refusal: str | None = described("Why it refused its default routes; null if it did not.")
+    ports: tuple[PortView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleView:
+    """A forwarding rule."""
+
+    table: int
+    priority: int
+    match: dict[str, str | int] = described("The fields it looks at; all packets match if there are none.")
+    action: str = described("output:<port>, group:<number>, goto:<table>, controller.", examples=["output:2"])
+    cookie: str = described("As `ovs-ofctl dump-flows` prints it.", examples=["0x4d53000200000001"])
+    purpose: Literal["classification", "default_route", "flow"]
+    flow_id: str | None = described("The flow that it is for.")
+    packets: int | None = described("That matched it; null where the switch was not asked.")
+    bytes: int | None = described("Of these packets.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketView:
+    """A choice of a group."""
+
+    weight: int
+    port: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupView:
+    """A select group: each connection takes one of its buckets."""
+
+    number: int
+    buckets: tuple[BucketView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RulesView:
+    """What a switch should have."""
+
+    switch: str
+    datapath_id: int
+    rules: tuple[RuleView, ...]
+    groups: tuple[GroupView, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,12 +215,12 @@ class HealthView:
     """Is the network as it should be?"""
 
     status: Literal["ok", "degraded"]
-    ready: bool = _field(
+    ready: bool = described(
         "Every switch is connected and has confirmed its default routes, and every link is up."
     )
     switches: tuple[SwitchView, ...]
     links_down: tuple[str, ...]
-    faults: tuple[str, ...] = _field("What was found that the topology file does not have.")
+    faults: tuple[str, ...] = described("What was found that the topology file does not have.")
     flows_on_lost_links: tuple[LostFlowView, ...]
     flows: int
 
@@ -174,6 +254,29 @@ class TopologyView:
     description: str
     nodes: tuple[NodeView, ...]
     links: tuple[TopologyLinkView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowPage:
+    """Some flows, and where the next page begins."""
+
+    flows: tuple[FlowView, ...]
+    total: int = described("Flows that match, on all pages.")
+    next_after: int | None = described("Null on the last page.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How much there is of everything, for `/metrics`."""
+
+    flows: int
+    degraded_flows: int
+    links_down: int
+    switches_connected: int
+    learned_hosts: int
+    rules: dict[str, int] = described("By switch.")
+    allocated_bps: float
+    requested_bps: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,9 @@ class Stream(Journaled):
 class Flow(Journaled):
     """A flow, from its request to its end.
 
-    `objective` is None where its paths were given by hand, `split` where each stream is a connection.
+    `objective` is None where its paths were given by hand, `split` where each stream is a connection. `owner`
+    is the session that hears of its changes, `belongs_to` the client that may change it; `revision` counts
+    what clients can see of it.
     """
 
     number: int
@@ -82,6 +84,8 @@ class Flow(Journaled):
     generation: int = 0  # how often its paths have changed
     given_bps: tuple[float, ...] | None = None  # rates given by hand
     reserved: tuple[Slot, ...] = ()  # what it will have once it has been moved
+    belongs_to: str = ""
+    revision: int = 0
 
     @property
     def cookies(self) -> tuple[int, ...]:
@@ -203,6 +207,8 @@ class Flow(Journaled):
         """Return an immutable copy for clients."""
         return FlowView(
             flow_id=self.id,
+            owner=self.belongs_to or None,
+            revision=self.revision,
             state=self.state,
             splitting="streams" if self.split is None else self.split.mode,
             source=self.source.name,
@@ -249,7 +255,7 @@ def _turned(before: tuple[str, ...], after: tuple[str, ...]) -> set[str]:
     return {node for node, _ in set(pairwise(before)) - set(pairwise(after))} if before else set()
 
 
-class FlowTable:
+class FlowTable(Journaled):
     """All flows by id, by switch, with the TCP addresses they hold and what they take of arcs.
 
     Args:
@@ -325,6 +331,13 @@ class FlowTable:
         self._short.pop(flow.id, None)
         self._account(flow.id, {})
         del self._loads_of[flow.id]
+
+    def set_ack_ratio(self, ack_ratio: float) -> None:
+        """Account for acknowledgements by another ratio from now on."""
+        if ack_ratio != self._ack_ratio:
+            self._ack_ratio = ack_ratio
+            for flow in self:
+                self.account(flow)
 
     def load_bps(self, arc: str) -> float:
         """Return the wire rate that all flows take of an arc, as `arc_loads`, to about 1e-9 of it."""

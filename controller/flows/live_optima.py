@@ -6,7 +6,7 @@ which goes on from its last basis. So nothing has to be taken back where a flow 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from controller.errors import InvalidProblem, SolverError
 from controller.gomr import Allocation, Demand, Edge, LiveEngine, Problem
@@ -24,10 +24,20 @@ class LiveOptima:
 
     Args:
         network: Its arcs are the edges of every problem.
+        time_limit_s: Seconds that a solve may take; None for no limit. What is found by then is the answer.
+        solved: Called after each solve with the objective and the seconds that it took.
     """
 
-    def __init__(self, network: LiveNetwork) -> None:
+    def __init__(
+        self,
+        network: LiveNetwork,
+        time_limit_s: float | None = None,
+        solved: Callable[[str, float], None] = lambda *_: None,
+    ) -> None:
         self._network = network
+        self._solved = solved
+        self.time_limit_s = time_limit_s
+        self._delays_version = network.delays_version
         self._engines: dict[str, LiveEngine] = {}
 
     def solve(
@@ -44,18 +54,32 @@ class LiveOptima:
             SolverError: The solver failed, from its last basis and from scratch.
         """
         capacities = {name: capacity_bps.get(name, 0.0) for name in self._network.arcs}
+        if self._delays_version != self._network.delays_version:
+            self._engines, self._delays_version = {}, self._network.delays_version
         engine = self._engines.pop(objective, None)
         if engine is not None:
+            engine.time_limit_s = self.time_limit_s
             try:
                 allocation = engine.become(demands, capacities).allocation
             except (InvalidProblem, SolverError):
                 engine = None  # Its state may be what fails.
         if engine is None:
             problem, min_churn = self._problem(demands, capacities), objective not in _FAIR
-            engine = LiveEngine(problem, objective, min_churn=min_churn)
+            engine = LiveEngine(problem, objective, min_churn=min_churn, time_limit_s=self.time_limit_s)
             allocation = engine.allocation
         self._engines[objective] = engine
+        self._solved(objective, allocation.wall_s)
         return allocation
+
+    def start_from(self, objective: str, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
+        """Take rates for those that flows have, where the last solve found others; the next moves them least.
+
+        Args:
+            objective: One that has been solved for.
+            rates: Wire rate of each path (names of arcs) by the flow's id, for all flows of the last solve.
+        """
+        if objective not in _FAIR:
+            self._engines[objective].start_from(rates)
 
     def _problem(self, demands: Sequence[Demand], capacity_bps: Mapping[str, float]) -> Problem:
         edges = tuple(

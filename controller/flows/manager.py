@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from controller.core.callers import Caller
+from controller.core.client_events import ClientEventKind
 from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed, RulesRefused
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import (
@@ -17,32 +20,30 @@ from controller.core.messages import (
     RemoveRules,
 )
 from controller.core.outbox import Outbox
-from controller.core.requests import FlowRequest
 from controller.core.state import State
 from controller.errors import (
     Conflict,
     ControllerError,
+    DeadlineExceeded,
+    Forbidden,
     InfeasibleRequest,
     NotFound,
+    PreconditionFailed,
     RequestError,
     Unavailable,
 )
-from controller.flows.ack_paths import SHORTEST
-from controller.flows.admission import Admission, admit, choose_source_ports, newcomer
-from controller.flows.flow import Flow, Stream
+from controller.flows.flow import Flow
+from controller.flows.granting import NEGLIGIBLE_SHARE, grant
 from controller.flows.installation import Installation, Installations
+from controller.flows.interruptions import Interruptions
 from controller.flows.live_optima import LiveOptima
-from controller.flows.manual_paths import check_paths
-from controller.flows.planning import SEPARABLE, Optimum, PlannedPath, on_a_free_path, optimise
+from controller.flows.planning import SEPARABLE, optimise
 from controller.flows.record import FLOW, flow_of, record_of
 from controller.flows.recovery import MOVE, Recovery
+from controller.flows.telling import facts_of, tell_refused
 from controller.rules.model import Group, GroupChange, Rule, Stages, flow_number
-from controller.rules.split import TAGS, Split
 
 __all__ = ["FlowManager"]
-
-_NEGLIGIBLE_SHARE = 1e-6
-"""Less than this share of a flow's rate is the solver's rounding."""
 
 _REBALANCE_AFTER_S = 0.1
 """After links have changed, the rates of flows that stay wait for those that have to move."""
@@ -60,16 +61,23 @@ _REBALANCE_INTERVAL_S = 0.5
 class FlowManager(Journaled):
     """Handles what clients ask of flows, and what happens to flows."""
 
-    def __init__(self, state: State, outbox: Outbox, new_flow_id: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        state: State,
+        outbox: Outbox,
+        new_flow_id: Callable[[int], str],
+        solved: Callable[[str, float], None] = lambda *_: None,
+    ) -> None:
         self._new_flow_id = new_flow_id
         self._ended: JournaledDict[str, None] = (
             JournaledDict()
         )  # ids of flows that ended lately, oldest first
         self._state = state
         self._outbox = outbox
-        self._optima = LiveOptima(state.live)
+        self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
         self._installations = Installations(state, outbox)
         self._recovery = Recovery(state, outbox, self._optima, self._apply, self._tell)
+        self._interruptions = Interruptions(state, outbox)
         self._last_number = 0
         self._leases_due: float | None = None  # no lease runs out before
         self._rebalanced = -math.inf
@@ -80,15 +88,17 @@ class FlowManager(Journaled):
     def request(self, event: FlowRequested, now: float) -> None:
         """Route a new flow, take its rates in and begin to install its paths."""
         try:
-            flow, rates = self._plan(event, now)
+            if event.deadline is not None and event.deadline <= now:
+                raise DeadlineExceeded("", "the time for the request was over before it was its turn")
+            with self._solving_until(event.deadline, now):
+                flow, rates = self._plan(event, now)
+            absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
+            if absent:
+                raise Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again")
         except ControllerError as error:
-            self._refuse(event.token, error)
-            return
-        absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
-        if absent:
-            self._outbox.answer(
-                event.token,
-                Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again"),
+            refusal = self._refuse(event.token, error)
+            tell_refused(
+                self._outbox, event.request.source, event.request.destination, refusal, event.caller.name
             )
             return
         self._last_number = flow.number
@@ -107,8 +117,8 @@ class FlowManager(Journaled):
 
     def change(self, event: FlowChanged, now: float) -> None:
         """Give a running flow another rate over the paths it has."""
-        flow = self._state.flows.get(event.flow_id)
         try:
+            flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
             if flow is None or flow.state != "active":
                 raise self._unknown(event.flow_id)
             if self._installations.of(flow.id) is not None or self._recovery.is_moving(flow.id):
@@ -122,7 +132,8 @@ class FlowManager(Journaled):
         self._set_rates({flow.id: rates.pop(flow.id)})
         self._apply(rates, now)
         self._save(flow)
-        self._outbox.report("info", f"flow {flow.id} changed its rate", **_facts(flow))
+        text = f"flow {flow.id} changed its rate"
+        self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow))
         group = self._new_group(flow)
         if group is None:
             self._outbox.answer(event.token, self._state.view(flow, now))
@@ -132,26 +143,33 @@ class FlowManager(Journaled):
 
     def release(self, event: FlowReleased, now: float) -> None:
         """End a flow at its client's wish; a flow that has ended already is no error."""
-        flow = self._state.flows.get(event.flow_id)
-        if flow is None:
-            ended = event.flow_id in self._ended
-            self._outbox.answer(event.token, None if ended else self._unknown(event.flow_id))
+        try:
+            flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
+            if flow is None and event.flow_id not in self._ended:
+                raise self._unknown(event.flow_id)
+        except RequestError as error:
+            self._outbox.answer(event.token, error)
             return
-        self._end(flow, "it was released", now, tell_owner=False)
+        if flow is not None:
+            # Its own session knows; that of another client, or an administrator's victim, does not.
+            tell_owner = event.caller.name != flow.belongs_to
+            self._end(flow, "it was released", now, ClientEventKind.FLOW_RELEASED, tell_owner=tell_owner)
         self._outbox.answer(event.token, None)
 
     def renew(self, event: LeaseRenewed, now: float) -> None:
         """Let flows live on for another lease."""
-        renewed, unknown = [], []
+        renewed, unknown, forbidden = [], [], []
         for flow_id in event.flow_ids:
             flow = self._state.flows.get(flow_id)
             if flow is None:
                 unknown.append(flow_id)
-                continue
-            self._renew(flow, now)
-            flow.owner = event.owner or flow.owner
-            renewed.append(flow_id)
-        self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown)))
+            elif not event.caller.may_change(flow.belongs_to):
+                forbidden.append(flow_id)
+            else:
+                self._renew(flow, now)
+                flow.owner = event.owner or flow.owner
+                renewed.append(flow_id)
+        self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown), tuple(forbidden)))
 
     def stop(self, now: float) -> None:
         """End what is not complete, as the process is about to end."""
@@ -208,7 +226,7 @@ class FlowManager(Journaled):
         lost = self._state.lost_links(flow)
         if lost:
             self._recovery.links_changed(lost, now)
-        self._outbox.report("info", f"flow {flow.id} is installed", **_facts(flow))
+        self._outbox.tell(ClientEventKind.FLOW_GRANTED, f"flow {flow.id} is installed", facts_of(flow))
         self._outbox.answer(installation.token, self._state.view(flow, now))
 
     def refuse(self, owners: Sequence[str], switch: str, event: RulesRefused, now: float) -> None:
@@ -246,13 +264,30 @@ class FlowManager(Journaled):
         self._installations.sent(now)
         self._recovery.sent(now)
 
+    @property
+    def degraded(self) -> int:
+        """How many flows carry less than before they lost a link."""
+        return self._interruptions.degraded
+
     def links_changed(self, lost: Collection[str], now: float) -> None:
         """Take in that links went (those that are named) or returned: flows are planned again."""
         if not len(self._state.flows):
             return
+        self._interruptions.links_lost(lost, now)
         self._recovery.links_changed(lost, now)
         # What is lost is dealt with first.
         self._rebalance_due = max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S)
+
+    def set_rates(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
+        """Give running flows other goodputs, by stream, and tell their owners."""
+        self._apply(rates, now)
+
+    def capacity_changed(self, now: float) -> None:
+        """Take in that links have other rates or delays: rates follow at once, better paths soon."""
+        self._rebalance_due, self._rebalanced = None, now
+        for objective in sorted({flow.objective for flow in self._state.flows if flow.objective}):
+            self._apply(self._optimum_or_nothing(objective), now)
+        self._recovery.capacity_returned(now)
 
     def switch_lost(self, switch: str, now: float) -> None:
         """Fail the installations that need a switch which has gone."""
@@ -274,7 +309,7 @@ class FlowManager(Journaled):
             active = [flow for flow in self._state.flows if flow.state == "active"]
             for flow in active:
                 if flow.expires_at <= now:
-                    self._end(flow, "its lease ran out", now)
+                    self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
             left = (flow.expires_at for flow in active if flow.expires_at > now)
             self._leases_due = min(left, default=None)
         if self._rebalance_due is not None and self._rebalance_due <= now:
@@ -293,59 +328,25 @@ class FlowManager(Journaled):
 
     # Planning
 
+    @contextmanager
+    def _solving_until(self, deadline: float | None, now: float) -> Iterator[None]:
+        """Let solves take no longer than the client has time, and than is configured."""
+        limit_s = self._state.settings.solve_limit_s
+        self._optima.time_limit_s = limit_s if deadline is None else min(limit_s, deadline - now)
+        try:
+            yield
+        finally:
+            self._optima.time_limit_s = limit_s
+
     def _plan(self, event: FlowRequested, now: float) -> tuple[Flow, Mapping[str, tuple[float, ...]]]:
         """Return the new flow and the rates that running flows get beside it."""
-        request, state = event.request, self._state
-        admission = admit(state, request)
         number = self._last_number + 1
         flow_id = self._new_flow_id(number)
-        if admission.objective is None:
-            optimum = check_paths(state, request, admission)
-            requested_bps = sum(path.rate_bps for path in optimum.paths)
-        else:
-            requested_bps = request.rate_bps or 0.0
-            wanted = newcomer(flow_id, request, admission, requested_bps)
-            settled = self._rebalance_due is None
-            optimum = (on_a_free_path(state, admission.objective, wanted) if settled else None) or optimise(
-                state, self._optima, admission.objective, wanted
-            )
-            _check_granted(optimum.paths, requested_bps, admission)
-        split = self._split(request, optimum, number)
-        connections = 1 if split is not None else len(optimum.paths)
-        ports = choose_source_ports(state, request, admission.source, connections)
-        if split is not None:
-            ports *= len(optimum.paths)
-        lease_s = request.lease_s or state.settings.lease_s
-        flow = Flow(
-            number=number,
-            id=flow_id,
-            source=admission.source,
-            destination=admission.destination,
-            destination_port=request.destination_port,
-            requested_bps=requested_bps,
-            framing=admission.framing,
-            objective=admission.objective,
-            streams=[
-                Stream(port, path.nodes, path.rate_bps, path.delay_s)
-                for port, path in zip(ports, optimum.paths, strict=True)
-            ],
-            lease_s=lease_s,
-            expires_at=now + lease_s,
-            owner=event.owner,
-            split=split,
-            given_bps=tuple(p.rate_bps for p in optimum.paths) if admission.objective is None else None,
-        )
-        return flow, optimum.rates
-
-    def _split(self, request: FlowRequest, optimum: Optimum, number: int) -> Split | None:
-        if request.splitting == "streams" or optimum.ack_path is None:
-            return None
-        tag = self._state.flows.free_tag(number)
-        if tag is None:
-            raise InfeasibleRequest(
-                "splitting", f"{TAGS} split flows run already and stamps have no room for more; release one"
-            )
-        return Split(request.splitting, tag, request.ack_path or SHORTEST, optimum.ack_path)
+        is_settled = self._rebalance_due is None
+        granted = grant(self._state, self._optima, event.request, flow_id, number, is_settled)
+        flow = granted.flow(now)
+        flow.owner, flow.belongs_to = event.owner, event.caller.name
+        return flow, granted.rates
 
     def _plan_change(self, flow: Flow, rate_bps: float) -> dict[str, tuple[float, ...]]:
         """Return the rates of all flows with the same objective after a change of one's demand."""
@@ -359,7 +360,7 @@ class FlowManager(Journaled):
         before_bps, flow.requested_bps = flow.requested_bps, rate_bps
         try:
             rates = dict(optimise(self._state, self._optima, flow.objective).rates)
-            if sum(rates[flow.id]) <= _NEGLIGIBLE_SHARE * rate_bps:
+            if sum(rates[flow.id]) <= NEGLIGIBLE_SHARE * rate_bps:
                 raise InfeasibleRequest("rate_bps", f"no capacity is free on the paths of {flow.id}")
         except ControllerError:
             flow.requested_bps = before_bps
@@ -380,7 +381,7 @@ class FlowManager(Journaled):
             flow = self._state.flows.get(flow_id)
             if flow is None:
                 continue
-            least_bps = _NEGLIGIBLE_SHARE * flow.requested_bps
+            least_bps = NEGLIGIBLE_SHARE * flow.requested_bps
             if any(
                 abs(s.rate_bps - value) > least_bps for s, value in zip(flow.streams, values, strict=True)
             ):
@@ -396,7 +397,8 @@ class FlowManager(Journaled):
             if flow.state == "active":
                 self._update_group(flow)
                 self._save(flow)
-                self._outbox.report("info", f"flow {flow.id} has new rates", **_facts(flow))
+                self._interruptions.settled(flow, now, has_moved=False)
+                self._outbox.report("info", f"flow {flow.id} has new rates", **facts_of(flow))
                 self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
     def _new_group(self, flow: Flow) -> Group | None:
@@ -414,12 +416,22 @@ class FlowManager(Journaled):
             datapath_id = self._state.live.datapath_id(flow.source.switch)
             self._outbox.install(datapath_id, (GroupChange(group),), _GROUP_OF + flow.id)
 
-    def _end(self, flow: Flow, reason: str, now: float, tell_owner: bool = True) -> None:
+    def _end(
+        self,
+        flow: Flow,
+        reason: str,
+        now: float,
+        kind: ClientEventKind = ClientEventKind.FLOW_ENDED,
+        tell_owner: bool = True,
+    ) -> None:
         """Take a flow out: its rules, near end first, its rates, and the others' share of what it leaves."""
         installation = self._installations.cancel(flow.id)
         if installation is not None:
             text = f"the flow ended before it began: {reason}" if flow.state == "installing" else reason
-            self._outbox.answer(installation.token, Unavailable("", text))
+            refusal = Unavailable("", text)
+            self._outbox.answer(installation.token, refusal)
+            if flow.state == "installing":
+                tell_refused(self._outbox, flow.source.name, flow.destination.name, refusal, flow.belongs_to)
         if flow.state == "active" and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
@@ -434,7 +446,10 @@ class FlowManager(Journaled):
         if flow.split is not None and flow.split.group is not None and self._state.live.is_connected(ingress):
             group = flow.split.group.number
             self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
-        self._outbox.report("info", f"flow {flow.id} ended: {reason}", flow=flow.id)
+        self._interruptions.ended(flow)
+        if flow.state == "active":
+            text = f"flow {flow.id} ended: {reason}"
+            self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason})
         self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
         self._recovery.capacity_returned(now)
 
@@ -480,39 +495,39 @@ class FlowManager(Journaled):
         """Store a flow that has other paths or rates, and tell its owner."""
         self._update_group(flow)
         self._save(flow)
+        self._interruptions.settled(flow, now, has_moved=True)
         self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
     def _save(self, flow: Flow) -> None:
+        flow.revision += 1
         self._outbox.store(FLOW, flow.id, record_of(flow))
 
     # Answers
 
-    def _refuse(self, token: int, error: ControllerError) -> None:
+    def _refuse(self, token: int, error: ControllerError) -> RequestError:
         if not isinstance(error, RequestError):
             self._outbox.report("error", f"a request failed: {error}")
             error = Unavailable("", f"the routes could not be computed: {error}")
         self._outbox.answer(token, error)
+        return error
+
+    def _changeable(self, flow_id: str, caller: Caller, if_revisions: frozenset[int] | None) -> Flow | None:
+        """Return a flow that a client is about to change; None if there is no such flow.
+
+        Raises:
+            Forbidden: it is another client's.
+            PreconditionFailed: it is not as it was when the client looked at it.
+        """
+        flow = self._state.flows.get(flow_id)
+        if flow is None:
+            return None
+        if not caller.may_change(flow.belongs_to):
+            raise Forbidden("flow_id", f"{flow_id} is another client's; only that or an administrator may")
+        if if_revisions is not None and flow.revision not in if_revisions:
+            raise PreconditionFailed(
+                "flow_id", f"{flow_id} has changed meanwhile (it has revision {flow.revision}); look again"
+            )
+        return flow
 
     def _unknown(self, flow_id: str) -> NotFound:
         return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
-
-
-def _check_granted(paths: tuple[PlannedPath, ...], requested_bps: float, admission: Admission) -> None:
-    if sum(path.rate_bps for path in paths) <= _NEGLIGIBLE_SHARE * requested_bps:
-        raise InfeasibleRequest(
-            "rate_bps",
-            f"no capacity is free from {admission.source.name} to {admission.destination.name}; "
-            "release a flow first (see GET /v1/links)",
-        )
-
-
-def _facts(flow: Flow) -> dict[str, object]:
-    return {
-        "flow": flow.id,
-        "source": flow.source.name,
-        "destination": flow.destination.name,
-        "requested_bps": flow.requested_bps,
-        "rate_bps": flow.rate_bps,
-        "paths": [list(stream.path) for stream in flow.streams],
-        "rates_bps": [stream.rate_bps for stream in flow.streams],
-    }

@@ -31,7 +31,8 @@ def record_of(flow: Flow) -> dict[str, Any]:
         "streams": [[s.source_port, list(s.path), s.rate_bps, s.delay_s, s.generation] for s in flow.streams],
         "given_bps": flow.given_bps,
         "lease_s": flow.lease_s,
-        "owner": flow.owner,
+        "belongs_to": flow.belongs_to,
+        "revision": flow.revision,
         "split": None
         if flow.split is None
         else [flow.split.mode, flow.split.tag, flow.split.acks, list(flow.split.ack_path)],
@@ -59,7 +60,9 @@ def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -
         streams=[Stream(port, tuple(path), *rest) for port, path, *rest in record["streams"]],
         lease_s=record["lease_s"],
         expires_at=now + record["lease_s"],
-        owner=record["owner"],
+        owner="",  # the session that it was told by is over
+        belongs_to=record.get("belongs_to", ""),
+        revision=record.get("revision", 0),
         split=split,
         state="active",
         generation=record["generation"],

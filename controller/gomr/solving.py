@@ -83,8 +83,9 @@ def solve(
         clock: Seconds, for `Allocation.wall_s`.
 
     Returns:
-        The optimal allocation. With `Demand.max_paths` or `disjoint` it is the best over the candidate paths
-        (README.md); `gap` tells how far it can be from the best of all.
+        The optimal allocation. With `Demand.max_paths` on a few demands it is the best over all paths where
+        the search for them ends (README.md); with many, and with `disjoint`, the best over candidates. `gap`
+        tells how far it can be from the best of all.
 
     Raises:
         InvalidProblem: There is no such objective or engine, or the time limit is no number.
@@ -98,7 +99,18 @@ def solve(
         checked = assembly.assemble(problem, routed, objective, engine, answer.native)
     else:
         checked = assemble(problem, routed, objective, engine, answer)
+    if answer.most_bps is not None:
+        checked = _bounded(problem, checked, answer.most_bps)
     return replace(checked, wall_s=clock() - started)
+
+
+def _bounded(problem: Problem, allocation: Allocation, most_bps: float) -> Allocation:
+    """Return the allocation with the better of its bound and one on what is routed."""
+    local = [demand for demand in problem.demands if demand.is_local]
+    local_bps = value_bps(local, allocation.objective, {demand.id: demand.rate_bps for demand in local})
+    bound_bps = max(allocation.value_bps, min(allocation.upper_bound_bps, most_bps + local_bps))
+    gap = max(0.0, 1 - allocation.value_bps / bound_bps) if bound_bps > 0 else 0.0
+    return replace(allocation, upper_bound_bps=bound_bps, gap=gap)
 
 
 def check_names(objective: str, engine: str, time_limit_s: float | None) -> None:

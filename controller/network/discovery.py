@@ -83,6 +83,10 @@ class Discovery(Journaled):
         self._suspects: JournaledDict[Link, None] = JournaledDict()
         self._busy = False
 
+    def set_times(self, interval_s: float, silence_s: float) -> None:
+        """Probe ports so often, and give links up after so long, from now on."""
+        self._interval_s, self._silence_s = interval_s, silence_s
+
     def add(self, port: Port) -> None:
         """Begin to probe a port that came up, at once; one that was up keeps its links."""
         if port not in self._ports:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from controller.core.journal import Journaled, JournaledDict
+from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from controller.network.arp import ArpPacket
 from controller.network.live_network import LiveNetwork
 from topologies.model import DATA_NETWORK
@@ -47,6 +47,7 @@ class HostTable(Journaled):
         self._live = live
         self._age_s = age_s
         self._heard: JournaledDict[str, float] = JournaledDict()  # when, by the address of a learned host
+        self._spoken: JournaledSet[str] = JournaledSet()  # hosts of the file whose own ARP packets were seen
         self._check_at = math.inf  # not after the first of them has aged
         self._by_name: JournaledDict[str, Host] = JournaledDict()
         self._by_ip: JournaledDict[str, Host] = JournaledDict()
@@ -62,6 +63,18 @@ class HostTable(Journaled):
             if ip not in self._by_ip and record["switch"] in self._live.network.switches:
                 self._put(Host(ip, ip, record["mac"], record["switch"], record["port"], learned=True))
                 self._hear(ip, now)
+
+    def follow_ports(self) -> None:
+        """Take in that ports of the file's hosts have become known."""
+        for host in [host for host in self._by_name.values() if not host.learned]:
+            port = self._live.ports[host.switch, host.name]
+            if port != host.port:
+                self._put(replace(host, port=port))
+
+    def set_age(self, age_s: float) -> None:
+        """Forget learned hosts that say nothing for so long, from now on."""
+        self._age_s = age_s
+        self._check_at = min((heard + age_s for heard in self._heard.values()), default=math.inf)
 
     def _hear(self, ip: str, now: float) -> None:
         self._heard[ip] = now
@@ -92,6 +105,10 @@ class HostTable(Journaled):
         """Return the host with this name or IPv4 address."""
         return self._by_name.get(name_or_ip) or self._by_ip.get(name_or_ip)
 
+    def has_known_mac(self, host: Host) -> bool:
+        """Return whether a host's MAC address is known: it is that of its number, or the host has used it."""
+        return host.learned or host.ip in self._spoken or not self._live.network.names_ports(host.switch)
+
     def all(self) -> tuple[Host, ...]:
         """Return all hosts, those of the file first."""
         return tuple(self._by_name.values())
@@ -120,6 +137,8 @@ class HostTable(Journaled):
             self._hear(packet.sender_ip, now)
             return self._put(Host(name, packet.sender_ip, packet.sender_mac, switch, port, learned=True))
         place = self._is_at(known, switch, port)
+        if place:
+            self._spoken.add(known.ip)
         if known.learned:
             self._hear(known.ip, now)
         if known.mac == packet.sender_mac and place:

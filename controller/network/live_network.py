@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
@@ -11,12 +12,27 @@ from controller.network.least_delay import LeastDelay
 from controller.rules.ways import Ways
 from topologies.model import Arc, Network
 
-__all__ = ["LiveNetwork", "arc_name"]
+__all__ = ["LiveNetwork", "LiveStatus", "arc_name"]
 
 _Port = tuple[int, int]  # datapath id, port number
 
 _MAX_STRANGE = 64
 """Switches, and ports with links, that the file does not have: so many of each are kept as faults."""
+
+
+@dataclass(frozen=True)
+class LiveStatus:
+    """Which switches are connected or away, which ports are up, and which arcs discovery has seen.
+
+    `arcs` are as they are now; `disabled` are links that may not be used.
+    """
+
+    connected: frozenset[int]
+    away: frozenset[int]
+    live_ports: frozenset[_Port]
+    seen: frozenset[str]
+    arcs: tuple[tuple[str, Arc], ...]
+    disabled: frozenset[str]
 
 
 def arc_name(tail: str, head: str) -> str:
@@ -34,16 +50,21 @@ class LiveNetwork(Journaled):
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.arcs: dict[str, Arc] = {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
+        self.arcs: JournaledDict[str, Arc] = JournaledDict(
+            {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
+        )
         self.ports = Ways({(arc.tail, arc.head): arc.tail_port for arc in network.arcs()})
         self._switches = {network.datapath_id(name): name for name in network.switches}
         self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
+        self._numbers = {name: number for number, name in enumerate(network.switches, 1)}
         self._hosts = frozenset(network.hosts)
-        self._arc_by_port: dict[_Port, Arc] = {
-            (self._datapath_ids[arc.tail], arc.tail_port): arc
-            for arc in self.arcs.values()
-            if arc.tail not in self._hosts
-        }
+        self._arc_by_port: JournaledDict[_Port, str] = JournaledDict(
+            {
+                (self._datapath_ids[arc.tail], arc.tail_port): name
+                for name, arc in self.arcs.items()
+                if arc.tail not in self._hosts and arc.tail_port
+            }
+        )
         self._connected: JournaledSet[int] = JournaledSet()
         self._away: JournaledSet[int] = JournaledSet()
         self._live_ports: JournaledSet[_Port] = JournaledSet()
@@ -53,12 +74,13 @@ class LiveNetwork(Journaled):
         self._up: JournaledSet[str] = JournaledSet()
         self._changed: JournaledDict[str, None] = JournaledDict()  # links that went or returned
         self._version = 0  # of `_up`
-        between = {
-            name: arc
-            for name, arc in self.arcs.items()
-            if arc.tail not in self._hosts and arc.head not in self._hosts
-        }
-        self.least_delay = LeastDelay(network.switches, between)
+        self._arcs_from: dict[str, list[str]] = {node.name: [] for node in network.nodes}
+        for name, arc in self.arcs.items():
+            self._arcs_from[arc.tail].append(name)
+        self._disabled: JournaledSet[str] = JournaledSet()  # links
+        self._revisions: JournaledDict[str, int] = JournaledDict()  # of links that were changed
+        self._delays_version = 0
+        self.least_delay = self._new_least_delay()
         # The links of each host: its side's neighbours, with the delay.
         self._attachments: dict[str, list[Arc]] = {host: [] for host in network.hosts}
         for arc in self.arcs.values():
@@ -67,6 +89,18 @@ class LiveNetwork(Journaled):
         # Since the links that are up were those of a version.
         self._paths: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self._paths_of = -1
+
+    def _new_least_delay(self) -> LeastDelay:
+        """Return paths of least delay by the delays that links have now."""
+        between = {
+            name: arc
+            for name, arc in self.arcs.items()
+            if arc.tail not in self._hosts and arc.head not in self._hosts
+        }
+        made = LeastDelay(self.network.switches, between)
+        for name in self._up:
+            made.set_up(name, True)
+        return made
 
     def switch_name(self, datapath_id: int) -> str | None:
         """Return the name of a switch; None if the file does not have it."""
@@ -86,11 +120,63 @@ class LiveNetwork(Journaled):
 
     def arc_at(self, datapath_id: int, port: int) -> Arc | None:
         """Return the arc that leaves a switch by this port; None if the file has none there."""
-        return self._arc_by_port.get((datapath_id, port))
+        name = self._arc_by_port.get((datapath_id, port))
+        return None if name is None else self.arcs[name]
+
+    def name_ports(self, datapath_id: int, names: Mapping[int, str]) -> tuple[str, ...]:
+        """Take in what a switch calls its ports; returns what it lacks of the file, as sentences.
+
+        A port that the file does not name is the one that is called as its neighbour, or as the link.
+        """
+        switch = self._switches.get(datapath_id)
+        numbers = {name: number for number, name in names.items()}
+        missing = []
+        for arc in self.arcs_from(switch) if switch is not None else ():
+            said = self.network.port_name(arc.tail, arc.head)
+            if said is not None:
+                if said in numbers:
+                    self._bind_port(arc.tail, arc.head, numbers[said])
+                else:
+                    missing.append(f"{switch} has no port called {said!r}, which the topology file names")
+            elif not arc.tail_port:
+                found = (numbers.get(name) for name in (arc.head, f"{arc.tail}-{arc.head}"))
+                number = next((number for number in found if number is not None), None)
+                if number is not None:
+                    self._bind_port(arc.tail, arc.head, number)
+        return tuple(missing)
+
+    def _bind_port(self, tail: str, head: str, port: int) -> None:
+        """Know from now on by which port a switch reaches a neighbour."""
+        there, back, datapath_id = arc_name(tail, head), arc_name(head, tail), self._datapath_ids[tail]
+        self._arc_by_port.pop((datapath_id, self.ports[tail, head]), None)
+        self._arc_by_port[datapath_id, port] = there
+        self.ports[tail, head] = port
+        self.arcs[there] = replace(self.arcs[there], tail_port=port)
+        if back in self.arcs:
+            self.arcs[back] = replace(self.arcs[back], head_port=port)
+        self._strange_links.pop((datapath_id, port), None)
+
+    def _learn_link(self, tail: _Port, head: _Port) -> bool:
+        """Learn the ports of a link from a discovery packet; returns whether there was one to learn."""
+        one, other = self._switches.get(tail[0]), self._switches.get(head[0])
+        if one is None or other is None or (one, other) not in self.ports:
+            return False
+        ends = ((one, other, tail), (other, one, head))
+        known = [(self.ports[a, b] or port[1]) == port[1] for a, b, port in ends]
+        if not all(known) or all(self.ports[a, b] for a, b, _ in ends):
+            return False
+        for a, b, port in ends:
+            if not self.ports[a, b]:
+                self._bind_port(a, b, port[1])
+        return True
+
+    def switch_number(self, switch: str) -> int:
+        """Return the place of a switch in the file, from 1."""
+        return self._numbers[switch]
 
     def is_edge_port(self, datapath_id: int, port: int) -> bool:
         """Return whether a host may be behind a port: neither the file nor discovery has a switch there."""
-        arc = self._arc_by_port.get((datapath_id, port))
+        arc = self.arc_at(datapath_id, port)
         if arc is not None and arc.head not in self._hosts:
             return False
         return arc is not None or (datapath_id, port) not in self._strange_links
@@ -132,6 +218,14 @@ class LiveNetwork(Journaled):
         self._changed.clear()
         return changed
 
+    def has_link(self, name: str) -> bool:
+        """Return whether the file has a link, named in either direction."""
+        try:
+            self.network.link(name)
+        except KeyError:
+            return False
+        return True
+
     def link_is_up(self, link: str) -> bool:
         """Return whether packets pass a link of the file both ways."""
         a, b = link.split("-")
@@ -139,6 +233,8 @@ class LiveNetwork(Journaled):
 
     def _is_up(self, name: str) -> bool:
         arc = self.arcs[name]
+        if arc.link in self._disabled:
+            return False
         ends = [(arc.tail, arc.tail_port), (arc.head, arc.head_port)]
         if not all(
             (self._datapath_ids[node], port) in self._live_ports
@@ -149,6 +245,40 @@ class LiveNetwork(Journaled):
         if arc.tail in self._hosts or arc.head in self._hosts:
             return True
         return name in self._seen and arc_name(arc.head, arc.tail) in self._seen
+
+    def is_enabled(self, link: str) -> bool:
+        """Return whether a link of the file may be used."""
+        return link not in self._disabled
+
+    def revision(self, link: str) -> int:
+        """Return how often a link was changed."""
+        return self._revisions.get(link, 0)
+
+    @property
+    def delays_version(self) -> int:
+        """Changes whenever a delay does."""
+        return self._delays_version
+
+    def change_link(
+        self, link: str, rate_bps: float | None, delay_s: float | None, enabled: bool | None
+    ) -> None:
+        """Give both directions of a link of the file another rate or delay, or let it be used or not."""
+        arcs = [arc for arc in self.arcs.values() if arc.link == link]
+        for arc in arcs:
+            changed = replace(
+                arc,
+                rate_bps=arc.rate_bps if rate_bps is None else rate_bps,
+                delay_s=arc.delay_s if delay_s is None else delay_s,
+            )
+            self.arcs[arc_name(arc.tail, arc.head)] = changed
+        if delay_s is not None:
+            self._delays_version += 1
+            self._version += 1  # paths and routes of least delay are others
+            self.least_delay = self._new_least_delay()
+        if enabled is not None:
+            (self._disabled.discard if enabled else self._disabled.add)(link)
+        self._revisions[link] = self.revision(link) + 1
+        self._refresh(arcs)
 
     def up_arcs(self) -> Iterator[Arc]:
         """Yield the arcs that are up, in file order."""
@@ -182,6 +312,44 @@ class LiveNetwork(Journaled):
             return (first.tail, first.head) if first.head == last.tail else None
         inner = None if last.head in self._hosts else self.least_delay.path(first.head, last.head)
         return None if inner is None else (first.tail, *inner, last.tail)
+
+    def arcs_from(self, node: str) -> tuple[Arc, ...]:
+        """Return the arcs that leave a node, in file order."""
+        return tuple(self.arcs[name] for name in self._arcs_from[node])
+
+    def status(self) -> LiveStatus:
+        """Return a copy of what is connected, up and seen."""
+        return LiveStatus(
+            frozenset(self._connected),
+            frozenset(self._away),
+            frozenset(self._live_ports),
+            frozenset(self._seen),
+            tuple(self.arcs.items()),
+            frozenset(self._disabled),
+        )
+
+    def become(self, status: LiveStatus) -> None:
+        """Take in what is connected, up and seen, where nothing is yet."""
+        for name, arc in status.arcs:
+            self.arcs[name] = arc
+        self.least_delay = self._new_least_delay()
+        self._disabled.add_all(status.disabled)
+        self._connected.add_all(status.connected)
+        self._away.add_all(status.away)
+        self._live_ports.add_all(status.live_ports)
+        self._seen.add_all(status.seen)
+        self._refresh(self.arcs.values())
+
+    def fail(self, links: Iterable[str], switches: Iterable[str]) -> None:
+        """Take links and switches of the file for down."""
+        for switch in switches:
+            self.disconnect(self._datapath_ids[switch])
+        ends = {end for link in links for end in self.network.link(link).ends}
+        names = {self.network.link(link).name for link in links}
+        for node in ends - self._hosts:
+            for arc in self.arcs_from(node):
+                if arc.link in names:
+                    self.port_down(self._datapath_ids[node], arc.tail_port)
 
     def is_host(self, node: str) -> bool:
         """Return whether the file has a host of this name."""
@@ -227,7 +395,7 @@ class LiveNetwork(Journaled):
         self._connected.add(datapath_id)
         ports = [(datapath_id, port) for port in live_ports]
         self._live_ports.add_all(ports)
-        self._refresh(self._arc_by_port.get(port) for port in ports)
+        self._refresh(self.arc_at(*port) for port in ports)
         return True
 
     def leave(self, datapath_id: int) -> None:
@@ -268,7 +436,7 @@ class LiveNetwork(Journaled):
     def port_down(self, datapath_id: int, port: int) -> None:
         """Note that a port is down, and forget what discovery saw through it."""
         self._live_ports.discard((datapath_id, port))
-        arc = self._arc_by_port.get((datapath_id, port))
+        arc = self.arc_at(datapath_id, port)
         if arc is not None:
             self._seen.discard_all((arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)))
             self._refresh((arc,))
@@ -278,7 +446,7 @@ class LiveNetwork(Journaled):
 
     def is_known(self, tail: _Port, head: _Port) -> bool:
         """Return whether a discovery packet from one port to another is known already."""
-        arc = self._arc_by_port.get(tail)
+        arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             return arc_name(arc.tail, arc.head) in self._seen
         return self._strange_links.get(head) == tail
@@ -289,7 +457,8 @@ class LiveNetwork(Journaled):
         Returns:
             The fault, as a sentence, if the link is not in the file and was not known yet.
         """
-        arc = self._arc_by_port.get(tail)
+        self._learn_link(tail, head)
+        arc = self.arc_at(*tail)
         if arc is None or not self._leads_to(arc, head):
             if head not in self._strange_links and len(self._strange_links) >= _MAX_STRANGE:
                 return None
@@ -307,7 +476,7 @@ class LiveNetwork(Journaled):
         """Note that discovery sees a link no more."""
         if self._strange_links.get(head) == tail:
             del self._strange_links[head]
-        arc = self._arc_by_port.get(tail)
+        arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             self._seen.discard(arc_name(arc.tail, arc.head))
             self._refresh((arc,))

@@ -46,13 +46,20 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     Args:
         post: Puts an event in the controller's queue; called from os-ken's threads.
         lldp_key: What probes are signed with.
+        may_be: Whether the switch whose certificate has a common name may have a datapath id.
     """
 
     OFP_VERSIONS = [ofp.OFP_VERSION]
     _EVENTS: list[type] = []
 
-    def __init__(self, post: Callable[[events.Event], None], lldp_key: bytes) -> None:
+    def __init__(
+        self,
+        post: Callable[[events.Event], None],
+        lldp_key: bytes,
+        may_be: Callable[[str, int], bool] = lambda *_: True,
+    ) -> None:
         super().__init__()
+        self._may_be = may_be
         self._lldp_key = lldp_key
         self._limits = PortLimits()
         self._post = post
@@ -149,6 +156,16 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     def _take_part(self, datapath: Any, installed: Installed | None) -> None:
         """Let a switch take part, unless another with its datapath id does and is alive."""
         self._readings.pop(datapath, None)
+        certified = datapath.certified
+        if certified is not None and not self._may_be(certified, datapath.id):
+            self.logger.error(
+                "the switch at %s has the certificate of %r and claims datapath id %d: it is sent away",
+                datapath.address,
+                certified,
+                datapath.id,
+            )
+            datapath.close()
+            return
         former = self._datapaths.get(datapath.id)
         if former is None:
             self._join(datapath, installed)
@@ -182,7 +199,12 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             for port in datapath.ports.values()
             if port.port_no <= ofp.OFPP_MAX and self._is_up(datapath.id, port)
         )
-        self._post(events.SwitchConnected(datapath.id, live, installed))
+        names = tuple(
+            (port.port_no, port.name.decode(errors="replace"))
+            for port in datapath.ports.values()
+            if port.port_no <= ofp.OFPP_MAX
+        )
+        self._post(events.SwitchConnected(datapath.id, live, installed, names))
 
     @_handles(ofp_event.EventOFPEchoReply, MAIN_DISPATCHER)
     def on_echo_reply(self, event: Any) -> None:

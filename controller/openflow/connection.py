@@ -58,6 +58,7 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
     def __init__(
         self, connected: Any, address: object, take: Take, want_write: Callable[[Connection], None]
     ) -> None:
+        self.certified: str | None = None  # the common name of its certificate, where one is asked for
         self._unsent = bytearray()
         self._is_over = False
         self._ends_when_sent = False

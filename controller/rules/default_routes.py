@@ -122,6 +122,10 @@ class DefaultRoutes(Journaled):
         for number in missing.removed_groups:
             self._outbox.put(RemoveGroup(datapath_id, number))
 
+    def sent_to(self, switch: str) -> tuple[Rule | Group, ...]:
+        """Return the routes that a switch has been sent; none if it is not connected."""
+        return self._sent[switch].all() if switch in self._sent else ()
+
     def wipe(self, switch: str) -> None:
         """Remove all rules of a switch, flows' ones too."""
         self._sent.pop(switch, None)
@@ -238,7 +242,7 @@ class DefaultRoutes(Journaled):
             arcs = [arc for arc in live.up_arcs() if arc.tail not in hosts and arc.head not in hosts]
             roots = {switch: switch for switch in live.network.switches}
             self._equal, self._equal_of = equal_next_hops(arcs, roots), live.version
-        number = ecmp_group_number(live.datapath_id(host.switch))
+        number = ecmp_group_number(live.switch_number(host.switch))
         actions: dict[str, Output | ToGroup] = {host.switch: output(host.port)}
         groups: dict[str, Group] = {}
         for switch, neighbours in self._equal[host.switch].items():

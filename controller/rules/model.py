@@ -48,6 +48,7 @@ __all__ = [
     "flow_cookie",
     "flow_number",
     "host_cookie",
+    "is_flow_cookie",
     "merge_stages",
     "port_group_number",
     "split_group_number",
@@ -190,9 +191,9 @@ Stages = list[dict[str, tuple[Entry, ...]]]
 """All entries of a flow in the order of their installation."""
 
 
-def ecmp_group_number(datapath_id: int) -> int:
-    """Return the number of the group that leads to the hosts of a switch (datapath ids below 2**24)."""
-    return _GROUP_ECMP | datapath_id
+def ecmp_group_number(switch_number: int) -> int:
+    """Return the number of the group that leads to the hosts of a switch, by its place in the file."""
+    return _GROUP_ECMP | switch_number
 
 
 def split_group_number(tag: int) -> int:
@@ -218,6 +219,11 @@ def flow_cookie(number: int, generation: int = 0) -> int:
 def flow_number(cookie: int) -> int:
     """Return the number of the flow whose rule has this cookie."""
     return cookie & 0xFFFF_FFFF
+
+
+def is_flow_cookie(cookie: int) -> bool:
+    """Return whether a cookie is that of a flow's rules."""
+    return cookie & 0xFFFF_000F_0000_0000 == _COOKIE_FLOW
 
 
 def host_cookie(ip: str) -> int:

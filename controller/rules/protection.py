@@ -38,13 +38,19 @@ class Protection(Journaled):
         self._outbox = outbox
         live = state.live
         switches = set(live.network.switches) if state.settings.fast_failover else set()
-        self._arcs = {
+        between = {
             name: arc for name, arc in live.arcs.items() if arc.tail in switches and arc.head in switches
         }
+        self._leaving: dict[str, list[str]] = {switch: [] for switch in switches}
+        for name, arc in between.items():
+            self._leaving[arc.tail].append(name)
+        # A port that only discovery will tell has no group by which rules could name it before.
+        self._arcs = {
+            name: arc
+            for name, arc in between.items()
+            if arc.tail_port or live.network.port_name(arc.tail, arc.head) is not None
+        }
         self._numbers = {name: number for number, name in enumerate(self._arcs)}
-        self._leaving: dict[str, list[Arc]] = {switch: [] for switch in switches}
-        for arc in self._arcs.values():
-            self._leaving[arc.tail].append(arc)
         live.ports.guarded = frozenset((arc.tail, arc.head) for arc in self._arcs.values())
         self._bypasses: JournaledDict[str, Bypass] = JournaledDict()  # by arc
         self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()  # arcs by arc of a bypass
@@ -61,7 +67,8 @@ class Protection(Journaled):
 
     def entries(self, switch: str) -> tuple[Rule | Group, ...]:
         """Return the groups and rules that a switch should have; groups first."""
-        groups = [self._group(arc) for arc in self._leaving.get(switch, ())]
+        guarded = [self._arcs[name] for name in self._leaving.get(switch, ()) if name in self._arcs]
+        groups = [self._group(arc) for arc in guarded]
         return (*groups, *self._at.get(switch, JournaledDict()).values())
 
     def refuse(self, switch: str, reason: str) -> None:
@@ -141,7 +148,8 @@ class Protection(Journaled):
     def _group(self, arc: Arc) -> Group:
         able = arc.tail not in self._unable
         bypass = self._bypasses.get(arc_name(arc.tail, arc.head)) if able else None
-        return port_group(arc.tail_port, bypass, self._state.live.ports)
+        ports = self._state.live.ports
+        return port_group(ports[arc.tail, arc.head], bypass, ports)
 
     def _quick(self, around: Arc) -> tuple[str, ...] | None:
         """Return the best way by a neighbour whose own path of least delay is not over the link, or None.
@@ -175,6 +183,5 @@ class Protection(Journaled):
         return None
 
     def _up_from(self, switch: str) -> Iterator[Arc]:
-        return (
-            arc for arc in self._leaving[switch] if self._state.live.arc_is_up(arc_name(arc.tail, arc.head))
-        )
+        live = self._state.live
+        return (live.arcs[name] for name in self._leaving[switch] if live.arc_is_up(name))

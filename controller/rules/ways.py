@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
+from controller.core.journal import JournaledDict
 from controller.rules.model import Output, ToGroup, port_group_number
 
 __all__ = ["Ways"]
 
 
-class Ways(dict[tuple[str, str], int]):
+class Ways(JournaledDict[tuple[str, str], int]):
     """The port of each node towards each neighbour, by (node, neighbour).
 
     Attributes:

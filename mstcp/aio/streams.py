@@ -14,6 +14,8 @@ from typing import Any, cast
 from mstcp.transport import ConnectionTransport
 
 DEFAULT_LIMIT = 1 << 16
+PAUSE_BYTES = 1 << 19
+"""So much may wait in a reader with a small limit: the transport, were it paused, would hold it as well."""
 
 
 class StreamReader(asyncio.StreamReader):
@@ -24,6 +26,7 @@ class StreamReader(asyncio.StreamReader):
         # What came after the bytes in asyncio's buffer.
         self._pieces: deque[bytes | memoryview] = deque()
         self._pieces_bytes = 0
+        self._pause_bytes = max(2 * limit, PAUSE_BYTES)
         self._buffer: bytearray
         self._limit: int
         self._eof: bool
@@ -44,7 +47,7 @@ class StreamReader(asyncio.StreamReader):
             if not waiter.cancelled():
                 waiter.set_result(None)
         waiting = len(self._buffer) + self._pieces_bytes
-        if waiting > 2 * self._limit and not self._paused and self._transport is not None:
+        if waiting > self._pause_bytes and not self._paused and self._transport is not None:
             self._transport.pause_reading()
             self._paused = True
 
@@ -131,7 +134,7 @@ class StreamReader(asyncio.StreamReader):
             self._pieces_bytes = 0
 
     def _maybe_resume_transport(self) -> None:
-        if self._paused and len(self._buffer) + self._pieces_bytes <= self._limit:
+        if self._paused and len(self._buffer) + self._pieces_bytes <= self._pause_bytes // 2:
             self._paused = False
             assert self._transport is not None
             self._transport.resume_reading()

@@ -121,6 +121,9 @@ class FlowRequest(_message.Message):
     SEGMENT_OVERHEAD_BYTES_FIELD_NUMBER: _builtins.int
     SPLITTING_FIELD_NUMBER: _builtins.int
     ACK_PATH_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
+    LEASE_S_FIELD_NUMBER: _builtins.int
+    TIMEOUT_S_FIELD_NUMBER: _builtins.int
     source: _builtins.str
     """host name or IP address"""
     destination: _builtins.str
@@ -142,6 +145,12 @@ class FlowRequest(_message.Message):
     """that a splitter at the ingress port spreads; "group": that a select group splits
     of a split flow's ACKs: "shortest" (or empty), or "reverse:<index of a path>"
     """
+    streams: _builtins.int
+    """exactly so many paths, one stream each; 0: as the optimum needs"""
+    lease_s: _builtins.float
+    """0: the controller's"""
+    timeout_s: _builtins.float
+    """in a Session: what is not installed by then is undone; 0: the controller's limit"""
     @_builtins.property
     def source_ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """already bound; the allocation uses the first k of them"""
@@ -165,10 +174,13 @@ class FlowRequest(_message.Message):
         segment_overhead_bytes: _builtins.int = ...,
         splitting: _builtins.str = ...,
         ack_path: _builtins.str = ...,
+        streams: _builtins.int = ...,
+        lease_s: _builtins.float = ...,
+        timeout_s: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_path", b"ack_path", "destination", b"destination", "destination_port", b"destination_port", "max_paths", b"max_paths", "objective", b"objective", "packet_bytes", b"packet_bytes", "paths", b"paths", "rate_bps", b"rate_bps", "segment_overhead_bytes", b"segment_overhead_bytes", "source", b"source", "source_ports", b"source_ports", "splitting", b"splitting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_path", b"ack_path", "destination", b"destination", "destination_port", b"destination_port", "lease_s", b"lease_s", "max_paths", b"max_paths", "objective", b"objective", "packet_bytes", b"packet_bytes", "paths", b"paths", "rate_bps", b"rate_bps", "segment_overhead_bytes", b"segment_overhead_bytes", "source", b"source", "source_ports", b"source_ports", "splitting", b"splitting", "streams", b"streams", "timeout_s", b"timeout_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -205,17 +217,23 @@ class FlowChange(_message.Message):
 
     FLOW_ID_FIELD_NUMBER: _builtins.int
     RATE_BPS_FIELD_NUMBER: _builtins.int
+    IF_REVISIONS_FIELD_NUMBER: _builtins.int
     flow_id: _builtins.str
     rate_bps: _builtins.float
+    @_builtins.property
+    def if_revisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """only if the flow has one of these; empty: whatever it has"""
+
     def __init__(
         self,
         *,
         flow_id: _builtins.str = ...,
         rate_bps: _builtins.float = ...,
+        if_revisions: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id", "rate_bps", b"rate_bps"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id", "if_revisions", b"if_revisions", "rate_bps", b"rate_bps"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -226,15 +244,19 @@ class FlowRelease(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FLOW_ID_FIELD_NUMBER: _builtins.int
+    IF_REVISIONS_FIELD_NUMBER: _builtins.int
     flow_id: _builtins.str
+    @_builtins.property
+    def if_revisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
         flow_id: _builtins.str = ...,
+        if_revisions: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id", "if_revisions", b"if_revisions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -300,12 +322,15 @@ class Allocation(_message.Message):
     STREAMS_FIELD_NUMBER: _builtins.int
     LEASE_S_FIELD_NUMBER: _builtins.int
     SPLIT_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
     flow_id: _builtins.str
     requested_bps: _builtins.float
     rate_bps: _builtins.float
     """the sum over the streams"""
     lease_s: _builtins.float
     """renew well before it has passed"""
+    revision: _builtins.int
+    """counts the flow's changes"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stream]: ...
     @_builtins.property
@@ -321,10 +346,11 @@ class Allocation(_message.Message):
         streams: _abc.Iterable[Global___Stream] | None = ...,
         lease_s: _builtins.float = ...,
         split: Global___Split | None = ...,
+        revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["split", b"split"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id", "lease_s", b"lease_s", "rate_bps", b"rate_bps", "requested_bps", b"requested_bps", "split", b"split", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id", "lease_s", b"lease_s", "rate_bps", b"rate_bps", "requested_bps", b"requested_bps", "revision", b"revision", "split", b"split", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -456,6 +482,14 @@ class Error(_message.Message):
         """the network as it is cannot serve it"""
         UNAVAILABLE: Error._Code.ValueType  # 5
         """a switch did not confirm, the controller is stopping"""
+        UNAUTHENTICATED: Error._Code.ValueType  # 6
+        """no token, or an unknown one"""
+        FORBIDDEN: Error._Code.ValueType  # 7
+        """the token does not allow it; or the flow is another client's"""
+        PRECONDITION_FAILED: Error._Code.ValueType  # 8
+        """the flow has none of the revisions named"""
+        DEADLINE_EXCEEDED: Error._Code.ValueType  # 9
+        """the time that the client gave is over"""
 
     class Code(_Code, metaclass=_CodeEnumTypeWrapper): ...
     CODE_UNSPECIFIED: Error.Code.ValueType  # 0
@@ -469,6 +503,14 @@ class Error(_message.Message):
     """the network as it is cannot serve it"""
     UNAVAILABLE: Error.Code.ValueType  # 5
     """a switch did not confirm, the controller is stopping"""
+    UNAUTHENTICATED: Error.Code.ValueType  # 6
+    """no token, or an unknown one"""
+    FORBIDDEN: Error.Code.ValueType  # 7
+    """the token does not allow it; or the flow is another client's"""
+    PRECONDITION_FAILED: Error.Code.ValueType  # 8
+    """the flow has none of the revisions named"""
+    DEADLINE_EXCEEDED: Error.Code.ValueType  # 9
+    """the time that the client gave is over"""
 
     CODE_FIELD_NUMBER: _builtins.int
     FIELD_FIELD_NUMBER: _builtins.int
@@ -490,3 +532,437 @@ class Error(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Error: _TypeAlias = Error  # noqa: Y015
+
+@_typing.final
+class Renewed(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FLOW_IDS_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
+    FORBIDDEN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def flow_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def unknown(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """there are no such flows"""
+
+    @_builtins.property
+    def forbidden(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """of other clients"""
+
+    def __init__(
+        self,
+        *,
+        flow_ids: _abc.Iterable[_builtins.str] | None = ...,
+        unknown: _abc.Iterable[_builtins.str] | None = ...,
+        forbidden: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_ids", b"flow_ids", "forbidden", b"forbidden", "unknown", b"unknown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Renewed: _TypeAlias = Renewed  # noqa: Y015
+
+@_typing.final
+class ListFlowsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMIT_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DESTINATION_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    THROUGH_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """flows on a page; 0: 1000"""
+    after: _builtins.int
+    """`next_after` of the page before; 0: the first page"""
+    source: _builtins.str
+    """name or address; empty: all"""
+    destination: _builtins.str
+    owner: _builtins.str
+    through: _builtins.str
+    """a switch, or a link in either direction"""
+    def __init__(
+        self,
+        *,
+        limit: _builtins.int = ...,
+        after: _builtins.int = ...,
+        source: _builtins.str = ...,
+        destination: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        through: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "destination", b"destination", "limit", b"limit", "owner", b"owner", "source", b"source", "through", b"through"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFlowsRequest: _TypeAlias = ListFlowsRequest  # noqa: Y015
+
+@_typing.final
+class ListFlowsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FLOWS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    NEXT_AFTER_FIELD_NUMBER: _builtins.int
+    total: _builtins.int
+    """on all pages"""
+    next_after: _builtins.int
+    """0: this is the last page"""
+    @_builtins.property
+    def flows(self) -> _containers.RepeatedCompositeFieldContainer[Global___Flow]:
+        """in the order of their requests"""
+
+    def __init__(
+        self,
+        *,
+        flows: _abc.Iterable[Global___Flow] | None = ...,
+        total: _builtins.int = ...,
+        next_after: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flows", b"flows", "next_after", b"next_after", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFlowsResponse: _TypeAlias = ListFlowsResponse  # noqa: Y015
+
+@_typing.final
+class Flow(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALLOCATION_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DESTINATION_FIELD_NUMBER: _builtins.int
+    DESTINATION_PORT_FIELD_NUMBER: _builtins.int
+    OBJECTIVE_FIELD_NUMBER: _builtins.int
+    SPLITTING_FIELD_NUMBER: _builtins.int
+    EXPIRES_IN_S_FIELD_NUMBER: _builtins.int
+    LOST_LINKS_FIELD_NUMBER: _builtins.int
+    state: _builtins.str
+    """"installing" or "active" """
+    owner: _builtins.str
+    source: _builtins.str
+    destination: _builtins.str
+    destination_port: _builtins.int
+    objective: _builtins.str
+    """empty: paths given by hand"""
+    splitting: _builtins.str
+    expires_in_s: _builtins.float
+    @_builtins.property
+    def allocation(self) -> Global___Allocation: ...
+    @_builtins.property
+    def lost_links(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        allocation: Global___Allocation | None = ...,
+        state: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        source: _builtins.str = ...,
+        destination: _builtins.str = ...,
+        destination_port: _builtins.int = ...,
+        objective: _builtins.str = ...,
+        splitting: _builtins.str = ...,
+        expires_in_s: _builtins.float = ...,
+        lost_links: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "destination", b"destination", "destination_port", b"destination_port", "expires_in_s", b"expires_in_s", "lost_links", b"lost_links", "objective", b"objective", "owner", b"owner", "source", b"source", "splitting", b"splitting", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Flow: _TypeAlias = Flow  # noqa: Y015
+
+@_typing.final
+class Scaling(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FLOW_ID_FIELD_NUMBER: _builtins.int
+    FACTOR_FIELD_NUMBER: _builtins.int
+    flow_id: _builtins.str
+    """empty: all flows whose rates were not given by hand"""
+    factor: _builtins.float
+    def __init__(
+        self,
+        *,
+        flow_id: _builtins.str = ...,
+        factor: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["factor", b"factor", "flow_id", b"flow_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Scaling: _TypeAlias = Scaling  # noqa: Y015
+
+@_typing.final
+class PreviewRequest(_message.Message):
+    """First links and switches fail, then demands are multiplied, then flows are requested one after the other."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAIL_LINKS_FIELD_NUMBER: _builtins.int
+    FAIL_SWITCHES_FIELD_NUMBER: _builtins.int
+    SCALE_FIELD_NUMBER: _builtins.int
+    ADD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def fail_links(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def fail_switches(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def scale(self) -> _containers.RepeatedCompositeFieldContainer[Global___Scaling]: ...
+    @_builtins.property
+    def add(self) -> _containers.RepeatedCompositeFieldContainer[Global___FlowRequest]: ...
+    def __init__(
+        self,
+        *,
+        fail_links: _abc.Iterable[_builtins.str] | None = ...,
+        fail_switches: _abc.Iterable[_builtins.str] | None = ...,
+        scale: _abc.Iterable[Global___Scaling] | None = ...,
+        add: _abc.Iterable[Global___FlowRequest] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add", b"add", "fail_links", b"fail_links", "fail_switches", b"fail_switches", "scale", b"scale"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewRequest: _TypeAlias = PreviewRequest  # noqa: Y015
+
+@_typing.final
+class PreviewPath(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    RATE_BPS_FIELD_NUMBER: _builtins.int
+    DELAY_S_FIELD_NUMBER: _builtins.int
+    rate_bps: _builtins.float
+    delay_s: _builtins.float
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        path: _abc.Iterable[_builtins.str] | None = ...,
+        rate_bps: _builtins.float = ...,
+        delay_s: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delay_s", b"delay_s", "path", b"path", "rate_bps", b"rate_bps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewPath: _TypeAlias = PreviewPath  # noqa: Y015
+
+@_typing.final
+class PreviewAdded(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANTED_FIELD_NUMBER: _builtins.int
+    REQUESTED_BPS_FIELD_NUMBER: _builtins.int
+    RATE_BPS_FIELD_NUMBER: _builtins.int
+    PATHS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    granted: _builtins.bool
+    requested_bps: _builtins.float
+    rate_bps: _builtins.float
+    @_builtins.property
+    def paths(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreviewPath]: ...
+    @_builtins.property
+    def refusal(self) -> Global___Error: ...
+    def __init__(
+        self,
+        *,
+        granted: _builtins.bool = ...,
+        requested_bps: _builtins.float = ...,
+        rate_bps: _builtins.float = ...,
+        paths: _abc.Iterable[Global___PreviewPath] | None = ...,
+        refusal: Global___Error | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["granted", b"granted", "paths", b"paths", "rate_bps", b"rate_bps", "refusal", b"refusal", "requested_bps", b"requested_bps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewAdded: _TypeAlias = PreviewAdded  # noqa: Y015
+
+@_typing.final
+class PreviewMoved(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FLOW_ID_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    REQUESTED_BPS_FIELD_NUMBER: _builtins.int
+    RATE_BEFORE_BPS_FIELD_NUMBER: _builtins.int
+    RATE_AFTER_BPS_FIELD_NUMBER: _builtins.int
+    PATHS_BEFORE_FIELD_NUMBER: _builtins.int
+    PATHS_AFTER_FIELD_NUMBER: _builtins.int
+    flow_id: _builtins.str
+    outcome: _builtins.str
+    """"moved", "rate_changed" or "lost" """
+    requested_bps: _builtins.float
+    rate_before_bps: _builtins.float
+    rate_after_bps: _builtins.float
+    @_builtins.property
+    def paths_before(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreviewPath]: ...
+    @_builtins.property
+    def paths_after(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreviewPath]: ...
+    def __init__(
+        self,
+        *,
+        flow_id: _builtins.str = ...,
+        outcome: _builtins.str = ...,
+        requested_bps: _builtins.float = ...,
+        rate_before_bps: _builtins.float = ...,
+        rate_after_bps: _builtins.float = ...,
+        paths_before: _abc.Iterable[Global___PreviewPath] | None = ...,
+        paths_after: _abc.Iterable[Global___PreviewPath] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flow_id", b"flow_id", "outcome", b"outcome", "paths_after", b"paths_after", "paths_before", b"paths_before", "rate_after_bps", b"rate_after_bps", "rate_before_bps", b"rate_before_bps", "requested_bps", b"requested_bps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewMoved: _TypeAlias = PreviewMoved  # noqa: Y015
+
+@_typing.final
+class PreviewLink(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINK_FIELD_NUMBER: _builtins.int
+    UP_FIELD_NUMBER: _builtins.int
+    CAPACITY_BPS_FIELD_NUMBER: _builtins.int
+    ALLOCATED_BEFORE_BPS_FIELD_NUMBER: _builtins.int
+    ALLOCATED_AFTER_BPS_FIELD_NUMBER: _builtins.int
+    link: _builtins.str
+    """tail->head"""
+    up: _builtins.bool
+    capacity_bps: _builtins.float
+    allocated_before_bps: _builtins.float
+    allocated_after_bps: _builtins.float
+    def __init__(
+        self,
+        *,
+        link: _builtins.str = ...,
+        up: _builtins.bool = ...,
+        capacity_bps: _builtins.float = ...,
+        allocated_before_bps: _builtins.float = ...,
+        allocated_after_bps: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocated_after_bps", b"allocated_after_bps", "allocated_before_bps", b"allocated_before_bps", "capacity_bps", b"capacity_bps", "link", b"link", "up", b"up"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewLink: _TypeAlias = PreviewLink  # noqa: Y015
+
+@_typing.final
+class PreviewResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    FLOWS_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    RATE_BEFORE_BPS_FIELD_NUMBER: _builtins.int
+    RATE_AFTER_BPS_FIELD_NUMBER: _builtins.int
+    rate_before_bps: _builtins.float
+    rate_after_bps: _builtins.float
+    @_builtins.property
+    def added(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreviewAdded]:
+        """in the order of the request"""
+
+    @_builtins.property
+    def flows(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreviewMoved]:
+        """running flows that would not stay as they are"""
+
+    @_builtins.property
+    def links(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreviewLink]: ...
+    def __init__(
+        self,
+        *,
+        added: _abc.Iterable[Global___PreviewAdded] | None = ...,
+        flows: _abc.Iterable[Global___PreviewMoved] | None = ...,
+        links: _abc.Iterable[Global___PreviewLink] | None = ...,
+        rate_before_bps: _builtins.float = ...,
+        rate_after_bps: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "flows", b"flows", "links", b"links", "rate_after_bps", b"rate_after_bps", "rate_before_bps", b"rate_before_bps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewResponse: _TypeAlias = PreviewResponse  # noqa: Y015
+
+@_typing.final
+class WatchRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LAST_EVENT_ID_FIELD_NUMBER: _builtins.int
+    PAST_FIELD_NUMBER: _builtins.int
+    last_event_id: _builtins.str
+    """the last event seen: those since then come first; empty: only new ones"""
+    past: _builtins.int
+    """without an id: so many past events come first"""
+    def __init__(
+        self,
+        *,
+        last_event_id: _builtins.str = ...,
+        past: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["last_event_id", b"last_event_id", "past", b"past"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchRequest: _TypeAlias = WatchRequest  # noqa: Y015
+
+@_typing.final
+class WatchEvent(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    TIME_S_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    DATA_JSON_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    kind: _builtins.str
+    """as in GET /v1/events; "history_lost": look at everything again"""
+    time_s: _builtins.float
+    """since 1970"""
+    text: _builtins.str
+    data_json: _builtins.str
+    """its fields, a JSON object"""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        time_s: _builtins.float = ...,
+        text: _builtins.str = ...,
+        data_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_json", b"data_json", "id", b"id", "kind", b"kind", "text", b"text", "time_s", b"time_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchEvent: _TypeAlias = WatchEvent  # noqa: Y015

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class FlowControlStub:
-    """Missing associated documentation comment in .proto file."""
+    """Where the controller asks for tokens, each call carries the metadata `authorization: Bearer <token>`.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -42,7 +43,8 @@ class FlowControlStub:
 
 
 class FlowControlServicer:
-    """Missing associated documentation comment in .proto file."""
+    """Where the controller asks for tokens, each call carries the metadata `authorization: Bearer <token>`.
+    """
 
     def Session(self, request_iterator, context):
         """Missing associated documentation comment in .proto file."""
@@ -67,7 +69,8 @@ def add_FlowControlServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class FlowControl:
-    """Missing associated documentation comment in .proto file."""
+    """Where the controller asks for tokens, each call carries the metadata `authorization: Bearer <token>`.
+    """
 
     @staticmethod
     def Session(request_iterator,
@@ -86,6 +89,344 @@ class FlowControl:
             '/mstcp.control.v1.FlowControl/Session',
             mstcp_dot_proto_dot_control__pb2.ClientMessage.SerializeToString,
             mstcp_dot_proto_dot_control__pb2.ServerMessage.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class ControllerStub:
+    """The same as single calls, and what REST has. A call that is refused ends with a status, and with an Error in the trailing
+    metadata `mstcp-error-bin`. One that is cancelled, or whose deadline passes, is undone. Flows are renewed by RenewFlows.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.RequestFlow = channel.unary_unary(
+                '/mstcp.control.v1.Controller/RequestFlow',
+                request_serializer=mstcp_dot_proto_dot_control__pb2.FlowRequest.SerializeToString,
+                response_deserializer=mstcp_dot_proto_dot_control__pb2.Allocation.FromString,
+                _registered_method=True)
+        self.ChangeFlow = channel.unary_unary(
+                '/mstcp.control.v1.Controller/ChangeFlow',
+                request_serializer=mstcp_dot_proto_dot_control__pb2.FlowChange.SerializeToString,
+                response_deserializer=mstcp_dot_proto_dot_control__pb2.Allocation.FromString,
+                _registered_method=True)
+        self.ReleaseFlow = channel.unary_unary(
+                '/mstcp.control.v1.Controller/ReleaseFlow',
+                request_serializer=mstcp_dot_proto_dot_control__pb2.FlowRelease.SerializeToString,
+                response_deserializer=mstcp_dot_proto_dot_control__pb2.Released.FromString,
+                _registered_method=True)
+        self.RenewFlows = channel.unary_unary(
+                '/mstcp.control.v1.Controller/RenewFlows',
+                request_serializer=mstcp_dot_proto_dot_control__pb2.LeaseRenewal.SerializeToString,
+                response_deserializer=mstcp_dot_proto_dot_control__pb2.Renewed.FromString,
+                _registered_method=True)
+        self.ListFlows = channel.unary_unary(
+                '/mstcp.control.v1.Controller/ListFlows',
+                request_serializer=mstcp_dot_proto_dot_control__pb2.ListFlowsRequest.SerializeToString,
+                response_deserializer=mstcp_dot_proto_dot_control__pb2.ListFlowsResponse.FromString,
+                _registered_method=True)
+        self.Preview = channel.unary_unary(
+                '/mstcp.control.v1.Controller/Preview',
+                request_serializer=mstcp_dot_proto_dot_control__pb2.PreviewRequest.SerializeToString,
+                response_deserializer=mstcp_dot_proto_dot_control__pb2.PreviewResponse.FromString,
+                _registered_method=True)
+        self.Watch = channel.unary_stream(
+                '/mstcp.control.v1.Controller/Watch',
+                request_serializer=mstcp_dot_proto_dot_control__pb2.WatchRequest.SerializeToString,
+                response_deserializer=mstcp_dot_proto_dot_control__pb2.WatchEvent.FromString,
+                _registered_method=True)
+
+
+class ControllerServicer:
+    """The same as single calls, and what REST has. A call that is refused ends with a status, and with an Error in the trailing
+    metadata `mstcp-error-bin`. One that is cancelled, or whose deadline passes, is undone. Flows are renewed by RenewFlows.
+    """
+
+    def RequestFlow(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ChangeFlow(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseFlow(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenewFlows(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListFlows(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Preview(self, request, context):
+        """What would happen if; nothing does.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Watch(self, request, context):
+        """What happens, as it does. Who reads so slowly that events were dropped in between is cut off (RESOURCE_EXHAUSTED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_ControllerServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'RequestFlow': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestFlow,
+                    request_deserializer=mstcp_dot_proto_dot_control__pb2.FlowRequest.FromString,
+                    response_serializer=mstcp_dot_proto_dot_control__pb2.Allocation.SerializeToString,
+            ),
+            'ChangeFlow': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeFlow,
+                    request_deserializer=mstcp_dot_proto_dot_control__pb2.FlowChange.FromString,
+                    response_serializer=mstcp_dot_proto_dot_control__pb2.Allocation.SerializeToString,
+            ),
+            'ReleaseFlow': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseFlow,
+                    request_deserializer=mstcp_dot_proto_dot_control__pb2.FlowRelease.FromString,
+                    response_serializer=mstcp_dot_proto_dot_control__pb2.Released.SerializeToString,
+            ),
+            'RenewFlows': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenewFlows,
+                    request_deserializer=mstcp_dot_proto_dot_control__pb2.LeaseRenewal.FromString,
+                    response_serializer=mstcp_dot_proto_dot_control__pb2.Renewed.SerializeToString,
+            ),
+            'ListFlows': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFlows,
+                    request_deserializer=mstcp_dot_proto_dot_control__pb2.ListFlowsRequest.FromString,
+                    response_serializer=mstcp_dot_proto_dot_control__pb2.ListFlowsResponse.SerializeToString,
+            ),
+            'Preview': grpc.unary_unary_rpc_method_handler(
+                    servicer.Preview,
+                    request_deserializer=mstcp_dot_proto_dot_control__pb2.PreviewRequest.FromString,
+                    response_serializer=mstcp_dot_proto_dot_control__pb2.PreviewResponse.SerializeToString,
+            ),
+            'Watch': grpc.unary_stream_rpc_method_handler(
+                    servicer.Watch,
+                    request_deserializer=mstcp_dot_proto_dot_control__pb2.WatchRequest.FromString,
+                    response_serializer=mstcp_dot_proto_dot_control__pb2.WatchEvent.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'mstcp.control.v1.Controller', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('mstcp.control.v1.Controller', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Controller:
+    """The same as single calls, and what REST has. A call that is refused ends with a status, and with an Error in the trailing
+    metadata `mstcp-error-bin`. One that is cancelled, or whose deadline passes, is undone. Flows are renewed by RenewFlows.
+    """
+
+    @staticmethod
+    def RequestFlow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mstcp.control.v1.Controller/RequestFlow',
+            mstcp_dot_proto_dot_control__pb2.FlowRequest.SerializeToString,
+            mstcp_dot_proto_dot_control__pb2.Allocation.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeFlow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mstcp.control.v1.Controller/ChangeFlow',
+            mstcp_dot_proto_dot_control__pb2.FlowChange.SerializeToString,
+            mstcp_dot_proto_dot_control__pb2.Allocation.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseFlow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mstcp.control.v1.Controller/ReleaseFlow',
+            mstcp_dot_proto_dot_control__pb2.FlowRelease.SerializeToString,
+            mstcp_dot_proto_dot_control__pb2.Released.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenewFlows(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mstcp.control.v1.Controller/RenewFlows',
+            mstcp_dot_proto_dot_control__pb2.LeaseRenewal.SerializeToString,
+            mstcp_dot_proto_dot_control__pb2.Renewed.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListFlows(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mstcp.control.v1.Controller/ListFlows',
+            mstcp_dot_proto_dot_control__pb2.ListFlowsRequest.SerializeToString,
+            mstcp_dot_proto_dot_control__pb2.ListFlowsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Preview(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mstcp.control.v1.Controller/Preview',
+            mstcp_dot_proto_dot_control__pb2.PreviewRequest.SerializeToString,
+            mstcp_dot_proto_dot_control__pb2.PreviewResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Watch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mstcp.control.v1.Controller/Watch',
+            mstcp_dot_proto_dot_control__pb2.WatchRequest.SerializeToString,
+            mstcp_dot_proto_dot_control__pb2.WatchEvent.FromString,
             options,
             channel_credentials,
             insecure,

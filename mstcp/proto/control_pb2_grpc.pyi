@@ -34,6 +34,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class FlowControlStub:
+    """Where the controller asks for tokens, each call carries the metadata `authorization: Bearer <token>`."""
+
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
@@ -42,10 +44,14 @@ class FlowControlStub:
 
 @_typing.type_check_only
 class FlowControlAsyncStub(FlowControlStub):
+    """Where the controller asks for tokens, each call carries the metadata `authorization: Bearer <token>`."""
+
     def __init__(self, channel: _aio.Channel) -> None: ...
     Session: _aio.StreamStreamMultiCallable[_control_pb2.ClientMessage, _control_pb2.ServerMessage]  # type: ignore[assignment]
 
 class FlowControlServicer(metaclass=_abc_1.ABCMeta):
+    """Where the controller asks for tokens, each call carries the metadata `authorization: Bearer <token>`."""
+
     @_abc_1.abstractmethod
     def Session(
         self,
@@ -54,3 +60,97 @@ class FlowControlServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_control_pb2.ServerMessage], _abc.AsyncIterator[_control_pb2.ServerMessage]]: ...
 
 def add_FlowControlServicer_to_server(servicer: FlowControlServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class ControllerStub:
+    """The same as single calls, and what REST has. A call that is refused ends with a status, and with an Error in the trailing
+    metadata `mstcp-error-bin`. One that is cancelled, or whose deadline passes, is undone. Flows are renewed by RenewFlows.
+    """
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> ControllerAsyncStub: ...
+    RequestFlow: _grpc.UnaryUnaryMultiCallable[_control_pb2.FlowRequest, _control_pb2.Allocation]
+    ChangeFlow: _grpc.UnaryUnaryMultiCallable[_control_pb2.FlowChange, _control_pb2.Allocation]
+    ReleaseFlow: _grpc.UnaryUnaryMultiCallable[_control_pb2.FlowRelease, _control_pb2.Released]
+    RenewFlows: _grpc.UnaryUnaryMultiCallable[_control_pb2.LeaseRenewal, _control_pb2.Renewed]
+    ListFlows: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListFlowsRequest, _control_pb2.ListFlowsResponse]
+    Preview: _grpc.UnaryUnaryMultiCallable[_control_pb2.PreviewRequest, _control_pb2.PreviewResponse]
+    """What would happen if; nothing does."""
+    Watch: _grpc.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.WatchEvent]
+    """What happens, as it does. Who reads so slowly that events were dropped in between is cut off (RESOURCE_EXHAUSTED)."""
+
+@_typing.type_check_only
+class ControllerAsyncStub(ControllerStub):
+    """The same as single calls, and what REST has. A call that is refused ends with a status, and with an Error in the trailing
+    metadata `mstcp-error-bin`. One that is cancelled, or whose deadline passes, is undone. Flows are renewed by RenewFlows.
+    """
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    RequestFlow: _aio.UnaryUnaryMultiCallable[_control_pb2.FlowRequest, _control_pb2.Allocation]  # type: ignore[assignment]
+    ChangeFlow: _aio.UnaryUnaryMultiCallable[_control_pb2.FlowChange, _control_pb2.Allocation]  # type: ignore[assignment]
+    ReleaseFlow: _aio.UnaryUnaryMultiCallable[_control_pb2.FlowRelease, _control_pb2.Released]  # type: ignore[assignment]
+    RenewFlows: _aio.UnaryUnaryMultiCallable[_control_pb2.LeaseRenewal, _control_pb2.Renewed]  # type: ignore[assignment]
+    ListFlows: _aio.UnaryUnaryMultiCallable[_control_pb2.ListFlowsRequest, _control_pb2.ListFlowsResponse]  # type: ignore[assignment]
+    Preview: _aio.UnaryUnaryMultiCallable[_control_pb2.PreviewRequest, _control_pb2.PreviewResponse]  # type: ignore[assignment]
+    """What would happen if; nothing does."""
+    Watch: _aio.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.WatchEvent]  # type: ignore[assignment]
+    """What happens, as it does. Who reads so slowly that events were dropped in between is cut off (RESOURCE_EXHAUSTED)."""
+
+class ControllerServicer(metaclass=_abc_1.ABCMeta):
+    """The same as single calls, and what REST has. A call that is refused ends with a status, and with an Error in the trailing
+    metadata `mstcp-error-bin`. One that is cancelled, or whose deadline passes, is undone. Flows are renewed by RenewFlows.
+    """
+
+    @_abc_1.abstractmethod
+    def RequestFlow(
+        self,
+        request: _control_pb2.FlowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.Allocation, _abc.Awaitable[_control_pb2.Allocation]]: ...
+
+    @_abc_1.abstractmethod
+    def ChangeFlow(
+        self,
+        request: _control_pb2.FlowChange,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.Allocation, _abc.Awaitable[_control_pb2.Allocation]]: ...
+
+    @_abc_1.abstractmethod
+    def ReleaseFlow(
+        self,
+        request: _control_pb2.FlowRelease,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.Released, _abc.Awaitable[_control_pb2.Released]]: ...
+
+    @_abc_1.abstractmethod
+    def RenewFlows(
+        self,
+        request: _control_pb2.LeaseRenewal,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.Renewed, _abc.Awaitable[_control_pb2.Renewed]]: ...
+
+    @_abc_1.abstractmethod
+    def ListFlows(
+        self,
+        request: _control_pb2.ListFlowsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.ListFlowsResponse, _abc.Awaitable[_control_pb2.ListFlowsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def Preview(
+        self,
+        request: _control_pb2.PreviewRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.PreviewResponse, _abc.Awaitable[_control_pb2.PreviewResponse]]:
+        """What would happen if; nothing does."""
+
+    @_abc_1.abstractmethod
+    def Watch(
+        self,
+        request: _control_pb2.WatchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_control_pb2.WatchEvent], _abc.AsyncIterator[_control_pb2.WatchEvent]]:
+        """What happens, as it does. Who reads so slowly that events were dropped in between is cut off (RESOURCE_EXHAUSTED)."""
+
+def add_ControllerServicer_to_server(servicer: ControllerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

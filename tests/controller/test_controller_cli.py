@@ -149,3 +149,35 @@ def test_a_core_that_cannot_go_on_ends_the_process_with_a_reason() -> None:
     )
     assert ended.returncode == 70
     assert "mstcp-controller: the core's thread ended: ZeroDivisionError" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (
+            "from controller.openflow import runtime as r; r.Reactor._take_new = lambda _: 1 / 0",
+            "the thread controller-openflow ended: ZeroDivisionError",
+        ),
+        (
+            "from controller.openflow.runtime import OpenFlowRuntime as R; R._accept = lambda *_: 1 / 0",
+            "the thread controller-accept ended: ZeroDivisionError",
+        ),
+        (
+            "import uvicorn; uvicorn.Server.on_tick = lambda *_: 1 / 0",
+            "the thread of REST and gRPC ended: ZeroDivisionError",
+        ),
+    ],
+)
+def test_a_thread_that_ends_by_a_fault_ends_the_process_with_a_reason(fault: str, said: str) -> None:
+    program = f"import sys; from controller import cli\n{fault}\nsys.exit(cli.main())"
+    options = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY)]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "--topology", "butterfly", "--store", "none", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 70, ended.stderr
+    assert f"mstcp-controller: {said}" in ended.stderr

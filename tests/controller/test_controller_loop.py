@@ -19,7 +19,15 @@ from controller.core.events import (
     SwitchConnected,
     TimePassed,
 )
-from controller.core.messages import Answer, CloseConnection, InstallRules, Message, Notify
+from controller.core.messages import (
+    Answer,
+    ClientMessage,
+    CloseConnection,
+    InstallRules,
+    Message,
+    Notify,
+    Report,
+)
 from controller.core.state import Settings
 from controller.core.views import Snapshot
 from controller.errors import Unavailable
@@ -52,8 +60,9 @@ def run(core: SlowCore, *events: Event) -> list[Answer | Notify]:
     delivered: list[Answer | Notify] = []
     done = threading.Event()
 
-    def deliver(message: Answer | Notify) -> None:
-        delivered.append(message)
+    def deliver(message: ClientMessage) -> None:
+        if not isinstance(message, Report):
+            delivered.append(message)
         if isinstance(message, Answer) and message.token == 99:
             done.set()
 

@@ -32,7 +32,6 @@ from experiments import scenario
 from experiments.errors import ExperimentError
 from mstcp import MstcpError, RemoteProtocolError, _core
 from mstcp.endpoints import parse_endpoint, parse_rule
-from mstcp.hello import Hello
 from mstcp.preamble import (
     ANSWER_BYTES,
     REQUEST_BYTES,
@@ -91,11 +90,12 @@ def topology_file(data: bytes) -> None:
 def hello(data: bytes) -> None:
     """The first message of a stream, and what may follow it."""
     try:
-        length = _core.hello_body_bytes(data[: _core.HELLO_PREFIX_BYTES].ljust(_core.HELLO_PREFIX_BYTES))
-        rest_of_it = data[_core.HELLO_PREFIX_BYTES :]
-        answer = Hello(*_core.decode_hello(rest_of_it[:length]))
-        assert Hello(*_core.decode_hello(answer.encode()[_core.HELLO_PREFIX_BYTES :])) == answer
-        _core.decode_frames(rest_of_it[length:], answer.frame_payload_bytes)
+        prefix = data[: _core.HELLO_PREFIX_BYTES].ljust(_core.HELLO_PREFIX_BYTES)
+        end = _core.HELLO_PREFIX_BYTES + _core.hello_rest_bytes(prefix)
+        verdict = _core.Admission(b"", 1).admit(data[:end], bytes(32), 1)
+        assert verdict.code is not None or verdict.stream_id == 0
+        said = _core.decode_hello(data[_core.HELLO_PREFIX_BYTES : end - _core.HELLO_PROOF_BYTES])
+        _core.decode_frames(data[end:], said[4])
     except RemoteProtocolError as error:
         assert str(error)
 
@@ -216,7 +216,7 @@ def seeds(name: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted((root / "topologies" / "networks").glob("*.toml"))]
     if name in ("openflow", "lldp", "arp", "grpc"):
         return _controller_seeds(name)
-    first = Hello(bytes(range(16)), 0, 2, 1428, bytes(32), bytes(range(32)))
+    first = _core.Client(b"", bytes(range(16)), 2, 1428).greet(bytes(32), 0, b"early")
     return {
         "rest": [
             b'{"source": "T0", "destination": "T2", "destination_port": 5001, "rate_bps": 8.5e6}',
@@ -224,7 +224,7 @@ def seeds(name: str) -> list[bytes]:
             b' "source_ports": [1, 2], "max_paths": 2, "paths": [{"nodes": ["a", "b"], "rate_bps": 1e6}]}',
             b'{"rate_bps": 1e6}',
         ],
-        "hello": [first.encode(), _core.encode_version_refusal() + _core.encode_close(2, "why")],
+        "hello": [first.bytes, first.bytes + _core.encode_close(2, "why")],
         "preamble": [
             Destination("10.0.0.3", 22).encode(),
             encode_answer(3, "no such name"),

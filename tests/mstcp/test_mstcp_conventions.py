@@ -8,6 +8,7 @@ import logging
 import random
 import socket
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -202,6 +203,7 @@ async def test_files_are_sent_from_any_place(count: int, how: str, tmp_path: Pat
 
 
 # --- TLS within a connection --------------------------------------------------------------------------------
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="StreamWriter.start_tls came with Python 3.11")
 async def test_tls_is_begun_within_a_connection() -> None:
     authority = trustme.CA()
     inside, outside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
@@ -365,3 +367,22 @@ async def test_a_peer_that_is_not_mstcp_is_named() -> None:
         with pytest.raises(mstcp.RemoteProtocolError, match=f"{host}:{port} is not an MSTCP server"):
             await mstcp.open_connection(host, port, streams=streams(2))
         await asyncio.wait_for(answering, WAIT_S)
+
+
+async def test_a_further_stream_of_a_busy_client_may_say_its_hello_late() -> None:
+    """One that was held up after it connected is not taken for a plain client that waits for the server."""
+    async with await mstcp.start_server(echo, "127.0.0.1", plain_after=0.05) as server:
+        address = server.sockets[0].getsockname()
+        async with mstcp.open_connection(*address, streams=streams(2)) as (reader, writer):
+            writer.write(b"first")
+            assert await reader.readexactly(5) == b"first"
+            silent = socket.create_connection(address)
+            await asyncio.sleep(0.3)
+            assert len(server._connections) == 1
+        # Nobody is there any more whose stream it could be.
+        with silent:
+            silent.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(silent, b"plain")
+            assert await asyncio.wait_for(loop.sock_recv(silent, 5), WAIT_S) == b"plain"
+        server.close_clients()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,3 +23,16 @@ def test_the_documented_programs_run(program: str, says: str) -> None:
     result = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
     assert says in result.stdout
+
+
+def test_the_first_program_passes_a_strict_type_checker(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAMS[0])
+    argv = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        str(tmp_path / "program.py"),
+    ]
+    result = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stdout

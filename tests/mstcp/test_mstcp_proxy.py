@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import platform
 import random
 import shutil
 import signal
@@ -19,6 +20,7 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec
+from mstcp.bypass import opened, parse_table
 from mstcp.endpoints import parse_endpoint, parse_rule
 from mstcp.preamble import (
     ANSWER_BYTES,
@@ -323,6 +325,56 @@ async def test_run_tells_a_program_that_nobody_listens_and_passes_its_status_on(
         assert "opened no connection over MSTCP" in err
         async with mstcp_command("run", *via, "--", "no-such-command") as run:
             assert await run.end(0) == (1, "", "mstcp run: no-such-command: No such file or directory\n")
+
+
+FASTOPEN = """
+import socket, sys
+sock = socket.socket()
+request = b"GET /file HTTP/1.0\\r\\n\\r\\n"
+assert sock.sendto(request, socket.MSG_FASTOPEN, ("127.0.0.1", int(sys.argv[1]))) == len(request)
+print(b"here" in sock.makefile("rb").read())
+"""
+
+RAW = """
+import ctypes, platform, socket, struct, sys, time
+number = {"x86_64": 42, "aarch64": 203}[platform.machine()]
+sock = socket.socket()
+address = struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", int(sys.argv[1]), bytes([127, 0, 0, 1]))
+assert ctypes.CDLL(None).syscall(number, sock.fileno(), address, len(address)) == 0
+time.sleep(1.5)
+"""
+
+
+async def test_run_leads_a_connect_that_carries_data(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"here")
+    async with http(tmp_path) as port, mstcp_command("proxy", "exit", "0") as leave:
+        via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
+        async with mstcp_command("run", *via, "--", sys.executable, "-c", FASTOPEN, str(port)) as run:
+            assert await run.end(0) == (0, "True\n", "")
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the call's number is not known")
+async def test_run_tells_of_a_connection_that_passes_it_by(tmp_path: Path) -> None:
+    async with http(tmp_path) as port, mstcp_command("proxy", "exit", "0") as leave:
+        via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
+        async with mstcp_command("run", *via, "--", sys.executable, "-c", RAW, str(port)) as run:
+            status, _, err = await run.end(0)
+        assert status == 0
+        assert err.count(f"a connection to 127.0.0.1 port {port} goes past MSTCP") == 1
+
+
+def test_the_kernels_tables_say_who_opened_a_connection() -> None:
+    rest = "00000000:00000000 00:00000000 00000000 0 0"
+    table = f"""  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode
+   0: 0100007F:1F90 00000000:0000 0A {rest} 11 1 0 100 0 0 10 0
+   1: 0100007F:1F90 0200000A:9C40 01 {rest} 12 1 0 20 4 30 10 -1
+   2: 0100000A:9C41 0300000A:0050 01 {rest} 13 1 0 20 4 30 10 -1
+"""
+    entries = parse_table(table)
+    if sys.byteorder == "little":
+        ends = [(entry.address, entry.port) for entry in entries[1:]]
+        assert ends == [("10.0.0.2", 40000), ("10.0.0.3", 80)]
+    assert [entry.inode for entry in opened(entries)] == [13]
 
 
 SEND_AND_GO = """

@@ -148,6 +148,23 @@ class LiveEngine:
         over_bps = largest_violation_bps(self.problem, rates, loads_bps)
         return replace(kept, upper_bound_bps=bound_bps, gap=gap, max_violation_bps=over_bps)
 
+    def start_from(self, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
+        """Take rates for those that the flows have, though the optimum was found without them.
+
+        With `min_churn`, the next event's optimum is chosen to move these least.
+
+        Args:
+            rates: The rate of each path (edge ids), by flow; flows that are not named keep those found.
+
+        Raises:
+            InvalidProblem: There is no such flow.
+            SolverError: The engine failed or ran out of time.
+        """
+        for flow_id in rates:
+            self._flow(flow_id)
+        _ = self.allocation  # what was found is there from here on
+        self._session.start_from(rates)
+
     def add_flow(self, flow: Demand) -> Change:
         """Let a flow arrive.
 

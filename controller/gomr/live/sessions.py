@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -68,6 +69,9 @@ class Session(Protocol):
     def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
         """Take an edge's new capacity, 0 while it is down."""
 
+    def start_from(self, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
+        """Take rates (by flow and path) for those that flows had before the next event."""
+
     def solve(self) -> Allocation:
         """Return the optimum of what it was told; its `wall_s` means nothing.
 
@@ -100,6 +104,9 @@ class ColdSession:
 
     def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
         """Do nothing: the problem has it."""
+
+    def start_from(self, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
+        """Do nothing: it solves without looking back."""
 
     def solve(self) -> Allocation:
         """Solve the problem as it is now."""

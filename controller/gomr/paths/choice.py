@@ -7,6 +7,7 @@ solver's tolerances.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from controller.gomr.allocation import Rates
 from controller.gomr.engines.pulp.model import PathSets, RoutingModel, fixed_path_sets
@@ -28,7 +29,11 @@ _ALL = 1_000_000
 
 
 def choose_paths(
-    problem: Problem, rates: Rates, shortest: int, time_limit_s: float | None
+    problem: Problem,
+    rates: Rates,
+    shortest: int,
+    time_limit_s: float | None,
+    offered: Mapping[str, tuple[Path, ...]] | None = None,
 ) -> dict[str, tuple[Path, ...]]:
     """Choose the paths of each demand that has a limit.
 
@@ -37,6 +42,7 @@ def choose_paths(
         rates: The optimum without these limits.
         shortest: Shortest paths offered to a demand with `max_paths`, besides those of that optimum.
         time_limit_s: Seconds of solver time; None for no limit.
+        offered: Further candidates, by demand id.
 
     Returns:
         Paths that keep the limits together, by demand id.
@@ -47,7 +53,11 @@ def choose_paths(
     finder = PathFinder(problem)
     given = fixed_path_sets(problem)
     candidates = {
-        demand.id: _candidates(finder, demand, given, rates, shortest)
+        demand.id: tuple(
+            dict.fromkeys(
+                [*_candidates(finder, demand, given, rates, shortest), *(offered or {}).get(demand.id, ())]
+            )
+        )
         for demand in problem.demands
         if is_limited(demand)
     }

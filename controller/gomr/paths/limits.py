@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from controller.errors import SolverError
 from controller.gomr.allocation import Rates, fit
 from controller.gomr.columns import DemandColumns
 from controller.gomr.engines.answer import Answer, Engine
@@ -79,7 +80,13 @@ def _with_more(
     best: Answer,
     left_s: Callable[[], float | None],
 ) -> Answer:
-    """Return the best with more and more candidates, while the limits cost something."""
+    """Return the best of all paths where that can be proved, else with more and more candidates."""
+    from controller.gomr.paths.branch_and_price import can_search  # loads HiGHS
+
+    if _value(problem, objective, best) >= _value(problem, objective, answer) * (1 - _CLOSED):
+        return best
+    if can_search(problem, objective):
+        return _searched(problem, objective, engine, answer, best, left_s)
     limited = sum(map(is_limited, problem.demands))
     for count in _MORE_CANDIDATES:
         if limited > _FEW or not _may_gain(problem, objective, answer, best, count):
@@ -95,13 +102,61 @@ def _with_more(
     return best
 
 
+def _searched(
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    best: Answer,
+    left_s: Callable[[], float | None],
+) -> Answer:
+    """Return the best that branch and price finds, with its bound."""
+    from controller.gomr.paths.branch_and_price import search
+
+    known = {name: tuple(path for path, rate_bps in own if rate_bps > 0) for name, own in best.rates.items()}
+    try:
+        found = search(problem, objective, known, _value(problem, objective, best), left_s())
+    except SolverError:
+        return best  # rates too far apart for HiGHS: the bound without the limits stands
+    if found.paths is not None:
+        over = _over(problem, objective, engine, answer, found.paths, left_s())
+        if not over.complete:
+            return replace(best, complete=False, most_bps=found.bound_bps)
+        best = over
+        if objective != "fair":
+            # Among choices that admit as much, the delay decides.
+            try:
+                best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s(), found.paths)
+            except OutOfTime:
+                return replace(best, complete=False, most_bps=found.bound_bps)
+    return replace(best, complete=best.complete and not found.timed_out, most_bps=found.bound_bps)
+
+
 def _limited(
-    problem: Problem, objective: str, engine: Engine, answer: Answer, count: int, left_s: float | None
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    count: int,
+    left_s: float | None,
+    offered: Mapping[str, tuple[Path, ...]] | None = None,
 ) -> Answer:
     """Return the best rates on paths chosen among so many; prices and bound stay those of `answer`."""
     from controller.gomr.paths.choice import choose_paths  # loads PuLP, which few problems need
 
-    chosen = choose_paths(problem, answer.rates, count, left_s)
+    chosen = choose_paths(problem, answer.rates, count, left_s, offered)
+    return _over(problem, objective, engine, answer, chosen, left_s)
+
+
+def _over(
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    chosen: Mapping[str, Sequence[Path]],
+    left_s: float | None,
+) -> Answer:
+    """Return the best rates on chosen paths; prices and bound stay those of `answer`."""
     demands = tuple(
         replace(demand, fixed_paths=_ids(chosen[demand.id])) if chosen.get(demand.id) else demand
         for demand in problem.demands

@@ -1,4 +1,4 @@
-//! `connect` and `getpeername` of a program that `mstcp run` started (LD_PRELOAD).
+//! `connect`, `getpeername` and connecting sends of a program that `mstcp run` started (LD_PRELOAD).
 //!
 //! Before a TCP socket is connected, `mstcp run` is asked over a Unix socket (`MSTCP_RUN`) whether the destination goes
 //! over MSTCP. If so the socket is bound to loopback, its port is told, and the socket is connected to the port that was
@@ -25,6 +25,9 @@ use std::time::Duration;
 use libc::{c_int, c_void, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 
 type Connect = unsafe extern "C" fn(c_int, *const sockaddr, socklen_t) -> c_int;
+type SendTo =
+    unsafe extern "C" fn(c_int, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> isize;
+type SendMsg = unsafe extern "C" fn(c_int, *const libc::msghdr, c_int) -> isize;
 type GetPeerName = unsafe extern "C" fn(c_int, *mut sockaddr, *mut socklen_t) -> c_int;
 
 const ANSWER_S: Duration = Duration::from_secs(30);
@@ -131,6 +134,18 @@ fn real_connect() -> Connect {
 fn real_getpeername() -> GetPeerName {
     // SAFETY: libc's getpeername has this type.
     unsafe { std::mem::transmute(next(c_str(b"getpeername\0"))) }
+}
+
+fn real_sendto() -> SendTo {
+    static REAL: OnceLock<SendTo> = OnceLock::new();
+    // SAFETY: libc's sendto has this type.
+    *REAL.get_or_init(|| unsafe { std::mem::transmute(next(c_str(b"sendto\0"))) })
+}
+
+fn real_sendmsg() -> SendMsg {
+    static REAL: OnceLock<SendMsg> = OnceLock::new();
+    // SAFETY: libc's sendmsg has this type.
+    *REAL.get_or_init(|| unsafe { std::mem::transmute(next(c_str(b"sendmsg\0"))) })
 }
 
 fn c_str(bytes: &'static [u8]) -> &'static CStr {
@@ -287,6 +302,63 @@ pub unsafe extern "C" fn connect(
     }
     let (storage, length) = Address::loopback(to.is_v6, proxy_port).raw();
     real(socket, std::ptr::addr_of!(storage).cast(), length)
+}
+
+/// libc's `sendto`; a connect that carries data (MSG_FASTOPEN) becomes a connect, and then a send.
+///
+/// # Safety
+/// As libc's.
+#[no_mangle]
+pub unsafe extern "C" fn sendto(
+    socket: c_int,
+    data: *const c_void,
+    size: usize,
+    flags: c_int,
+    address: *const sockaddr,
+    length: socklen_t,
+) -> isize {
+    let real = real_sendto();
+    if flags & libc::MSG_FASTOPEN == 0 || address.is_null() || run_path().is_none() {
+        return real(socket, data, size, flags, address, length);
+    }
+    // As the kernel has it: where connecting takes its time and the program does not wait, nothing was sent.
+    if connect(socket, address, length) != 0 {
+        return -1;
+    }
+    real(
+        socket,
+        data,
+        size,
+        flags & !libc::MSG_FASTOPEN,
+        std::ptr::null(),
+        0,
+    )
+}
+
+/// libc's `sendmsg`; see [`sendto`].
+///
+/// # Safety
+/// As libc's.
+#[no_mangle]
+pub unsafe extern "C" fn sendmsg(
+    socket: c_int,
+    message: *const libc::msghdr,
+    flags: c_int,
+) -> isize {
+    let real = real_sendmsg();
+    if flags & libc::MSG_FASTOPEN == 0 || message.is_null() || run_path().is_none() {
+        return real(socket, message, flags);
+    }
+    let mut plain = *message;
+    if plain.msg_name.is_null() {
+        return real(socket, message, flags);
+    }
+    if connect(socket, plain.msg_name.cast(), plain.msg_namelen) != 0 {
+        return -1;
+    }
+    plain.msg_name = std::ptr::null_mut();
+    plain.msg_namelen = 0;
+    real(socket, &plain, flags & !libc::MSG_FASTOPEN)
 }
 
 /// libc's `getpeername`, which names the destination that the program asked for.

@@ -2,69 +2,25 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+import re
+import socket
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
-import topologies
+from controller.api.idempotency import IdempotencyStore
 from controller.api.rest import make_app
 from controller.api.schema import parse
 from controller.api.service import Service
-from controller.core.core import Core
 from controller.core.events import PortWentDown
-from controller.core.messages import DatapathMessage
 from controller.core.state import Settings
 from controller.errors import Unavailable
-from controller.loop import ControllerLoop
-from tests.fakes.openflow_table import FakeSwitches
+from tests.fakes.served_controller import REQUEST, Controller
 
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-}
-
-
-class Controller:
-    """Everything but os-ken and sockets. `silent`: the switches confirm nothing."""
-
-    def __init__(self) -> None:
-        network = topologies.load("butterfly")
-        self.silent = False
-        self.switches = FakeSwitches(network)
-        self.core = Core(network, Settings(confirm_timeout_s=0.05))
-        self.loop = ControllerLoop(self.core, self.send, lambda message: self.service.deliver(message))
-        self.service = Service(self.loop.post)
-
-    def send(self, message: DatapathMessage) -> None:
-        barrier = self.switches.carry_out(message)
-        if barrier is not None and not self.silent:
-            self.loop.post(barrier)
-
-    def start(self) -> None:
-        self.loop.start()
-        for event in self.switches.arrivals():
-            self.loop.post(event)
-
-
-@pytest.fixture
-def controller() -> Iterator[Controller]:
-    running = Controller()
-    running.start()
-    yield running
-    running.loop.stop()
-
-
-@pytest.fixture
-async def client(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
-    controller.service.bind(asyncio.get_running_loop())
-    transport = httpx.ASGITransport(make_app(controller.service))
-    async with httpx.AsyncClient(transport=transport, base_url="http://controller") as connected:
-        yield connected
+PROBLEM = {"type", "title", "status", "detail", "instance", "code", "field", "reason"}
 
 
 async def test_the_life_of_a_flow(client: httpx.AsyncClient) -> None:
@@ -132,9 +88,10 @@ async def test_every_refusal_has_the_same_shape(
     answer = await client.post("/v1/flows", json=REQUEST | fields)
     assert answer.status_code == status
     body = answer.json()
-    assert body.keys() == {"code", "field", "reason"}
-    assert (body["code"], body["field"]) == (code, field)
-    assert body["reason"]
+    assert body.keys() == PROBLEM
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (body["status"], body["code"], body["field"]) == (status, code, field)
+    assert body["detail"] == f"{field}: {body['reason']}"
 
 
 @pytest.mark.parametrize("rate", ["NaN", "Infinity", "-Infinity", "1e999", "-1", "0", "null", '""'])
@@ -154,7 +111,7 @@ async def test_a_rate_that_is_no_rate_is_refused_by_name(client: httpx.AsyncClie
 async def test_a_body_that_is_no_request(client: httpx.AsyncClient, body: bytes) -> None:
     answer = await client.post("/v1/flows", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
-    assert answer.json().keys() == {"code", "field", "reason"}
+    assert answer.json().keys() == PROBLEM
 
 
 async def test_a_missing_field_is_named(client: httpx.AsyncClient) -> None:
@@ -201,17 +158,36 @@ async def test_openapi_describes_everything(client: httpx.AsyncClient) -> None:
         "/v1/flows",
         "/v1/flows/{flow_id}",
         "/v1/flows/{flow_id}/renew",
+        "/v1/preview",
         "/v1/topology",
         "/v1/links",
+        "/v1/links/{link_id}",
         "/v1/hosts",
+        "/v1/switches",
+        "/v1/switches/{switch}",
+        "/v1/switches/{switch}/rules",
         "/v1/health",
+        "/v1/events",
+        "/v1/version",
+        "/healthz",
+        "/readyz",
+        "/metrics",
     }
     post = document["paths"]["/v1/flows"]["post"]
     assert post["description"]
-    assert post["responses"]["422"]["content"]["application/json"]["schema"]["$ref"].endswith("ErrorBody")
+    problem = post["responses"]["422"]["content"]["application/problem+json"]["schema"]["$ref"]
+    assert problem == "#/components/schemas/Problem"
+    assert set(document["components"]["schemas"]["Problem"]["properties"]) == PROBLEM
     assert "max_throughput_min_delay" in document["info"]["description"]
     assert "HTTPValidationError" not in str(document["paths"]), "refusals are described as they are"
-    assert (await client.get("/docs")).status_code == 200
+
+
+async def test_the_documentation_needs_no_other_machine(client: httpx.AsyncClient) -> None:
+    page = await client.get("/docs")
+    assert page.status_code == 200
+    assert not re.findall(r"(?:src|href)=[\"'](?:https?:)?//", page.text)
+    for local in re.findall(r"(?:src|href)=[\"'](/[^\"']+)", page.text):
+        assert (await client.get(local)).status_code == 200, local
 
 
 async def test_many_clients_at_once(client: httpx.AsyncClient) -> None:
@@ -280,3 +256,182 @@ async def test_a_request_that_takes_too_long_is_undone(controller: Controller) -
             break
         await asyncio.sleep(0.01)
     assert len(controller.core._state.flows) == 0
+
+
+async def test_pages_of_flows(client: httpx.AsyncClient) -> None:
+    for number in range(7):
+        body = REQUEST | {"destination_port": 6000 + number, "rate_bps": 1e5}
+        await client.post("/v1/flows", json=body)
+    await client.post("/v1/flows", json=REQUEST | {"source": "T1", "destination": "T3", "rate_bps": 1e5})
+    path, ports = "/v1/flows?limit=3&source=T0", []
+    while path:
+        page = await client.get(path)
+        assert page.headers["X-Total-Count"] == "7"
+        ports += [flow["destination_port"] for flow in page.json()]
+        path = page.links.get("next", {}).get("url", "")
+    assert ports == list(range(6000, 6007))
+    filters = {"destination=T3": 1, "source=10.0.0.1": 7, "through=S5-S3": 1, "through=S0": 7, "owner=me": 0}
+    for query, count in filters.items():
+        assert len((await client.get(f"/v1/flows?{query}")).json()) == count, query
+    for wrong in ("limit=0", "limit=x", "cursor=x", "state=gone"):
+        assert (await client.get(f"/v1/flows?{wrong}")).status_code == 422
+
+
+async def test_a_change_of_what_has_changed_meanwhile_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/flows", json=REQUEST)
+    where, tag = answer.headers["Location"], answer.headers["ETag"]
+    changed = await client.patch(where, json={"rate_bps": 2e6}, headers={"If-Match": tag})
+    assert changed.status_code == 200
+    assert changed.headers["ETag"] != tag
+    for stale in (tag, f"W/{changed.headers['ETag']}", '"x"', "nonsense"):
+        late = await client.patch(where, json={"rate_bps": 3e6}, headers={"If-Match": stale})
+        assert (late.status_code, late.json()["code"]) == (412, "PRECONDITION_FAILED")
+        assert (await client.delete(where, headers={"If-Match": stale})).status_code == 412
+    assert (await client.get(where)).json()["requested_bps"] == 2e6
+    both = f'"77", {changed.headers["ETag"]}'
+    assert (await client.delete(where, headers={"If-Match": both})).status_code == 204
+
+
+async def test_a_request_sent_twice_with_a_key_is_done_once(client: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "once"}
+    asked = [client.post("/v1/flows", json=REQUEST, headers=headers) for _ in range(4)]
+    answers = await asyncio.gather(*asked)
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.text for answer in answers}) == 1
+    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 3
+    assert len((await client.get("/v1/flows")).json()) == 1
+    other = await client.post("/v1/flows", json=REQUEST | {"rate_bps": 1e6}, headers=headers)
+    assert (other.status_code, other.json()["field"]) == (422, "Idempotency-Key")
+    refused = [
+        await client.post("/v1/flows", json=REQUEST | {"streams": 9}, headers={"Idempotency-Key": "no"})
+        for _ in range(2)
+    ]
+    assert [answer.status_code for answer in refused] == [409, 409]
+
+
+async def test_the_store_of_keys_is_bounded_and_forgets() -> None:
+    now = 0.0
+    store = IdempotencyStore[int](capacity=10, age_s=60, clock=lambda: now)
+    calls = 0
+
+    async def make() -> int:
+        nonlocal calls
+        calls += 1
+        return calls
+
+    for number in range(100):
+        await store.answer("me", str(number), "digest", make)
+    assert len(store._entries) == 10
+    assert await store.answer("me", "99", "digest", make) == (100, True)
+    assert await store.answer("you", "99", "digest", make) == (101, False), "each client has its own keys"
+    now = 61.0
+    assert await store.answer("me", "99", "other", make) == (102, False)
+
+
+async def test_a_request_has_the_time_that_its_client_gives(
+    client: httpx.AsyncClient, controller: Controller
+) -> None:
+    await client.get("/v1/health")
+    controller.core._state.settings = Settings(confirm_timeout_s=60)
+    controller.silent = True
+    answer = await client.post("/v1/flows", json=REQUEST, headers={"Request-Timeout": "0.1"})
+    assert (answer.status_code, answer.json()["code"]) == (504, "DEADLINE_EXCEEDED")
+    await until(lambda: not len(controller.core._state.flows))
+    wrong = await client.post("/v1/flows", json=REQUEST, headers={"Request-Timeout": "-1"})
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "Request-Timeout")
+
+
+async def test_the_flow_of_a_client_that_goes_away_is_undone(controller: Controller) -> None:
+    """Over a real connection: the client closes it before the switches have confirmed."""
+    controller.service.bind(asyncio.get_running_loop())
+    controller.core._state.settings = Settings(confirm_timeout_s=60)
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(make_app(controller.service), log_config=None, lifespan="off")
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    await until(lambda: server.started)
+    controller.silent = True
+    _, writer = await asyncio.open_connection(*listener.getsockname())
+    body = json.dumps(REQUEST).encode()
+    lines = ("POST /v1/flows HTTP/1.1", "Host: x", "Content-Type: application/json")
+    head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "", ""))
+    writer.write(head.encode() + body)
+    await until(lambda: len(controller.core._state.flows) == 1)
+    writer.close()
+    await until(lambda: not len(controller.core._state.flows))
+    controller.silent = False
+    server.should_exit = True
+    await serving
+
+
+async def test_switches_and_their_rules(client: httpx.AsyncClient, controller: Controller) -> None:
+    await client.get("/v1/health")
+    flow = (await client.post("/v1/flows", json=REQUEST)).json()
+    switches = {switch["name"]: switch for switch in (await client.get("/v1/switches")).json()}
+    assert set(switches) == {f"S{number}" for number in range(6)}
+    for name, switch in switches.items():
+        table = controller.switches.tables[switch["datapath_id"]]
+        rules = (await client.get(f"/v1/switches/{name}/rules")).json()
+        assert switch["rules"] == len(rules["rules"]) == len(table.rules)
+        assert {rule["cookie"] for rule in rules["rules"]} == {f"{r.cookie:#x}" for r in table.rules.values()}
+        of_flows = [rule for rule in rules["rules"] if rule["purpose"] == "flow"]
+        assert {rule["flow_id"] for rule in of_flows} <= {flow["flow_id"]}
+        assert bool(of_flows) == any(name in stream["path"] for stream in flow["streams"])
+        assert (await client.get(f"/v1/switches/{name}")).json() == switch
+    assert switches["S0"]["state"] == "connected"
+    assert {port["neighbour"] for port in switches["S0"]["ports"]} == {"T0", "S2", "S4"}
+    for path in ("/v1/switches/S9", "/v1/switches/S9/rules", "/v1/links/S0-S9"):
+        assert (await client.get(path)).status_code == 404
+    assert [link["link"] for link in (await client.get("/v1/links/S4-S0")).json()] == ["S0->S4", "S4->S0"]
+
+
+async def test_for_those_who_operate_it(client: httpx.AsyncClient, controller: Controller) -> None:
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+    assert (await client.get("/readyz")).json() == {"ready": True, "reason": ""}
+    assert (await client.get("/v1/version")).json()["name"] == "mstcp-controller"
+    await client.post("/v1/flows", json=REQUEST)
+    await client.get("/v1/nothing")
+    answer = await client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    figures = {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+        for line in answer.text.splitlines()
+        if not line.startswith("#")
+    }
+    assert figures["mstcp_flows"] == 1
+    assert figures["mstcp_request_to_installed_seconds_count"] == 1
+    assert figures['mstcp_events_total{kind="flow_granted"}'] == 1
+    assert figures['mstcp_http_answers_total{method="any",route="none",status="404"}'] == 1
+    assert figures['mstcp_http_answers_total{method="POST",route="/v1/flows",status="201"}'] == 1
+    assert figures['mstcp_switch_rules{switch="S0"}'] == len(controller.switches.tables[1].rules)
+    assert figures["process_resident_memory_bytes"] > 0
+    controller.loop.post(PortWentDown(5, 1))
+    unready = await client.get("/readyz")
+    assert (unready.status_code, unready.json()["ready"]) == (503, False)
+
+
+async def test_a_body_that_is_too_large(client: httpx.AsyncClient) -> None:
+    body = json.dumps(REQUEST | {"source": "x" * (1 << 20)})
+    answer = await client.post("/v1/flows", content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["field"]) == (413, "body")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = asyncio.get_running_loop().time() + 20
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.01)
+
+
+async def test_a_link_is_changed_while_it_carries_a_flow(client: httpx.AsyncClient) -> None:
+    await client.get("/v1/health")
+    await client.post("/v1/flows", json=REQUEST)
+    tag = (await client.get("/v1/links/S0-S4")).headers["ETag"]
+    changed = await client.patch("/v1/links/S0-S4", json={"rate_bps": 2e6}, headers={"If-Match": tag})
+    assert [link["capacity_bps"] for link in changed.json()] == [2e6, 2e6]
+    assert (await client.get("/v1/flows")).json()[0]["rate_bps"] < 7e6
+    late = await client.patch("/v1/links/S0-S4", json={"rate_bps": 3e6}, headers={"If-Match": tag})
+    assert late.status_code == 412
+    for wrong in ({"rate_bps": 0}, {"delay_s": -1}, {"enabled": "no"}, {"colour": "red"}):
+        assert (await client.patch("/v1/links/S0-S4", json=wrong)).status_code == 422
+    assert (await client.patch("/v1/links/S0-S9", json={})).status_code == 404

@@ -95,7 +95,7 @@ def test_time_that_passes_is_applied_whole_too(monkeypatch: pytest.MonkeyPatch) 
 def test_a_port_that_goes_down_is_forgotten_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     net = network()
     before = net.snapshot()
-    monkeypatch.setattr(Outbox, "report", _raise)
+    monkeypatch.setattr(Outbox, "tell", _raise)
     with pytest.raises(ZeroDivisionError):
         net.core.handle(PortWentDown(1, 2), net.now)
     assert net.snapshot() == before

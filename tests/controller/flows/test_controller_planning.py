@@ -10,7 +10,7 @@ import pytest
 import topologies
 from controller.core.state import Settings, State
 from controller.errors import RequestError
-from controller.flows import manager
+from controller.flows import granting
 from controller.flows.live_optima import LiveOptima
 from controller.flows.planning import Newcomer, Optimum, on_a_free_path, optimise
 from tests.fakes.openflow_table import ControlledNetwork
@@ -46,7 +46,7 @@ def test_a_flow_that_fits_on_its_shortest_path_needs_no_solve(
             assert totals(state, quick) == pytest.approx(totals(state, solved), rel=1e-3)
         return quick
 
-    monkeypatch.setattr(manager, "on_a_free_path", checked)
+    monkeypatch.setattr(granting, "on_a_free_path", checked)
     for number in range(25):
         source, destination = draw.sample(network.hosts, 2)
         request: dict[str, Any] = {

@@ -1,0 +1,112 @@
+"""The controller's figures, for Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from controller.core.views import Sizes
+
+__all__ = ["CONTENT_TYPE", "Metrics"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_FAST_S = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+_LATENCY_S = (0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
+
+
+class Metrics:
+    """All figures; they may be observed in any thread."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+        self._solve = self._histogram(
+            "mstcp_solve_seconds", "Time of a solve of the routing problem.", ("objective",), _FAST_S
+        )
+        self._handling = self._histogram(
+            "mstcp_handling_seconds", "Time that the core took for an event.", ("event",), _FAST_S
+        )
+        self._installed = self._histogram(
+            "mstcp_request_to_installed_seconds",
+            "From a request's arrival until all switches have confirmed its rules.",
+            (),
+            _LATENCY_S,
+        )
+        self._events = Counter(
+            "mstcp_events", "Client events (GET /v1/events).", ("kind",), registry=self._registry
+        )
+        self._answers = Counter(
+            "mstcp_http_answers", "Answers over REST.", ("method", "route", "status"), registry=self._registry
+        )
+        self._refused = Counter(
+            "mstcp_refused_requests", "Requests for flows refused.", ("code",), registry=self._registry
+        )
+        self._rules = self._gauge(
+            "mstcp_switch_rules", "Rules and groups that a switch should have.", ("switch",)
+        )
+        self._queue = self._gauge("mstcp_queue_length", "Events that wait for the core.", ("queue",))
+        self._dropped = self._gauge(
+            "mstcp_dropped_packets", "Packets of hosts dropped because too many waited."
+        )
+        self._waiting = self._gauge("mstcp_waiting_requests", "Clients that wait for an answer.")
+        self._flows = self._gauge("mstcp_flows", "Flows.")
+        self._degraded = self._gauge(
+            "mstcp_degraded_flows", "Flows that carry less than before a link was lost."
+        )
+        self._links_down = self._gauge("mstcp_links_down", "Links of the topology file that are down.")
+        self._switches = self._gauge("mstcp_connected_switches", "Switches that are connected.")
+        self._hosts = self._gauge("mstcp_learned_hosts", "Hosts learned from their ARP packets.")
+        self._allocated = self._gauge("mstcp_allocated_bps", "Goodput of all flows, bit/s.")
+        self._requested = self._gauge("mstcp_requested_bps", "Goodput that all flows have asked for, bit/s.")
+
+    def _histogram(
+        self, name: str, text: str, labels: tuple[str, ...], buckets: tuple[float, ...]
+    ) -> Histogram:
+        return Histogram(name, text, labels, buckets=buckets, registry=self._registry)
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(name, text, labels, registry=self._registry)
+
+    def solved(self, objective: str, wall_s: float) -> None:
+        """Take in that a routing problem was solved."""
+        self._solve.labels(objective).observe(wall_s)
+
+    def handled(self, event: str, wall_s: float) -> None:
+        """Take in that the core handled an event."""
+        self._handling.labels(event).observe(wall_s)
+
+    def installed(self, wall_s: float) -> None:
+        """Take in that a request was granted and its rules are in."""
+        self._installed.observe(wall_s)
+
+    def refused(self, code: str) -> None:
+        """Take in that a request for a flow was refused."""
+        self._refused.labels(code).inc()
+
+    def happened(self, kind: str) -> None:
+        """Take in that clients were told of something."""
+        self._events.labels(kind).inc()
+
+    def answered(self, method: str, route: str, status: int) -> None:
+        """Take in that REST gave an answer; `route` is the path with its parameters' names."""
+        self._answers.labels(method, route, str(status)).inc()
+
+    def text(self, sizes: Sizes, queues: dict[str, int], waiting: int, dropped_packets: int) -> bytes:
+        """Return all figures in Prometheus' text format, with these for what is counted only now."""
+        for switch, rules in sizes.rules.items():
+            self._rules.labels(switch).set(rules)
+        for name, length in queues.items():
+            self._queue.labels(name).set(length)
+        self._dropped.set(dropped_packets)
+        self._waiting.set(waiting)
+        self._flows.set(sizes.flows)
+        self._degraded.set(sizes.degraded_flows)
+        self._links_down.set(sizes.links_down)
+        self._switches.set(sizes.switches_connected)
+        self._hosts.set(sizes.learned_hosts)
+        self._allocated.set(sizes.allocated_bps)
+        self._requested.set(sizes.requested_bps)
+        return generate_latest(self._registry)

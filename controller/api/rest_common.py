@@ -1,0 +1,168 @@
+"""What all REST operations share: who asks, the service, and parameters that several have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar, cast
+
+from fastapi import Depends, Header, Request
+from fastapi import Path as PathParameter
+from starlette.exceptions import HTTPException
+
+from controller.access import Access, Role
+from controller.api.idempotency import IdempotencyStore
+from controller.api.problems import CLIENT_CLOSED
+from controller.api.schema import MAX_TIMEOUT_S
+from controller.api.service import Service
+from controller.core.callers import Caller
+from controller.core.views import FlowView
+from controller.errors import InvalidRequest
+
+__all__ = [
+    "ETAG_HEADER",
+    "Administrator",
+    "Api",
+    "FlowId",
+    "IfMatch",
+    "LinkId",
+    "Reader",
+    "RequestTimeout",
+    "Requester",
+    "SwitchName",
+    "TheApi",
+    "TheService",
+    "etag_of",
+    "no_unknown_parameters",
+    "revisions_of",
+    "unless_client_leaves",
+]
+
+ETAG_HEADER = {"ETag": {"description": "For If-Match.", "schema": {"type": "string"}}}
+"""Describes the header for OpenAPI."""
+
+_CLIENT_CHECK_S = 0.1
+
+_T = TypeVar("_T")
+
+
+@dataclass
+class Api:
+    """What REST offers.
+
+    Attributes:
+        service: What clients can do.
+        access: Who may.
+        queues: Says how many events of each kind wait for the core.
+        dropped_packets: Says how many packets of hosts were dropped.
+        longest_stream_s: A stream of events is ended after so long, and its client resumes it.
+    """
+
+    service: Service
+    access: Access = field(default_factory=Access)
+    queues: Callable[[], dict[str, int]] = dict
+    dropped_packets: Callable[[], int] = lambda: 0
+    longest_stream_s: float | None = None
+    idempotency: IdempotencyStore[FlowView] = field(default_factory=IdempotencyStore)
+
+
+def _api(request: Request) -> Api:
+    return cast(Api, request.app.state.api)
+
+
+def _service(request: Request) -> Service:
+    return _api(request).service
+
+
+def no_unknown_parameters(request: Request) -> None:
+    """Refuse query parameters that an operation does not have: they are mistakes to point out."""
+    operations = request.app.openapi()["paths"].get(request.scope["route"].path, {})
+    parameters = operations.get(request.method.lower(), {}).get("parameters", ())
+    known = {parameter["name"] for parameter in parameters if parameter["in"] == "query"}
+    for name in request.query_params:
+        if name not in known:
+            has = ", ".join(sorted(known)) or "none"
+            raise InvalidRequest(name[:64], f"there is no such query parameter here; there are: {has}")
+
+
+def _needs(role: Role) -> Callable[[Request], Awaitable[Caller]]:
+    async def caller(request: Request) -> Caller:
+        return _api(request).access.caller(request.headers.get("authorization"), role)
+
+    return caller
+
+
+TheApi = Annotated[Api, Depends(_api)]
+TheService = Annotated[Service, Depends(_service)]
+
+Reader = Annotated[Caller, Depends(_needs(Role.READ))]
+Requester = Annotated[Caller, Depends(_needs(Role.REQUEST))]
+Administrator = Annotated[Caller, Depends(_needs(Role.ADMINISTER))]
+
+FlowId = Annotated[
+    str,
+    PathParameter(
+        max_length=64, description="As given in the answer to the request.", examples=["3fa2c07be1d45a69"]
+    ),
+]
+LinkId = Annotated[
+    str,
+    PathParameter(max_length=80, description="Named in either direction.", examples=["S2-S3"]),
+]
+SwitchName = Annotated[str, PathParameter(max_length=64, examples=["S0"])]
+
+RequestTimeout = Annotated[
+    float | None,
+    Header(
+        alias="Request-Timeout",
+        ge=0.001,
+        le=MAX_TIMEOUT_S,
+        allow_inf_nan=False,
+        description="Seconds that the client waits; what is not done by then is undone (504).",
+        examples=[5.0],
+    ),
+]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        max_length=1024,
+        description="ETag of what the client has seen: if it has changed since, the answer is 412.",
+        examples=['"3"'],
+    ),
+]
+
+
+def etag_of(revision: int) -> str:
+    """Return the ETag of a revision."""
+    return f'"{revision}"'
+
+
+def revisions_of(if_match: str | None) -> frozenset[int] | None:
+    """Return the revisions that an If-Match header names; None where any will do."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    tags = (tag.strip() for tag in if_match.split(","))
+    # A weak tag never matches (RFC 9110, 13.1.1), nor does one that is none of ours.
+    return frozenset(int(tag[1:-1]) for tag in tags if _is_revision(tag))
+
+
+def _is_revision(tag: str) -> bool:
+    number = tag[1:-1]
+    is_number = number.isascii() and number.isdigit() and len(number) < 19
+    return len(tag) > 2 and tag[0] == tag[-1] == '"' and is_number
+
+
+async def unless_client_leaves(connection: Request, asked: Awaitable[_T]) -> _T:
+    """Return the answer; if the client closes its connection before, what it asked is cancelled."""
+    task = asyncio.ensure_future(asked)
+    try:
+        while True:
+            done, _ = await asyncio.wait((task,), timeout=_CLIENT_CHECK_S)
+            if done:
+                return task.result()
+            if await connection.is_disconnected():
+                raise HTTPException(CLIENT_CLOSED, "the client closed its connection")
+    finally:
+        task.cancel()

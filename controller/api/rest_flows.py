@@ -1,0 +1,269 @@
+"""REST: flows, and what would happen if."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Body, Header, Query, Request, Response
+
+from controller.api.problems import problem_responses
+from controller.api.rest_common import (
+    ETAG_HEADER,
+    FlowId,
+    IfMatch,
+    Reader,
+    Requester,
+    RequestTimeout,
+    TheApi,
+    TheService,
+    etag_of,
+    revisions_of,
+    unless_client_leaves,
+)
+from controller.api.schema import FlowRequestBody, PreviewBody, RateChange
+from controller.core.preview_views import PreviewView
+from controller.core.requests import FlowQuery
+from controller.core.views import FlowView
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_EXAMPLES = {
+    "computed": {
+        "summary": "Paths computed",
+        "value": {
+            "source": "T0",
+            "destination": "T2",
+            "destination_port": 5001,
+            "rate_bps": 8.5e6,
+            "packet_bytes": 590,
+        },
+    },
+    "split by packets": {
+        "summary": "One TCP connection, split packet by packet",
+        "value": {
+            "source": "T0",
+            "destination": "T2",
+            "destination_port": 5001,
+            "rate_bps": 8.5e6,
+            "packet_bytes": 590,
+            "splitting": "packets",
+        },
+    },
+    "by hand": {
+        "summary": "Paths and rates given by hand",
+        "value": {
+            "source": "T0",
+            "destination": "T2",
+            "destination_port": 5001,
+            "packet_bytes": 590,
+            "source_ports": [40001, 40002],
+            "paths": [
+                {"nodes": ["T0", "S0", "S4", "T2"], "rate_bps": 4.25e6},
+                {"nodes": ["T0", "S0", "S2", "S3", "S4", "T2"], "rate_bps": 4.25e6},
+            ],
+        },
+    },
+}
+
+_PREVIEW_EXAMPLES = {
+    "a failure": {"summary": "A link fails", "value": {"fail": {"links": ["S2-S3"]}}},
+    "a flow": {"summary": "A flow is requested", "value": {"add": [_EXAMPLES["computed"]["value"]]}},
+    "growth": {"summary": "All demands double", "value": {"scale": [{"factor": 2.0}]}},
+}
+
+_EVENT = {
+    "Last-Event-ID": {
+        "description": "Of the last event that is in the answer already: /v1/events goes on from there.",
+        "schema": {"type": "string"},
+    }
+}
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="Any text that is new for each request: one that is sent again with the same key within "
+        "an hour gets the same answer, and nothing is done twice.",
+        examples=["9f7f1b3e"],
+    ),
+]
+
+
+@router.post(
+    "/v1/flows",
+    status_code=201,
+    tags=["flows"],
+    responses={
+        201: {
+            "headers": ETAG_HEADER
+            | {
+                "Location": {"description": "Of the flow.", "schema": {"type": "string"}},
+                "Idempotent-Replayed": {
+                    "description": "true: the answer to an earlier request.",
+                    "schema": {"type": "string"},
+                },
+            }
+        },
+        **problem_responses(400, 404, 409, 413, 422, 504),
+    },
+)
+async def request_flow(
+    request: Annotated[FlowRequestBody, Body(openapi_examples=_EXAMPLES)],
+    connection: Request,
+    response: Response,
+    api: TheApi,
+    caller: Requester,
+    timeout_s: RequestTimeout = None,
+    key: IdempotencyKey = None,
+) -> FlowView:
+    """Ask for a rate; the answer comes when all switches have confirmed. It may grant less."""
+
+    async def ask() -> FlowView:
+        asked = api.service.request(request.to_request(), caller=caller, timeout_s=timeout_s)
+        return await unless_client_leaves(connection, asked)
+
+    if key is None:
+        flow = await ask()
+    else:
+        digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
+        flow, is_replayed = await api.idempotency.answer(caller.name, key, digest, ask)
+        if is_replayed:
+            response.headers["Idempotent-Replayed"] = "true"
+    response.headers["Location"] = f"/v1/flows/{flow.flow_id}"
+    response.headers["ETag"] = etag_of(flow.revision)
+    return flow
+
+
+@router.get(
+    "/v1/flows",
+    tags=["flows"],
+    responses={
+        200: {
+            "headers": _EVENT
+            | {
+                "Link": {
+                    "description": 'The next page: <...>; rel="next".',
+                    "schema": {"type": "string"},
+                },
+                "X-Total-Count": {
+                    "description": "Flows on all pages.",
+                    "schema": {"type": "string"},
+                },
+            }
+        },
+        **problem_responses(422),
+    },
+)
+async def list_flows(
+    connection: Request,
+    response: Response,
+    service: TheService,
+    _: Reader,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="Flows on a page.")] = 1000,
+    cursor: Annotated[
+        str | None,
+        Query(pattern="^[0-9]{1,18}$", description="As in the Link header of the page before."),
+    ] = None,
+    source: Annotated[str | None, Query(max_length=64, description="Name or address of the sender.")] = None,
+    destination: Annotated[
+        str | None, Query(max_length=64, description="Name or address of the receiver.")
+    ] = None,
+    owner: Annotated[str | None, Query(max_length=64)] = None,
+    state: Annotated[Literal["installing", "active"] | None, Query()] = None,
+    through: Annotated[
+        str | None,
+        Query(max_length=80, description="A switch, or a link in either direction.", examples=["S2-S3"]),
+    ] = None,
+) -> tuple[FlowView, ...]:
+    """List flows in the order of their requests, page by page (`Link: <...>; rel="next"`)."""
+    query = FlowQuery(
+        limit=limit,
+        after=int(cursor or 0),
+        source=source,
+        destination=destination,
+        owner=owner,
+        state=state,
+        through=through,
+    )
+    page, event_id = await service.flows(query)
+    response.headers["Last-Event-ID"] = event_id
+    response.headers["X-Total-Count"] = str(page.total)
+    if page.next_after is not None:
+        parameters = {**connection.query_params, "cursor": str(page.next_after)}
+        response.headers["Link"] = f'<{connection.url.path}?{urlencode(parameters)}>; rel="next"'
+    return page.flows
+
+
+@router.get(
+    "/v1/flows/{flow_id}",
+    tags=["flows"],
+    responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)},
+)
+async def get_flow(flow_id: FlowId, response: Response, service: TheService, _: Reader) -> FlowView:
+    """Show one flow; its rates may have changed for the good of the whole since it was requested."""
+    flow = await service.flow(flow_id)
+    response.headers["ETag"] = etag_of(flow.revision)
+    return flow
+
+
+@router.patch(
+    "/v1/flows/{flow_id}",
+    tags=["flows"],
+    responses={200: {"headers": ETAG_HEADER}, **problem_responses(400, 404, 409, 412, 413, 422, 504)},
+)
+async def change_flow(
+    flow_id: FlowId,
+    change: RateChange,
+    response: Response,
+    service: TheService,
+    caller: Requester,
+    if_match: IfMatch = None,
+    timeout_s: RequestTimeout = None,
+) -> FlowView:
+    """Ask for another rate over the paths that the flow has; renews its lease too."""
+    revisions = revisions_of(if_match)
+    flow = await service.change(flow_id, change.rate_bps, caller, revisions, timeout_s)
+    response.headers["ETag"] = etag_of(flow.revision)
+    return flow
+
+
+@router.delete(
+    "/v1/flows/{flow_id}", status_code=204, tags=["flows"], responses=problem_responses(404, 412, 422)
+)
+async def release_flow(
+    flow_id: FlowId, service: TheService, caller: Requester, if_match: IfMatch = None
+) -> None:
+    """End a flow and remove its rules; one that has ended already is no error."""
+    await service.release(flow_id, caller, revisions_of(if_match))
+
+
+@router.post(
+    "/v1/flows/{flow_id}/renew",
+    tags=["flows"],
+    responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)},
+)
+async def renew_flow(flow_id: FlowId, response: Response, service: TheService, caller: Requester) -> FlowView:
+    """Let a flow live on for another lease."""
+    flow = await service.renew_one(flow_id, caller)
+    response.headers["ETag"] = etag_of(flow.revision)
+    return flow
+
+
+@router.post("/v1/preview", tags=["flows"], responses=problem_responses(400, 404, 409, 413, 422))
+async def preview(
+    body: Annotated[PreviewBody, Body(openapi_examples=_PREVIEW_EXAMPLES)],
+    connection: Request,
+    service: TheService,
+    _: Reader,
+) -> PreviewView:
+    """Tell what would happen if links failed, demands grew or flows were requested; nothing does.
+
+    It is what the controller itself would do: the same optimum, from the rates that flows have now.
+    """
+    return await unless_client_leaves(connection, service.preview(body.to_request()))

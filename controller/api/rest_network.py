@@ -1,0 +1,125 @@
+"""REST: the network, its links, switches and hosts."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from fastapi import APIRouter, Response
+
+from controller.api.problems import problem_responses
+from controller.api.rest_common import (
+    ETAG_HEADER,
+    Administrator,
+    IfMatch,
+    LinkId,
+    Reader,
+    SwitchName,
+    TheService,
+    etag_of,
+    revisions_of,
+)
+from controller.api.schema import LinkChangeBody
+from controller.core.requests import ViewName
+from controller.core.views import (
+    HealthView,
+    HostView,
+    LinkView,
+    RulesView,
+    SwitchDetailView,
+    TopologyView,
+)
+from controller.errors import NotFound
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["network"])
+
+_EVENT = {
+    200: {
+        "headers": {
+            "Last-Event-ID": {
+                "description": "Of the last event that is in the answer already.",
+                "schema": {"type": "string"},
+            }
+        }
+    }
+}
+
+
+@router.get("/v1/topology")
+async def topology(service: TheService, _: Reader) -> TopologyView:
+    """Show the network of the topology file, and what of it is up."""
+    return cast(TopologyView, (await service.view(ViewName.TOPOLOGY)).view)
+
+
+@router.get("/v1/links", responses=_EVENT)  # type: ignore[arg-type]
+async def links(response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
+    """List both directions of every link with capacity, allocated and free wire rate."""
+    seen = await service.view(ViewName.LINKS)
+    response.headers["Last-Event-ID"] = seen.event_id
+    return cast("tuple[LinkView, ...]", seen.view)
+
+
+@router.get("/v1/links/{link_id}", responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)})
+async def link(link_id: LinkId, response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
+    """Show both directions of a link."""
+    links = cast("tuple[LinkView, ...]", (await service.view(ViewName.LINKS)).view)
+    views = tuple(view for view in links if {view.tail, view.head} == set(link_id.split("-")))
+    if not views:
+        raise NotFound("link_id", f"there is no link {link_id!r}; GET /v1/links lists them")
+    response.headers["ETag"] = etag_of(views[0].revision)
+    return views
+
+
+@router.patch(
+    "/v1/links/{link_id}",
+    responses={200: {"headers": ETAG_HEADER}, **problem_responses(400, 404, 412, 413, 422)},
+)
+async def change_link(
+    link_id: LinkId,
+    change: LinkChangeBody,
+    response: Response,
+    service: TheService,
+    _: Administrator,
+    if_match: IfMatch = None,
+) -> tuple[LinkView, ...]:
+    """Give a link another rate or delay, or take it out of use; flows follow. It survives a restart."""
+    views = await service.change_link(link_id, change.to_change(), revisions_of(if_match))
+    response.headers["ETag"] = etag_of(views[0].revision)
+    return views
+
+
+@router.get("/v1/hosts")
+async def hosts(service: TheService, _: Reader) -> tuple[HostView, ...]:
+    """List the hosts of the topology file and those learned from their ARP packets."""
+    return cast("tuple[HostView, ...]", (await service.view(ViewName.HOSTS)).view)
+
+
+@router.get("/v1/switches", responses=_EVENT)  # type: ignore[arg-type]
+async def switches(response: Response, service: TheService, _: Reader) -> tuple[SwitchDetailView, ...]:
+    """List the switches with their ports, flows and rules."""
+    seen = await service.view(ViewName.SWITCHES)
+    response.headers["Last-Event-ID"] = seen.event_id
+    return cast("tuple[SwitchDetailView, ...]", seen.view)
+
+
+@router.get("/v1/switches/{switch}", responses=problem_responses(404, 422))
+async def switch(switch: SwitchName, service: TheService, _: Reader) -> SwitchDetailView:
+    """Show one switch."""
+    views = cast("tuple[SwitchDetailView, ...]", (await service.view(ViewName.SWITCHES)).view)
+    for view in views:
+        if view.name == switch:
+            return view
+    raise NotFound("switch", f"there is no switch {switch!r}; GET /v1/switches lists them")
+
+
+@router.get("/v1/switches/{switch}/rules", responses=problem_responses(404, 422))
+async def rules(switch: SwitchName, service: TheService, _: Reader) -> RulesView:
+    """List the rules and groups that a switch should have, and whose they are."""
+    return await service.rules(switch)
+
+
+@router.get("/v1/health")
+async def health(service: TheService, _: Reader) -> HealthView:
+    """Say whether the network is as it should be; `ready`: flows can be served everywhere."""
+    return cast(HealthView, (await service.view(ViewName.HEALTH)).view)

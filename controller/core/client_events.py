@@ -1,0 +1,31 @@
+"""What clients are told of as it happens (`GET /v1/events`, gRPC's `Watch`)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["ClientEventKind"]
+
+
+class ClientEventKind(str, Enum):
+    """What happened; the names that clients see."""
+
+    FLOW_GRANTED = "flow_granted"
+    FLOW_REFUSED = "flow_refused"
+    FLOW_CHANGED = "flow_changed"  # its client asked for another rate
+    FLOW_RELEASED = "flow_released"
+    FLOW_EXPIRED = "flow_expired"
+    FLOW_ENDED = "flow_ended"  # by the controller
+    FLOW_REPLANNED = "flow_replanned"
+    FLOW_DEGRADED = "flow_degraded"
+    FLOW_RESTORED = "flow_restored"
+    LINK_DOWN = "link_down"
+    LINK_UP = "link_up"
+    LINK_CHANGED = "link_changed"  # its rate, delay or state were set
+    PORT_DOWN = "port_down"
+    PORT_UP = "port_up"
+    SWITCH_DOWN = "switch_down"  # its connection ended; it is assumed to forward still
+    SWITCH_LOST = "switch_lost"  # it did not come back in time
+    SWITCH_UP = "switch_up"
+    CONFIGURATION_APPLIED = "configuration_applied"
+    CONFIGURATION_REFUSED = "configuration_refused"

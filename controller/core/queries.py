@@ -1,0 +1,209 @@
+"""What clients may look at, each part by itself: nobody pays for the whole to see one flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from controller.core.events import ViewRequested
+from controller.core.messages import Result
+from controller.core.requests import FlowQuery, ViewName
+from controller.core.state import State
+from controller.core.views import (
+    BucketView,
+    FlowPage,
+    FlowView,
+    GroupView,
+    PortView,
+    RulesView,
+    RuleView,
+    Sizes,
+    SwitchDetailView,
+)
+from controller.errors import NotFound
+from controller.flows.flow import Flow
+from controller.flows.manager import FlowManager
+from controller.rules.classification import classification_rules
+from controller.rules.default_routes import DefaultRoutes
+from controller.rules.model import (
+    TABLE_DEFAULT,
+    GotoTable,
+    Group,
+    Output,
+    Rule,
+    ToGroup,
+    flow_number,
+    is_flow_cookie,
+)
+
+__all__ = ["Queries"]
+
+
+class Queries:
+    """Answers what clients ask about the state; changes nothing."""
+
+    def __init__(self, state: State, default_routes: DefaultRoutes, flows: FlowManager) -> None:
+        self._state = state
+        self._default_routes = default_routes
+        self._flows = flows
+
+    def view(self, event: ViewRequested, now: float) -> Result:
+        """Return a part of all, or the error that the client gets."""
+        views: dict[ViewName, Callable[[], Result]] = {
+            ViewName.FLOW: lambda: self._flow(event.key, now),
+            ViewName.HEALTH: self._state.health,
+            ViewName.HOSTS: self._state.host_views,
+            ViewName.LINKS: self._state.links,
+            ViewName.RULES: lambda: self._rules(event.key),
+            ViewName.SIZES: self._sizes,
+            ViewName.SWITCHES: self._switches,
+            ViewName.TOPOLOGY: self._state.topology,
+        }
+        return views[event.view]()
+
+    def page(self, query: FlowQuery, now: float) -> FlowPage:
+        """Return the flows that match, in the order of their requests, up to a number."""
+        matching = [flow for flow in self._state.flows if self._matches(flow, query)]
+        rest = sorted((f for f in matching if f.number > query.after), key=lambda f: f.number)
+        shown = rest[: query.limit]
+        return FlowPage(
+            flows=tuple(self._state.view(flow, now) for flow in shown),
+            total=len(matching),
+            next_after=shown[-1].number if len(rest) > len(shown) else None,
+        )
+
+    def _matches(self, flow: Flow, query: FlowQuery) -> bool:
+        ends = ((query.source, flow.source), (query.destination, flow.destination))
+        return (
+            all(wanted is None or wanted in (host.name, host.ip) for wanted, host in ends)
+            and query.owner in (None, flow.belongs_to)
+            and query.state in (None, flow.state)
+            and (query.through is None or _leads_through(flow, query.through))
+        )
+
+    def _flow(self, flow_id: str, now: float) -> FlowView | NotFound:
+        flow = self._state.flows.get(flow_id)
+        if flow is None:
+            return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
+        return self._state.view(flow, now)
+
+    def _switches(self) -> tuple[SwitchDetailView, ...]:
+        counts = self._rule_counts()
+        return tuple(self._switch(name, counts[name]) for name in self._state.live.network.switches)
+
+    def _switch(self, name: str, rules: int) -> SwitchDetailView:
+        live = self._state.live
+        connected = live.is_connected(name)
+        datapath_id = live.datapath_id(name)
+        return SwitchDetailView(
+            name=name,
+            datapath_id=datapath_id,
+            connected=connected,
+            rules_confirmed=name in self._state.confirmed,
+            state="connected" if connected else "away" if live.is_away(name) else "lost",
+            flows=len(self._state.flows.through(name)),
+            rules=rules,
+            refusal=self._state.refusals.get(name),
+            ports=tuple(
+                PortView(
+                    port=arc.tail_port,
+                    neighbour=arc.head,
+                    link=arc.link,
+                    up=live.port_is_live(datapath_id, arc.tail_port),
+                )
+                for arc in live.arcs_from(name)
+            ),
+        )
+
+    def _rules(self, switch: str) -> RulesView | NotFound:
+        live = self._state.live
+        if switch not in live.network.switches:
+            known = ", ".join(live.network.switches[:12])
+            return NotFound("switch", f"there is no switch {switch!r} in the topology file; it has {known}")
+        entries = (
+            *classification_rules(),
+            *self._default_routes.sent_to(switch),
+            *self._flows.pinned_rules(switch),
+        )
+        flows = {flow.number: flow.id for flow in self._state.flows.through(switch)}
+        groups = [entry for entry in entries if isinstance(entry, Group)]
+        return RulesView(
+            switch=switch,
+            datapath_id=live.datapath_id(switch),
+            rules=tuple(_rule(entry, flows) for entry in entries if isinstance(entry, Rule)),
+            groups=tuple(_group(entry) for entry in groups),
+        )
+
+    def _rule_counts(self) -> dict[str, int]:
+        """Return how many rules and groups each switch should have; those of streams by their paths alone."""
+        classification = len(classification_rules())
+        counts = {
+            name: classification + len(self._default_routes.sent_to(name))
+            for name in self._state.live.network.switches
+        }
+        for flow in self._state.flows:
+            if flow.split is None:
+                for path in flow.paths:
+                    for switch in path[1:-1]:
+                        counts[switch] += 2  # there and back
+            else:
+                for stage in flow.stages(self._state.live.ports):
+                    for switch, entries in stage.items():
+                        counts[switch] += len(entries)
+        return counts
+
+    def _sizes(self) -> Sizes:
+        state, live = self._state, self._state.live
+        return Sizes(
+            flows=len(state.flows),
+            degraded_flows=self._flows.degraded,
+            links_down=len(live.links_down()),
+            switches_connected=sum(live.is_connected(name) for name in live.network.switches),
+            learned_hosts=sum(host.learned for host in state.hosts.all()),
+            rules=self._rule_counts(),
+            allocated_bps=sum(flow.rate_bps for flow in state.flows),
+            requested_bps=sum(flow.requested_bps for flow in state.flows),
+        )
+
+
+def _leads_through(flow: Flow, through: str) -> bool:
+    ends = through.replace("->", "-").split("-")
+    if len(ends) == 1:
+        return any(through in path for path in flow.routes())
+    steps = {step for path in flow.routes() for step in pairwise(path)}
+    return (ends[0], ends[1]) in steps or (ends[1], ends[0]) in steps
+
+
+def _rule(rule: Rule, flows: dict[int, str]) -> RuleView:
+    is_flow = is_flow_cookie(rule.cookie)
+    return RuleView(
+        table=rule.table,
+        priority=rule.priority,
+        match={name: value for name, value in vars(rule.match).items() if value is not None},
+        action=_action(rule),
+        cookie=f"{rule.cookie:#x}",
+        purpose="flow"
+        if is_flow
+        else "default_route"
+        if rule.table == TABLE_DEFAULT and rule.priority
+        else "classification",
+        flow_id=flows.get(flow_number(rule.cookie)) if is_flow else None,
+        packets=None,
+        bytes=None,
+    )
+
+
+def _action(rule: Rule) -> str:
+    if isinstance(rule.action, Output):
+        rewrite = "" if rule.action.source_mac is None else f"set_source:{rule.action.source_mac},"
+        return f"{rewrite}output:{rule.action.port}"
+    if isinstance(rule.action, ToGroup):
+        return f"group:{rule.action.group}"
+    if isinstance(rule.action, GotoTable):
+        return f"goto:{rule.action.table}"
+    return "controller"
+
+
+def _group(group: Group) -> GroupView:
+    buckets = tuple(BucketView(weight=each.weight, port=each.output.port) for each in group.buckets)
+    return GroupView(number=group.number, buckets=buckets)

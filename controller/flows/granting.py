@@ -1,0 +1,141 @@
+"""What a request would be given: admission, paths and rates, without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.core.requests import FlowRequest
+from controller.core.state import State
+from controller.errors import InfeasibleRequest
+from controller.flows.ack_paths import SHORTEST
+from controller.flows.admission import Admission, admit, choose_source_ports, newcomer
+from controller.flows.flow import Flow, Stream
+from controller.flows.live_optima import LiveOptima
+from controller.flows.manual_paths import check_paths
+from controller.flows.planning import Optimum, PlannedPath, on_a_free_path, optimise
+from controller.rules.split import TAGS, Split
+
+__all__ = ["NEGLIGIBLE_SHARE", "Granted", "grant"]
+
+NEGLIGIBLE_SHARE = 1e-6
+"""Less than this share of a flow's rate is the solver's rounding."""
+
+
+@dataclass(frozen=True)
+class Granted:
+    """What a request is given.
+
+    Attributes:
+        id: What the flow is called.
+        number: The flow's place in the order of requests.
+        request: What was asked.
+        admission: What network and flows said to it.
+        requested_bps: Goodput asked for.
+        paths: What it gets.
+        ports: A source port for each path.
+        split: How its packets are spread; None where each path is a connection.
+        lease_s: How long it lives without being renewed.
+        rates: What running flows get beside it, by stream.
+    """
+
+    id: str
+    number: int
+    request: FlowRequest
+    admission: Admission
+    requested_bps: float
+    paths: tuple[PlannedPath, ...]
+    ports: tuple[int, ...]
+    split: Split | None
+    lease_s: float
+    rates: Mapping[str, tuple[float, ...]]
+
+    def flow(self, now: float) -> Flow:
+        """Return the flow that this makes."""
+        is_manual = self.admission.objective is None
+        return Flow(
+            number=self.number,
+            id=self.id,
+            source=self.admission.source,
+            destination=self.admission.destination,
+            destination_port=self.request.destination_port,
+            requested_bps=self.requested_bps,
+            framing=self.admission.framing,
+            objective=self.admission.objective,
+            streams=[
+                Stream(port, path.nodes, path.rate_bps, path.delay_s)
+                for port, path in zip(self.ports, self.paths, strict=True)
+            ],
+            lease_s=self.lease_s,
+            expires_at=now + self.lease_s,
+            owner="",
+            split=self.split,
+            given_bps=tuple(path.rate_bps for path in self.paths) if is_manual else None,
+        )
+
+
+def grant(
+    state: State, optima: LiveOptima, request: FlowRequest, flow_id: str, number: int, is_settled: bool
+) -> Granted:
+    """Find out what a request would be given.
+
+    Args:
+        state: Network and flows; not changed.
+        optima: The last optima of this network.
+        request: What is asked.
+        flow_id: What the flow is to be called.
+        number: Its place in the order of requests.
+        is_settled: The running flows have their optimum.
+
+    Raises:
+        InvalidRequest, NotFound, Conflict, InfeasibleRequest: the request is refused.
+        SolverError: the solver failed.
+    """
+    admission = admit(state, request)
+    if admission.objective is None:
+        optimum = check_paths(state, request, admission)
+        requested_bps = sum(path.rate_bps for path in optimum.paths)
+    else:
+        requested_bps = request.rate_bps or 0.0
+        wanted = newcomer(flow_id, request, admission, requested_bps)
+        free = on_a_free_path(state, admission.objective, wanted) if is_settled else None
+        optimum = free or optimise(state, optima, admission.objective, wanted)
+        _check_granted(optimum.paths, requested_bps, admission)
+    split = _split(state, request, optimum, number)
+    connections = 1 if split is not None else len(optimum.paths)
+    ports = choose_source_ports(state, request, admission.source, connections)
+    if split is not None:
+        ports *= len(optimum.paths)
+    lease_s = request.lease_s or state.settings.lease_s
+    return Granted(
+        flow_id,
+        number,
+        request,
+        admission,
+        requested_bps,
+        optimum.paths,
+        ports,
+        split,
+        lease_s,
+        optimum.rates,
+    )
+
+
+def _split(state: State, request: FlowRequest, optimum: Optimum, number: int) -> Split | None:
+    if request.splitting == "streams" or optimum.ack_path is None:
+        return None
+    tag = state.flows.free_tag(number)
+    if tag is None:
+        raise InfeasibleRequest(
+            "splitting", f"{TAGS} split flows run already and stamps have no room for more; release one"
+        )
+    return Split(request.splitting, tag, request.ack_path or SHORTEST, optimum.ack_path)
+
+
+def _check_granted(paths: tuple[PlannedPath, ...], requested_bps: float, admission: Admission) -> None:
+    if sum(path.rate_bps for path in paths) <= NEGLIGIBLE_SHARE * requested_bps:
+        raise InfeasibleRequest(
+            "rate_bps",
+            f"no capacity is free from {admission.source.name} to {admission.destination.name}; "
+            "release a flow first (see GET /v1/links)",
+        )

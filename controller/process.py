@@ -1,0 +1,273 @@
+"""The controller's parts as one process: started, configured again while they run, and stopped."""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import queue
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import topologies
+from controller.access import Access
+from controller.address import Address, listen
+from controller.api.metrics import Metrics
+from controller.api.rest_common import Api
+from controller.api.servers import ServiceThread
+from controller.api.service import Service
+from controller.checking import check_links
+from controller.configuration import Configuration
+from controller.core.core import Core
+from controller.core.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
+from controller.core.messages import Answer, DatapathMessage
+from controller.core.settings import Settings
+from controller.errors import ConfigError, CoreFailed, RequestError
+from controller.gomr import Demand, Edge, LiveEngine, Problem
+from controller.loop import ControllerLoop
+from controller.openflow.runtime import OpenFlowRuntime
+from controller.options import NO_STORE
+from controller.store.sqlite import SqliteStore
+from controller.tls import openflow_context
+from topologies.model import Network
+
+__all__ = ["Signal", "run"]
+
+LOG = logging.getLogger("controller")
+
+Signal = str
+"""What the main thread is to do: `stop`, `reload`, or a sentence that says why the process cannot go on."""
+
+STOP, RELOAD = "stop", "reload"
+
+_FIXED = ("topology", "variant", "store", "listen")
+"""Settings that need a restart."""
+
+_RELOAD_TOKEN = -1
+"""Of the event that applies a configuration; clients' tokens begin with 1."""
+
+
+class ControllerProcess:
+    """Everything that runs.
+
+    Args:
+        configuration: All settings.
+        fail: Called once, from any thread, with a sentence when the process cannot go on.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+        TopologyError: the topology cannot be loaded.
+    """
+
+    def __init__(self, configuration: Configuration, fail: Callable[[str], None]) -> None:
+        unprotected = configuration.unprotected()
+        if unprotected is not None:
+            raise ConfigError("listen", unprotected)
+        self.configuration = configuration
+        self._reloading: Configuration | None = None
+        network = topologies.load(configuration.topology, variant=configuration.variant)
+        check_links(configuration, network)
+        self._lldp_key = secrets.token_bytes(32)
+        self._sockets = {
+            name: [listen(f"--{name}", Address.parse(text)) for text in getattr(configuration.listen, name)]
+            for name in ("openflow", "rest")
+        }
+        metrics = Metrics()
+        settings = configuration.settings(self._lldp_key)
+        self._core = Core(network, settings, lambda _: secrets.token_hex(16), metrics.solved)
+        self._store = _open_store(configuration.store, network.name)
+        self._loop = ControllerLoop(
+            self._core,
+            self._send,
+            self._deliver,
+            flush=lambda: self._runtime.flush(),
+            write=self._store.write if self._store is not None else lambda _: None,
+            on_failure=fail,
+            planning_s=configuration.routing.planning_s,
+            handled=lambda event, wall_s: metrics.handled(type(event).__name__, wall_s),
+        )
+        self._service = Service(self._loop.post, metrics=metrics)
+        self._access = Access(configuration.access_tokens())
+        api = Api(
+            self._service,
+            self._access,
+            queues=self._loop.queue_lengths,
+            dropped_packets=lambda: self._loop.dropped_packets,
+        )
+        self._runtime = OpenFlowRuntime(
+            self._listeners("openflow"),
+            self._loop.post,
+            self._lldp_key,
+            openflow_context(configuration.listen.openflow_tls),
+            lambda name, datapath_id: _is_certified(network, name, datapath_id),
+            fail,
+        )
+        grpc = [Address.parse(text) for text in configuration.listen.grpc]
+        self._services = ServiceThread(api, self._listeners("rest"), grpc, configuration.listen.tls, fail)
+
+    def start(self) -> dict[str, list[str]]:
+        """Start everything; returns the addresses when all services listen."""
+        _warm_up()
+        # What is there now stays; and thousands of flows are no garbage to look for after every few requests.
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
+        if self._store is not None:
+            self._loop.carry_out(self._core.restore(self._store.load(), time.monotonic()))
+        self._loop.start()
+        self._services.start()
+        self._runtime.start()
+        if self.configuration.links:
+            self._post_configuration(self.configuration)
+        bound = {name: [str(address) for _, address in self._sockets[name]] for name in self._sockets}
+        return bound | {"grpc": [str(address) for address in self._services.grpc_addresses]}
+
+    def stop(self) -> None:
+        """Stop everything; the rules in the switches stay or go, as configured."""
+        self._services.stop()
+        self._loop.stop(ControllerStopping(remove_rules=self.configuration.on_stop == "remove"))
+        self._runtime.stop()
+        if self._store is not None:
+            self._store.close()
+
+    def reload(self, read: Callable[[], Configuration]) -> None:
+        """Apply a configuration whole, or keep the old one and say why."""
+        try:
+            wanted = read()
+            self._check_change(wanted)
+        except ConfigError as error:
+            self._loop.post(ConfigurationRefused(str(error)))
+            return
+        self._post_configuration(wanted)
+
+    def _check_change(self, wanted: Configuration) -> None:
+        for name in _FIXED:
+            if getattr(wanted, name) != getattr(self.configuration, name):
+                raise ConfigError(name, "cannot be changed while the controller runs; restart it.")
+        if wanted.routing.planning_s != self.configuration.routing.planning_s:
+            raise ConfigError(
+                "routing.planning_s", "cannot be changed while the controller runs; restart it."
+            )
+        unprotected = wanted.unprotected()
+        if unprotected is not None:
+            raise ConfigError("listen", unprotected)
+
+    def _post_configuration(self, wanted: Configuration) -> None:
+        self._reloading = wanted
+        settings = wanted.settings(self._lldp_key)
+        self._loop.post(ConfigurationChanged(_RELOAD_TOKEN, settings, wanted.link_changes()))
+
+    def _deliver(self, message: Any) -> None:
+        if isinstance(message, Answer) and message.token == _RELOAD_TOKEN:
+            self._on_configured(message.result)
+        else:
+            self._service.deliver(message)
+
+    def _on_configured(self, result: object) -> None:
+        """Take the core's answer to a configuration; called from the core's thread."""
+        if isinstance(result, RequestError):
+            self._loop.post(ConfigurationRefused(str(result)))
+        elif self._reloading is not None:
+            self._access.replace(self._reloading.access_tokens())
+            self.configuration, self._reloading = self._reloading, None
+
+    def _send(self, message: DatapathMessage) -> None:
+        self._runtime.send(message)
+
+    def _listeners(self, name: str) -> list[Any]:
+        return [listener for listener, _ in self._sockets[name]]
+
+
+def run(
+    configuration: Configuration,
+    read: Callable[[], Configuration],
+    signals: queue.SimpleQueue[Signal],
+    ready_file: Path | None,
+) -> None:
+    """Start all parts, do what signals say, and stop them.
+
+    Args:
+        configuration: All settings.
+        read: Reads them again; raises ConfigError where they cannot be used.
+        signals: What is to be done.
+        ready_file: Gets the line with the addresses too.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+        TopologyError: the topology cannot be loaded.
+        CoreFailed: the process could not go on.
+    """
+    threading.excepthook = lambda thread: _thread_failed(thread, signals.put)
+    controller = ControllerProcess(configuration, signals.put)
+    addresses = controller.start()
+    failure = None
+    try:
+        _announce(ready_file, addresses)
+        while (signal := signals.get()) != STOP:
+            if signal != RELOAD:
+                failure = signal
+                break
+            controller.reload(read)
+    finally:
+        controller.stop()
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+    if failure is not None:
+        raise CoreFailed(failure)
+    LOG.info("stopped")
+
+
+def _thread_failed(thread: threading.ExceptHookArgs, fail: Callable[[str], None]) -> None:
+    """Log what has ended a thread, and end the process: whatever the thread did is done no more."""
+    name = "a thread" if thread.thread is None else f"the thread {thread.thread.name}"
+    error = thread.exc_value or thread.exc_type()
+    LOG.error("%s failed", name, exc_info=error)
+    fail(f"{name} ended: {type(error).__name__}: {error}")
+
+
+def _is_certified(network: Network, name: str, datapath_id: int) -> bool:
+    """Return whether a certificate with a common name is that of the switch with a datapath id.
+
+    The name is that of the switch in the topology file, or its datapath id as 16 hexadecimal digits.
+    """
+    switches = {network.datapath_id(switch): switch for switch in network.switches}
+    return name == switches.get(datapath_id) or name.lower() == f"{datapath_id:016x}"
+
+
+def _warm_up() -> None:
+    """Load the solvers now, so that the first request, or the first failure, is not what waits for them."""
+    edge = Edge("a->b", "a", "b", 1.0, 0.0)
+    first, second = (Demand(name, "a", "b", 1.0, fixed_paths=(("a->b",),)) for name in ("first", "second"))
+    engine = LiveEngine(Problem((edge,), (first,)), Settings.objective, min_churn=True)
+    engine.become([first, second], {"a->b": 1.0})
+    engine.become([second, first], {"a->b": 0.5})
+
+
+def _open_store(place: str | None, network: str) -> SqliteStore | None:
+    """Open the store that is configured; by default one for each network in the user's state directory."""
+    if place == NO_STORE:
+        return None
+    if place is not None:
+        return SqliteStore(Path(place))
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = os.environ.get("STATE_DIRECTORY") or Path(home, "mstcp-controller")  # systemd's, else XDG's
+    return SqliteStore(Path(folder, f"{network}.sqlite"))
+
+
+def _announce(ready_file: Path | None, addresses: dict[str, Sequence[str]] | dict[str, list[str]]) -> None:
+    """Say on standard output, and in a file that appears whole, that all services listen, and where."""
+    line = json.dumps({"ready": True, "pid": os.getpid(), **addresses})
+    if ready_file is not None:
+        part = ready_file.with_name(ready_file.name + ".part")
+        try:
+            part.write_text(line + "\n")
+            part.replace(ready_file)
+        except OSError as error:
+            raise ConfigError("--ready-file", f"cannot write {ready_file}: {error.strerror}.") from None
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

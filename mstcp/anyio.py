@@ -1,0 +1,279 @@
+"""Connections with anyio's interface, for programs on asyncio or trio (the extra `anyio`).
+
+    async with await mstcp.anyio.connect("10.0.0.3", 9000, streams=streams) as stream:
+        await stream.send(data)
+
+    async with await mstcp.anyio.listen("10.0.0.3", 9000) as listener:
+        await listener.serve(handle)
+
+On asyncio the connection lives in the program's event loop. On trio, which has no such loop, it lives in the
+library's own thread, as those of `mstcp.blocking` do; no thread waits, and waiting can be cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mstcp import blocking
+from mstcp.background import background
+from mstcp.client import open_connection
+from mstcp.errors import ConnectionClosed, DependencyMissing
+from mstcp.server import Server, start_server
+
+try:
+    import anyio
+    import sniffio
+    from anyio.abc import ByteStream, Listener, TaskGroup
+except ImportError as error:
+    raise DependencyMissing("anyio", "anyio") from error
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from mstcp.aio.streams import StreamReader, StreamWriter
+    from mstcp.options import ClientArguments, ServerArguments
+
+__all__ = ["MstcpListener", "MstcpStream", "connect", "listen"]
+
+T = TypeVar("T")
+_BACKLOG = 128
+
+
+async def connect(host: str, port: int, **options: Unpack[ClientArguments]) -> MstcpStream:
+    """Open a connection; see `mstcp.open_connection` for the options and what is raised."""
+    if sniffio.current_async_library() == "asyncio":
+        return _LoopStream(*await open_connection(host, port, **options))
+    sock = await _in_background(blocking.connecting(host, port, options))
+    return _ThreadStream(sock)
+
+
+async def listen(host: str | None = None, port: int = 0, **options: Unpack[ServerArguments]) -> MstcpListener:
+    """Listen for connections; see `mstcp.start_server` for the options and what is raised."""
+    if sniffio.current_async_library() == "asyncio":
+        return await _LoopListener.open(host, port, options)
+    return _ThreadListener(await _in_background(blocking.listening(host, port, options)))
+
+
+class MstcpStream(ByteStream):
+    """A connection as anyio's byte stream.
+
+    `extra_attributes` has none of anyio's; `get_extra_info` is `ConnectionTransport.get_extra_info`.
+    """
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return what is known of the connection; see `ConnectionTransport.get_extra_info`."""
+        raise NotImplementedError
+
+
+class MstcpListener(Listener[MstcpStream]):
+    """A listening server as anyio's listener."""
+
+    @property
+    def address(self) -> Any:
+        """The address it listens on (the first, if the name stands for several)."""
+        raise NotImplementedError
+
+
+@contextlib.contextmanager
+def _anyio_errors() -> Any:
+    """Raise anyio's errors where the connection is closed or broken."""
+    try:
+        yield
+    except ConnectionError as error:
+        raise anyio.BrokenResourceError(str(error)) from error
+    except ConnectionClosed as error:
+        raise anyio.ClosedResourceError(str(error)) from error
+
+
+# --- in asyncio's loop --------------------------------------------------------------------------------------
+class _LoopStream(MstcpStream):
+    def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._receiving = anyio.Lock()
+        self._sending = anyio.Lock()
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        async with self._receiving:
+            with _anyio_errors():
+                data = await self._reader.read(max_bytes)
+        if self._writer.is_closing():
+            raise anyio.ClosedResourceError
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    async def send(self, item: bytes) -> None:
+        async with self._sending:
+            if self._writer.is_closing():
+                raise anyio.ClosedResourceError
+            with _anyio_errors():
+                self._writer.write(item)
+                await self._writer.drain()
+
+    async def send_eof(self) -> None:
+        self._writer.write_eof()
+
+    async def aclose(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._writer.get_extra_info(name, default)
+
+
+class _LoopListener(MstcpListener):
+    def __init__(self) -> None:
+        self._server: Server
+        self._accepted: asyncio.Queue[MstcpStream] = asyncio.Queue(_BACKLOG)
+
+    @classmethod
+    async def open(cls, host: str | None, port: int, options: ServerArguments) -> _LoopListener:
+        listener = cls()
+        listener._server = await start_server(listener._accept, host, port, **options)
+        return listener
+
+    def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            self._accepted.put_nowait(_LoopStream(reader, writer))
+        except asyncio.QueueFull:
+            writer.transport.abort()
+
+    async def serve(self, handler: Callable[[MstcpStream], Any], task_group: TaskGroup | None = None) -> None:
+        await _serve(self._accepted.get, handler, task_group)
+
+    async def aclose(self) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    @property
+    def address(self) -> Any:
+        return self._server.sockets[0].getsockname()
+
+
+async def _serve(
+    accept: Callable[[], Awaitable[MstcpStream]],
+    handler: Callable[[MstcpStream], Any],
+    task_group: TaskGroup | None,
+) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        if task_group is None:
+            task_group = await stack.enter_async_context(anyio.create_task_group())
+        while True:
+            task_group.start_soon(handler, await accept())
+
+
+# --- in the library's thread --------------------------------------------------------------------------------
+class _Changed:
+    """Wakes tasks of the program's event loop from another thread."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self._run_soon = _current_loop()
+
+    def tell(self) -> None:
+        """Wake those that wait; from any thread."""
+        with contextlib.suppress(RuntimeError):  # the program's loop has ended
+            self._run_soon(self._event.set)
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+def _current_loop() -> Callable[[Callable[[], object]], object]:
+    """Return what has the running event loop call a function soon, from any thread."""
+    if sniffio.current_async_library() == "asyncio":
+        return asyncio.get_running_loop().call_soon_threadsafe
+    import trio
+
+    return trio.lowlevel.current_trio_token().run_sync_soon
+
+
+async def _in_background(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the library's thread; it is cancelled with the task that waits."""
+    changed = _Changed()
+    future: concurrent.futures.Future[T] = background().start(coroutine)
+    future.add_done_callback(lambda _: changed.tell())
+    try:
+        await changed.wait()
+    except BaseException:
+        future.cancel()
+        raise
+    return future.result()
+
+
+async def _when_ready(
+    attempt: Callable[[], T], watch: Callable[[Callable[[], None]], contextlib.AbstractContextManager[None]]
+) -> T:
+    """Return what `attempt` returns as soon as it would not have to wait."""
+    while True:
+        changed = _Changed()
+        with watch(changed.tell):
+            try:
+                return attempt()
+            except BlockingIOError:
+                await changed.wait()
+
+
+class _ThreadStream(MstcpStream):
+    def __init__(self, sock: blocking.Socket) -> None:
+        sock.settimeout(0)
+        self._sock = sock
+        self._receiving = anyio.Lock()
+        self._sending = anyio.Lock()
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        async with self._receiving:
+            with _anyio_errors():
+                data = await _when_ready(lambda: self._sock.recv(max_bytes), self._sock.watched)
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    async def send(self, item: bytes) -> None:
+        await anyio.lowlevel.checkpoint()
+        async with self._sending:
+            rest = memoryview(item)
+            while rest:
+                with _anyio_errors():
+                    piece = rest
+                    sent = await _when_ready(lambda: self._sock.send(piece), self._sock.watched)  # noqa: B023
+                rest = rest[sent:]
+
+    async def send_eof(self) -> None:
+        with _anyio_errors():
+            self._sock.shutdown(1)
+
+    async def aclose(self) -> None:
+        self._sock.close()
+        await anyio.lowlevel.checkpoint()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._sock.get_extra_info(name, default)
+
+
+class _ThreadListener(MstcpListener):
+    def __init__(self, listener: blocking.Listener) -> None:
+        listener.settimeout(0)
+        self._listener = listener
+
+    async def _accept(self) -> MstcpStream:
+        with _anyio_errors():
+            sock, _ = await _when_ready(self._listener.accept, self._listener.watched)
+        return _ThreadStream(sock)
+
+    async def serve(self, handler: Callable[[MstcpStream], Any], task_group: TaskGroup | None = None) -> None:
+        await _serve(self._accept, handler, task_group)
+
+    async def aclose(self) -> None:
+        self._listener.close()
+        await anyio.lowlevel.checkpoint()
+
+    @property
+    def address(self) -> Any:
+        return self._listener.getsockname()

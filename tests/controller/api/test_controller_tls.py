@@ -1,0 +1,161 @@
+"""TLS on REST, gRPC and OpenFlow: certificates are checked on both sides, and a switch is who it says."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trustme
+
+from mstcp.control import ControllerClient
+from mstcp.errors import ControllerError
+
+ROOT = Path(__file__).parents[3]
+TIMEOUT_S = 60.0
+HELLO = bytes([4, 0, 0, 8, 0, 0, 0, 1])
+FEATURES_REQUEST = 5
+
+
+class Files:
+    """A certificate authority and what it has signed, as PEM files."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        self.ca = self._write(folder / "ca.pem", authority.cert_pem)
+        self.server = self._pair(folder / "server", authority.issue_cert("127.0.0.1", "localhost"))
+        self.client = self._pair(folder / "client", authority.issue_cert("client", common_name="client"))
+        self.switch = self._pair(folder / "switch", authority.issue_cert("S0", common_name="S0"))
+        self.stranger = self._pair(folder / "stranger", trustme.CA().issue_cert("S0", common_name="S0"))
+
+    @staticmethod
+    def _write(path: Path, *blobs: trustme.Blob) -> str:
+        path.write_bytes(b"".join(blob.bytes() for blob in blobs))
+        return str(path)
+
+    def _pair(self, path: Path, leaf: trustme.LeafCert) -> tuple[str, str]:
+        chain = self._write(path.with_suffix(".pem"), *leaf.cert_chain_pems)
+        return chain, self._write(path.with_suffix(".key"), leaf.private_key_pem)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("certificates"))
+
+
+@contextmanager
+def running(files: Files, folder: Path) -> Iterator[dict[str, list[str]]]:
+    certificate, key = files.server
+    tls = f'certificate = "{certificate}"\nkey = "{key}"\nclient_ca = "{files.ca}"\n'
+    listen = "\n".join(f'{name} = ["127.0.0.1:0"]' for name in ("openflow", "rest", "grpc"))
+    text = f'topology = "butterfly"\nstore = "none"\n[listen]\n{listen}\n'
+    text += f"[listen.tls]\n{tls}[listen.openflow_tls]\n{tls}"
+    (folder / "controller.toml").write_text(text)
+    command = [sys.executable, "-m", "controller.cli", "--config", str(folder / "controller.toml")]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, (folder / "log").read_text()
+        yield json.loads(line)
+    finally:
+        process.terminate()
+        process.wait(TIMEOUT_S)
+        process.stdout.close()
+
+
+def test_all_three_services(files: Files, tmp_path: Path) -> None:
+    with running(files, tmp_path) as ready:
+        _check_rest(files, ready["rest"][0])
+        asyncio.run(_check_grpc(files, ready["grpc"][0]))
+        _check_openflow(files, ready["openflow"][0], tmp_path / "log")
+
+
+def _check_rest(files: Files, address: str) -> None:
+    trusting = ssl.create_default_context(cafile=files.ca)
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(f"http://{address}/healthz", timeout=TIMEOUT_S)
+    with pytest.raises(httpx.HTTPError):  # without a certificate of its own
+        httpx.get(f"https://{address}/healthz", verify=trusting, timeout=TIMEOUT_S)
+    trusting.load_cert_chain(*files.client)
+    answer = httpx.get(f"https://{address}/healthz", verify=trusting, timeout=TIMEOUT_S)
+    assert answer.json() == {"status": "ok"}
+
+
+async def _check_grpc(files: Files, address: str) -> None:
+    fields: dict[str, Any] = {
+        "source": "T0",
+        "destination": "T2",
+        "destination_port": 5001,
+        "source_ports": [40001],
+        "rate_bps": 1e6,
+    }
+    async with ControllerClient(address, ca_file=files.ca, certificate_files=files.client) as client:
+        with pytest.raises(ControllerError, match="cannot be reached from"):  # no switch is there: an answer
+            await client.request(**fields)
+    for options in ({}, {"ca_file": files.ca}, {"ca_file": files.ca, "certificate_files": files.stranger}):
+        async with ControllerClient(address, timeout_s=TIMEOUT_S, **options) as client:
+            with pytest.raises(ControllerError, match="cannot reach"):
+                await client.request(**fields)
+
+
+def _check_openflow(files: Files, address: str, log: Path) -> None:
+    with contextlib.suppress(OSError), _connected(address, None, files) as plain:
+        plain.sendall(HELLO)
+        assert plain.recv(8)[:2] != HELLO[:2]
+    with contextlib.suppress(OSError), _connected(address, files.stranger, files) as stranger:
+        stranger.sendall(HELLO)
+        assert stranger.recv(8) == b""
+    with _connected(address, files.switch, files) as switch:
+        assert _handshake(switch, datapath_id=1) > 0, "S0 has datapath id 1"
+    with _connected(address, files.switch, files) as switch:
+        with contextlib.suppress(OSError):
+            assert _handshake(switch, datapath_id=2) == 0
+    deadline = time.monotonic() + TIMEOUT_S
+    while "claims datapath id 2" not in log.read_text():  # written by a thread of its own
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _connected(address: str, pair: tuple[str, str] | None, files: Files) -> socket.socket:
+    host, port = address.split(":")
+    connected = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
+    if pair is None:
+        return connected
+    context = ssl.create_default_context(cafile=files.ca)
+    context.load_cert_chain(*pair)
+    return context.wrap_socket(connected, server_hostname="127.0.0.1")
+
+
+def _handshake(switch: socket.socket, datapath_id: int) -> int:
+    """Say hello, features, ports, and that there are no rules; return how many bytes of rules come back."""
+    switch.sendall(HELLO)
+    taken = 0
+    while header := _exactly(switch, 8):
+        kind, length, xid = header[1], int.from_bytes(header[2:4], "big"), header[4:8]
+        body = _exactly(switch, length - 8)
+        if kind == FEATURES_REQUEST:
+            features = datapath_id.to_bytes(8, "big") + bytes([0, 0, 1, 0, 254, 0, 0, 0]) + bytes(8)
+            switch.sendall(bytes([4, 6, 0, 32]) + xid + features)
+        elif kind == 18:  # multipart: no ports, no rules, no groups
+            switch.sendall(bytes([4, 19, 0, 16]) + xid + body[:2] + bytes(6))
+        elif kind == 14:
+            return taken + length
+    return taken
+
+
+def _exactly(switch: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (more := switch.recv(size - len(data))):
+        data += more
+    return data

@@ -1,0 +1,43 @@
+"""Everything of a controller but os-ken and sockets, for tests of its interfaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import topologies
+from controller.api.service import Service
+from controller.core.core import Core
+from controller.core.messages import DatapathMessage
+from controller.core.state import Settings
+from controller.loop import ControllerLoop
+from tests.fakes.openflow_table import FakeSwitches
+
+REQUEST: dict[str, Any] = {
+    "source": "T0",
+    "destination": "T2",
+    "destination_port": 5001,
+    "rate_bps": 8.5e6,
+    "packet_bytes": 590,
+}
+
+
+class Controller:
+    """The real core, loop and service layer; the switches are fakes. `silent`: they confirm nothing."""
+
+    def __init__(self, topology: str = "butterfly", **settings: Any) -> None:
+        network = topologies.load(topology)
+        self.silent = False
+        self.switches = FakeSwitches(network)
+        self.core = Core(network, Settings(**{"confirm_timeout_s": 0.05} | settings))
+        self.loop = ControllerLoop(self.core, self.send, lambda message: self.service.deliver(message))
+        self.service = Service(self.loop.post)
+
+    def send(self, message: DatapathMessage) -> None:
+        barrier = self.switches.carry_out(message)
+        if barrier is not None and not self.silent:
+            self.loop.post(barrier)
+
+    def start(self) -> None:
+        self.loop.start()
+        for event in self.switches.arrivals():
+            self.loop.post(event)
