@@ -16,7 +16,7 @@ from os_ken.exception import OSKenException
 from os_ken.ofproto import ofproto_v1_3
 from pydantic import BaseModel, ValidationError
 
-from controller.api.grpc_server import request_fields
+from controller.api.grpc_messages import request_fields
 from controller.api.schema import FlowRequestBody, RateChange, check_rate, invalid_request
 from controller.api.schema import parse as parse_request
 from controller.core.messages import InstallRules
