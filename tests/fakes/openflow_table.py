@@ -41,6 +41,7 @@ from controller.rules.model import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
+    TABLE_DEFAULT,
     Bucket,
     Entry,
     GotoTable,
@@ -237,6 +238,15 @@ class FakeSwitches:
         for entry in message.entries:
             table.install(entry)
         return BarrierReceived(message.datapath_id, message.barrier)
+
+    def routes_sent(self, datapath_id: int) -> list[InstallRules]:
+        """Return the messages by which a switch was given default routes."""
+        return [
+            message
+            for message in self.installed
+            if message.datapath_id == datapath_id
+            and any(isinstance(entry, Rule) and entry.table == TABLE_DEFAULT for entry in message.entries)
+        ]
 
     def _put_out(self, message: PacketOut) -> LinkDiscovered | None:
         probe = lldp.parse(message.frame)

@@ -136,7 +136,7 @@ def test_several_errors_for_one_barrier_are_one_refusal() -> None:
 
 def test_a_refusal_of_default_routes_is_told_once() -> None:
     net = network()
-    routes = next(m for m in reversed(net.switches.installed) if m.datapath_id == 1)
+    routes = net.switches.routes_sent(1)[-1]
     refused(net, routes, times=3)
     assert len([r for r in net.reports if "refused" in r.text]) == 1
     assert not net.snapshot().health.ready

@@ -249,8 +249,7 @@ def test_refused_default_routes_are_a_fault() -> None:
     net = ControlledNetwork(topologies.load("butterfly"))
     net.silent = frozenset({"S0"})
     net.bring_up()
-    barrier = max(message.barrier for message in net.switches.installed if message.datapath_id == S0)
-    net.handle(RulesRefused(S0, barrier, "table full"))
+    net.handle(RulesRefused(S0, net.switches.routes_sent(S0)[-1].barrier, "table full"))
     assert "S0 refused its default routes: table full." in net.snapshot().health.faults
     assert not net.snapshot().health.ready
 
