@@ -103,6 +103,11 @@ docs: setup ## the documentation as a site: build/docs/index.html
 soak: setup ## MSTCP transfers of 1 GiB over streams that break, 50 seeds (about half an hour)
 	@$(VENV)/python -m benchmarks.soak
 
+SOAK_MINUTES ?= 30
+.PHONY: soak-controller
+soak-controller: setup ## random faults on the controller and model switches, SOAK_MINUTES (default 30)
+	@$(VENV)/python -m benchmarks.controller.soak --minutes $(SOAK_MINUTES)
+
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz
 fuzz: setup ## fuzz every parser, FUZZ_SECONDS each (default 600); needs cargo-fuzz and atheris, see docs/protocol.md

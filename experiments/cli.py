@@ -16,6 +16,7 @@ from experiments import (
     doctor,
     engines,
     export,
+    methods,
     overrides,
     protocols,
     reproduce,
@@ -107,6 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     reproduce.add_arguments(
         commands.add_parser("reproduce", help="make a table of the paper again in the simulator")
+    )
+    methods.add_arguments(
+        commands.add_parser("methods", help="compare schedulers, congestion controls or responses")
     )
     solve.add_arguments(
         commands.add_parser("solve", help="route demands over a network by GOMR, with the certificate")

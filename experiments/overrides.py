@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from experiments.errors import OverrideError, ScenarioError
-from experiments.scenario import DEFAULT, Scenario, parse
+from experiments.scenario import DEFAULT, OWN, Scenario, parse
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,6 +32,8 @@ FIXED = ("format", "name", "description", "network", "protocols")
 TABLES = ("workload", "sizes", "demands")
 """Tables that can be set as a whole; the keys of the first two depend on their `kind`."""
 _WORD = re.compile(r"[A-Za-z][\w.:/+-]*")
+_OWN_METHOD = re.compile(OWN)
+"""A method of one's own may go without quotation marks, as a word may."""
 
 
 @dataclass
@@ -67,7 +69,7 @@ def _parse_value(key: str, text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
-        if _WORD.fullmatch(text):
+        if _WORD.fullmatch(text) or _OWN_METHOD.fullmatch(text):
             return text
         raise OverrideError("", key, f'{text!r} is not a TOML value (true, 5e6, "text", [1, 2])') from None
     if set(parsed) != {"value"}:

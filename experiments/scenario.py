@@ -7,12 +7,21 @@ differ in their flows. Nothing here knows an engine: live, virtual and simulated
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from experiments.errors import ScenarioError, UnknownName
 from experiments.workloads.schema import WORKLOADS, Cbr, Workload
@@ -30,6 +39,25 @@ TIMESTAMP_OPTION_BYTES = 12
 
 OBJECTIVES = ("even_split", "fair", "max_min", "max_throughput_min_delay", "min_max_utilisation")
 """Allocations that the controller computes; any other name stands for one that the flows give."""
+
+SCHEDULERS = ("minrtt", "roundrobin", "blest", "ecf", "redundant", "linux")
+COUPLED_CONTROLS = ("uncoupled", "lia", "olia", "balia", "wvegas", "fully_coupled")
+RESPONSES = ("none", "dsack", "eifel", "frto", "door", "pr_r", "tcp_pr", "rack")
+"""The simulator's methods by kind; beside them stand those of one's own (docs/own-methods.md)."""
+OWN = r"[^:]+:[A-Za-z_][A-Za-z0-9_]*"
+"""`MODULE:NAME` or `FILE.py:NAME`."""
+
+
+def _one_of(known: Sequence[str]) -> AfterValidator:
+    """Return a check that a name is one of those known, or of a method of one's own."""
+
+    def check(name: str) -> str:
+        if name not in known and re.fullmatch(OWN, name) is None:
+            raise ValueError(f"{name!r} is none of {', '.join(known)}, nor FILE.py:NAME of one's own")
+        return name
+
+    return AfterValidator(check)
+
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
 NodeName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
@@ -150,7 +178,7 @@ class Tcp(_Model):
     `net.ipv4.tcp_<key>` of the hosts' network namespaces, set before the first connection and read back.
     """
 
-    congestion_control: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] = "reno"
+    congestion_control: Annotated[str, Field(pattern=rf"^([a-z0-9_]{{1,15}}|{OWN})$")] = "reno"
     send_buffer_bytes: BufferBytes | None = None
     receive_buffer_bytes: BufferBytes | None = None
     sack: bool | None = None
@@ -215,8 +243,8 @@ class SimMptcp(_Model):
     that of a TCP connection.
     """
 
-    scheduler: Literal["minrtt", "roundrobin", "blest", "ecf", "redundant", "linux"] = "minrtt"
-    congestion_control: Literal["uncoupled", "lia", "olia", "balia", "wvegas", "fully_coupled"] = "uncoupled"
+    scheduler: Annotated[str, _one_of(SCHEDULERS)] = "minrtt"
+    congestion_control: Annotated[str, _one_of(COUPLED_CONTROLS)] = "uncoupled"
     dupack: Literal["subflow", "connection"] = "subflow"
     opportunistic_retransmission: bool = True
     penalisation: bool = True
@@ -237,7 +265,7 @@ class Sim(_Model):
     profile: Literal["linux", "ns3", "rfc"] = "linux"
     recovery: Literal["classic", "prr", "prr_conservative", "keep"] | None = None
     spurious: Literal["ignored", "eifel", "frto", "dsack", "door"] | None = None
-    reordering: Literal["none", "dsack", "eifel", "frto", "door", "pr_r", "tcp_pr", "rack"] | None = None
+    reordering: Annotated[str, _one_of(RESPONSES)] | None = None
     fast_retransmit: bool | None = None
     initial_window_segments: int | None = Field(default=None, ge=1, le=10_000)
     initial_ssthresh_bytes: int | None = Field(default=None, ge=1, le=1 << 50)

@@ -1,26 +1,15 @@
-"""Which streams may open a connection or join one: ids, proofs, replays, limits."""
+"""The connections of a server by their ids, and which streams the core lets open or join one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+import asyncio
+import secrets
+from dataclasses import dataclass
 
 from mstcp import _core
 from mstcp.errors import RemoteProtocolError
-from mstcp.hello import (
-    KEY_BYTES,
-    LIMIT_EXCEEDED,
-    NOT_AUTHORISED,
-    UNKNOWN_CONNECTION,
-    Hello,
-    proof_key,
-)
+from mstcp.hello import NONCE_BYTES
 from mstcp.transport import ConnectionTransport
-
-MAX_JOINS = 1 << 16
-"""Streams that may join one connection in its life."""
-MAX_RECENT_IDS = 1 << 16
-"""Connections whose first hello is known again after they ended."""
 
 
 class Refused(Exception):
@@ -29,32 +18,50 @@ class Refused(Exception):
     Attributes:
         code: Error code of docs/protocol.md.
         reason: The sentence that the peer is told.
-        answer: The hello that tells the code.
+        answer: The bytes that tell it: answer and CLOSE.
     """
 
-    def __init__(self, code: int, reason: str, answer: bytes) -> None:
-        super().__init__(code, reason)
-        self.code = code
-        self.reason = reason
-        self.answer = answer
+    def __init__(self, verdict: _core.Verdict) -> None:
+        super().__init__(verdict.code, verdict.reason)
+        self.code = verdict.code
+        self.reason = verdict.reason
+        self.answer = verdict.answer
 
 
-@dataclass
 class Known:
-    """A connection that further streams may join; without a transport as long as it is not open."""
+    """A connection that further streams may join; without a transport as long as it is not open.
 
-    prover: bytes
-    first: Hello
-    used_ids: set[int] = field(default_factory=lambda: {0})
-    transport: ConnectionTransport | None = None
+    Attributes:
+        connection_id: Its id.
+        transport: The connection, once it is open.
+        proved: Done when a stream has proved that the hello was no replay.
+        opened: Done when the connection is open, or will not be.
+    """
 
-    def answer(self, hello: Hello) -> bytes:
-        """Return the answer to a hello that was let in."""
-        return replace(hello, key=b"", proof=b"").sealed(self.prover, answer=True).encode()
+    def __init__(self, connection_id: bytes) -> None:
+        self.connection_id = connection_id
+        self.transport: ConnectionTransport | None = None
+        self.proved = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    @property
+    def alive_streams(self) -> int | None:
+        """How many streams it has; None if it takes no more."""
+        if self.transport is None:
+            return None if self.opened.is_set() else 1
+        return None if self.transport.is_closing() else self.transport.alive_streams
+
+
+@dataclass(frozen=True)
+class Joining:
+    """A stream that was let in, and its connection."""
+
+    verdict: _core.Verdict
+    known: Known
 
 
 class Admission:
-    """The connections of a server by their ids, and who may come in.
+    """The connections of a server, and who may come in.
 
     Args:
         secret: What both sides know beforehand, if anything.
@@ -62,32 +69,42 @@ class Admission:
     """
 
     def __init__(self, secret: bytes | None, most_connections: int) -> None:
-        self._secret = secret
-        self._most = most_connections
+        self.is_open_to_all = not secret
+        self._core = _core.Admission(secret or b"", most_connections)
         self._by_id: dict[bytes, Known] = {}
-        self._plain = 0
-        # So that a first hello that was overheard opens no second connection.
-        self._recent_ids: dict[bytes, None] = {}
 
-    def admit(self, hello: Hello) -> Known:
-        """Return the stream's connection, which from then on knows its id; Refused if it may not come in."""
-        known = self._by_id.get(hello.connection_id)
-        check = self._check_first if hello.stream_id == 0 else self._check_join
-        problem = check(hello, known)
-        if problem is not None:
-            raise refused(hello, *problem)
-        if known is None:
-            known = Known(proof_key(hello.key, self._secret), hello)
-            self._by_id[hello.connection_id] = known
-            self._recent_ids[hello.connection_id] = None
-            if len(self._recent_ids) > MAX_RECENT_IDS:
-                del self._recent_ids[next(iter(self._recent_ids))]
-        known.used_ids.add(hello.stream_id)
-        return known
+    def admit(self, opening: bytes) -> Joining:
+        """Look at a hello, which from then on is good no more.
 
-    def forget(self, connection_id: bytes) -> None:
+        Raises:
+            Refused: It may not come in.
+            RemoteProtocolError: It is no hello.
+        """
+        connection_id = _core.hello_connection_id(opening)
+        known = self._by_id.get(connection_id)
+        alive = None if known is None else known.alive_streams
+        verdict = self._core.admit(opening, secrets.token_bytes(NONCE_BYTES), alive)
+        if verdict.code is not None:
+            raise Refused(verdict)
+        if verdict.stream_id == 0:
+            known = self._by_id[connection_id] = Known(connection_id)
+        assert known is not None, "the core lets streams join connections that live"
+        return Joining(verdict, known)
+
+    def refuse(self, opening: bytes, code: int, reason: str) -> Refused:
+        """Return what turns a hello down.
+
+        Raises:
+            RemoteProtocolError: It is no hello.
+        """
+        return Refused(self._core.refuse(opening, secrets.token_bytes(NONCE_BYTES), code, reason))
+
+    def forget(self, known: Known) -> None:
         """Let no more streams join a connection."""
-        self._by_id.pop(connection_id, None)
+        known.opened.set()
+        if self._by_id.get(known.connection_id) is known:
+            del self._by_id[known.connection_id]
+            self._core.forget(known.connection_id)
 
     def admit_plain(self) -> None:
         """Count a plain TCP connection, until `forget_plain`.
@@ -95,53 +112,9 @@ class Admission:
         Raises:
             RemoteProtocolError: There are too many connections.
         """
-        if (full := self._full()) is not None:
+        if (full := self._core.admit_plain()) is not None:
             raise RemoteProtocolError(full)
-        self._plain += 1
 
     def forget_plain(self) -> None:
         """Count a plain TCP connection no more."""
-        self._plain -= 1
-
-    def _full(self) -> str | None:
-        """Return why no connection is let in any more, if none is."""
-        is_full = len(self._by_id) + self._plain >= self._most
-        return f"the server has {self._most} connections" if is_full else None
-
-    def _check_first(self, hello: Hello, known: Known | None) -> tuple[int, str] | None:
-        if known is not None or hello.connection_id in self._recent_ids:
-            return NOT_AUTHORISED, "a first hello came again"
-        if len(hello.key) != KEY_BYTES:
-            return NOT_AUTHORISED, "the first hello has no key"
-        if (full := self._full()) is not None:
-            return LIMIT_EXCEEDED, full
-        return _check_proof(hello, lambda: proof_key(hello.key, self._secret))
-
-    def _check_join(self, hello: Hello, known: Known | None) -> tuple[int, str] | None:
-        if known is None or known.transport is None or known.transport.is_closing():
-            return UNKNOWN_CONNECTION, "a stream wants to join a connection that is not here"
-        wrong = _check_proof(hello, lambda: known.prover)
-        if wrong is not None:
-            return wrong
-        if hello.stream_id in known.used_ids:
-            return NOT_AUTHORISED, f"stream {hello.stream_id} of the connection came twice"
-        if hello.frame_payload_bytes != known.first.frame_payload_bytes:
-            return NOT_AUTHORISED, "the hello contradicts the first of its connection"
-        if len(known.used_ids) >= MAX_JOINS:
-            return LIMIT_EXCEEDED, f"the connection had {MAX_JOINS} streams"
-        if known.transport.alive_streams >= _core.MAX_STREAMS:
-            return LIMIT_EXCEEDED, f"the connection has {_core.MAX_STREAMS} streams"
-        return None
-
-
-def refused(hello: Hello, code: int, reason: str) -> Refused:
-    """Return what turns a hello down."""
-    return Refused(code, reason, replace(hello, key=b"", proof=b"", refusal=code + 1).encode())
-
-
-def _check_proof(hello: Hello, prover: Callable[[], bytes]) -> tuple[int, str] | None:
-    try:
-        hello.check_proof(prover())
-    except RemoteProtocolError as error:
-        return NOT_AUTHORISED, error.reason
-    return None
+        self._core.forget_plain()

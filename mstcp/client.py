@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
-import secrets
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from ssl import SSLError
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mstcp import _core, sockets
+from mstcp import sockets
 from mstcp.aio.opening import OpeningStreams
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
 from mstcp.allocation import Allocation, AllocationChanged
-from mstcp.errors import ControllerError, LocalProtocolError, MstcpError
-from mstcp.open_stream import OpenStream
-from mstcp.opening import Opener, named
+from mstcp.connecting import bind_all, closing_on_error, connect, race
+from mstcp.errors import ControllerError, LocalProtocolError
+from mstcp.opening import Opener
 from mstcp.options import ClientArguments, ClientOptions, check_limit
-from mstcp.plain import Core, PlainConnection
-from mstcp.streams import StreamSpec, weights_of
 from mstcp.tls import TlsSettings, client_settings
-from mstcp.transport import (
-    HARD_QUEUE_BYTES,
-    ConnectionTransport,
-    Setup,
-)
+from mstcp.transport import ConnectionTransport
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -90,6 +80,8 @@ def open_connection(
         handshake_timeout: Seconds that TLS and the hello of a stream may take (10).
         reconnect_timeout: Seconds that the connection lives on without any stream, while those that were lost
             are opened again.
+        early_data: The first bytes to send, 15,360 at most: they go with the first hello, a round trip before
+            any others. A server may get them twice, so they must ask for nothing that matters if done twice.
         ssl: TLS on every stream: a context, or True for the system's certificate authorities. The server
             proves itself on each stream.
         server_hostname: Whom the server's certificate must name; by default `host`.
@@ -168,12 +160,12 @@ async def _open_given(host: str | None, port: int | None, options: ClientOptions
     if options.ssl and options.server_hostname is None:
         raise LocalProtocolError("with sock and ssl, server_hostname says whom the certificate must name")
     tls = client_settings(options.ssl, options.server_hostname, "")
-    with _closing_on_error() as socks:
+    with closing_on_error() as socks:
         socks += options.given_sockets
         for sock in socks:
             sock.setblocking(False)
             sockets.set_options(sock, options.congestion_control, None)
-        transport, _ = await _connect(socks, options.specs, socks[0].getpeername(), options, tls)
+        transport, _ = await connect(socks, options.specs, socks[0].getpeername(), options, tls)
     return transport
 
 
@@ -181,20 +173,15 @@ async def _open_first(
     host: str, port: int, options: ClientOptions, tls: TlsSettings | None
 ) -> ConnectionTransport:
     """Connect to the first of a name's addresses that answers: a name may have some of IPv6 and of IPv4."""
-    first_error: OSError | None = None
     specs = options.specs
-    for family, destination in await _resolve_all(host, port):
-        try:
-            with _closing_on_error() as socks:
-                _bind(socks, family, options.source_address, [spec.source_port for spec in specs], options)
-                transport, _ = await _connect(socks, specs, destination, options, tls)
-            return transport
-        except SSLError:  # noqa: PERF203
-            raise
-        except OSError as error:
-            first_error = first_error or error
-    assert first_error is not None, "getaddrinfo returns an address or raises"
-    raise first_error
+
+    async def attempt(family: socket.AddressFamily, destination: Any) -> ConnectionTransport:
+        with closing_on_error() as socks:
+            bind_all(socks, family, options.source_address, [spec.source_port for spec in specs], options)
+            transport, _ = await connect(socks, specs, destination, options, tls)
+        return transport
+
+    return await race(await _resolve_all(host, port), attempt)
 
 
 async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
@@ -205,183 +192,6 @@ async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
 async def _resolve_all(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [(family, address) for family, _, _, _, address in found]
-
-
-@contextlib.contextmanager
-def _closing_on_error() -> Any:
-    socks: list[socket.socket] = []
-    try:
-        yield socks
-    except BaseException:
-        for sock in socks:
-            sock.close()
-        raise
-
-
-def _bind(
-    socks: list[socket.socket],
-    family: socket.AddressFamily,
-    address: str | None,
-    ports: Sequence[int],
-    options: ClientOptions,
-) -> None:
-    # One by one, so that those bound already are in `socks` when one fails.
-    for port in ports:
-        sock = sockets.bind_stream(
-            family,
-            address,
-            port,
-            congestion_control=options.congestion_control,
-            receive_buffer_bytes=options.receive_buffer_bytes,
-        )
-        socks.append(sock)
-
-
-async def _connect(
-    socks: list[socket.socket],
-    specs: Sequence[StreamSpec],
-    destination: Any,
-    options: ClientOptions,
-    tls: TlsSettings | None,
-    on_closed: Callable[[], asyncio.Future[None]] | None = None,
-) -> tuple[ConnectionTransport, Opener | None]:
-    """Connect bound sockets and make one connection of them; it has not been started yet."""
-    loop = asyncio.get_running_loop()
-    family, address = socks[0].family, socks[0].getsockname()[0]
-
-    named_ports = {spec.source_port for spec in specs}
-
-    def bind(port: int) -> socket.socket:
-        bound: list[socket.socket] = []
-        try:
-            _bind(bound, family, address, [port], options)
-        except OSError as error:
-            # While the stream was gone the system may have given a port that nobody named to another.
-            if error.errno != errno.EADDRINUSE or port in named_ports:
-                raise
-            _bind(bound, family, address, [0], options)
-        return bound[0]
-
-    opener = Opener(
-        loop,
-        destination,
-        bind,
-        len(socks),
-        options.secret,
-        tls,
-        connect_s=options.connect_timeout,
-        handshake_s=options.handshake_timeout,
-    )
-    lost: list[StreamSpec] = []
-    streams = await _connect_all(opener, socks, specs, lost)
-    overhead = sockets.segment_overhead_bytes(family)
-    segments = [sockets.maximum_segment_bytes(stream.sock) for stream in streams]
-    segment = min(options.packet_bytes - overhead, *segments)
-    if streams[0].tls is not None:
-        segment -= streams[0].tls.overhead_bytes
-    extra: dict[str, Any] = {}
-    core: Core
-    if len(specs) == 1:
-        payload = segment
-        core = PlainConnection(payload, send_queue_bytes=HARD_QUEUE_BYTES)
-    else:
-        payload = opener.frame_payload_bytes = segment - _core.FRAME_HEADER_BYTES
-        ids = await _greet_all(opener, streams, lost)
-        core = _core.Connection(
-            weights_of([streams[0].spec]),
-            payload,
-            scheduler=options.scheduler,
-            seed=secrets.randbits(64) if options.seed is None else options.seed,
-            send_queue_bytes=HARD_QUEUE_BYTES,
-            reorder_buffer_bytes=options.reorder_buffer_bytes,
-        )
-        for stream, stream_id in zip(streams[1:], ids[1:], strict=True):
-            core.add_stream(stream_id, weights_of([stream.spec])[0])
-        extra["connection_id"] = opener.connection_id
-    transport = ConnectionTransport(
-        Setup(
-            loop,
-            asyncio.Protocol(),
-            core,
-            streams,
-            frame_payload_bytes=payload,
-            send_buffer_bytes=options.send_buffer_bytes,
-            extra=extra | socket_extra([stream.sock for stream in streams]),
-            on_closed=_stopping(opener, on_closed),
-            reconnect_s=options.reconnect_timeout,
-            on_stream_lost=opener.reopen,
-        )
-    )
-    if len(specs) == 1:
-        return transport, None
-    opener.follow(transport)
-    for spec in lost:
-        opener.reopen(spec)
-    return transport, opener
-
-
-def _stopping(
-    opener: Opener, on_closed: Callable[[], asyncio.Future[None]] | None
-) -> Callable[[], asyncio.Future[None] | None]:
-    def stop() -> asyncio.Future[None] | None:
-        opener.stop()
-        return None if on_closed is None else on_closed()
-
-    return stop
-
-
-async def _connect_all(
-    opener: Opener, socks: list[socket.socket], specs: Sequence[StreamSpec], lost: list[StreamSpec]
-) -> list[OpenStream]:
-    """Connect; streams that cannot be connected go to `lost`, unless all are lost."""
-    ports = [sock.getsockname()[1] for sock in socks]
-    results = await asyncio.gather(*map(opener.connect, socks), return_exceptions=True)
-    streams = []
-    for sock, port, spec, result in zip(socks, ports, specs, results, strict=True):
-        if not isinstance(result, BaseException):
-            streams.append(named(sock, spec, result))
-        elif isinstance(result, (MstcpError, OSError, asyncio.TimeoutError)):
-            sock.close()
-            lost.append(replace(spec, source_port=port))
-        else:
-            raise result
-    if not streams:
-        first = results[0]
-        assert isinstance(first, BaseException)
-        if isinstance(first, asyncio.TimeoutError) and not str(first):
-            raise TimeoutError("the connection timed out")
-        raise first
-    return streams
-
-
-async def _greet_all(opener: Opener, streams: list[OpenStream], lost: list[StreamSpec]) -> list[int]:
-    """Say hello, on one stream first; the streams that fail go to `lost`, unless that is the first."""
-    ids: list[int | BaseException] = [await opener.greet(streams[0])]
-    ids += await asyncio.gather(*map(opener.greet, streams[1:]), return_exceptions=True)
-    greeted = []
-    for stream, result in zip(list(streams), ids, strict=True):
-        if isinstance(result, int):
-            greeted.append(result)
-        elif isinstance(result, (MstcpError, OSError)):
-            sockets.reset(stream.sock)
-            streams.remove(stream)
-            lost.append(stream.spec)
-        else:
-            raise result
-    return greeted
-
-
-def socket_extra(socks: Sequence[socket.socket]) -> dict[str, Any]:
-    """Return asyncio's extra information of a connection's sockets; the first stands for all."""
-    extra: dict[str, Any] = {
-        "socket": socks[0],
-        "sockets": tuple(socks),
-        "sockname": socks[0].getsockname(),
-        "peername": None,
-    }
-    with contextlib.suppress(OSError):
-        extra["peername"] = socks[0].getpeername()
-    return extra
 
 
 class _FlowOpening:
@@ -416,8 +226,8 @@ class _FlowOpening:
         self._keeper = asyncio.create_task(self._keep())
         try:
             await asyncio.sleep(0)  # the keeper has begun
-            with _closing_on_error() as socks:
-                _bind(socks, self._family, source, [0] * count, options)
+            with closing_on_error() as socks:
+                bind_all(socks, self._family, source, [0] * count, options)
                 allocation = await self._client.request(
                     source=source,
                     destination=self._destination[0],
@@ -434,7 +244,7 @@ class _FlowOpening:
                 )
                 self._allocation = allocation
                 _keep_allocated(socks, allocation)
-                self._transport, self._opener = await _connect(
+                self._transport, self._opener = await connect(
                     socks, allocation.streams, self._destination, options, self._tls, self._give_back
                 )
         except BaseException:

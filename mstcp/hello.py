@@ -1,13 +1,14 @@
-"""How a stream opens: the hello, its proof, and telling an MSTCP stream from plain TCP."""
+"""How a stream opens, as far as sockets are concerned: reading hellos, and telling MSTCP from plain TCP.
+
+What a hello says and proves is the core's affair (`_core.Client`, `_core.Admission`).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from mstcp import _core
@@ -16,11 +17,9 @@ from mstcp.tls import TlsStream
 
 PlainRule = bool | Literal["auto"]
 
+NONCE_BYTES = 32
 
-_PROOF_CONTEXT = b"mstcp 2 proof"
-KEY_BYTES = 32
-
-# Error codes of docs/protocol.md; a refusal is one more.
+# Error codes of docs/protocol.md.
 UNSUPPORTED_VERSION = 2
 UNKNOWN_CONNECTION = 3
 NOT_AUTHORISED = 4
@@ -34,74 +33,47 @@ class NoHello(RemoteProtocolError):
     """What came does not begin as a hello: the peer speaks something else."""
 
 
-def proof_key(key: bytes, secret: bytes | None) -> bytes:
-    """Return what the proofs of a connection are made with.
-
-    Args:
-        key: The 32 random bytes of the connection's first hello.
-        secret: What both sides know beforehand, if anything.
-    """
-    return hmac.digest(secret or b"", _PROOF_CONTEXT + key, hashlib.sha256)
-
-
-@dataclass(frozen=True)
-class Hello:
-    """What a stream says about itself, and its answer; see mstcp/proto/hello.proto."""
-
-    connection_id: bytes
-    stream_id: int
-    stream_count: int
-    frame_payload_bytes: int
-    key: bytes = b""
-    proof: bytes = b""
-    refusal: int = 0
-
-    def encode(self) -> bytes:
-        """Return the bytes that open the stream."""
-        return _core.encode_hello(
-            self.connection_id,
-            self.stream_id,
-            self.stream_count,
-            self.frame_payload_bytes,
-            self.key,
-            self.proof,
-            self.refusal,
-        )
-
-    def sealed(self, prover: bytes, *, answer: bool = False) -> Hello:
-        """Return the hello with its proof, made with `proof_key(...)`."""
-        return replace(self, proof=self._seal(prover, answer))
-
-    def check_proof(self, prover: bytes, *, answer: bool = False) -> None:
-        """Check the proof; RemoteProtocolError if the sender does not know the key and the secret."""
-        if not hmac.compare_digest(self.proof, self._seal(prover, answer)):
-            raise RemoteProtocolError("the hello does not prove that its sender knows the shared secret")
-
-    def _seal(self, prover: bytes, answer: bool) -> bytes:
-        body = replace(self, proof=b"").encode()
-        # An answer repeats the hello: it must not be taken for it, nor the hello for an answer.
-        return hmac.digest(prover, (b"answer" if answer else b"hello") + body, hashlib.sha256)
-
-
-async def read_answer(
-    loop: asyncio.AbstractEventLoop, sock: socket.socket, timeout_s: float, tls: TlsStream | None = None
-) -> Hello:
-    """Read the answer to a hello, and not a byte more.
+async def exchange_hellos(
+    loop: asyncio.AbstractEventLoop,
+    sock: socket.socket,
+    client: _core.Client,
+    greeting: _core.Greeting,
+    timeout_s: float,
+    tls: TlsStream | None = None,
+) -> None:
+    """Say a hello, take its answer and confirm it: then the stream carries frames.
 
     Raises:
-        RemoteProtocolError: It is none, did not come in time, or refuses the stream.
+        RemoteProtocolError: The answer is none, does not fit, did not come in time, or refuses the stream.
         ConnectionLost: The stream ended or broke before.
     """
+
+    def wire(data: bytes) -> bytes:
+        return data if tls is None else tls.encrypt(data)
+
     deadline = loop.time() + timeout_s
-    answer = await _read_hello(_Opening(loop, sock, tls), deadline)
-    if answer.refusal:
-        why = _REFUSALS.get(answer.refusal - 1, f"code {answer.refusal - 1}")
-        told = await _read_reason(_Opening(loop, sock, tls), min(deadline, loop.time() + _REASON_S))
-        raise RemoteProtocolError(f"the peer refuses the stream: {why}" + (f" ({told})" if told else ""))
-    return answer
+    await loop.sock_sendall(sock, wire(greeting.bytes))
+    reader = Opening(loop, sock, tls)
+    answer = await _read_hello(reader, deadline)
+    try:
+        confirm = client.answered(greeting, answer)
+    except RemoteProtocolError as error:
+        told = await _read_reason(Opening(loop, sock, tls), min(deadline, loop.time() + _REASON_S))
+        if told and type(error) is RemoteProtocolError:
+            raise RemoteProtocolError(f"{error.reason} ({told})") from None
+        raise
+    await loop.sock_sendall(sock, wire(confirm))
 
 
-async def _read_reason(reader: _Opening, deadline: float) -> str:
+async def read_confirm(reader: Opening, timeout_s: float) -> None:
+    """Read a CONFIRM frame, and not a byte more; less at the end of the stream or when the time is up."""
+    deadline = reader.loop.time() + timeout_s
+    while len(reader.data) < _core.CONFIRM_BYTES and not reader.ended:
+        if not await reader.more(_core.CONFIRM_BYTES, deadline - reader.loop.time()):
+            return
+
+
+async def _read_reason(reader: Opening, deadline: float) -> str:
     """Return what the CLOSE after a refusal says; nothing if there is none that can be shown."""
     try:
         while not reader.ended and len(reader.data) < _REASON_BYTES:
@@ -112,14 +84,6 @@ async def _read_reason(reader: _Opening, deadline: float) -> str:
         return ""
     told = [frame[2] for frame in frames if frame[0] == "close"]
     return told[0] if told and told[0].isprintable() else ""
-
-
-_REFUSALS = {
-    UNSUPPORTED_VERSION: "it speaks no version of ours",
-    UNKNOWN_CONNECTION: "it does not know the connection (any more)",
-    NOT_AUTHORISED: "the proof of the shared secret is wrong, or the stream's id was used before",
-    LIMIT_EXCEEDED: "one of its limits is reached",
-}
 
 
 @dataclass(frozen=True)
@@ -145,7 +109,7 @@ async def read_opening(
     timeout_s: float,
     tls: TlsStream | None = None,
     is_expected: Callable[[], bool] = lambda: False,
-) -> Hello | PlainOpening:
+) -> bytes | PlainOpening:
     """Find out what a freshly accepted stream is.
 
     Args:
@@ -158,14 +122,17 @@ async def read_opening(
         tls: TLS of the stream, if it has any; the handshake is done.
         is_expected: Whether a hello is likely: silence says nothing then, up to `timeout_s`.
 
+    Returns:
+        The whole hello with its proof, not looked into, or a `PlainOpening`.
+
     Raises:
-        RemoteProtocolError: The hello is wrong, or did not come in time.
+        RemoteProtocolError: There is no hello, it is too long, or did not come in time.
         ConnectionLost: The stream ended or broke within the hello.
     """
     if plain is True:
         return PlainOpening(b"", decided=True)
     deadline = loop.time() + timeout_s
-    reader = _Opening(loop, sock, tls)
+    reader = Opening(loop, sock, tls)
     while len(reader.data) < len(_core.MAGIC):
         wait = silence_s if plain == "auto" and not reader.data else deadline - loop.time()
         came = await reader.more(len(_core.MAGIC), wait)
@@ -180,27 +147,28 @@ async def read_opening(
     return await _read_hello(reader, deadline)
 
 
-async def _read_hello(reader: _Opening, deadline: float) -> Hello:
+async def _read_hello(reader: Opening, deadline: float) -> bytes:
+    """Return a whole hello with its proof."""
     wanted = _core.HELLO_PREFIX_BYTES
-    body_known = False
+    rest_known = False
     while len(reader.data) < wanted:
         _check_came(await reader.more(wanted, deadline - reader.loop.time()), reader)
-        if not body_known and len(reader.data) == _core.HELLO_PREFIX_BYTES:
-            body_known = True
+        if not rest_known and len(reader.data) == _core.HELLO_PREFIX_BYTES:
+            rest_known = True
             if not reader.data.startswith(_core.MAGIC):
                 raise NoHello("the stream does not begin with the MSTCP magic")
-            wanted += _core.hello_body_bytes(reader.data)
-    return Hello(*_core.decode_hello(reader.data[_core.HELLO_PREFIX_BYTES :]))
+            wanted += _core.hello_rest_bytes(reader.data)
+    return reader.data
 
 
-def _check_came(came: bool, reader: _Opening) -> None:
+def _check_came(came: bool, reader: Opening) -> None:
     if not came:
         raise RemoteProtocolError("no complete hello came in time")
     if reader.ended:
         raise ConnectionLost("the stream ended within its hello")
 
 
-class _Opening:
+class Opening:
     """Reads the first bytes of a stream, and never one too many."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, tls: TlsStream | None) -> None:

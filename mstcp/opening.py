@@ -1,19 +1,19 @@
-"""Opening streams of a connection: connect, say hello, wait for the answer; and again when one is lost."""
+"""Opening the streams of a connection: the first that answers opens it, others join, lost ones come back."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
+import contextlib
 import logging
 import secrets
 import socket
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mstcp import sockets
+from mstcp import _core, sockets
 from mstcp.errors import MstcpError, RemoteProtocolError
-from mstcp.hello import KEY_BYTES, Hello, NoHello, proof_key, read_answer
+from mstcp.hello import NONCE_BYTES, NoHello, exchange_hellos
 from mstcp.open_stream import OpenStream
 from mstcp.streams import StreamSpec
 from mstcp.tls import TlsSettings, TlsStream
@@ -21,21 +21,39 @@ from mstcp.transport import ConnectionTransport
 
 LOGGER = logging.getLogger("mstcp")
 
-_RETRY_S = (0.1, 2.0)
+HELLO_DELAY_S = 0.25
+"""How long a path may leave the first hello unanswered before another says one (as RFC 8305, section 5)."""
+JOIN_S = 0.25
+"""How long the others are waited for once the first stream is open, or as long as that one took."""
+_ERRORS = (MstcpError, OSError, asyncio.TimeoutError)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A stream whose hellos are done.
+
+    Attributes:
+        stream: The stream.
+        stream_id: Its id in the connection.
+    """
+
+    stream: OpenStream
+    stream_id: int
 
 
 class Opener:
-    """What a client needs to open the streams of one connection.
+    """Opens the streams of one connection, on all paths at once.
 
     Args:
         loop: The event loop.
         destination: Socket address of the peer.
         bind: Makes a socket bound to a source port.
-        stream_count: How many streams the connection is meant to have.
         secret: What both sides know beforehand, if anything.
+        payload_bytes: Tells the frame payload to propose, from a connected stream.
         tls: What TLS on each stream needs, if it is wanted.
-        connect_s: How long connecting a stream may take.
-        handshake_s: How long TLS, and the answer to the hello, may take.
+        early_data: Goes with the first hello.
+        connect_s: How long connecting a stream may take at first.
+        handshake_s: How long TLS, and the answer to the hello, may take at first.
     """
 
     def __init__(
@@ -43,65 +61,178 @@ class Opener:
         loop: asyncio.AbstractEventLoop,
         destination: Any,
         bind: Callable[[int], socket.socket],
-        stream_count: int,
         secret: bytes | None,
+        payload_bytes: Callable[[OpenStream], int],
         tls: TlsSettings | None = None,
+        early_data: bytes = b"",
         *,
         connect_s: float = 10.0,
         handshake_s: float = 10.0,
     ) -> None:
         self._connect_s = connect_s
         self._handshake_s = handshake_s
-        self._tls = tls
-        self.connection_id = secrets.token_bytes(16)
+        self.connection_id = b""
         self.frame_payload_bytes = 0
         self._loop = loop
         self._destination = destination
         self._bind = bind
-        self._stream_count = stream_count
-        self._key = secrets.token_bytes(KEY_BYTES)
-        self._prover = proof_key(self._key, secret)
-        self._ids = itertools.count()
+        self._secret = secret or b""
+        self._payload_bytes = payload_bytes
+        self._tls = tls
+        self._early_data = early_data
+        self._stream_count = 0
+        self._client: _core.Client | None = None
+        self._hello_s = -HELLO_DELAY_S
+        self._tasks: dict[int, asyncio.Task[Any]] = {}
+        self._took_s: dict[int, float] = {}
         self._transport: ConnectionTransport | None = None
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._joined: list[Joined] = []
+        self._lost: list[StreamSpec] = []
 
-    async def connect(self, sock: socket.socket) -> TlsStream | None:
-        """Connect a bound socket, unless it is; return the stream's TLS, if it is to have any."""
-        if not sockets.is_connected(sock):
-            await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), self._connect_s)
-        if self._tls is None:
-            return None
-        tls = self._tls.stream()
-        await tls.handshake(self._loop, sock, self._handshake_s)
-        return tls
+    async def open(self, socks: Sequence[socket.socket], specs: Sequence[StreamSpec]) -> list[Joined]:
+        """Open the connection over bound sockets; return its streams, stream 0 first.
 
-    async def greet(self, stream: OpenStream) -> int:
-        """Say hello on a connected stream and wait for the answer; return the stream's id.
+        Returns once one is open and the others have had a moment; what comes later joins by itself.
 
         Raises:
-            RemoteProtocolError: The peer refuses the stream, or is no MSTCP peer.
-            ConnectionLost: The stream broke.
+            MstcpError: No stream could be opened; the error is that of the first path.
+            OSError: As above.
         """
-        stream_id = next(self._ids)
-        key = b"" if stream_id else self._key
-        hello = Hello(self.connection_id, stream_id, self._stream_count, self.frame_payload_bytes, key)
-        opening = hello.sealed(self._prover).encode()
-        if stream.tls is not None:
-            opening = stream.tls.encrypt(opening)
-        await self._loop.sock_sendall(stream.sock, opening)
+        self._stream_count = len(socks)
+        started_s = self._loop.time()
+        first: asyncio.Future[Joined] = self._loop.create_future()
+        for sock, spec in zip(socks, specs, strict=True):
+            port = sock.getsockname()[1]
+            named_spec = replace(spec, source_port=port)
+            self._tasks[port] = self._loop.create_task(self._bring_up(sock, named_spec, first))
+        tasks = list(self._tasks.values())
         try:
-            answer = await read_answer(self._loop, stream.sock, self._handshake_s, stream.tls)
+            failed = asyncio.gather(*tasks, return_exceptions=True)
+            waits: set[asyncio.Future[Any]] = {first, failed}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if not first.done():
+                await self._raise_first(tasks)
+            winner = first.result()
+            took_s = self._loop.time() - started_s
+            pending = [task for task in tasks if not task.done()]
+            if pending:
+                await asyncio.wait(pending, timeout=max(JOIN_S, took_s))
+        except BaseException:
+            self.stop()
+            raise
+        return [winner, *(joined for joined in self._joined if joined is not winner)]
+
+    @staticmethod
+    async def _raise_first(tasks: list[asyncio.Task[Any]]) -> None:
+        errors = await asyncio.gather(*tasks, return_exceptions=True)
+        error = next(error for error in errors if isinstance(error, BaseException))
+        if isinstance(error, asyncio.TimeoutError) and not str(error):
+            raise TimeoutError("the connection timed out")
+        raise error
+
+    async def _bring_up(self, sock: socket.socket, spec: StreamSpec, first: asyncio.Future[Joined]) -> None:
+        """Connect a path, and open the connection on it or join it."""
+        started_s = self._loop.time()
+        try:
+            stream = OpenStream(sock, spec, await self.connect(sock))
+            joined = await self._open_first(stream, first)
+            if joined is None:
+                joined = await self._join(stream, self._handshake_s)
+        except BaseException as error:
+            sockets.reset(sock)
+            if first.done() and isinstance(error, _ERRORS):
+                self._give_back(spec)
+                return
+            if not first.done() and isinstance(error, RemoteProtocolError):
+                first.set_exception(error)  # it is the same on the other paths
+            raise
+        self._took_s[spec.source_port] = max(self._loop.time() - started_s, 1e-6)
+        self._use(joined)
+
+    async def _open_first(self, stream: OpenStream, first: asyncio.Future[Joined]) -> Joined | None:
+        """Say the first hello when it is this path's turn; None if another has opened the connection."""
+        while not first.done():
+            wait_s = self._hello_s + HELLO_DELAY_S - self._loop.time()
+            if wait_s <= 0:
+                return await self._greet_first(stream, first)
+            await asyncio.wait([first], timeout=wait_s)
+        first.result()
+        return None
+
+    async def _greet_first(self, stream: OpenStream, first: asyncio.Future[Joined]) -> Joined:
+        self._hello_s = self._loop.time()
+        payload = self._payload_bytes(stream)
+        connection_id = secrets.token_bytes(16)
+        client = _core.Client(self._secret, connection_id, self._stream_count, payload)
+        greeting = client.greet(secrets.token_bytes(NONCE_BYTES), stream.spec.priority, self._early_data)
+        try:
+            await self._exchange(stream, client, greeting, self._handshake_s)
+        except BaseException:
+            self._hello_s = -HELLO_DELAY_S  # the next may try at once
+            raise
+        if first.done():
+            raise TimeoutError("another path was faster")
+        self._client, self.connection_id, self.frame_payload_bytes = client, connection_id, payload
+        joined = Joined(stream, 0)
+        first.set_result(joined)
+        return joined
+
+    async def _join(self, stream: OpenStream, timeout_s: float) -> Joined:
+        assert self._client is not None, "streams join once the first was answered"
+        greeting = self._client.greet(secrets.token_bytes(NONCE_BYTES), stream.spec.priority, b"")
+        await self._exchange(stream, self._client, greeting, timeout_s)
+        return Joined(stream, greeting.stream_id)
+
+    async def _exchange(
+        self, stream: OpenStream, client: _core.Client, greeting: _core.Greeting, timeout_s: float
+    ) -> None:
+        try:
+            await exchange_hellos(self._loop, stream.sock, client, greeting, timeout_s, stream.tls)
         except NoHello:
             host, port = self._destination[:2]
             raise RemoteProtocolError(
                 f"{host}:{port} is not an MSTCP server: it answered the hello with something else"
             ) from None
-        answer.check_proof(self._prover, answer=True)
-        return stream_id
+
+    async def connect(self, sock: socket.socket, timeout_s: float | None = None) -> TlsStream | None:
+        """Connect a bound socket, unless it is; return the stream's TLS, if it is to have any."""
+        connect_s, handshake_s = (self._connect_s, self._handshake_s)
+        if timeout_s is not None:
+            connect_s = handshake_s = timeout_s
+        if not sockets.is_connected(sock):
+            await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), connect_s)
+        if self._tls is None:
+            return None
+        tls = self._tls.stream()
+        await tls.handshake(self._loop, sock, handshake_s)
+        return tls
 
     def follow(self, transport: ConnectionTransport) -> None:
-        """Open streams for this connection from now on."""
+        """Open streams for this connection from now on; those that were opened meanwhile join it."""
         self._transport = transport
+        waiting, self._joined = self._joined, []
+        known = {stream.sock for stream in transport.open_streams}
+        for joined in waiting:
+            if joined.stream.sock not in known:
+                transport.add_stream(joined.stream, joined.stream_id)
+        lost, self._lost = self._lost, []
+        for spec in lost:
+            self.reopen(spec)
+
+    def _use(self, joined: Joined) -> None:
+        if self._transport is None:
+            self._joined.append(joined)
+        elif self._transport.is_closing():
+            sockets.reset(joined.stream.sock)
+        else:
+            self._transport.add_stream(joined.stream, joined.stream_id)
+
+    def _give_back(self, spec: StreamSpec) -> None:
+        """Open a stream later that could not be opened now."""
+        if self._transport is None:
+            self._lost.append(spec)
+        else:
+            self._loop.call_soon(self.reopen, spec)
 
     def reopen(self, spec: StreamSpec) -> None:
         """Open a stream (again), from its source port, as soon as that works.
@@ -114,31 +245,43 @@ class Opener:
         self._tasks[spec.source_port] = self._loop.create_task(self._reopen(spec))
 
     async def _reopen(self, spec: StreamSpec) -> None:
-        delay, longest = _RETRY_S
-        while (transport := self._transport) is not None and not transport.is_closing():
-            sock: socket.socket | None = None
-            try:
-                sock = self._bind(spec.source_port)
-                stream = named(sock, spec, await self.connect(sock))
-                stream_id = await self.greet(stream)
-                transport.add_stream(stream, stream_id)
+        redial = _core.Redial(round(self._took_s.get(spec.source_port, 0.0) * 1e9))
+        failed_s = 0.0
+        while True:
+            delay_ns, timeout_ns = redial.attempt(round(failed_s * 1e9))
+            await asyncio.sleep(delay_ns * 1e-9)
+            transport = self._transport
+            if transport is None or transport.is_closing():
                 return
-            except (MstcpError, OSError, asyncio.TimeoutError) as error:
-                LOGGER.debug("stream from port %d is not back yet: %s", spec.source_port, error)
-            except BaseException:
-                if sock is not None:
-                    sock.close()
-                raise
-            if sock is not None:
-                sockets.reset(sock)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, longest)
+            started_s = self._loop.time()
+            with contextlib.suppress(*_ERRORS):
+                self._use(await self._redial(spec, timeout_ns * 1e-9))
+                return
+            failed_s = self._loop.time() - started_s
+
+    async def _redial(self, spec: StreamSpec, timeout_s: float) -> Joined:
+        """Open a stream once."""
+        started_s = self._loop.time()
+        sock = self._bind(spec.source_port)
+        try:
+            tls = await self.connect(sock, timeout_s)
+            stream = named(sock, spec, tls)
+            joined = await self._join(stream, started_s + timeout_s - self._loop.time())
+        except BaseException as error:
+            LOGGER.debug("stream from port %d is not back yet: %s", spec.source_port, error)
+            sockets.reset(sock)
+            raise
+        self._took_s[stream.spec.source_port] = max(self._loop.time() - started_s, 1e-6)
+        return joined
 
     def stop(self) -> None:
         """Open no more streams."""
         self._transport = None
         for task in self._tasks.values():
             task.cancel()
+        for joined in self._joined:
+            sockets.reset(joined.stream.sock)
+        self._joined = []
 
 
 def named(sock: socket.socket, spec: StreamSpec, tls: TlsStream | None) -> OpenStream:

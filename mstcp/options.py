@@ -87,6 +87,7 @@ class ClientOptions(ConnectionOptions):
     paths: Sequence[RequestedPath] | None = None
     max_paths: int = DEFAULT_MAX_PATHS
     on_allocation_changed: OnAllocationChanged | None = None
+    early_data: bytes = b""
     ssl: SSLContext | bool | None = None
     server_hostname: str | None = None
     connect_timeout: float = CONNECT_S
@@ -103,6 +104,7 @@ class ClientOptions(ConnectionOptions):
         told = self.on_allocation_changed
         if told is not None and (not callable(told) or inspect.iscoroutinefunction(told)):
             raise LocalProtocolError(f"on_allocation_changed must be a plain function, not {told!r}")
+        self._check_early_data()
         if self.controller is None:
             if any(value is not None for value in (self.objective, self.paths, told)):
                 what = "objective, paths and on_allocation_changed"
@@ -118,6 +120,14 @@ class ClientOptions(ConnectionOptions):
             raise LocalProtocolError(
                 f"a connection has 1 to {_core.MAX_STREAMS} paths, not {self.path_count}"
             )
+
+    def _check_early_data(self) -> None:
+        if len(self.early_data) > _core.MAX_EARLY_BYTES:
+            raise LocalProtocolError(
+                f"early_data has {len(self.early_data)} bytes, more than {_core.MAX_EARLY_BYTES}"
+            )
+        if self.early_data and self.controller is None and len(self.specs) == 1:
+            raise LocalProtocolError("early_data goes with a hello, and a connection of one stream has none")
 
     def _check_rate(self) -> None:
         rate = self.rate
@@ -167,6 +177,7 @@ class ServerOptions(ConnectionOptions):
     plain: PlainRule = "auto"
     plain_after: float = 2.0
     hello_timeout: float = 10.0
+    early_data: bool = False
     ssl: SSLContext | None = None
     limits: ServerLimits | None = None
     on_rejected: OnRejected | None = None
@@ -218,6 +229,7 @@ class ClientArguments(ConnectionArguments, total=False):
     server_hostname: str | None
     connect_timeout: float
     handshake_timeout: float
+    early_data: bytes
     sock: socket.socket | Sequence[socket.socket] | None
 
 
@@ -228,6 +240,7 @@ class ServerArguments(ConnectionArguments, total=False):
     plain: PlainRule
     plain_after: float
     hello_timeout: float
+    early_data: bool
     ssl: SSLContext | None
     limits: ServerLimits | None
     on_rejected: OnRejected | None

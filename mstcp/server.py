@@ -11,28 +11,22 @@ import socket
 import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any
 
 from mstcp import _core, sockets
-from mstcp.admission import Admission, Known, Refused, refused
+from mstcp.admission import Admission, Joining, Refused
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
-from mstcp.client import socket_extra
+from mstcp.connecting import socket_extra
 from mstcp.errors import (
     ConnectionLost,
     LocalProtocolError,
     MstcpError,
     RemoteProtocolError,
-    UnsupportedVersion,
     sentence,
 )
-from mstcp.hello import (
-    LIMIT_EXCEEDED,
-    UNSUPPORTED_VERSION,
-    Hello,
-    PlainOpening,
-    read_opening,
-)
+from mstcp.hello import LIMIT_EXCEEDED, Opening, PlainOpening, read_confirm, read_opening
 from mstcp.limits import HalfOpen, ServerLimits, Turns
 from mstcp.open_stream import OpenStream
 from mstcp.options import ServerArguments, ServerOptions, check_limit
@@ -90,6 +84,9 @@ async def start_server(
             begins with the eight bytes of the magic is rejected, and so is an MSTCP client whose first hello
             is later than `plain_after` and the first of its address.
         plain_after: Seconds, see `plain`.
+        early_data: Take what comes with a client's first hello at once, a round trip earlier, though that may
+            be a recorded one: for applications where the first bytes do no harm if they come twice. By
+            default a connection with a secret opens once its client has answered the server's nonce.
         hello_timeout: Seconds that a hello may take.
         secret: Reject streams that do not prove that they know it. Plain TCP proves nothing: use plain=False
             with it.
@@ -363,23 +360,18 @@ class Server(asyncio.AbstractServer):
             sock.close()
             raise
 
-    async def _read_opening(self, stream: OpenStream) -> Hello | PlainOpening:
+    async def _read_opening(self, stream: OpenStream) -> bytes | PlainOpening:
         options = self._options
-        try:
-            return await read_opening(
-                self._loop,
-                stream.sock,
-                options.plain,
-                silence_s=options.plain_after,
-                timeout_s=options.hello_timeout,
-                tls=stream.tls,
-                # The other streams of a busy client may say their hellos late.
-                is_expected=lambda: stream.host in self._hosts,
-            )
-        except UnsupportedVersion as error:
-            answer = _core.encode_version_refusal()
-            await self._refuse(stream, Refused(UNSUPPORTED_VERSION, error.reason, answer))
-            raise
+        return await read_opening(
+            self._loop,
+            stream.sock,
+            options.plain,
+            silence_s=options.plain_after,
+            timeout_s=options.hello_timeout,
+            tls=stream.tls,
+            # The other streams of a busy client may say their hellos late.
+            is_expected=lambda: stream.host in self._hosts,
+        )
 
     async def _shake_hands(self, sock: socket.socket, settings: TlsSettings) -> TlsStream:
         tls = settings.stream()
@@ -405,59 +397,107 @@ class Server(asyncio.AbstractServer):
     def _too_fast(self) -> str:
         return f"more than {self._limits.hellos_per_s:g} hellos come in a second"
 
-    async def _take_hello(self, hello: Hello, stream: OpenStream) -> None:
+    async def _take_hello(self, opening: bytes, stream: OpenStream) -> None:
         """Open a connection, or let a stream join one; what is refused is told why."""
         try:
             if stream.tls is None and not await self._has_turn():
-                raise refused(hello, LIMIT_EXCEEDED, self._too_fast())
-            known = self._admission.admit(hello)
+                raise self._admission.refuse(opening, LIMIT_EXCEEDED, self._too_fast())
+            joining = self._admission.admit(opening)
         except Refused as refusal:
             await self._refuse(stream, refusal)
             raise RemoteProtocolError(refusal.reason) from None
+        known = joining.known
         try:
-            await self._loop.sock_sendall(stream.sock, _on_wire(known.answer(hello), stream))
-            if known.first is hello:
-                self._connect_first(known, stream)
-            elif known.transport is not None:
-                known.transport.add_stream(stream, hello.stream_id)
+            await self._loop.sock_sendall(stream.sock, _on_wire(joining.verdict.answer, stream))
+            if joining.verdict.stream_id == 0:
+                await self._open(joining, stream)
+            else:
+                await self._join(joining, stream)
         except OSError as error:
             raise ConnectionLost(error.strerror or str(error)) from error
         finally:
-            if known.transport is None:
-                self._admission.forget(hello.connection_id)
+            if joining.verdict.stream_id == 0 and known.transport is None:
+                self._admission.forget(known)
+
+    async def _open(self, joining: Joining, stream: OpenStream) -> None:
+        """Open a connection once its client has proved that its hello is no recorded one."""
+        came = b""
+        if not (self._admission.is_open_to_all or self._options.early_data):
+            came = await self._proof(joining, stream)
+        self._connect_first(joining, stream, came)
+
+    async def _proof(self, joining: Joining, stream: OpenStream) -> bytes:
+        """Wait for CONFIRM, or for a stream that joins: its hello proves as much. Return what was read."""
+        known, reader = joining.known, Opening(self._loop, stream.sock, stream.tls)
+        timeout_s = self._options.hello_timeout
+        waits = [
+            asyncio.ensure_future(read_confirm(reader, timeout_s)),
+            asyncio.ensure_future(known.proved.wait()),
+        ]
+        try:
+            await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+        if not known.proved.is_set() and reader.data != joining.verdict.confirm_frame:
+            raise RemoteProtocolError(
+                "the stream's first frame does not prove that its sender read the answer"
+                if len(reader.data) == _core.CONFIRM_BYTES
+                else "the answer to the hello was not confirmed in time"
+            )
+        return reader.data
+
+    async def _join(self, joining: Joining, stream: OpenStream) -> None:
+        """Add a stream to its connection, as soon as that is open."""
+        known, verdict = joining.known, joining.verdict
+        known.proved.set()
+        try:
+            await asyncio.wait_for(known.opened.wait(), self._options.hello_timeout)
+        except asyncio.TimeoutError:
+            raise ConnectionLost("its connection did not open") from None
+        if known.transport is None or known.transport.is_closing():
+            raise ConnectionLost("its connection ended meanwhile")
+        stream.spec = replace(stream.spec, priority=verdict.priority)
+        known.transport.add_stream(stream, verdict.stream_id, verdict.confirm)
 
     async def _refuse(self, stream: OpenStream, refusal: Refused) -> None:
         """Tell a peer by an answer and a CLOSE that its stream is not let in."""
-        told = refusal.answer + _core.encode_close(refusal.code, refusal.reason)
         with contextlib.suppress(OSError):
-            stream.sock.send(_on_wire(told, stream))
+            stream.sock.send(_on_wire(refusal.answer, stream))
             # A reset would overtake the answer.
             stream.sock.shutdown(socket.SHUT_WR)
             await asyncio.sleep(_REFUSAL_S)
 
     # --- connections ----------------------------------------------------------------------------------------
-    def _connect_first(self, known: Known, stream: OpenStream) -> None:
-        hello = known.first
+    def _connect_first(self, joining: Joining, stream: OpenStream, came: bytes) -> None:
+        known, verdict = joining.known, joining.verdict
         core = _core.Connection(
             [UNLIMITED_BPS],
-            hello.frame_payload_bytes,
+            verdict.frame_payload_bytes,
             scheduler=self._options.scheduler,
             seed=secrets.randbits(64) if self._options.seed is None else self._options.seed,
             send_queue_bytes=HARD_QUEUE_BYTES,
             reorder_buffer_bytes=self._options.reorder_buffer_bytes,
         )
-        extra = {"connection_id": hello.connection_id, "is_server": True}
+        core.expect_confirm(0, verdict.confirm)
+        core.set_priority(0, verdict.priority, False)
+        stream.spec = replace(stream.spec, priority=verdict.priority)
+        extra = {"connection_id": known.connection_id, "is_server": True}
         host = stream.host
         self._hosts[host] += 1
 
         def forget() -> None:
-            self._admission.forget(hello.connection_id)
+            self._admission.forget(known)
             self._hosts[host] -= 1
             if not self._hosts[host]:
                 del self._hosts[host]
 
-        known.transport = self._transport(core, stream, hello.frame_payload_bytes, extra, forget)
-        self._start(known.transport)
+        known.transport = self._transport(core, stream, verdict.frame_payload_bytes, extra, forget)
+        self._start(known.transport, came)
+        if verdict.early_data and not known.transport.is_closing():
+            known.transport.take_early(verdict.early_data)
+        known.opened.set()
 
     def _connect_plain(self, stream: OpenStream, opening: PlainOpening) -> None:
         sock = stream.sock

@@ -23,12 +23,15 @@ class StreamSpec:
             weights, no pacing.
         delay_s: One-way propagation delay of the path in seconds, if known.
         path: Names of the nodes that the stream passes, if known.
+        priority: 0 to 255: the streams of the lowest value that work carry everything, in both directions;
+            others are their backup.
     """
 
     source_port: int = 0
     rate_bps: float | None = None
     delay_s: float | None = None
     path: tuple[str, ...] | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,11 @@ def check_specs(specs: Sequence[StreamSpec]) -> None:
     ports = [spec.source_port for spec in specs if spec.source_port]
     if len(set(ports)) < len(ports) or any(not 0 < port < 65536 for port in ports):
         raise LocalProtocolError(f"source ports must be 1 to 65535 (or 0) and differ: {ports}")
+    for spec in specs:
+        if not isinstance(spec.priority, int) or not 0 <= spec.priority <= _core.MAX_PRIORITY:
+            raise LocalProtocolError(
+                f"a stream's priority is 0 to {_core.MAX_PRIORITY}, not {spec.priority!r}"
+            )
     rates = [spec.rate_bps for spec in specs]
     if all(rate is None for rate in rates):
         return

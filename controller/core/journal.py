@@ -19,7 +19,6 @@ _V = TypeVar("_V")
 
 _Undo = tuple[Callable[..., object], tuple[object, ...]]
 _open: ContextVar[list[_Undo] | None] = ContextVar("journal", default=None)
-_ABSENT = object()
 
 
 class Journal:
@@ -41,11 +40,7 @@ class Journal:
 
 
 def undo_by(call: Callable[..., object], *arguments: object) -> None:
-    """Note the call that undoes a change which was just made to something that is not journaled itself."""
-    _record(call, *arguments)
-
-
-def _record(call: Callable[..., object], *arguments: object) -> None:
+    """Note the call that undoes a change which was just made; outside of an event nothing."""
     undo = _open.get()
     if undo is not None:
         undo.append((call, arguments))
@@ -112,13 +107,13 @@ class JournaledSet(set[_V], Generic[_V]):
     def add(self, value: _V) -> None:
         """Add an element."""
         if value not in self:
-            _record(super().discard, value)
+            undo_by(super().discard, value)
             super().add(value)
 
     def discard(self, value: object) -> None:
         """Remove an element if it is there."""
         if value in self:
-            _record(super().add, value)
+            undo_by(super().add, value)
             super().discard(value)
 
     def add_all(self, values: Iterable[_V]) -> None:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from gomr_native import InvalidInput, NotSolved, Summary, TimeIsUp
+from gomr_native import Engine, InvalidInput, NotSolved, Summary, TimeIsUp
 
 from controller.errors import InvalidProblem, SolverError
 from controller.gomr.columns import DemandColumns, Floats
@@ -32,8 +34,10 @@ from controller.gomr.solving import without_local
 TOLERANCE = 1e-9
 """Of the load that is reached, relative."""
 _MOST_STEPS = 100
-_FIRST_GUESS = 2.0
+_BEYOND_SHORTEST = 2.0
 """The first guess, in what the shortest paths alone can carry; below the root it is doubled."""
+_BEYOND_FITTING = 1.2
+"""The first guess where it is known what just fits, in that factor times the load: the root is above that."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,10 @@ def load_factor(problem: Problem, load: float, *, time_limit_s: float | None = N
 def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | None = None) -> LoadFactor:
     """Return the factor of `at_load`, and where the time was up, what is proved of it.
 
-    With A(s) the most that is admitted of s times the demands, and W their sum, it finds the s > 0 where
+    The factor at which all just fits is a linear programme of its own (`gomr_native.Network.max_concurrent`),
+    with the demands of a source routed together. It is the answer to loads of at most 1; the others, and
+    demands with limits on their paths, are solved for step by step:
+    with A(s) the most that is admitted of s times the demands, and W their sum, it finds the s > 0 where
     load A(s) = s W by Newton's method. A is concave and made of straight pieces, a + b s on each, with a the
     sum of capacities times prices: so the method ends after a few steps.
     """
@@ -112,12 +119,25 @@ def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | Non
     search = _Search(curve, max(load, 1.0), total_bps, least=min(open_bps) / total_bps)
     part = min(load, 1.0)
     try:
-        shortest = curve.factor_of_shortest_paths(max(open_bps) / total_bps)
-        search.least = max(search.least, shortest * (1 - TOLERANCE))
-        root = search.root(_FIRST_GUESS * load * shortest)
+        root = _found(curve, search, max(open_bps) / total_bps)
     except OutOfTime:
         return LoadFactor(search.least * part, search.most * part, timed_out=True)
     return LoadFactor(root * part, root * part)
+
+
+def _found(curve: _Admission, search: _Search, largest: float) -> float:
+    """Return the factor that is searched for; with `largest` demands ask for as much as the largest edge."""
+    fitting = curve.largest_that_fits()
+    if fitting is not None and search.load == 1:
+        if fitting == 0:
+            raise _unreachable(search.load)
+        return fitting
+    if fitting:
+        search.least = max(search.least, search.load * fitting * (1 - TOLERANCE))
+        return search.root(_BEYOND_FITTING * search.load * fitting)
+    shortest = curve.factor_of_shortest_paths(largest)
+    search.least = max(search.least, shortest * (1 - TOLERANCE))
+    return search.root(_BEYOND_SHORTEST * search.load * shortest)
 
 
 @dataclass
@@ -171,15 +191,26 @@ class _Admission:
     def __init__(self, problem: Problem, time_limit_s: float | None) -> None:
         self._limit_s = time_limit_s
         self._until_s = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
-        network = NativeNetwork(problem)
-        demands = problem.demands
-        self._rates_bps = rates_of(demands)
+        self._rates_bps = rates_of(problem.demands)
         self._capacities_bps = [edge.capacity_bps for edge in problem.edges]
+        network = NativeNetwork(problem)
+        self._network = network.network
         try:
-            flows = network.flows(demands)
-            self._engine = native.start(network, flows, "max_throughput_min_delay")
+            self._flows = network.flows(problem.demands)
         except InvalidInput as error:
             raise native.refusal(error) from error
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self._network, self._flows, "max_throughput_min_delay", threads=native.threads())
+
+    def largest_that_fits(self) -> float | None:
+        """Return the factor at which all just fits; None where that has to be found step by step."""
+        with self._failures():
+            found = self._network.max_concurrent(
+                self._flows, threads=native.threads(), time_limit_s=self._left_s()
+            )
+        return None if found is None else found[0]
 
     def factor_of_shortest_paths(self, factor: float) -> float:
         """Return the factor at which the first edge is full if all takes the way of least delay.
@@ -204,10 +235,17 @@ class _Admission:
         return fixed_bps, (admitted_bps - fixed_bps) / factor
 
     def _solved(self, factor: float) -> Summary:
-        try:
+        with self._failures():
             self._engine.change_rates((self._rates_bps * factor).tobytes())
-            left_s = max(0.0, self._until_s - time.perf_counter())
-            return self._engine.solve(time_limit_s=None if self._limit_s is None else left_s)
+            return self._engine.solve(time_limit_s=self._left_s())
+
+    def _left_s(self) -> float | None:
+        return None if self._limit_s is None else max(0.0, self._until_s - time.perf_counter())
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
         except InvalidInput as error:
             raise native.refusal(error) from error
         except TimeIsUp as error:

@@ -60,6 +60,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         self._transactions = count(1)
         self._unsent: dict[Any, list[bytes]] = {}
         self._readings: dict[Any, Readback] = {}  # switches that have not said yet what they have
+        self._watched: set[tuple[int, int]] = set()  # ports that their switch has said are live
         self._echoed: set[Any] = set()  # switches that have answered `_ARE_YOU_ALIVE`
 
     def send(self, message: DatapathMessage) -> None:
@@ -177,7 +178,9 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     def _join(self, datapath: Any, installed: Installed | None) -> None:
         self._datapaths[datapath.id] = datapath
         live = frozenset(
-            port.port_no for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX and _is_up(port)
+            port.port_no
+            for port in datapath.ports.values()
+            if port.port_no <= ofp.OFPP_MAX and self._is_up(datapath.id, port)
         )
         self._post(events.SwitchConnected(datapath.id, live, installed))
 
@@ -194,9 +197,18 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         port = message.desc
         if port.port_no > ofp.OFPP_MAX:
             return
-        up = message.reason != ofp.OFPPR_DELETE and _is_up(port)
+        up = message.reason != ofp.OFPPR_DELETE and self._is_up(message.datapath.id, port)
         kind = events.PortCameUp if up else events.PortWentDown
         self._post(kind(message.datapath.id, port.port_no))
+
+    def _is_up(self, datapath_id: int, port: Any) -> bool:
+        """Return whether packets pass a port: it is up, and live where its switch watches the link (BFD)."""
+        if port.state & ofp.OFPPS_LINK_DOWN or port.config & ofp.OFPPC_PORT_DOWN:
+            return False
+        if port.state & ofp.OFPPS_LIVE:
+            self._watched.add((datapath_id, port.port_no))
+            return True
+        return (datapath_id, port.port_no) not in self._watched
 
     @_handles(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def on_error(self, event: Any) -> None:
@@ -215,7 +227,3 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
 
 def _reason(kind: int, code: int) -> str:
     return f"{ofp.ofp_error_type_to_str(kind)}, {ofp.ofp_error_code_to_str(kind, code)}"
-
-
-def _is_up(port: Any) -> bool:
-    return not (port.state & ofp.OFPPS_LINK_DOWN or port.config & ofp.OFPPC_PORT_DOWN)

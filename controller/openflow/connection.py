@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from os_ken.base import app_manager  # noqa: F401  # first: os-ken's modules import each other
 from os_ken.controller import controller as osken_controller
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import DEAD_DISPATCHER

@@ -59,11 +59,6 @@ class Protection(Journaled):
         for name in self._arcs:
             self._renew(name, {})
 
-    def bypass(self, tail: str, head: str) -> tuple[str, ...] | None:
-        """Return the switches of the bypass of one direction of a link; None without."""
-        bypass = self._bypasses.get(arc_name(tail, head))
-        return None if bypass is None else bypass.nodes
-
     def entries(self, switch: str) -> tuple[Rule | Group, ...]:
         """Return the groups and rules that a switch should have; groups first."""
         groups = [self._group(arc) for arc in self._leaving.get(switch, ())]

@@ -114,6 +114,24 @@ class Network:
     def disjoint_paths(self, source: int, destination: int, count: int, *, nodes: bool) -> list[list[int]]:
         """Return up to `count` paths that share no arc (or no node but the ends), of least total delay."""
 
+    def max_concurrent(
+        self, flows: Flows, *, threads: int = 1, time_limit_s: float | None = None
+    ) -> tuple[float, float] | None:
+        """Return the largest factor by which all flows can be multiplied and fit, and a proven bound of it.
+
+        None where flows have limits on their paths, or rounding defeats it; 0 where one has no path.
+        """
+
+    def route_by_source(
+        self, flows: Flows, *, threads: int = 1, time_limit_s: float | None = None
+    ) -> tuple[Answer, list[float], bool] | None:
+        """Route flows as `max_throughput_min_delay`, those of one source together.
+
+        Returns the paths, the price of each arc, and whether it is the optimum; else the time was up, and
+        rates may be over limits. None where flows have limits on their paths, or rounding defeats it. It
+        pays where nodes send to most others.
+        """
+
 @final
 class Flows:
     """The flows of a problem."""
@@ -211,6 +229,15 @@ class Engine:
 
     def changes_so_far(self) -> tuple[Summary, list[_FlowPaths]]:
         """As `changes` after one that ended early: the best known rates within all limits, and their gap."""
+
+    def keep_shares(self) -> None:
+        """Let flows with the same ends keep what they were told as far as an optimum allows.
+
+        Otherwise each gets the same part of what it asks for.
+        """
+
+    def take_as_told(self, flow: int, rates: list[tuple[list[int], float]], /) -> None:
+        """Take other rates of a flow as told: arcs and bit/s of each path that it really has."""
 
     def change_rates(self, rates_bps: bytes, /) -> None:
         """Let flows 0, 1, … ask for these rates (float64)."""

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
+from experiments.engines.sim.methods import absolute_names
 from experiments.engines.sim.process import Simulated, SimulationFailed
 from experiments.errors import ClusterUnreachable, MissingRequirement
 from experiments.scheduling import remote
@@ -25,6 +26,8 @@ WORKERS_S = 10.0
 LOOK_S = 1.0
 RUNS_A_THREAD = 2
 """One that is made and one that waits there already."""
+LEAST_AT_ONCE = 64
+"""Enough for workers that join later."""
 
 
 class Cluster:
@@ -76,13 +79,22 @@ class Cluster:
             reason = f"the simulator of worker {others[0]} is of another version; results would differ"
             raise ClusterUnreachable(self._address, reason)
         threads: dict[str, int] = self._client.nthreads()
-        return max(1, RUNS_A_THREAD * sum(threads.values()))
+        return max(LEAST_AT_ONCE, RUNS_A_THREAD * sum(threads.values()))
+
+    def wait_for(self, workers: int) -> None:
+        """Wait until so many workers have joined; ClusterUnreachable if they do not."""
+        import distributed
+
+        try:
+            self._client.wait_for_workers(workers, timeout=6 * WORKERS_S)
+        except distributed.TimeoutError:
+            raise ClusterUnreachable(self._address, f"fewer than {workers} workers joined it") from None
 
     def run(self, description: dict[str, Any], *traces: str) -> Simulated:
         """Make a simulation on some worker and wait for it; SimulationFailed says why it has no result."""
         if traces:
             raise SimulationFailed("traces are files of this machine: leave --trace or --scheduler out")
-        future = self._client.submit(remote.simulate, json.dumps(description), pure=False)
+        future = self._client.submit(remote.simulate, json.dumps(absolute_names(description)), pure=False)
         try:
             refused, found, wall_s, peak_rss_bytes = self._wait(future)
         finally:

@@ -9,7 +9,8 @@ import hashlib
 import json
 import time
 
-from experiments.engines.sim.worker import peak_rss_bytes
+from experiments.engines.sim.worker import OwnMethodFailed, peak_rss_bytes
+from experiments.engines.sim.worker import simulate as make_run
 from mstcp._core import sim
 
 PROBE = {
@@ -40,7 +41,9 @@ def simulate(description: str) -> tuple[str | None, str, float, int]:
     """Simulate a description: why it was refused, what was found, seconds and memory that it took."""
     started = time.perf_counter()
     try:
-        found = sim.run(description)
+        found = make_run(description)
+    except OwnMethodFailed as error:
+        return str(error), "", 0.0, 0
     except sim.InvalidDescription as error:
         return ": ".join(filter(None, map(str, error.args))), "", 0.0, 0
     return None, found, time.perf_counter() - started, peak_rss_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from fnmatch import fnmatchcase
 from typing import Any
 
 import topologies
@@ -24,10 +25,13 @@ def cases(study: Study) -> dict[str, dict[str, Any]]:
     bases = _bases(study)
     made: dict[str, dict[str, Any]] = {}
     for base, levels in itertools.product(bases, itertools.product(*(axis.levels for axis in study.axes))):
+        name = " ".join(filter(None, [base, *(level.name for level in levels)]))
+        if study.only and not any(fnmatchcase(name, pattern) for pattern in study.only):
+            continue
         description = copy.deepcopy(bases[base])
         for level in levels:
             _apply(study, level, description)
-        made[" ".join(filter(None, [base, *(level.name for level in levels)]))] = description
+        made[name] = description
     _check_references(study, made)
     return made
 

@@ -30,12 +30,15 @@ class Columns(_Model):
 
 
 class CheckedCell(_Model):
-    """A figure of the paper, ours over the seeds, and its 95 % interval; None with a single seed."""
+    """A figure of the paper, ours over the seeds, and its 95 % interval; None with a single seed.
+
+    `paper` is None in rows that the paper does not have.
+    """
 
     table: str
     row: str
     column: str
-    paper: float
+    paper: float | None
     ours: float
     interval: tuple[float, float] | None
 

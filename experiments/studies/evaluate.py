@@ -62,16 +62,20 @@ def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
 
 def rank(cells: Sequence[CheckedCell]) -> Columns:
     """Count the columns of several rows whose rows rank alike; what the paper has alike may change places."""
-    columns: dict[tuple[str, str], list[CheckedCell]] = {}
+    columns: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for cell in cells:
-        columns.setdefault((cell.table, cell.column), []).append(cell)
+        if cell.paper is not None:
+            columns.setdefault((cell.table, cell.column), []).append((cell.paper, cell.ours))
     ranked = [_ranks_alike(column) for column in columns.values() if len(column) > 1]
     return Columns(ranked_alike=sum(ranked), of=len(ranked))
 
 
-def _ranks_alike(column: Sequence[CheckedCell]) -> bool:
+def _ranks_alike(column: Sequence[tuple[float, float]]) -> bool:
     pairs = itertools.combinations(column, 2)
-    return all(a.paper == b.paper or (a.paper < b.paper) == (a.ours < b.ours) for a, b in pairs)
+    return all(
+        paper == other_paper or (paper < other_paper) == (ours < other_ours)
+        for (paper, ours), (other_paper, other_ours) in pairs
+    )
 
 
 def _estimate(measured: Measured, case: str, metric: str) -> Estimate:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.engines.sim.methods import load
 from experiments.engines.sim.process import SimulationFailed
 from experiments.errors import OutputError, RunFailed, ScenarioError
 from experiments.scheduling.journal import Journal
@@ -56,7 +57,7 @@ def plan(study: Study, seeds: int) -> list[Planned]:
     planned = []
     for case, description in cases(study).items():
         try:
-            sim.check(json.dumps(description))
+            sim.check(json.dumps(description), load)
         except sim.InvalidDescription as error:
             place, reason = error.args
             raise ScenarioError(

@@ -59,12 +59,12 @@ class Metric(_Model):
 
 
 class Cell(_Model):
-    """A figure that the paper prints, and where ours comes from."""
+    """A figure that the paper prints, and where ours comes from; without `paper` a row of our own."""
 
     table: str
     row: str
     column: str
-    paper: float
+    paper: float | None = None
     case: str
     metric: Name
 
@@ -115,6 +115,8 @@ class Study(_Model):
     scenario: dict[str, FromScenario] = Field(default_factory=dict)
     """Bases by name, in place of `base`; their names are the levels of a first axis."""
     axes: tuple[Axis, ...] = ()
+    only: tuple[str, ...] = ()
+    """Patterns (`*`, `?`) of the names of cases that are made; none: all."""
     metrics: Annotated[dict[Name, Metric], Field(min_length=1)]
     cells: tuple[Cell, ...] = ()
     claims: Annotated[tuple[Claim, ...], Field(min_length=1)]

@@ -17,9 +17,8 @@ def print_study(found: StudyDocument, console: Console) -> None:
         table = Table("table", "row", "column", "paper", "ours", "95 % interval", title=found.study)
         for cell in found.cells:
             interval = "" if cell.interval is None else f"{cell.interval[0]:.4g} to {cell.interval[1]:.4g}"
-            table.add_row(
-                cell.table, cell.row, cell.column, f"{cell.paper:.4g}", f"{cell.ours:.4g}", interval
-            )
+            paper = "" if cell.paper is None else f"{cell.paper:.4g}"
+            table.add_row(cell.table, cell.row, cell.column, paper, f"{cell.ours:.4g}", interval)
         console.print(table)
         columns = found.columns
         console.print(f"{columns.ranked_alike} of {columns.of} columns rank their rows as the paper does.")

@@ -8,22 +8,30 @@ from typing import Any, final
 from mstcp._core import sim
 
 __all__ = [
+    "CONFIRM_BYTES",
     "FRAME_HEADER_BYTES",
     "HELLO_PREFIX_BYTES",
+    "HELLO_PROOF_BYTES",
     "MAGIC",
+    "MAX_EARLY_BYTES",
     "MAX_FRAME_PAYLOAD_BYTES",
+    "MAX_PRIORITY",
     "MAX_STREAMS",
     "PROTOCOL_VERSION",
     "SCHEDULERS",
+    "Admission",
+    "Client",
     "Connection",
     "Counters",
+    "Greeting",
+    "Redial",
     "SendRoom",
+    "Verdict",
     "decode_frames",
     "decode_hello",
     "encode_close",
-    "encode_hello",
-    "encode_version_refusal",
-    "hello_body_bytes",
+    "hello_connection_id",
+    "hello_rest_bytes",
     "limit_receive_memory",
     "receive_memory",
     "sim",
@@ -34,6 +42,13 @@ MAGIC: bytes
 """The first bytes on every stream."""
 HELLO_PREFIX_BYTES: int
 """Bytes before the hello message: the magic and the message's length."""
+HELLO_PROOF_BYTES: int
+"""Bytes of the proof after the message."""
+CONFIRM_BYTES: int
+"""Bytes of a CONFIRM frame."""
+MAX_EARLY_BYTES: int
+"""The most application bytes that may come with the first hello."""
+MAX_PRIORITY: int
 FRAME_HEADER_BYTES: int
 """What a full-size frame costs beside its payload."""
 MAX_FRAME_PAYLOAD_BYTES: int
@@ -220,6 +235,33 @@ class Connection:
         """Whether all of the peer's bytes have been delivered."""
 
     def counters(self) -> Counters: ...
+    def expect_confirm(self, stream: int, proof: bytes, /) -> None:
+        """Have the first frame on a stream be a CONFIRM with this proof; else the stream is given up."""
+
+    def skip_early(self, length: int, /) -> None:
+        """Count the first bytes that were written as delivered: they went with the client's hello."""
+
+    def early(self, data: bytes, /) -> None:
+        """Note the bytes that came with the client's hello, which the caller has taken."""
+
+    def shut(self) -> None:
+        """Say that the application has closed: an event tells when the sockets can be closed."""
+
+    def events(self) -> list[tuple[str, int]]:
+        """Return what has happened since the last call; while there is something `timeout_ns` is in the past.
+
+        ("gone", stream): reset its socket; ("stalled", stream), ("recovered", stream); of the connection,
+        whose sockets are to be closed: ("delivered", 0), ("undelivered", bytes), ("lost", 0).
+        """
+
+    def set_keepalive(self, idle_ns: int | None, probes: int, /) -> None:
+        """Ask for signs of life after so much silence; give all streams up after so many questions."""
+
+    def set_timeouts(self, reconnect_ns: int, close_ns: int, /) -> None:
+        """Set how long the connection waits without a stream, and closed while the peer takes nothing."""
+
+    def set_priority(self, stream: int, priority: int, tell: bool, /) -> None:
+        """Set a stream's priority, and tell the peer if `tell`."""
 
 @final
 class SendRoom:
@@ -244,19 +286,94 @@ class SendRoom:
 def unacknowledged_bytes(descriptor: int, /) -> int:
     """Return how many bytes of a socket the peer's kernel has not acknowledged; 0 where it does not say."""
 
-def encode_hello(
-    connection_id: bytes,
-    stream_id: int,
-    stream_count: int,
-    frame_payload_bytes: int,
-    key: bytes,
-    proof: bytes,
-    refusal: int,
-) -> bytes:
-    """Return the bytes that open a stream: magic, length, message."""
+@final
+class Greeting:
+    """A hello that was said."""
 
-def encode_version_refusal() -> bytes:
-    """Return the answer to a hello of versions that are not spoken here."""
+    @property
+    def bytes(self) -> bytes:
+        """What to send."""
+
+    @property
+    def stream_id(self) -> int: ...
+
+@final
+class Client:
+    """What a client needs to open the streams of one connection."""
+
+    def __new__(
+        cls, secret: bytes, connection_id: bytes, stream_count: int, frame_payload_bytes: int, /
+    ) -> Client: ...
+    def greet(self, nonce: bytes, priority: int, early_data: bytes, /) -> Greeting:
+        """Make the hello of the next stream: the first, or once that was answered another."""
+
+    def answered(self, greeting: Greeting, answer: bytes, /) -> bytes:
+        """Take a whole answer; return the CONFIRM frame. RemoteProtocolError if it does not fit."""
+
+@final
+class Verdict:
+    """A stream that is let in or, with a code, turned down."""
+
+    @property
+    def code(self) -> int | None:
+        """The error code if it is turned down."""
+
+    @property
+    def reason(self) -> str: ...
+    @property
+    def answer(self) -> bytes:
+        """What to send; of a stream that is turned down with its CLOSE."""
+
+    @property
+    def confirm(self) -> bytes:
+        """The proof that the stream's first frame must be."""
+
+    @property
+    def confirm_frame(self) -> bytes:
+        """That frame."""
+
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def frame_payload_bytes(self) -> int: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def early_data(self) -> bytes: ...
+
+@final
+class Admission:
+    """Who may open a connection of a server or join one."""
+
+    def __new__(cls, secret: bytes, most_connections: int, /) -> Admission: ...
+    def admit(self, opening: bytes, nonce: bytes, alive_streams: int | None, /) -> Verdict:
+        """Look at a whole hello; RemoteProtocolError if it is none.
+
+        `alive_streams` are those of the connection that it names, None if that takes no more.
+        """
+
+    def refuse(self, opening: bytes, nonce: bytes, code: int, reason: str, /) -> Verdict:
+        """Turn a hello down; RemoteProtocolError if it is none."""
+
+    def forget(self, connection_id: bytes, /) -> None:
+        """Let no more streams join a connection."""
+
+    def admit_plain(self) -> str | None:
+        """Count a plain TCP connection; return why it is not let in, if it is not."""
+
+    def forget_plain(self) -> None:
+        """Count one no more."""
+
+@final
+class Redial:
+    """The attempts to open a lost stream again, which took so long the last time (0: unknown)."""
+
+    def __new__(cls, took_ns: int, /) -> Redial: ...
+    def attempt(self, failed_ns: int, /) -> tuple[int, int]:
+        """Return how long to wait before the next attempt, and how long it may take, in nanoseconds.
+
+        `failed_ns` is how long the one before took, 0 if there was none.
+        """
 
 def encode_close(code: int, reason: str, /) -> bytes:
     """Return a CLOSE frame; the reason is cut to 256 bytes."""
@@ -265,7 +382,9 @@ def decode_frames(data: bytes, frame_payload_bytes: int, /) -> list[tuple[Any, .
     """Return what a stream's bytes bring; what is cut short at their end is left out.
 
     ("data", offset, bytes, begins a frame, ends it), ("fin", total), ("ack", received, limit, [(stream id,
-    frames)]), ("last",), ("close", code, reason), ("ping", token), ("pong", token), ("unknown",).
+    frames)]), ("last",), ("close", code, reason), ("ping", token), ("pong", token),
+    ("confirm", proof), ("seen", [(stream id, ACKs)]), ("gone", stream id), ("status", stream id, priority),
+    ("unknown",).
     """
 
 def limit_receive_memory(limit_bytes: int, /) -> None:
@@ -274,8 +393,15 @@ def limit_receive_memory(limit_bytes: int, /) -> None:
 def receive_memory() -> tuple[int, int]:
     """Return what is promised now, and the bound, in bytes."""
 
-def hello_body_bytes(prefix: bytes, /) -> int:
-    """Return the length of the message that follows the prefix; RemoteProtocolError if it is none."""
+def hello_rest_bytes(prefix: bytes, /) -> int:
+    """Return how many bytes follow the prefix, message and proof; RemoteProtocolError if it is no hello's."""
 
-def decode_hello(body: bytes, /) -> tuple[bytes, int, int, int, bytes, bytes, int]:
-    """Return connection id, stream id and count, frame payload bytes, key, proof and refusal of a hello."""
+def hello_connection_id(opening: bytes, /) -> bytes:
+    """Return the connection that a whole hello names; nothing if it is no hello."""
+
+def decode_hello(body: bytes, /) -> tuple[tuple[int, int], bytes, int, int, int, bytes, bytes, int, int]:
+    """Return what a hello's message says.
+
+    Highest and lowest version, connection id, stream id and count, frame payload bytes, nonce, early data,
+    refusal and priority.
+    """

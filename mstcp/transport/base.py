@@ -70,10 +70,9 @@ class TransportBase(asyncio.transports._FlowControlMixin):
         self._streams = list(setup.streams)
         self._is_plain = isinstance(core, PlainConnection)
         self._mstcp = core if isinstance(core, _core.Connection) else None
-        # Streams (bits) that TCP has ended, that we have ended, and that this side took out: no loss.
+        # Streams (bits) that TCP has ended, and that we have ended.
         self._ended_streams = 0
         self._shut_streams = 0
-        self._removed = 0
         self._closing = False
         self._closed = False
         self._information: dict[str, Any] = dict(setup.extra)
@@ -94,6 +93,10 @@ class TransportBase(asyncio.transports._FlowControlMixin):
 
         While the protocol is being given bytes that waits until it has them.
         """
+        raise NotImplementedError
+
+    def _take_events(self) -> None:
+        """Do what the core says has happened."""
         raise NotImplementedError
 
     def _refuse(self, error: RemoteProtocolError) -> None:

@@ -46,6 +46,7 @@ class ConnectionTransport(Ending):
 
         What the protocol's `connection_made` raises goes on to the caller, who ends the connection.
         """
+        self._is_started = True
         self._protocol.connection_made(self)
         if opening:
             self._core.receive(0, opening)

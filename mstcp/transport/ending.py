@@ -15,7 +15,10 @@ from mstcp.transport.membership import Membership
 ABORTED = 0
 _PROTOCOL_ERROR = 1
 _LINGER_POLL_S = 0.01
+_LONGEST_POLL_S = 0.5
 _LINGER_LIMIT_S = 5.0
+_CLOSE_S = 30.0
+"""How long a closed plain connection waits while the peer takes nothing more."""
 
 
 class Ending(Membership):
@@ -25,7 +28,6 @@ class Ending(Membership):
         super().__init__(setup)
         self._on_closed = setup.on_closed
         self._lost: BaseException | None = None
-        self._linger_until: float | None = None
         self._gone = asyncio.Event()
 
     def _say_closed(self, code: int, reason: str) -> None:
@@ -74,31 +76,34 @@ class Ending(Membership):
         self._finish(ConnectionLost(error.strerror or str(error), stream), reset=True)
 
     def _linger(self) -> None:
-        """Close the sockets once the peer has all, or had time enough."""
+        """Have the connection end once the peer has all, or took nothing for too long."""
         if self._closed:
             return
-        core = self._core
-        if not self._is_plain and not core.alive and self._lost_timer is None:
-            self._finish(None, reset=False)  # the peer ended all streams
+        if self._mstcp is not None:
+            self._mstcp.shut()
+            self._pump()
+            self._take_events()
             return
-        if core.finished:
-            now = self._loop.time()
-            if self._linger_until is None:
-                self._linger_until = now + _LINGER_LIMIT_S
-                core.close_streams()
-                self._pump()
-            if now >= self._linger_until or not self._is_awaited():
-                self._finish(None, reset=False)
-                return
-        self._loop.call_later(_LINGER_POLL_S, self._linger)
+        self._linger_plain(_LINGER_POLL_S, -1, self._loop.time())
 
-    def _is_awaited(self) -> bool:
-        """Return whether the peer may lack something, though it has acknowledged all."""
-        core = self._core
-        if not self._is_plain and (core.alive & ~self._shut_streams or not self._peer_ended_stream):
-            return True
-        alive = (stream for index, stream in enumerate(self._streams) if core.alive >> index & 1)
-        return any(stream.unacknowledged_bytes() for stream in alive)
+    def _linger_plain(self, poll_s: float, left: int, since_s: float) -> None:
+        """As above for plain TCP, of which no event tells what the peer's kernel has."""
+        if self._closed:
+            return
+        queued = self._core.queued_bytes
+        unacknowledged = self._streams[0].unacknowledged_bytes()
+        now = self._loop.time()
+        if queued + unacknowledged != left:
+            left, since_s = queued + unacknowledged, now
+        limit_s = _LINGER_LIMIT_S if self._core.finished else _CLOSE_S
+        if self._core.finished and not unacknowledged:
+            self._finish(None, reset=False)
+        elif now - since_s >= limit_s:
+            reason = f"closed before the peer had everything: {queued} bytes were not sent"
+            self._finish(ConnectionLost(reason) if queued else None, reset=bool(queued))
+        else:
+            longer_s = min(2 * poll_s, _LONGEST_POLL_S)
+            self._loop.call_later(poll_s, self._linger_plain, longer_s, left, since_s)
 
     def _finish(self, error: Exception | None, *, reset: bool) -> None:
         if self._closed:
@@ -111,9 +116,8 @@ class Ending(Membership):
         self._lost = error
         self._information["socket"] = self._information["sockets"] = None
         self._wake_writers()
-        for timer in (self._timer, self._lost_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         for stream in self._streams:
             if reset:
                 sockets.reset(stream.sock)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +25,8 @@ class Health(TransportBase):
         self._trace: Trace | None = None
         self._trace_meter = Meter()
         self._trace_timer: asyncio.TimerHandle | None = None
-        # Whether anything came since the last look.
-        self._heard = False
-        self._silent = 0
         self._probes = 0
         self._idle_s: float | None = None
-        self._life_timer: asyncio.TimerHandle | None = None
 
     # --- figures and traces -------------------------------------------------------------------------------
     def counters(self) -> ConnectionCounters:
@@ -132,48 +126,24 @@ class Health(TransportBase):
             raise LocalProtocolError(f"idle_s is 0.01 to 32767 seconds or None, not {idle_s!r}")
         if not 1 <= probes <= 127:
             raise LocalProtocolError(f"probes is 1 to 127, not {probes!r}")
-        if self._life_timer is not None:
-            self._life_timer.cancel()
-            self._life_timer = None
-        self._idle_s, self._probes, self._silent, self._heard = idle_s, probes, 0, False
+        self._idle_s, self._probes = idle_s, probes
+        if self._closed:
+            return
         for index, stream in enumerate(self._streams):
-            if not self._closed and self._core.alive >> index & 1:
+            if self._core.alive >> index & 1:
                 self._keep_alive(stream)
-        if idle_s is not None and not self._closed:
-            self._life_timer = self._loop.call_later(idle_s, self._look_for_life)
+        if self._mstcp is not None:
+            self._mstcp.set_keepalive(None if idle_s is None else round(idle_s * 1e9), probes)
+            self._pump()
 
     def _keep_alive(self, stream: OpenStream) -> None:
         """Have the kernel look after a stream."""
         sockets.set_keepalive(stream.sock, self._idle_s, self._probes)
 
-    def _look_for_life(self) -> None:
-        self._life_timer = None
-        if self._closed or self._idle_s is None:
-            return
-        heard, self._heard = self._heard, False
-        self._silent = 0 if heard else self._silent + 1
-        core = self._core
-        if self._silent > self._probes:
-            self._silent = 0
-            self._lose_all(OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)))
-        elif self._silent and isinstance(core, _core.Connection):
-            core.ping(self._silent)
-            self._pump()
-        if not self._closed:
-            self._life_timer = self._loop.call_later(self._idle_s, self._look_for_life)
-
-    def _lose_all(self, error: OSError) -> None:
-        if not isinstance(self._core, _core.Connection):
-            return  # plain TCP: the kernel asks
-        for index in range(len(self._streams)):
-            if not self._closed and self._core.alive >> index & 1:
-                self._lose(index, error)
-
     def _end_health(self) -> None:
         """Stop looking; for the end of the connection."""
-        for timer in (self._trace_timer, self._life_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._trace_timer is not None:
+            self._trace_timer.cancel()
         if self._trace is not None:
             self._trace.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,18 +12,25 @@ from mstcp.streams import UNLIMITED_BPS, weights_of
 from mstcp.transport.base import Setup
 from mstcp.transport.receiving import Receiving
 
+_CLOSE_S = 30.0
+"""How long a closed connection waits while the peer takes nothing more."""
+
 
 class Membership(Receiving):
-    """Which streams the connection has; what it does without any."""
+    """Which streams the connection has, and what the core says becomes of them."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._reconnect_s = setup.reconnect_s
         self._on_stream_lost = setup.on_stream_lost
-        # Since we close: the peer has ended a stream as it should.
-        self._peer_ended_stream = False
-        # Runs while there is no stream.
-        self._lost_timer: asyncio.TimerHandle | None = None
+        self._lost_reason = ConnectionLost("no stream of the connection is left")
+        self._is_started = False
+        if self._mstcp is not None:
+            self._mstcp.set_timeouts(round(setup.reconnect_s * 1e9), round(_CLOSE_S * 1e9))
+
+    @property
+    def open_streams(self) -> tuple[OpenStream, ...]:
+        """The streams as they were added, those that are gone included."""
+        return tuple(self._streams)
 
     def set_rates(self, rates: Mapping[int, float]) -> None:
         """Give running streams new rates: the weights of the draw and the pacing.
@@ -46,25 +52,54 @@ class Membership(Receiving):
                 self._pace(index)
         self._pump()
 
-    def add_stream(self, stream: OpenStream, stream_id: int) -> None:
+    def set_priority(self, index: int, priority: int) -> None:
+        """Use a stream by this priority from now on, in both directions.
+
+        The streams of the lowest value that work carry everything; others are their backup.
+
+        Args:
+            index: The stream's.
+            priority: 0 to 255.
+
+        Raises:
+            LocalProtocolError: There is no such stream or priority, or the connection is plain TCP.
+        """
+        if self._mstcp is None:
+            raise LocalProtocolError("a plain TCP connection has one stream: there is nothing to prefer")
+        if not 0 <= index < len(self._streams) or not 0 <= priority < 1 << 32:
+            raise LocalProtocolError(f"there is no stream {index!r} or no priority {priority!r}")
+        self._mstcp.set_priority(index, priority, True)
+        stream = self._streams[index]
+        stream.spec = replace(stream.spec, priority=priority)
+        self._note_event("priority_set", stream=index, priority=priority)
+        self._pump()
+
+    def add_stream(self, stream: OpenStream, stream_id: int, confirm: bytes | None = None) -> None:
         """Use a further stream, whose hellos are done.
+
+        Args:
+            stream: The stream.
+            stream_id: Its id in the connection.
+            confirm: The proof that its first frame must be, if the peer is the one that opened it.
 
         Raises:
             LocalProtocolError: The connection is plain TCP or has 64 streams.
         """
         weight = UNLIMITED_BPS if stream.spec.rate_bps is None else stream.spec.rate_bps
         slot = self._core.add_stream(stream_id, weight)
+        if self._mstcp is not None:
+            self._mstcp.set_priority(slot, stream.spec.priority, False)
+            if confirm is not None:
+                self._mstcp.expect_confirm(slot, confirm)
         # A new slot, or that of a stream that is gone.
         self._streams[slot : slot + 1] = [stream]
         gone = ~(1 << slot)
         self._ended_streams &= gone
         self._shut_streams &= gone
-        if self._lost_timer is not None:
-            self._lost_timer.cancel()
-            self._lost_timer = None
         self._information["sockets"] = tuple(each.sock for each in self._streams)
         self._pace(slot)
-        self._removed &= gone
+        if not self._is_started:
+            return
         self._note_event("stream_added", stream=slot, source_port=stream.spec.source_port)
         self._watch_reading()
         self._expect_decrypted(slot, stream)
@@ -81,47 +116,55 @@ class Membership(Receiving):
         if self._mstcp is None:
             raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
         self._mstcp.remove_stream(index)
-        self._removed |= 1 << index
         self._note_event("stream_removed", stream=index)
+        self._pump()
+
+    def take_early(self, data: bytes) -> None:
+        """Give the protocol the bytes that came with the client's hello."""
+        assert self._mstcp is not None, "plain TCP has no hello"
+        self._mstcp.early(data)
+        self._delivery.give([data])
         self._pump()
 
     def _drop(self, stream: int, error: OSError | None) -> None:
         """Go on without a stream; its frames go over the others."""
-        sock = self._streams[stream].sock
-        self._unwatch(stream)
-        proper = self._core.stream_end(stream) or bool(error is None and self._removed >> stream & 1)
-        if not proper:
-            self._note_event("stream_lost", stream=stream, reason=error and error.strerror)
-        if proper:
-            self._peer_ended_stream |= self._closing  # else it was taken out
-            sock.close()
-        else:
-            sockets.reset(sock)
-        if not self._core.alive:
-            self._all_gone(stream, proper, error)
-        elif not proper and self._on_stream_lost is not None and not self._removed >> stream & 1:
-            self._on_stream_lost(self._streams[stream].spec)
-        self._pump()
-
-    def _all_gone(self, stream: int, proper: bool, error: OSError | None) -> None:
         reason = "the stream ended: the peer vanished or the path broke"
         if error is not None:
             reason = error.strerror or str(error)
-        nothing_left = not self._core.queued_bytes and not self.counters().unacknowledged_bytes
-        if self._closing and (self._core.finished or (proper and nothing_left)):
-            self._finish(None, reset=False)
-        elif proper and self._core.ended and nothing_left:
-            return  # the peer is done; so are we when the application closes
-        elif proper or self._reconnect_s <= 0:
-            self._finish(ConnectionLost(reason, stream), reset=True)
-        else:
-            if self._on_stream_lost is not None:
-                self._on_stream_lost(self._streams[stream].spec)
-            lost = ConnectionLost(reason, stream)
-            self._lost_timer = self._loop.call_later(self._reconnect_s, self._finish_lost, lost)
+        self._let_go(stream, self._core.stream_end(stream), reason)
+        self._take_events()
+        self._pump()
 
-    def _finish_lost(self, error: ConnectionLost) -> None:
-        self._finish(error, reset=True)
+    def _let_go(self, stream: int, proper: bool, reason: str) -> None:
+        """Close the socket of a stream that is gone, and have it opened again if it should not be."""
+        sock = self._streams[stream].sock
+        self._unwatch(stream)
+        if proper:
+            sock.close()
+            return
+        self._lost_reason = ConnectionLost(reason, stream)
+        self._note_event("stream_lost", stream=stream, reason=reason)
+        sockets.reset(sock)
+        if self._on_stream_lost is not None and not self._closed:
+            self._on_stream_lost(self._streams[stream].spec)
+
+    def _take_events(self) -> None:
+        if self._mstcp is None or self._closed:
+            return
+        for kind, value in self._mstcp.events():
+            if self._closed:
+                return
+            if kind == "gone":
+                self._let_go(value, False, "nothing came through it any more")
+            elif kind == "delivered":
+                self._finish(None, reset=False)
+            elif kind == "undelivered":
+                reason = f"closed before the peer had everything: {value} bytes were not delivered"
+                self._finish(ConnectionLost(reason), reset=True)
+            elif kind == "lost":
+                self._finish(self._lost_reason, reset=True)
+            else:
+                self._note_event(f"stream_{kind}", stream=value)
 
     def _unwatch(self, index: int) -> None:
         """Have the loop watch a stream no more."""

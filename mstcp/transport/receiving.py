@@ -47,7 +47,6 @@ class Receiving(Sending):
     def _on_readable(self, stream: int) -> None:
         if not self._read_watched >> stream & 1:
             return
-        self._heard = True
         if self._direct is not None:
             self._exchange(self._direct, stream)
             return

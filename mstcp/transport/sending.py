@@ -149,6 +149,7 @@ class Sending(Health):
 
     def _on_timer(self) -> None:
         self._timer = self._timer_ns = None
+        self._take_events()
         self._pump()
 
     def _on_writable(self, stream: int) -> None:

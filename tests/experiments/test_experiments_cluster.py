@@ -93,11 +93,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     started.close()
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _warnings_of_dask() -> None:
-    """Leave what Dask itself warns of at its end alone."""
-
-
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

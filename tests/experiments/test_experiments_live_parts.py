@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +47,11 @@ def test_a_route_is_read_from_the_rules() -> None:
     }
     path = default_path(network, network.hosts[0], dst, rules.__getitem__)
     assert path == [network.hosts[0], *network.switches, dst]
+    guarded = {
+        name: re.sub(r"output:(\d+)", lambda m: f"group:{3 << 24 | int(m[1])}", text)
+        for name, text in rules.items()
+    }
+    assert default_path(network, network.hosts[0], dst, guarded.__getitem__) == path
     nowhere = {**rules, network.switches[1]: rule("10.0.0.99", 1)}
     assert default_path(network, network.hosts[0], dst, nowhere.__getitem__) is None
 

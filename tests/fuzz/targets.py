@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import atexit
 import functools
+import logging
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from google.protobuf.message import DecodeError
+from os_ken.exception import OSKenException
+from os_ken.ofproto import ofproto_v1_3
 from pydantic import BaseModel, ValidationError
 
-from controller.api.schema import FlowRequestBody, RateChange, invalid_request
+from controller.api.grpc_server import _request_fields as request_fields
+from controller.api.schema import FlowRequestBody, RateChange, check_rate, invalid_request
+from controller.api.schema import parse as parse_request
+from controller.core.messages import InstallRules
+from controller.errors import InvalidRequest
+from controller.network import arp, lldp
+from controller.network.hosts import HostTable
+from controller.network.live_network import LiveNetwork
+from controller.openflow.connection import Connection
+from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
+from controller.openflow.encoding import encode
+from controller.rules.model import Match, Output, Rule
 from experiments import scenario
 from experiments.errors import ExperimentError
 from mstcp import MstcpError, RemoteProtocolError, _core
 from mstcp.endpoints import parse_endpoint, parse_rule
-from mstcp.hello import Hello
 from mstcp.preamble import (
     ANSWER_BYTES,
     REQUEST_BYTES,
@@ -26,7 +41,9 @@ from mstcp.preamble import (
     encode_answer,
     host_bytes,
 )
+from mstcp.proto import control_pb2
 from mstcp.stats import parse_tcp_info
+from switch.model import openflow as wire
 from topologies.errors import TopologyError
 from topologies.load import load as load_topology
 
@@ -73,11 +90,12 @@ def topology_file(data: bytes) -> None:
 def hello(data: bytes) -> None:
     """The first message of a stream, and what may follow it."""
     try:
-        length = _core.hello_body_bytes(data[: _core.HELLO_PREFIX_BYTES].ljust(_core.HELLO_PREFIX_BYTES))
-        rest_of_it = data[_core.HELLO_PREFIX_BYTES :]
-        answer = Hello(*_core.decode_hello(rest_of_it[:length]))
-        assert Hello(*_core.decode_hello(answer.encode()[_core.HELLO_PREFIX_BYTES :])) == answer
-        _core.decode_frames(rest_of_it[length:], answer.frame_payload_bytes)
+        prefix = data[: _core.HELLO_PREFIX_BYTES].ljust(_core.HELLO_PREFIX_BYTES)
+        end = _core.HELLO_PREFIX_BYTES + _core.hello_rest_bytes(prefix)
+        verdict = _core.Admission(b"", 1).admit(data[:end], bytes(32), 1)
+        assert verdict.code is not None or verdict.stream_id == 0
+        said = _core.decode_hello(data[_core.HELLO_PREFIX_BYTES : end - _core.HELLO_PROOF_BYTES])
+        _core.decode_frames(data[end:], said[4])
     except RemoteProtocolError as error:
         assert str(error)
 
@@ -108,7 +126,79 @@ def preamble(data: bytes) -> None:
     parse_tcp_info(data)
 
 
+@functools.cache
+def _silence_osken() -> None:
+    """os-ken logs each message that it cannot read, with a traceback."""
+    logging.getLogger("os_ken").setLevel(logging.CRITICAL)
+
+
+@functools.cache
+def _listener() -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", 0))
+    atexit.register(listener.close)
+    return listener
+
+
+def openflow(data: bytes) -> None:
+    """What a switch sends after its handshake; the connection of one that sends nonsense is ended."""
+    _silence_osken()
+    theirs = socket.create_connection(_listener().getsockname())
+    ours, _ = _listener().accept()
+    with ours, theirs:
+        connection = Connection(ours, "a switch", _take, lambda _: None)
+        connection.set_version(ofproto_v1_3.OFP_VERSION)
+        connection.id = 1
+        theirs.sendall(data)
+        try:
+            connection.read()
+        except (Malformed, OSKenException) as error:
+            assert str(error) or repr(error)
+
+
+def _take(connection: Connection, kind: int, _: int, whole: bytes) -> bool:
+    if kind == 10:
+        packet = read_packet_in(whole)
+        lldp_frame(packet.frame)
+        arp_frame(packet.frame)
+    elif kind == 1:
+        read_refusal(whole)
+    return kind in (1, 10)
+
+
+def lldp_frame(data: bytes) -> None:
+    """Discovery packets, with a signature that is right or not."""
+    end = lldp.parse(data)
+    assert end is None or lldp.parse(lldp.build(*end)) == end
+    assert lldp.parse(data, b"another key") is None or data == b""
+
+
+def arp_frame(data: bytes) -> None:
+    """ARP packets: what is one can be answered, and its sender is learned or not."""
+    packet = arp.parse(data)
+    if packet is not None:
+        assert arp.parse(arp.build_reply(packet, "0a:00:00:00:00:01")) is not None
+        live = LiveNetwork(load_topology("butterfly"))
+        HostTable(live).learn("S0", 1, packet, 0.0)
+
+
+def grpc_message(data: bytes) -> None:
+    """Messages of a gRPC session."""
+    try:
+        message = control_pb2.ClientMessage.FromString(data)
+    except DecodeError:
+        return
+    try:
+        parse_request(request_fields(message.request))
+        check_rate(message.change.rate_bps)
+    except InvalidRequest as error:
+        assert error.reason
+
+
 TARGETS: dict[str, Target] = {
+    "openflow": openflow,
+    "lldp": lldp_frame,
+    "arp": arp_frame,
+    "grpc": grpc_message,
     "rest": rest,
     "scenario": scenario_file,
     "topology": topology_file,
@@ -124,7 +214,9 @@ def seeds(name: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted((root / "experiments" / "scenarios").glob("*.toml"))]
     if name == "topology":
         return [path.read_bytes() for path in sorted((root / "topologies" / "networks").glob("*.toml"))]
-    first = Hello(bytes(range(16)), 0, 2, 1428, bytes(32), bytes(range(32)))
+    if name in ("openflow", "lldp", "arp", "grpc"):
+        return _controller_seeds(name)
+    first = _core.Client(b"", bytes(range(16)), 2, 1428).greet(bytes(32), 0, b"early")
     return {
         "rest": [
             b'{"source": "T0", "destination": "T2", "destination_port": 5001, "rate_bps": 8.5e6}',
@@ -132,11 +224,36 @@ def seeds(name: str) -> list[bytes]:
             b' "source_ports": [1, 2], "max_paths": 2, "paths": [{"nodes": ["a", "b"], "rate_bps": 1e6}]}',
             b'{"rate_bps": 1e6}',
         ],
-        "hello": [first.encode(), _core.encode_version_refusal() + _core.encode_close(2, "why")],
+        "hello": [first.bytes, first.bytes + _core.encode_close(2, "why")],
         "preamble": [
             Destination("10.0.0.3", 22).encode(),
             encode_answer(3, "no such name"),
             b"[::1]:22",
             b"10.0.0.0/8:22",
         ],
+    }[name]
+
+
+def _controller_seeds(name: str) -> list[bytes]:
+    question = arp.build_reply(
+        arp.ArpPacket(True, "0a:00:00:00:00:02", "10.0.0.2", "10.0.0.1"), "0a:00:00:00:00:01"
+    )
+    rule = Rule(1, 100, Match(eth_type=0x0800, destination_ip="10.0.0.1"), Output(3), 1)
+    installed = encode(InstallRules(1, (rule,), 5), 0)
+    request = control_pb2.FlowRequest(
+        source="T0", destination="T2", destination_port=5001, rate_bps=1e6, source_ports=[40001]
+    )
+    return {
+        "openflow": [
+            wire.packet_in(1, lldp.build(1, 2)) + wire.message(wire.Kind.BARRIER_REPLY, 5),
+            wire.packet_in(1, question),
+            wire.error(5, wire.ErrorReason.TABLE_FULL, installed),
+            wire.message(wire.Kind.ECHO_REQUEST, 1, b"alive?"),
+            wire.message(
+                wire.Kind.PORT_STATUS, 0, bytes(8) + wire.port_description(1, wire.PortState.UP, "p")
+            ),
+        ],
+        "lldp": [lldp.build(1, 2), lldp.build(2**64 - 1, 2**32 - 1, b"key")],
+        "arp": [question],
+        "grpc": [control_pb2.ClientMessage(request_id=1, request=request).SerializeToString()],
     }[name]

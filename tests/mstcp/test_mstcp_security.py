@@ -13,26 +13,15 @@ import pytest
 
 import mstcp
 from mstcp import ServerLimits, StreamSpec, _core
-from mstcp.hello import (
-    LIMIT_EXCEEDED,
-    NOT_AUTHORISED,
-    UNKNOWN_CONNECTION,
-    UNSUPPORTED_VERSION,
-    Hello,
-    proof_key,
-)
+from mstcp.hello import LIMIT_EXCEEDED, NOT_AUTHORISED, UNKNOWN_CONNECTION, UNSUPPORTED_VERSION
 from mstcp.limits import HalfOpen, Turns
+from mstcp.proto import hello_pb2
 from tests.fakes.echo_server import EchoServer
+from tests.fakes.raw_client import RawClient, read_answer, refusal_of
+from tests.vectors import generate
 
 PROTOCOL_ERROR = 1
-ID = b"an id of 16 byte"
-KEY = bytes(range(32))
 PAYLOAD = 100
-
-
-def hello(index: int = 0, connection_id: bytes = ID, key: bytes = KEY, secret: bytes | None = None) -> bytes:
-    first = Hello(connection_id, index, 2, PAYLOAD, b"" if index else key)
-    return first.sealed(proof_key(key, secret)).encode()
 
 
 def full(offset: int, data: bytes = bytes(PAYLOAD)) -> bytes:
@@ -113,17 +102,11 @@ async def until(condition: Callable[[], object]) -> None:
     await asyncio.wait_for(poll(), 20)
 
 
-async def answer(reader: asyncio.StreamReader) -> Hello:
-    prefix = await reader.readexactly(_core.HELLO_PREFIX_BYTES)
-    body = await reader.readexactly(_core.hello_body_bytes(prefix))
-    return Hello(*_core.decode_hello(body))
-
-
-async def refusal(port: int, opening: bytes) -> tuple[int, tuple[int, str]]:
+async def refusal(port: int, opening: bytes) -> tuple[int | None, tuple[int, str]]:
     """Return the code of the answer to an opening, and code and sentence of the CLOSE after it."""
     async with raw(port) as (reader, writer):
         writer.write(opening)
-        code = (await answer(reader)).refusal - 1
+        code = refusal_of(await read_answer(reader))
         ((_, told, reason),) = _core.decode_frames(await rest(reader), PAYLOAD)
         return code, (told, reason)
 
@@ -139,6 +122,9 @@ async def refusal(port: int, opening: bytes) -> tuple[int, tuple[int, str]]:
         (long(0, 0xFFFF_FFFF), "a frame of 4294967295 bytes"),
         (control(5, b"", 0xFFFF), "a frame of 65535 bytes"),
         (struct.pack(">Q", 2 << 62 | 3 << 56 | 1 << 20), "bits set that must be 0"),
+        (control(1, struct.pack(">Q", 1 << 62)), "FIN contradicts"),
+        (control(7, bytes(32)), "CONFIRM where none is awaited"),
+        (control(8, struct.pack(">IQ", 0, 1 << 40)), "what was never sent"),
         (control(1, b"1234567"), "type 1 has a body of the wrong length"),
         (control(2, bytes(16 + 12 * 65)), "type 2 has a body of the wrong length"),
         (control(2, struct.pack(">QQ", 1, 0)), "what was never sent"),
@@ -154,8 +140,7 @@ async def refusal(port: int, opening: bytes) -> tuple[int, tuple[int, str]]:
 )
 async def test_a_broken_rule_ends_the_connection_with_close_1(frames: bytes, reason: str) -> None:
     async with victim(reorder_buffer_bytes=1 << 18) as server, raw(server.port) as (reader, writer):
-        writer.write(hello())
-        assert (await answer(reader)).refusal == 0
+        await RawClient().exchange(reader, writer)
         writer.write(frames)
         closes = [frame for frame in _core.decode_frames(await rest(reader), PAYLOAD) if frame[0] == "close"]
         # A reset can overtake the CLOSE where much was sent that nobody read.
@@ -167,60 +152,212 @@ async def test_a_broken_rule_ends_the_connection_with_close_1(frames: bytes, rea
 
 async def test_joining_takes_the_proof_a_new_id_and_a_living_connection() -> None:
     async with victim() as server, raw(server.port) as (reader, writer):
-        writer.write(hello())
-        assert (await answer(reader)).refusal == 0
+        client, stranger = RawClient(), RawClient(bytes(16))
+        first = client.hello()
+        writer.write(first)
+        writer.write(client.confirm(await read_answer(reader)))
         for opening, code, reason in [
-            (Hello(ID, 1, 2, PAYLOAD).encode(), NOT_AUTHORISED, "does not prove"),
-            (hello(1, key=bytes(32)), NOT_AUTHORISED, "does not prove"),
-            (hello(1, secret=b"guessed"), NOT_AUTHORISED, "does not prove"),
-            (hello(), NOT_AUTHORISED, "came again"),
-            (hello(1, connection_id=bytes(16)), UNKNOWN_CONNECTION, "not here"),
+            (client.hello(1, key=bytes(32)), NOT_AUTHORISED, "does not prove"),
+            (client.hello(1)[:-32] + bytes(32), NOT_AUTHORISED, "does not prove"),
+            (RawClient(secret=b"guessed").hello(), NOT_AUTHORISED, "does not prove"),
+            (first, NOT_AUTHORISED, "came again"),
+            (stranger.hello(1), UNKNOWN_CONNECTION, "not here"),
         ]:
             told = await refusal(server.port, opening)
             assert told[0] == told[1][0] == code
             assert reason in told[1][1]
         # Ids may jump; each is good for once.
         async with raw(server.port) as (second, joining):
-            joining.write(hello(0xFFFF_FFFF))
-            assert (await answer(second)).refusal == 0
-            assert (await refusal(server.port, hello(0xFFFF_FFFF)))[0] == NOT_AUTHORISED
+            await client.exchange(second, joining, 0xFFFF_FFFF)
+            assert (await refusal(server.port, client.hello(0xFFFF_FFFF)))[0] == NOT_AUTHORISED
         await until(lambda: len(server.rejected) == 6)
 
 
 async def test_a_hello_sent_twice_at_once_gets_in_once() -> None:
     async with victim() as server, contextlib.AsyncExitStack() as stack:
+        client = RawClient()
         for index in (0, 1):
+            opening = client.hello(index)
             pairs = [await stack.enter_async_context(raw(server.port)) for _ in range(20)]
             for _, writer in pairs:
-                writer.write(hello(index))
-            answers = await asyncio.gather(*(answer(reader) for reader, _ in pairs))
-            codes = sorted(answer.refusal - 1 for answer in answers)
-            assert codes == [-1] + [NOT_AUTHORISED] * 19
+                writer.write(opening)
+            answers = await asyncio.gather(*(read_answer(reader) for reader, _ in pairs))
+            codes = [refusal_of(answer) for answer in answers]
+            assert sorted(code or 0 for code in codes) == [0] + [NOT_AUTHORISED] * 19
+            client.confirm(answers[codes.index(None)], index)
+
+
+# --- replay, reflection, swapping, truncation ---------------------------------------------------------------
+async def recorded_opening(secret: bytes) -> tuple[bytes, RawClient]:
+    """Return all that an honest client with the secret says on stream 0: hello, CONFIRM, a frame."""
+    async with victim(connects=False, secret=secret) as server, raw(server.port) as (reader, writer):
+        client = RawClient(secret=secret)
+        hello = client.hello()
+        writer.write(hello)
+        said = client.confirm(await read_answer(reader)) + full(0, b"x" * PAYLOAD)
+        writer.write(said)
+        # The application gets it, and sends it back.
+        await reader.readuntil(b"x" * PAYLOAD)
+        return hello + said, client
+
+
+async def test_a_recorded_opening_is_good_for_no_other_server_and_no_restart() -> None:
+    secret = b"between us"
+    recorded, _ = await recorded_opening(secret)
+    async with victim(connects=False, secret=secret) as server, raw(server.port) as (reader, writer):
+        writer.write(recorded)
+        await rest(reader)
+        await until(lambda: server.rejected)
+        assert "does not prove that its sender read the answer" in server.rejected[0]
+        assert server.protocols == []
+
+
+async def test_a_hello_alone_does_not_open_a_connection_with_a_secret() -> None:
+    options: dict[str, Any] = {"secret": b"ours", "hello_timeout": 0.3}
+    async with victim(connects=False, **options) as server, raw(server.port) as (reader, writer):
+        writer.write(RawClient(secret=b"ours").hello(early=b"first bytes"))
+        await rest(reader)
+        await until(lambda: server.rejected)
+        assert server.rejected == ["the answer to the hello was not confirmed in time"]
+        assert server.protocols == []
+
+
+async def test_frames_without_the_confirmation_never_reach_the_application() -> None:
+    async with victim() as server, raw(server.port) as (reader, writer):
+        client = RawClient()
+        await client.exchange(reader, writer)
+        for said in (full(0), control(7, bytes(32)), control(5, bytes(8))):
+            async with raw(server.port) as (second, joining):
+                stream_id = said[0]  # a new one each time
+                joining.write(client.hello(stream_id))
+                await read_answer(second)
+                joining.write(said + full(0, b"forged".ljust(PAYLOAD)))
+                # That stream alone is given up, and the connection goes on.
+                await rest(second)
+        writer.write(full(0, b"honest".ljust(PAYLOAD)))
+        echoed = b""
+        while b"honest" not in echoed:
+            echoed += await asyncio.wait_for(reader.read(1 << 16), 20)
+        assert b"forged" not in echoed
+
+
+async def test_early_data_comes_a_round_trip_earlier_where_the_server_takes_it() -> None:
+    options: dict[str, Any] = {"secret": b"ours", "early_data": True}
+    async with victim(connects=False, **options) as server, raw(server.port) as (reader, writer):
+        writer.write(RawClient(secret=b"ours").hello(early=b"first bytes"))
+        await read_answer(reader)
+        # Nothing was confirmed yet.
+        await asyncio.wait_for(reader.readuntil(b"first bytes"), 20)
+        assert server.protocols == ["mstcp"]
+
+
+async def test_early_data_of_our_client_arrives_once() -> None:
+    for takes_early in (False, True):
+        async with victim(connects=False, secret=b"ours", early_data=takes_early) as server:
+            client_reader, client_writer = await mstcp.open_connection(
+                "127.0.0.1", server.port, streams=[StreamSpec()] * 2, secret=b"ours", early_data=b"question"
+            )
+            client_writer.write(b", and more")
+            client_writer.write_eof()
+            assert await asyncio.wait_for(client_reader.read(), 20) == b"question, and more"
+            client_writer.close()
+            await client_writer.wait_closed()
+
+
+def change(answer: bytes, number: int, value: int | bytes) -> bytes:
+    """Return an answer with another value of a field, which the proof does not cover."""
+    message = hello_pb2.Hello.FromString(answer[12:-32])
+    setattr(message, hello_pb2.Hello.DESCRIPTOR.fields_by_number[number].name, value)
+    body = message.SerializeToString(deterministic=True)
+    return answer[:8] + struct.pack(">I", len(body)) + body + answer[-32:]
+
+
+ANSWER_CHANGES: list[tuple[Callable[[bytes, bytes], bytes], str]] = [
+    (lambda answer, other: other, "does not fit|does not prove"),
+    (lambda answer, other: answer[:-1] + bytes([answer[-1] ^ 1]), "does not prove"),
+    (lambda answer, other: change(answer, 2, bytes(16)), "another connection"),
+    (lambda answer, other: change(answer, 3, 9), "another stream"),
+    (lambda answer, other: change(answer, 4, 2), "stream_count differs"),
+    (lambda answer, other: change(answer, 5, 99), "frame_payload_bytes differs"),
+    (lambda answer, other: change(answer, 6, bytes(range(32))), "does not prove"),
+    (lambda answer, other: change(answer, 1, 9), "none that was offered"),
+]
+
+
+@pytest.mark.parametrize(("changed", "reason"), ANSWER_CHANGES)
+def test_an_answer_that_was_changed_or_swapped_is_not_taken(
+    changed: Callable[[bytes, bytes], bytes], reason: str
+) -> None:
+    secret = b"ours"
+    admission = _core.Admission(secret, 10)
+    client = _core.Client(secret, bytes(range(16)), 3, PAYLOAD)
+    first = client.greet(b"\1" * 32, 0, b"")
+    verdict = admission.admit(first.bytes, b"\2" * 32, None)
+    stranger = _core.Client(secret, bytes(range(1, 17)), 3, PAYLOAD).greet(b"\3" * 32, 0, b"")
+    other = admission.admit(stranger.bytes, b"\4" * 32, None).answer
+    with pytest.raises(mstcp.RemoteProtocolError, match=reason):
+        client.answered(first, changed(verdict.answer, other))
+    assert client.answered(first, verdict.answer) == verdict.confirm_frame
+    # Two joins whose answers are swapped.
+    joins = [client.greet(bytes([number]) * 32, 0, b"") for number in (5, 6)]
+    answers = [
+        admission.admit(join.bytes, bytes([number]) * 32, 1).answer for number, join in enumerate(joins)
+    ]
+    for join, answer in zip(joins, reversed(answers), strict=True):
+        with pytest.raises(mstcp.RemoteProtocolError, match="another stream"):
+            client.answered(join, answer)
+        # A hello sent back is no answer.
+        with pytest.raises(mstcp.RemoteProtocolError, match="our own nonce"):
+            client.answered(join, join.bytes)
+    for length in range(0, len(answers[0]), 7):
+        with pytest.raises(mstcp.RemoteProtocolError):
+            client.answered(joins[0], answers[0][:length])
+    assert len(client.answered(joins[0], answers[0])) == _core.CONFIRM_BYTES
+
+
+def test_every_byte_of_a_hello_is_proved() -> None:
+    client = _core.Client(b"ours", bytes(16), 3, PAYLOAD)
+    opening = client.greet(b"\1" * 32, 0, b"early").bytes
+    for place in range(12, len(opening)):
+        damaged = opening[:place] + bytes([opening[place] ^ 1]) + opening[place + 1 :]
+        with contextlib.suppress(mstcp.RemoteProtocolError):
+            verdict = _core.Admission(b"ours", 10).admit(damaged, bytes(32), None)
+            assert verdict.code in (UNSUPPORTED_VERSION, NOT_AUTHORISED, UNKNOWN_CONNECTION), place
+    assert _core.Admission(b"ours", 10).admit(opening, bytes(32), None).code is None
+
+
+def test_nobody_in_the_path_can_turn_the_version_down() -> None:
+    """A client of versions 3 to 7 whose offer is cut to an older one, or answered with one, is not taken."""
+    said, _ = generate.handshake(b"ours", 0, highest=7)
+    hello = bytes.fromhex(said["hello"])
+    assert _core.Admission(b"ours", 10).admit(hello, bytes(32), None).code is None
+    cut = change(hello, 1, 3)
+    assert _core.Admission(b"ours", 10).admit(cut, bytes(32), None).code == NOT_AUTHORISED
 
 
 async def test_other_versions_are_told_which_are_spoken() -> None:
     async with victim() as server:
-        for body in (b"\x08\x01", b"\x08\x09\x40\x03"):
+        for body in (b"\x08\x01", b"\x08\x09\x40\x04"):
             async with raw(server.port) as (reader, writer):
-                writer.write(_core.MAGIC + struct.pack(">I", len(body)) + body)
+                writer.write(_core.MAGIC + struct.pack(">I", len(body)) + body + bytes(32))
                 data = await rest(reader)
                 message = bytes([0x08, _core.PROTOCOL_VERSION, 0x40, _core.PROTOCOL_VERSION, 0x48, 3])
-                expected = _core.MAGIC + struct.pack(">I", len(message)) + message
+                expected = _core.MAGIC + struct.pack(">I", len(message)) + message + bytes(32)
                 assert data.startswith(expected)
                 ((kind, code, reason),) = _core.decode_frames(data[len(expected) :], PAYLOAD)
                 assert (kind, code) == ("close", UNSUPPORTED_VERSION)
                 assert f"this library {_core.PROTOCOL_VERSION}" in reason
         await until(lambda: len(server.rejected) == 2)
         assert server.rejected == [
-            "the peer speaks version 0 to 1, this library 2",
-            "the peer speaks version 3 to 9, this library 2",
+            "the peer speaks version 0 to 1, this library 3",
+            "the peer speaks version 4 to 9, this library 3",
         ]
 
 
 async def test_a_client_of_another_version_is_told_by_the_error() -> None:
     async def newer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         body = b"\x08\x05\x40\x04\x48\x03"
-        writer.write(_core.MAGIC + struct.pack(">I", len(body)) + body)
+        writer.write(_core.MAGIC + struct.pack(">I", len(body)) + body + bytes(32))
         await rest(reader)
         writer.close()
         with contextlib.suppress(ConnectionError):
@@ -230,7 +367,7 @@ async def test_a_client_of_another_version_is_told_by_the_error() -> None:
     done: list[bool] = []
     async with await asyncio.start_server(newer, "127.0.0.1") as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(mstcp.UnsupportedVersion, match="speaks version 4 to 5, this library 2") as caught:
+        with pytest.raises(mstcp.UnsupportedVersion, match="speaks version 4 to 5, this library 3") as caught:
             await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
         assert (caught.value.least, caught.value.highest) == (4, 5)
         # The connection had two streams; the second said nothing.
@@ -252,22 +389,21 @@ async def test_silent_streams_make_room_for_honest_ones() -> None:
 
 async def test_hellos_beyond_the_rate_wait_and_then_are_refused() -> None:
     async with victim(limits=ServerLimits(hellos_per_s=2), hello_timeout=1.0) as server:
-        openings = [hello(connection_id=bytes([number]) * 16) for number in range(12)]
+        openings = [RawClient(bytes([number]) * 16).hello() for number in range(12)]
         codes = []
         async with contextlib.AsyncExitStack() as stack:
             pairs = [await stack.enter_async_context(raw(server.port)) for _ in openings]
             for (_, writer), opening in zip(pairs, openings, strict=True):
                 writer.write(opening)
             for reader, _ in pairs:
-                codes.append((await answer(reader)).refusal - 1)
-        assert set(codes) == {-1, LIMIT_EXCEEDED}
+                codes.append(refusal_of(await read_answer(reader)))
+        assert set(codes) == {None, LIMIT_EXCEEDED}
         await until(lambda: "more than 2 hellos come in a second" in server.rejected)
 
 
 async def test_connections_are_counted() -> None:
     async with victim(limits=ServerLimits(connections=2)) as server, raw(server.port) as (reader, writer):
-        writer.write(hello())
-        assert (await answer(reader)).refusal == 0
+        await RawClient().exchange(reader, writer)
         with pytest.raises(mstcp.RemoteProtocolError, match=r"limits is reached \(the server has 2 conn"):
             await mstcp.open_connection("127.0.0.1", server.port, streams=[StreamSpec()] * 2)
 
@@ -350,11 +486,11 @@ async def test_mstcp_connections_leave_no_room_for_plain_ones() -> None:
 
 async def test_a_connection_has_64_streams_at_once() -> None:
     async with victim() as server, contextlib.AsyncExitStack() as stack:
+        client = RawClient()
         for index in range(_core.MAX_STREAMS):
             reader, writer = await stack.enter_async_context(raw(server.port))
-            writer.write(hello(index))
-            assert (await answer(reader)).refusal == 0
-        code, (_, reason) = await refusal(server.port, hello(_core.MAX_STREAMS))
+            await client.exchange(reader, writer, index)
+        code, (_, reason) = await refusal(server.port, client.hello(_core.MAX_STREAMS))
         assert code == LIMIT_EXCEEDED
         assert reason == "the connection has 64 streams"
 

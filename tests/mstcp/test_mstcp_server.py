@@ -11,10 +11,9 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec, _core
-from mstcp.hello import NOT_AUTHORISED, UNKNOWN_CONNECTION, Hello, proof_key
+from mstcp.hello import NOT_AUTHORISED, UNKNOWN_CONNECTION
 from tests.fakes.echo_server import EchoServer
-
-CONNECTION_ID = b"0123456789abcdef"
+from tests.fakes.raw_client import RawClient, refusal_of
 
 
 @contextlib.asynccontextmanager
@@ -53,10 +52,8 @@ async def ask_mstcp(port: int, data: bytes, count: int = 2, **options: Any) -> b
         await writer.wait_closed()
 
 
-def hello(index: int = 0, count: int = 2, payload: int = 100, connection_id: bytes = CONNECTION_ID) -> bytes:
-    key = bytes(32)
-    first = Hello(connection_id, index, count, payload, b"" if index else key)
-    return first.sealed(proof_key(key, None)).encode()
+def hello(count: int = 2, payload: int = 100) -> bytes:
+    return RawClient(count=count, payload=payload).hello()
 
 
 async def until(condition: Any) -> None:
@@ -107,9 +104,10 @@ async def test_a_hello_after_the_silence_is_an_error_and_no_data() -> None:
     async with serving(plain_after=0.05) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         await until(lambda: server.protocols)
-        writer.write(hello()[:5])
+        opening = hello()
+        writer.write(opening[:5])
         await asyncio.sleep(0.05)
-        writer.write(hello()[5:])
+        writer.write(opening[5:])
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
         await until(lambda: server.errors)
@@ -121,7 +119,8 @@ async def test_a_hello_after_the_silence_is_an_error_and_no_data() -> None:
 
 async def test_plain_true_takes_everything_as_it_is() -> None:
     async with serving(plain=True) as server:
-        assert await ask(server.port, hello()) == hello()
+        opening = hello()
+        assert await ask(server.port, opening) == opening
 
 
 async def test_plain_false_rejects_what_is_no_hello() -> None:
@@ -136,9 +135,9 @@ async def test_plain_false_rejects_what_is_no_hello() -> None:
     ("opening", "reason"),
     [
         (_core.MAGIC + b"\xff\xff\xff\xff", "announces 4294967295 bytes"),
-        (_core.MAGIC + b"\0\0\0\x03\x08\x02\x40", "cut short"),
-        (_core.MAGIC + b"\0\0\0\x03\x08\x02\xff", "cut short"),
-        (_core.MAGIC + b"\0\0\0\x02\x08\x02", "connection_id is not 16 bytes"),
+        (_core.MAGIC + b"\0\0\0\x03\x08\x03\x40" + bytes(32), "cut short"),
+        (_core.MAGIC + b"\0\0\0\x03\x08\x03\xff" + bytes(32), "cut short"),
+        (_core.MAGIC + b"\0\0\0\x02\x08\x03" + bytes(32), "connection_id is not 16 bytes"),
         (_core.MAGIC + b"\0\0\0\x50", "ended within its hello"),
         (hello(count=65), "stream_count is not 1 to 64"),
         (hello(payload=0), "frame_payload_bytes is not"),
@@ -156,32 +155,27 @@ async def test_a_wrong_hello_is_told_and_other_connections_go_on(opening: bytes,
         await writer.wait_closed()
 
 
-def refusal(answer: bytes) -> int:
-    """Return the error code of the answer to a hello."""
-    prefix, rest = answer[: _core.HELLO_PREFIX_BYTES], answer[_core.HELLO_PREFIX_BYTES :]
-    return Hello(*_core.decode_hello(rest[: _core.hello_body_bytes(prefix)])).refusal - 1
-
-
 async def test_streams_that_do_not_fit_their_connection_are_refused_alone() -> None:
     async with serving() as server:
+        client = RawClient()
         first_reader, first = await asyncio.open_connection("127.0.0.1", server.port)
-        first.write(hello(0))
+        await client.exchange(first_reader, first)
         await until(lambda: server.protocols)
-        unproved = Hello(CONNECTION_ID, 2, 2, 100).encode()
+        other = RawClient(payload=99)
+        other.key = client.key
         for wrong, code, reason in [
-            (hello(1, payload=99), NOT_AUTHORISED, "contradicts"),
-            (hello(0), NOT_AUTHORISED, "came again"),
-            (unproved, NOT_AUTHORISED, "does not prove"),
-            (hello(1, connection_id=bytes(16)), UNKNOWN_CONNECTION, "not here"),
+            (other.hello(1), NOT_AUTHORISED, "contradicts"),
+            (client.hello(), NOT_AUTHORISED, "came again"),
+            (client.hello(2, key=bytes(32)), NOT_AUTHORISED, "does not prove"),
+            (RawClient(bytes(16)).hello(1), UNKNOWN_CONNECTION, "not here"),
         ]:
-            assert refusal(await ask(server.port, wrong)) == code
+            assert refusal_of(await ask(server.port, wrong)) == code
             await until(lambda: server.rejected)
             assert reason in server.rejected.pop()
-        _, second = await asyncio.open_connection("127.0.0.1", server.port)
-        second.write(hello(1))
-        await asyncio.sleep(0.05)
-        # The same hello once more: a replay.
-        assert refusal(await ask(server.port, hello(1))) == NOT_AUTHORISED
+        second_reader, second = await asyncio.open_connection("127.0.0.1", server.port)
+        await client.exchange(second_reader, second, 1)
+        # The same id once more.
+        assert refusal_of(await ask(server.port, client.hello(1))) == NOT_AUTHORISED
         await until(lambda: server.rejected)
         assert "twice" in server.rejected.pop()
         assert server.protocols == ["mstcp"]
@@ -240,7 +234,7 @@ async def test_the_servers_conventions() -> None:
 async def test_closing_the_server_drops_half_open_connections() -> None:
     async with serving() as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(hello(0)[:30])
+        writer.write(hello()[:30])
         await asyncio.sleep(0.05)
     with contextlib.suppress(ConnectionError):
         assert await reader.read() == b""

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from mstcp import RemoteProtocolError, UnsupportedVersion, _core
-from mstcp.hello import Hello, proof_key
 from tests.vectors import generate
 
 VECTORS = json.loads(generate.PATH.read_text())
@@ -23,45 +22,46 @@ def test_the_file_is_what_the_script_makes() -> None:
     assert VECTORS["protocol"] == _core.PROTOCOL_VERSION
 
 
-def split(data: bytes) -> tuple[bytes, bytes]:
-    """Return a hello's message and what follows it; RemoteProtocolError if there is none."""
-    length = _core.hello_body_bytes(data[: _core.HELLO_PREFIX_BYTES])
-    rest = data[_core.HELLO_PREFIX_BYTES :]
-    return rest[:length], rest[length:]
+def split(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return a hello with its proof, its message, and what follows; RemoteProtocolError if there is none."""
+    end = _core.HELLO_PREFIX_BYTES + _core.hello_rest_bytes(data[: _core.HELLO_PREFIX_BYTES])
+    body = data[_core.HELLO_PREFIX_BYTES : end - _core.HELLO_PROOF_BYTES]
+    return data[:end], body, data[end:]
 
 
-@named("hellos")
-def test_hellos_and_their_proofs(vector: dict[str, Any]) -> None:
-    data = bytes.fromhex(vector["bytes"])
-    body, rest = split(data)
-    hello = Hello(*_core.decode_hello(body))
-    assert not rest
-    assert hello.encode() == data
-    for name in ("stream_id", "stream_count", "frame_payload_bytes", "refusal"):
-        assert getattr(hello, name) == vector[name]
-    assert hello.connection_id.hex() == vector["connection_id"]
-    prover = proof_key(bytes.fromhex(vector["connection_key"]), bytes.fromhex(vector["secret"]))
-    hello.check_proof(prover, answer=vector["answer"])
-    with pytest.raises(RemoteProtocolError):
-        hello.check_proof(prover, answer=not vector["answer"])
+@named("handshakes")
+def test_handshakes(vector: dict[str, Any]) -> None:
+    secret = bytes.fromhex(vector["streams"][0]["secret"])
+    admission = _core.Admission(secret, 10)
+    for stream in vector["streams"]:
+        hello = bytes.fromhex(stream["hello"])
+        verdict = admission.admit(hello, bytes.fromhex(stream["server_nonce"]), 1)
+        assert verdict.answer.hex() == stream["answer"]
+        assert verdict.confirm_frame.hex() == stream["confirm"]
+        assert verdict.early_data.hex() == stream["early_data"]
+        assert (verdict.stream_id, verdict.priority) == (stream["stream_id"], stream["priority"])
+        assert admission.admit(hello, bytes(32), 1).code == 4  # a replay
 
 
 @named("refusals")
 def test_refusals(vector: dict[str, Any]) -> None:
-    body, rest = split(bytes.fromhex(vector["bytes"]))
-    assert Hello(*_core.decode_hello(body)).refusal == vector["code"] + 1
+    _, body, rest = split(bytes.fromhex(vector["bytes"]))
+    assert _core.decode_hello(body)[7] == vector["code"] + 1
     assert rest == _core.encode_close(vector["code"], vector["reason"])
     assert _core.decode_frames(rest, 8) == [("close", vector["code"], vector["reason"])]
 
 
 def test_the_answer_to_other_versions() -> None:
-    assert _core.encode_version_refusal().hex() == VECTORS["version_refusal"]
+    opening = split(bytes.fromhex(VECTORS["bad_hellos"][3]["bytes"]))[0]
+    verdict = _core.Admission(b"", 1).admit(opening, bytes(32), None)
+    assert verdict.code == 2
+    assert verdict.answer.hex().startswith(VECTORS["version_refusal"])
 
 
 @named("bad_hellos")
 def test_bad_hellos_are_refused(vector: dict[str, Any]) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
-        _core.decode_hello(split(bytes.fromhex(vector["bytes"]))[0])
+        _core.decode_hello(split(bytes.fromhex(vector["bytes"]))[1])
     assert isinstance(caught.value, UnsupportedVersion) == (vector["code"] == 2)
 
 
@@ -70,6 +70,8 @@ def said(vector: dict[str, Any]) -> list[list[Any]]:
     return [
         ["data", frame[1], frame[2].hex()]
         if frame[0] == "data"
+        else ["confirm", frame[1].hex()]
+        if frame[0] == "confirm"
         else json.loads(json.dumps(frame))  # lists for tuples
         for frame in found
     ]

@@ -4,8 +4,9 @@
     python -m tests.vectors.generate --check    compare with vectors.json
     python -m tests.vectors.generate --write    renew vectors.json
 
-Bytes are in hexadecimal. `hellos` are whole first messages with their proofs; `frames` are bytes of a stream
-after its hello and what they say; the bytes of `bad_hellos` and `bad_frames` are refused with the given code.
+Bytes are in hexadecimal. `handshakes` are the hellos, answers and CONFIRM frames of a connection's streams,
+whole, with their proofs; `frames` are bytes of a stream after its hello and what they say; the bytes of
+`bad_hellos` and `bad_frames` are refused with the given code.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from typing import Any
 
 PATH = Path(__file__).with_name("vectors.json")
 MAGIC = b"\x93MSTCP\r\n"
-VERSION = 2
+VERSION = 3
 ID = bytes(range(0xA0, 0xB0))
-KEY = bytes(range(32))
+CLIENT_NONCE, SERVER_NONCE = bytes(range(32)), bytes(range(0x80, 0xA0))
+NO_PROOF = bytes(32)
 PROTOCOL_ERROR, UNSUPPORTED_VERSION = 1, 2
 
 
@@ -45,44 +47,73 @@ def field(number: int, value: int | bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def message(fields: dict[int, int | bytes]) -> bytes:
-    body = b"".join(field(number, fields[number]) for number in sorted(fields))
+def message(fields: dict[int, int | bytes], extra: bytes = b"") -> bytes:
+    """Return magic, length and message: what proofs are made of. `extra` are fields of later versions."""
+    body = b"".join(field(number, fields[number]) for number in sorted(fields)) + extra
     return MAGIC + struct.pack(">I", len(body)) + body
 
 
-def sealed(fields: dict[int, int | bytes], secret: bytes, what: bytes) -> bytes:
-    prover = hmac.digest(secret, b"mstcp 2 proof" + KEY, hashlib.sha256)
-    proof = hmac.digest(prover, what + message(fields), hashlib.sha256)
-    return message({**fields, 6: proof})
+def proof(key: bytes, *parts: bytes) -> bytes:
+    return hmac.digest(key, b"".join(parts), hashlib.sha256)
 
 
-def hellos() -> list[dict[str, Any]]:
+def handshake(
+    secret: bytes,
+    stream: int,
+    first: tuple[bytes, bytes] | None = None,
+    early: bytes = b"",
+    priority: int = 0,
+    later: bytes = b"",
+    highest: int = VERSION,
+) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
+    """Return what client and server say on a stream, and its hello and answer without their proofs.
+
+    `first` are those of stream 0. The nonces differ from stream to stream in their first byte.
+    """
+    nonces = [bytes([nonce[0] ^ stream & 0xFF]) + nonce[1:] for nonce in (CLIENT_NONCE, SERVER_NONCE)]
+    both: dict[int, int | bytes] = {2: ID, 3: stream, 4: 2, 5: 1428}
+    asked: dict[int, int | bytes] = {**both, 1: highest, 6: nonces[0], 7: early, 8: VERSION, 10: priority}
+    hello = message(asked, later)
+    answer = message({**both, 1: VERSION, 6: nonces[1], 8: VERSION})
+    key = proof(secret, b"mstcp 3 connection", *(first or (hello, answer)))
+    hello_key = key if first else proof(secret, b"mstcp 3 first")
+    said = {
+        "secret": secret.hex(),
+        "connection_id": ID.hex(),
+        "stream_id": stream,
+        "stream_count": 2,
+        "frame_payload_bytes": 1428,
+        "early_data": early.hex(),
+        "priority": priority,
+        "client_nonce": nonces[0].hex(),
+        "server_nonce": nonces[1].hex(),
+        "is_canonical": not later and highest == VERSION,
+        "hello": (hello + proof(hello_key, b"hello", hello)).hex(),
+        "answer": (answer + proof(key, b"answer", hello, answer)).hex(),
+        "confirm": control(7, proof(key, b"confirm", hello, answer)).hex(),
+    }
+    return said, (hello, answer)
+
+
+def handshakes() -> list[dict[str, Any]]:
+    """Connections, each a list of its streams, stream 0 first."""
     made = []
-    for name, secret, stream, answers in [
-        ("first hello, no secret", b"", 0, False),
-        ("its answer", b"", 0, True),
-        ("a stream joins", b"", 1, False),
-        ("its answer", b"", 1, True),
-        ("first hello with a secret", b"between us", 0, False),
-        ("a stream joins with a secret and the highest id", b"between us", 0xFFFF_FFFF, False),
-    ]:
-        fields: dict[int, int | bytes] = {1: VERSION, 2: ID, 3: stream, 4: 2, 5: 1428, 8: VERSION}
-        if not stream and not answers:
-            fields[7] = KEY
-        made.append(
-            {
-                "name": name,
-                "secret": secret.hex(),
-                "connection_key": KEY.hex(),
-                "answer": answers,
-                "connection_id": ID.hex(),
-                "stream_id": stream,
-                "stream_count": 2,
-                "frame_payload_bytes": 1428,
-                "refusal": 0,
-                "bytes": sealed(fields, secret, b"answer" if answers else b"hello").hex(),
-            }
-        )
+    cases: list[tuple[str, bytes, tuple[int, ...], dict[str, Any]]] = [
+        ("no secret", b"", (1,), {}),
+        ("a secret, and the highest stream id", b"between us", (1, 0xFFFF_FFFF), {}),
+        ("early data", b"between us", (), {"early": b"first flight"}),
+        ("a backup stream", b"", (), {"priority": 1}),
+        (
+            "a client of later versions, with a field not known yet",
+            b"between us",
+            (1,),
+            {"highest": 7, "later": field(100, b"what is this?") + field(101, 5)},
+        ),
+    ]
+    for name, secret, joins, first in cases:
+        said, proved = handshake(secret, 0, **first)
+        others = [handshake(secret, stream, proved)[0] for stream in joins]
+        made.append({"name": name, "streams": [said, *others]})
     return made
 
 
@@ -94,33 +125,45 @@ def refusals() -> list[dict[str, Any]]:
         (4, "a first hello came again"),
         (5, "the connection has 64 streams"),
     ]:
-        fields: dict[int, int | bytes] = {1: VERSION, 2: ID, 3: 7, 4: 2, 5: 1428, 8: VERSION, 9: code + 1}
-        body = message(fields) + control(4, struct.pack(">H", code) + reason.encode())
+        fields: dict[int, int | bytes] = {
+            1: VERSION,
+            2: ID,
+            3: 7,
+            4: 2,
+            5: 1428,
+            6: SERVER_NONCE,
+            8: VERSION,
+            9: code + 1,
+        }
+        body = message(fields) + NO_PROOF + control(4, struct.pack(">H", code) + reason.encode())
         made.append({"name": f"refused, code {code}", "code": code, "reason": reason, "bytes": body.hex()})
     return made
 
 
 def bad_hellos() -> list[dict[str, Any]]:
-    good: dict[int, int | bytes] = {1: VERSION, 2: ID, 3: 1, 4: 2, 5: 1428, 6: KEY, 8: VERSION}
+    good: dict[int, int | bytes] = {1: VERSION, 2: ID, 3: 1, 4: 2, 5: 1428, 6: CLIENT_NONCE, 8: VERSION}
     wrong = [
         ("another magic", b"\x93MSTCP\n\n" + message(good)[8:], PROTOCOL_ERROR),
-        ("257 bytes announced", MAGIC + struct.pack(">I", 257) + bytes(257), PROTOCOL_ERROR),
+        ("16,385 bytes announced", MAGIC + struct.pack(">I", 16_385) + bytes(16_385), PROTOCOL_ERROR),
         ("4 GiB announced", MAGIC + b"\xff\xff\xff\xff", PROTOCOL_ERROR),
-        ("version 1", message({**good, 1: 1, 8: 1}), UNSUPPORTED_VERSION),
-        ("versions 3 to 4", message({**good, 1: 4, 8: 3}), UNSUPPORTED_VERSION),
+        ("version 2", message({**good, 1: 2, 8: 2}), UNSUPPORTED_VERSION),
+        ("versions 4 to 5", message({**good, 1: 5, 8: 4}), UNSUPPORTED_VERSION),
         ("no version", message({**good, 1: 0, 8: 0}), UNSUPPORTED_VERSION),
         ("an id of 15 bytes", message({**good, 2: ID[1:]}), PROTOCOL_ERROR),
         ("no streams", message({**good, 4: 0}), PROTOCOL_ERROR),
         ("65 streams", message({**good, 4: 65}), PROTOCOL_ERROR),
         ("no frame payload", message({**good, 5: 0}), PROTOCOL_ERROR),
         ("a frame payload of 65,536", message({**good, 5: 65_536}), PROTOCOL_ERROR),
-        ("a proof of 31 bytes", message({**good, 6: KEY[1:]}), PROTOCOL_ERROR),
-        ("a key of 33 bytes", message({**good, 7: KEY + b"x"}), PROTOCOL_ERROR),
-        ("cut short", MAGIC + struct.pack(">I", 3) + b"\x08\x02\x12", PROTOCOL_ERROR),
-        ("the version as bytes", MAGIC + struct.pack(">I", 3) + b"\x0a\x01\x02", PROTOCOL_ERROR),
+        ("a nonce of 31 bytes", message({**good, 6: CLIENT_NONCE[1:]}), PROTOCOL_ERROR),
+        ("no nonce", message({**good, 6: b""}), PROTOCOL_ERROR),
+        ("early data on a stream that joins", message({**good, 7: b"x"}), PROTOCOL_ERROR),
+        ("15,361 bytes of early data", message({**good, 3: 0, 7: bytes(15_361)}), PROTOCOL_ERROR),
+        ("a priority of 256", message({**good, 10: 256}), PROTOCOL_ERROR),
+        ("cut short", MAGIC + struct.pack(">I", 3) + b"\x08\x03\x12", PROTOCOL_ERROR),
+        ("the version as bytes", MAGIC + struct.pack(">I", 3) + b"\x0a\x01\x03", PROTOCOL_ERROR),
         ("a number without end", MAGIC + struct.pack(">I", 12) + b"\x08" + b"\xff" * 11, PROTOCOL_ERROR),
     ]
-    return [{"name": name, "code": code, "bytes": data.hex()} for name, data, code in wrong]
+    return [{"name": name, "code": code, "bytes": (data + NO_PROOF).hex()} for name, data, code in wrong]
 
 
 # --- frames -------------------------------------------------------------------------------------------------
@@ -167,6 +210,11 @@ def frames() -> list[dict[str, Any]]:
         ),
         ("PING", control(5, bytes(range(8))), [["ping", 0x0001020304050607]]),
         ("PONG", control(6, b"\xff" * 8), [["pong", 0xFFFF_FFFF_FFFF_FFFF]]),
+        ("CONFIRM", control(7, bytes(range(32))), [["confirm", bytes(range(32)).hex()]]),
+        ("SEEN", control(8, struct.pack(">IQ", 3, 9)), [["seen", [[3, 9]]]]),
+        ("SEEN of nothing", control(8, b""), [["seen", []]]),
+        ("GONE", control(9, struct.pack(">I", 5)), [["gone", 5]]),
+        ("STATUS", control(10, struct.pack(">II", 5, 255)), [["status", 5, 255]]),
         ("a type of later versions is skipped", control(63, bytes(1024)), [["unknown"]]),
         (
             "several in a row",
@@ -193,6 +241,8 @@ def bad_frames() -> list[dict[str, Any]]:
         ("bit 16 of a control word", struct.pack(">Q", 2 << 62 | 3 << 56 | 1 << 16)),
         ("bit 55 of a control word", struct.pack(">Q", 2 << 62 | 3 << 56 | 1 << 55)),
         ("FIN of 7 bytes", control(1, bytes(7))),
+        ("FIN of 2^62", control(1, struct.pack(">Q", 1 << 62))),
+        ("FIN of 2^64 - 1", control(1, b"\xff" * 8)),
         ("ACK of 15 bytes", control(2, bytes(15))),
         ("ACK with a part of a stream", control(2, bytes(16 + 11))),
         ("ACK of 65 streams", control(2, bytes(16 + 12 * 65))),
@@ -201,6 +251,12 @@ def bad_frames() -> list[dict[str, Any]]:
         ("CLOSE with 257 bytes of words", control(4, b"\0\0" + b"x" * 257)),
         ("PING of 9 bytes", control(5, bytes(9))),
         ("PONG of nothing", control(6, b"")),
+        ("CONFIRM of 31 bytes", control(7, bytes(31))),
+        ("SEEN of 11 bytes", control(8, bytes(11))),
+        ("SEEN of 65 streams", control(8, bytes(12 * 65))),
+        ("GONE of 5 bytes", control(9, bytes(5))),
+        ("STATUS of 4 bytes", control(10, bytes(4))),
+        ("STATUS of priority 256", control(10, struct.pack(">II", 5, 256))),
     ]
     return [
         {"name": name, "frame_payload_bytes": 8, "code": PROTOCOL_ERROR, "bytes": data.hex()}
@@ -218,6 +274,8 @@ def bad_conversations() -> list[dict[str, Any]]:
         ("two FINs that differ", control(1, struct.pack(">Q", 4)) + control(1, struct.pack(">Q", 5))),
         ("an ACK of bytes that were not sent", control(2, struct.pack(">QQ", 1, 0))),
         ("an ACK of frames that were not sent", control(2, struct.pack(">QQIQ", 0, 0, 0, 1))),
+        ("a SEEN of ACKs that were not sent", control(8, struct.pack(">IQ", 0, 1 << 32))),
+        ("a CONFIRM that nobody awaits", control(7, bytes(32))),
         ("data after LAST", control(3, b"") + short(0, b"x")),
     ]
     return [
@@ -230,9 +288,9 @@ def vectors() -> dict[str, Any]:
     """Return all vectors."""
     return {
         "protocol": VERSION,
-        "hellos": hellos(),
+        "handshakes": handshakes(),
         "refusals": refusals(),
-        "version_refusal": message({1: VERSION, 8: VERSION, 9: UNSUPPORTED_VERSION + 1}).hex(),
+        "version_refusal": (message({1: VERSION, 8: VERSION, 9: UNSUPPORTED_VERSION + 1}) + NO_PROOF).hex(),
         "bad_hellos": bad_hellos(),
         "frames": frames(),
         "bad_frames": bad_frames(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.errors import SolverError
 from controller.gomr.problem import Problem
 
-_WIDEST = 1e13
+_WIDEST = 1e14
 """Largest useful rate over smallest. HiGHS works to 1e-10 of its unit, and a unit of its own for each
 magnitude reaches a little further; beyond that, small demands vanish and bounds are wrong."""
 

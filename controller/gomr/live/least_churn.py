@@ -114,11 +114,12 @@ def least_churn(movers: Movers, program: Callable[[], Program]) -> dict[int, dic
     model.minimise_moves(model.flows)
     model.expect_new_costs()
     moved = [flow for flow in model.flows if not model.settle_if_kept(flow)]
-    for flow in moved:
-        if flow not in movers.changed and model.could_stay(flow):
-            model.minimise_moves([flow])
-            model.settle_if_kept(flow)
-    model.minimise_moves(model.flows)
+    tried = [flow for flow in moved if flow not in movers.changed and model.could_stay(flow)]
+    for flow in tried:
+        model.minimise_moves([flow])
+        model.settle_if_kept(flow)
+    if tried:
+        model.minimise_moves(model.flows)
     return model.rates()
 
 

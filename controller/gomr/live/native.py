@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+import importlib
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -92,10 +93,11 @@ class NativeSession:
         self._paths: dict[str, tuple[PathRate, ...]] = {
             demand.id: local_paths(demand) if demand.is_local else () for demand in problem.demands.values()
         }
-        # For `min_churn`: what the engine found, which flows have other rates, and which asked for others.
-        self._found: dict[str, RateList] = {}
-        self._apart: set[str] = set()
+        # Flows that asked for another rate since the last solve.
         self._resized: set[str] = set()
+        if min_churn:
+            importlib.import_module("controller.gomr.live.least_churn")  # HiGHS: no event should wait for it
+            self._engine.keep_shares()
 
     def add(self, demand: Demand) -> None:
         """Take a checked demand in."""
@@ -122,8 +124,6 @@ class NativeSession:
         del self._name[number]
         self._limited.pop(demand.id, None)
         self._rates.pop(demand.id, None)
-        self._found.pop(demand.id, None)
-        self._apart.discard(demand.id)
         self._resized.discard(demand.id)
 
     def rebind(self, before: Demand, demand: Demand) -> None:
@@ -133,6 +133,7 @@ class NativeSession:
         self.add(demand)
         if rates is not None:
             self._rates[demand.id], self._paths[demand.id] = rates, paths
+            self._tell(demand.id, rates)
 
     def resize(self, demand: Demand) -> None:
         """Take a demand's new rate."""
@@ -166,12 +167,13 @@ class NativeSession:
             return self._best_so_far()
         except NotSolved as error:
             raise failure(error, self.time_limit_s) from error
+        changed = {self._name[number]: paths for number, paths in flows}
         timed_out = False
         try:
-            chosen = self._choose(flows)
+            self._take(self._choose(changed) if self._min_churn else changed)
         except OutOfTime:
-            chosen, timed_out = self._take_found(), True
-        self._take(chosen)
+            self._take(changed)
+            timed_out = True
         if not self._keeps_limits():
             return self._solve_anew()
         largest_bps = max(self._problem.capacity_bps.values())
@@ -186,9 +188,7 @@ class NativeSession:
     def _best_so_far(self) -> Allocation:
         """Return the best rates known at the end of the time, within all limits; the next solve goes on."""
         summary, flows = self._engine.changes_so_far()
-        changed = {self._name[number]: paths for number, paths in flows}
-        self._found.update(changed)
-        self._take(self._take_found() if self._min_churn else changed)
+        self._take({self._name[number]: paths for number, paths in flows})
         if self._keeps_limits():
             return replace(self._allocation(summary), timed_out=True)
         problem = self._problem.problem()
@@ -202,10 +202,13 @@ class NativeSession:
             self._paths[name] = path_rates(rates)
         self._resized.clear()
 
-    def _take_found(self) -> dict[str, RateList]:
-        """Return what the engine found of every flow: an optimum like any other."""
-        self._apart.clear()
-        return dict(self._found)
+    def _tell(self, name: str, rates: RateList) -> None:
+        """Tell the engine what a flow really has, which it then keeps as far as an optimum allows."""
+        if self._min_churn:
+            numbered = self._numbered(rates)
+            self._engine.take_as_told(
+                self._number[name], [(list(path), bps) for path, bps in numbered.items()]
+            )
 
     def _left_s(self) -> float | None:
         return None if math.isinf(self._until_s) else max(0.0, self._until_s - self._clock())
@@ -217,39 +220,35 @@ class NativeSession:
             for name in self._number:
                 self._paths[name] = paths = found.paths[name]
                 self._rates[name] = [(self._network.path_of(path.edges), path.rate_bps) for path in paths]
-            self._apart = {name for name in self._number if not self._is_as_found(name)}
+                self._tell(name, self._rates[name])
         return found
 
-    def _choose(self, flows: list[tuple[int, RateList]]) -> dict[str, RateList]:
+    def _choose(self, changed: dict[str, RateList]) -> dict[str, RateList]:
         """Return the rates of the flows that shall have others, given those that the engine changed."""
-        changed = {self._name[number]: paths for number, paths in flows}
-        if not self._min_churn:
+        movers = [name for name, rates in changed.items() if not self._has(name, rates)]
+        if all(name in self._resized or name not in self._rates for name in movers):
             return changed
-        self._found.update(changed)
-        self._apart = {name for name in self._apart | changed.keys() if not self._is_as_found(name)}
-        if self._apart.issubset(self._resized | (self._found.keys() - self._rates.keys())):
-            chosen = changed | {name: self._found[name] for name in self._apart}
-            self._apart.clear()
-            return chosen
-        chosen = self._least_churn()
-        self._apart = {
-            name for name in chosen if not is_same(path_rates(chosen[name]), path_rates(self._found[name]))
-        }
-        return {name: rates for name, rates in chosen.items() if rates != self._rates.get(name)}
+        chosen = self._least_churn({name: changed[name] for name in movers})
+        for name, rates in chosen.items():
+            if not is_same(path_rates(rates), path_rates(changed[name])):
+                self._tell(name, rates)
+        return changed | chosen
 
-    def _is_as_found(self, name: str) -> bool:
-        return name in self._rates and is_same(self._paths[name], path_rates(self._found[name]))
+    def _has(self, name: str, rates: RateList) -> bool:
+        return name in self._rates and is_same(self._paths[name], path_rates(rates))
 
-    def _least_churn(self) -> dict[str, RateList]:
-        from controller.gomr.engines.highs.program import Program  # HiGHS is loaded when it is first needed
+    def _least_churn(self, found: dict[str, RateList]) -> dict[str, RateList]:
+        """Return the rates of the flows that the engine has elsewhere than they are."""
+        from controller.gomr.engines.highs.program import Program
         from controller.gomr.live.least_churn import Movers, least_churn
 
-        numbers = sorted(self._number[name] for name in self._apart)
-        ran = [number for number in numbers if self._name[number] in self._rates]
+        numbers = [self._number[name] for name in found]
         movers = Movers(
             face=self._engine.face(numbers),
-            found={number: self._numbered(self._found[self._name[number]]) for number in numbers},
-            before={number: self._numbered(self._rates[self._name[number]]) for number in ran},
+            found={self._number[name]: self._numbered(rates) for name, rates in found.items()},
+            before={
+                self._number[name]: self._numbered(self._rates[name]) for name in found if name in self._rates
+            },
             changed=frozenset(self._number[name] for name in self._resized),
         )
         chosen = least_churn(movers, lambda: Program(TimeBudget(NAME, self._left_s())))

@@ -189,6 +189,39 @@ impl Network {
             .map_err(refuse)
     }
 
+    #[pyo3(signature = (flows, *, threads=1, time_limit_s=None))]
+    fn max_concurrent(
+        &self,
+        py: Python<'_>,
+        flows: &Flows,
+        threads: usize,
+        time_limit_s: Option<f64>,
+    ) -> PyResult<Option<(f64, f64)>> {
+        let problem = self.with(flows);
+        let halt = halt_after(time_limit_s);
+        let found = py.detach(|| ::gomr::max_concurrent(&problem, threads, halt));
+        let found = found.map_err(refuse)?;
+        Ok(found.map(|found| (found.factor, found.upper_bound)))
+    }
+
+    #[pyo3(signature = (flows, *, threads=1, time_limit_s=None))]
+    fn route_by_source(
+        &self,
+        py: Python<'_>,
+        flows: &Flows,
+        threads: usize,
+        time_limit_s: Option<f64>,
+    ) -> PyResult<Option<(Answer, Vec<f64>, bool)>> {
+        let problem = self.with(flows);
+        let halt = halt_after(time_limit_s);
+        let routed = py.detach(|| ::gomr::route_by_source(&problem, threads, halt));
+        let routed = routed.map_err(refuse)?;
+        Ok(routed.map(|routed| {
+            let paths = routed.answer;
+            (Answer { paths }, routed.prices, routed.complete)
+        }))
+    }
+
     #[pyo3(signature = (source, destination, count, *, nodes))]
     fn disjoint_paths(
         &self,
@@ -311,6 +344,20 @@ impl Engine {
         Ok((summary.into(), paths.collect::<PyResult<_>>()?))
     }
 
+    fn keep_shares(&mut self) {
+        self.inner.keep_shares();
+    }
+
+    #[pyo3(signature = (flow, rates, /))]
+    fn take_as_told(&mut self, flow: usize, rates: Vec<(Vec<usize>, f64)>) -> PyResult<()> {
+        let arcs = self.network.get().problem.arcs.len();
+        if rates.iter().flat_map(|one| &one.0).any(|&arc| arc >= arcs) {
+            let reason = format!("go beyond the {arcs} arcs of the network");
+            return Err(InvalidInput::new_err(("rates".to_owned(), reason)));
+        }
+        self.inner.take_as_told(flow, rates).map_err(refuse)
+    }
+
     fn prices(&mut self, py: Python<'_>) -> PyResult<Vec<f64>> {
         let inner = &mut self.inner;
         py.detach(|| inner.prices()).map_err(refuse)
@@ -331,11 +378,15 @@ impl Engine {
 
 impl Engine {
     fn limit(&mut self, time_limit_s: Option<f64>) {
-        let limit = time_limit_s.and_then(|s| Duration::try_from_secs_f64(s.max(0.0)).ok());
-        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-        self.inner
-            .set_halt(until.map(|until| -> HaltTest { Arc::new(move || Instant::now() >= until) }));
+        self.inner.set_halt(halt_after(time_limit_s));
     }
+}
+
+/// Halts when so much time has passed since the call; never for a time beyond what a clock counts.
+fn halt_after(time_limit_s: Option<f64>) -> Option<HaltTest> {
+    let limit = Duration::try_from_secs_f64(time_limit_s?.max(0.0)).ok()?;
+    let until = Instant::now().checked_add(limit)?;
+    Some(Arc::new(move || Instant::now() >= until))
 }
 
 #[pymodule]

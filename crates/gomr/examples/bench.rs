@@ -288,6 +288,31 @@ fn flow_events(engine: &mut Engine, problem: &Problem, events: usize, rng: &mut 
         .collect()
 }
 
+/// Scales the demands to a load of at most 1 (or that times what just fits) and routes them by source.
+fn by_source(base: &Problem, load: f64, threads: usize) {
+    let start = wall_ms();
+    let most = gomr::max_concurrent(base, threads, None);
+    let most = most.expect("it solves").expect("without limits");
+    println!("{most:?}, wall ms {:.0}", wall_ms() - start);
+    let problem = scaled(base, load * most.factor);
+    let start = wall_ms();
+    let routed = gomr::route_by_source(&problem, threads, None);
+    let routed = routed.expect("it solves").expect("without limits");
+    println!("routed, wall ms {:.0}", wall_ms() - start);
+    let objective = Objective::MaxThroughputMinDelay;
+    let audit = gomr::audit(&problem, &routed.answer, objective, &routed.prices, &[]);
+    let audit = audit.expect("the paths lead to their ends");
+    println!(
+        "paths {} admitted {:.9} gap {:.1e} over {:.1e} cost {:.12e}, memory MB {:.1}",
+        routed.answer.flow.len(),
+        audit.admitted_bps / audit.requested_bps,
+        1.0 - audit.value / audit.upper_bound,
+        audit.max_violation_bps,
+        audit.cost_bps_s,
+        memory_mb()
+    );
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let text = |name: &str| {
@@ -317,6 +342,11 @@ fn main() {
         all_pairs(&mut base, &mut rng);
     } else {
         gravity(&mut base, flows, &mut rng);
+    }
+    let threads = number("--threads", 1.0) as usize;
+    if args.iter().any(|a| a == "--by-source") {
+        by_source(&base, number("--load", 0.9), threads);
+        return;
     }
     let load = match text("--load") {
         Some(load) => load.parse().expect("--load takes a number"),

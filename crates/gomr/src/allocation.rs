@@ -107,6 +107,34 @@ impl Engine {
         })
     }
 
+    /// Takes other rates of a flow as told, bit/s on each path: those that it really has.
+    ///
+    /// # Errors
+    /// [`Error::UnknownFlow`].
+    pub fn take_as_told(
+        &mut self,
+        flow: FlowId,
+        rates: Vec<(Vec<usize>, f64)>,
+    ) -> Result<(), Error> {
+        self.entry(flow)?;
+        let path = |(arcs, rate_bps): (Vec<usize>, f64)| PathRate {
+            delay_s: arcs.iter().map(|&arc| self.arcs[arc].delay_s).sum(),
+            arcs,
+            rate_bps,
+        };
+        let mut told = FlowAllocation {
+            flow,
+            rate_bps: 0.0,
+            paths: rates.into_iter().map(path).collect(),
+        };
+        crate::objectives::tidy(&mut told);
+        match self.told.binary_search_by_key(&flow, |known| known.flow) {
+            Ok(at) => self.told[at] = told,
+            Err(at) => self.told.insert(at, told),
+        }
+        Ok(())
+    }
+
     /// Takes these as told; returns those that differ from what was told before.
     pub(crate) fn tell(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
         let mut told = std::mem::take(&mut self.told).into_iter().peekable();

@@ -66,6 +66,8 @@ pub struct Engine {
     fresh: Vec<u32>,
     /// What [`Engine::changes`] told of each flow.
     pub(crate) told: Vec<FlowAllocation>,
+    /// Whether flows that share a commodity keep what they were told as far as they can.
+    keeps_shares: bool,
     proof: Proof,
     pub(crate) solved: bool,
 }
@@ -90,6 +92,7 @@ impl Engine {
             members: Vec::new(),
             fresh: Vec::new(),
             told: Vec::new(),
+            keeps_shares: false,
             proof: Proof::default(),
             solved: false,
         };
@@ -216,6 +219,12 @@ impl Engine {
     /// Ends every solve that finds `halt` true at its next look; `None` lets them run to their end.
     pub fn set_halt(&mut self, halt: Option<HaltTest>) {
         self.solver.master.halt = Halt(halt);
+    }
+
+    /// Lets flows with the same ends keep what they were told as far as an optimum allows, instead of equal parts
+    /// of what they ask for.
+    pub fn keep_shares(&mut self) {
+        self.keeps_shares = true;
     }
 
     /// Searches for paths on so many threads (1 at first); the answer does not depend on it.

@@ -13,6 +13,7 @@
 mod allocation;
 mod audit;
 mod basis;
+mod by_source;
 mod certify;
 mod colgen;
 mod constrained;
@@ -38,6 +39,7 @@ mod yen;
 
 pub use allocation::{Allocation, Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary};
 pub use audit::{audit, Answer, Audit, Cut};
+pub use by_source::{max_concurrent, route_by_source, Concurrent, Routing};
 pub use colgen::Effort;
 pub use disjoint::{disjoint_paths, Apart};
 pub use engine::Engine;

@@ -213,6 +213,14 @@ impl Master {
         id
     }
 
+    /// Adds a column of loads, no arc twice, to a commodity.
+    pub fn add_loads(&mut self, group: u32, value: f64, cost: f64, loads: &[(u32, f64)]) -> u32 {
+        let span = self.loads.push_loads(loads);
+        let id = self.place_column(group, value, cost, span);
+        self.groups[group as usize].columns.push(id);
+        id
+    }
+
     fn push_column(
         &mut self,
         group: u32,
@@ -221,8 +229,12 @@ impl Master {
         path: &[u32],
         extra: &[(u32, f64)],
     ) -> u32 {
-        let id = self.columns.len() as u32;
         let span = self.loads.push(path, extra);
+        self.place_column(group, value, cost, span)
+    }
+
+    fn place_column(&mut self, group: u32, value: f64, cost: f64, span: Span) -> u32 {
+        let id = self.columns.len() as u32;
         self.columns.push(Column {
             group,
             span,

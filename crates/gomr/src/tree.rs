@@ -128,6 +128,11 @@ impl Tree {
         so_far
     }
 
+    /// The arc that enters each node, `NONE` at the source and at unreachable nodes.
+    pub fn parents(&self) -> &[u32] {
+        &self.parent
+    }
+
     fn sort(&mut self) {
         let distance = &self.distance;
         if self.order.is_empty() {

@@ -1,17 +1,26 @@
 //! Both directions of one connection: what a shell talks to.
 
+mod timers;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
 use crate::frame::{Expected, MAX_PAYLOAD_BYTES};
+use crate::handshake::Proof;
+use crate::hello::MAX_PRIORITY;
+use crate::life::Life;
 use crate::receiver::Receiver;
 use crate::scheduler::{Scheduler, StreamSet};
 use crate::send_buffer::SharedBytes;
 use crate::sender::{Sender, Transmit};
 use crate::slice::Slice;
+use crate::state::{ConnectionState, Event, StreamState};
 use crate::MAX_STREAMS;
+
+use timers::Timers;
 
 /// What a connection is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +84,12 @@ pub struct Connection {
     closed: Option<(u16, String)>,
     trusting: bool,
     pongs: u64,
+    life: Life,
+    timers: Timers,
+    state: ConnectionState,
+    events: VecDeque<Event>,
+    /// Slots whose streams are gone without the shell knowing.
+    unclaimed: StreamSet,
 }
 
 impl Connection {
@@ -102,6 +117,11 @@ impl Connection {
             closed: None,
             trusting: false,
             pongs: 0,
+            life: Life::default(),
+            timers: Timers::default(),
+            state: ConnectionState::Open,
+            events: VecDeque::new(),
+            unclaimed: StreamSet::default(),
         })
     }
 
@@ -141,15 +161,31 @@ impl Connection {
 
     /// Tell the peer that the connection is given up; see [`crate::control::code`].
     pub fn close(&mut self, code: u16, reason: &str) {
-        self.sender.push_control(Control::Close {
-            code,
-            reason: reason.to_owned(),
-        });
+        let reason = reason.to_owned();
+        let control = Control::Close { code, reason };
+        self.sender.push_control(control, self.sender.alive());
     }
 
-    /// Ask the peer for a sign of life; [`Connection::pongs`] counts the answers.
+    /// Ask the peer for a sign of life on every stream; [`Connection::pongs`] counts the answers.
     pub fn ping(&mut self, token: u64) {
-        self.sender.push_control(Control::Ping(token));
+        let alive = self.sender.alive();
+        self.sender.push_control(Control::Ping(token), alive);
+    }
+
+    /// Have the first frame on a stream be a CONFIRM with this proof; see [`crate::handshake`]. A stream that begins
+    /// otherwise is given up.
+    pub fn expect_confirm(&mut self, slot: usize, proof: Proof) -> Result<(), LocalError> {
+        self.receiver.expect_confirm(slot, proof)
+    }
+
+    /// Of a client: count the first bytes that were written as delivered, since they went with the hello.
+    pub fn skip_early(&mut self, length: usize) {
+        self.sender.skip_early(length);
+    }
+
+    /// Of a server: take the bytes that came with the hello; append to `out` what is in order.
+    pub fn on_early(&mut self, early: &[u8], out: &mut Vec<Slice>) {
+        self.receiver.on_early(early, out);
     }
 
     /// See [`Sender::poll`].
@@ -162,15 +198,6 @@ impl Connection {
     pub fn poll_frame(&mut self, now_ns: u64) -> Option<(usize, usize)> {
         self.prepare(now_ns);
         self.sender.poll_frame(now_ns)
-    }
-
-    fn prepare(&mut self, now_ns: u64) {
-        self.now_ns = self.now_ns.max(now_ns);
-        let alive = !self.sender.alive().is_empty();
-        if alive && !self.trusting && !self.sender.has_ack() && self.receiver.wants_ack(now_ns) {
-            let ack = self.receiver.make_ack();
-            self.sender.push_ack(self.receiver.latest(), ack);
-        }
     }
 
     /// See [`Sender::rest`].
@@ -273,19 +300,30 @@ impl Connection {
     ) -> Result<(), Error> {
         let mut controls = Vec::new();
         let had_last = self.receiver.has_last(stream);
-        self.receiver
-            .on_received(stream, data, shared, out, &mut controls)?;
+        match self
+            .receiver
+            .on_received(stream, data, shared, out, &mut controls)
+        {
+            Err(Error::Remote(RemoteError::NotConfirmed)) => {
+                self.give_up(stream);
+                return Ok(());
+            }
+            result => result?,
+        }
+        if self.alive().contains(stream) && !data.is_empty() {
+            self.life.hear(stream);
+        }
         if self.receiver.has_last(stream) && !had_last && !self.trusting {
             // The peer takes the stream out: so do we, in the other direction.
             let _ = self.sender.retire(stream);
         }
         for control in controls {
-            self.on_control(control)?;
+            self.on_control(stream, control)?;
         }
         Ok(())
     }
 
-    fn on_control(&mut self, control: Control) -> Result<(), RemoteError> {
+    fn on_control(&mut self, slot: usize, control: Control) -> Result<(), RemoteError> {
         match control {
             Control::Ack {
                 received,
@@ -293,9 +331,25 @@ impl Connection {
                 streams,
             } => self.sender.on_ack(self.now_ns, received, limit, &streams)?,
             Control::Close { code, reason } => self.closed = Some((code, reason)),
-            Control::Ping(token) => self.sender.push_pong(token),
+            Control::Ping(token) => {
+                let back = StreamSet::only(slot);
+                self.sender.push_control(Control::Pong(token), back);
+                self.timers.is_asked = true;
+            }
             Control::Pong(_) => self.pongs += 1,
-            Control::Fin { .. } | Control::Last => {}
+            Control::Seen(streams) => self.sender.on_seen(self.now_ns, &streams)?,
+            Control::Gone(id) => {
+                if let Some(slot) = self.sender.slot_of(id) {
+                    self.give_up(slot);
+                }
+            }
+            Control::Status { id, priority } => {
+                if let Some(slot) = self.sender.slot_of(id) {
+                    // The stream is there.
+                    let _ = self.sender.set_priority(slot, priority);
+                }
+            }
+            Control::Fin { .. } | Control::Last | Control::Confirm(_) => {}
         }
         Ok(())
     }
@@ -323,10 +377,62 @@ impl Connection {
     ///
     /// What it had not brought through goes over the others.
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
-        let proper = self.receiver.on_stream_end(stream)?;
-        self.sender.on_stream_lost(stream)?;
-        self.receiver.tell_again();
+        let proper = self.receiver.on_stream_end(stream)? || self.sender.is_retiring(stream);
+        if self.alive().contains(stream) {
+            self.sender.on_stream_lost(stream)?;
+            self.receiver.tell_again();
+            self.note_ended(proper);
+        }
         Ok(proper)
+    }
+
+    /// Go on without a stream, and have the shell reset its socket.
+    fn give_up(&mut self, slot: usize) {
+        if !self.alive().contains(slot) {
+            return;
+        }
+        // The stream is there.
+        let _ = self.on_stream_end(slot);
+        self.unclaimed.insert(slot);
+        self.events.push_back(Event::StreamGone { slot });
+    }
+
+    /// What the shell should know; none if nothing happened. While there is something, [`Connection::timeout_ns`] is due.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front();
+        if let Some(Event::StreamGone { slot }) = event {
+            self.unclaimed.remove(slot);
+        }
+        event
+    }
+
+    /// Where the connection is.
+    pub fn state(&self) -> ConnectionState {
+        self.state
+    }
+
+    /// Where a stream is; none if there never was one with this index.
+    pub fn stream_state(&self, slot: usize) -> Option<StreamState> {
+        self.sender.state(slot)
+    }
+
+    /// Use a stream by this priority from now on, 0 to 255, in both directions: the streams of the lowest value that work
+    /// carry everything, others are their backup.
+    pub fn set_priority(&mut self, slot: usize, priority: u32) -> Result<(), LocalError> {
+        if priority > MAX_PRIORITY {
+            return Err(LocalError::BadPriority(priority));
+        }
+        self.note_priority(slot, priority)?;
+        let id = self.sender.id(slot);
+        let alive = self.alive();
+        self.sender
+            .push_control(Control::Status { id, priority }, alive);
+        Ok(())
+    }
+
+    /// As [`Connection::set_priority`], where the peer knows it: its hello said so.
+    pub fn note_priority(&mut self, slot: usize, priority: u32) -> Result<(), LocalError> {
+        self.sender.set_priority(slot, priority)
     }
 
     /// Use a further stream whose socket has room; returns its index, which a lost stream may have had before.
@@ -334,23 +440,15 @@ impl Connection {
         if !(weight.is_finite() && weight >= 0.0) {
             return Err(LocalError::BadWeights);
         }
-        let alive = self.sender.alive();
+        let (alive, unclaimed) = (self.sender.alive(), self.unclaimed);
         let slot = (0..MAX_STREAMS)
-            .find(|&slot| !alive.contains(slot))
+            .find(|&slot| !alive.contains(slot) && !unclaimed.contains(slot))
             .ok_or(LocalError::StreamCount(MAX_STREAMS + 1))?;
         self.sender.add_stream(slot, id, weight);
         self.receiver.add_stream(slot, id);
+        self.life.add_stream(slot, self.now_ns);
+        self.note_added();
         Ok(slot)
-    }
-
-    /// When to poll again though nothing happened: an acknowledgement falls due, or a stream is found stalled.
-    pub fn timeout_ns(&self) -> Option<u64> {
-        if self.trusting {
-            return None;
-        }
-        let ack = self.receiver.ack_at_ns();
-        let stall = self.sender.stall_at_ns();
-        ack.into_iter().chain(stall).min()
     }
 
     /// The streams that should be read now: all that are alive.

@@ -8,11 +8,16 @@
 //! | 4 | CLOSE | 16 bits: error code; then up to 256 bytes of UTF-8 for people |
 //! | 5 | PING | 64 bits that come back in a PONG |
 //! | 6 | PONG | 64 bits |
+//! | 7 | CONFIRM | 32 bytes: the proof that the client read the answer; its first frame on every stream |
+//! | 8 | SEEN | for streams 32 bits of stream id and 64 bits: ACK frames received on it |
+//! | 9 | GONE | 32 bits: the id of a stream that this side gave up |
+//! | 10 | STATUS | 32 bits of stream id, 32 bits: its priority from now on |
 //!
 //! Frames of other types are skipped, so that later versions can add some.
 
 use crate::error::RemoteError;
-use crate::frame::be;
+use crate::frame::{be, OFFSET_LIMIT};
+use crate::hello::{MAX_PRIORITY, PROOF_BYTES};
 use crate::MAX_STREAMS;
 
 const FIN: u64 = 1;
@@ -21,9 +26,14 @@ const LAST: u64 = 3;
 const CLOSE: u64 = 4;
 const PING: u64 = 5;
 const PONG: u64 = 6;
+const CONFIRM: u64 = 7;
+const SEEN: u64 = 8;
+const GONE: u64 = 9;
+const STATUS: u64 = 10;
 
 const ACK_FIXED_BYTES: usize = 16;
-const ACK_STREAM_BYTES: usize = 12;
+/// A stream's id and a count.
+const COUNT_BYTES: usize = 12;
 const MAX_REASON_BYTES: usize = 256;
 
 /// Why a connection is closed before its end, as the wire has it.
@@ -74,6 +84,19 @@ pub enum Control {
     Ping(u64),
     /// The answer.
     Pong(u64),
+    /// The client has read the stream's answer; see [`crate::handshake`].
+    Confirm([u8; PROOF_BYTES]),
+    /// Which acknowledgements have come: stream ids and the ACK frames received on them.
+    Seen(Vec<(u32, u64)>),
+    /// This side gave the stream of this id up.
+    Gone(u32),
+    /// A stream's priority from now on, both directions.
+    Status {
+        /// The stream's id.
+        id: u32,
+        /// Streams of the lowest value that work are used; 0 to 255.
+        priority: u32,
+    },
 }
 
 impl Control {
@@ -91,10 +114,7 @@ impl Control {
             } => {
                 out.extend_from_slice(&received.to_be_bytes());
                 out.extend_from_slice(&limit.to_be_bytes());
-                for (id, frames) in streams {
-                    out.extend_from_slice(&id.to_be_bytes());
-                    out.extend_from_slice(&frames.to_be_bytes());
-                }
+                put_counts(out, streams);
                 ACK
             }
             Self::Last => LAST,
@@ -115,6 +135,23 @@ impl Control {
                 out.extend_from_slice(&token.to_be_bytes());
                 PONG
             }
+            Self::Confirm(proof) => {
+                out.extend_from_slice(proof);
+                CONFIRM
+            }
+            Self::Seen(streams) => {
+                put_counts(out, streams);
+                SEEN
+            }
+            Self::Gone(id) => {
+                out.extend_from_slice(&id.to_be_bytes());
+                GONE
+            }
+            Self::Status { id, priority } => {
+                out.extend_from_slice(&id.to_be_bytes());
+                out.extend_from_slice(&priority.to_be_bytes());
+                STATUS
+            }
         }
     }
 
@@ -122,12 +159,11 @@ impl Control {
     pub(crate) fn decode(kind: u64, body: &[u8]) -> Result<Option<Self>, RemoteError> {
         let fits = match kind {
             FIN | PING | PONG => body.len() == 8,
-            ACK => {
-                let streams = body.len().wrapping_sub(ACK_FIXED_BYTES);
-                body.len() >= ACK_FIXED_BYTES
-                    && streams % ACK_STREAM_BYTES == 0
-                    && streams / ACK_STREAM_BYTES <= MAX_STREAMS
-            }
+            ACK => body.len() >= ACK_FIXED_BYTES && is_counts(&body[ACK_FIXED_BYTES..]),
+            CONFIRM => body.len() == PROOF_BYTES,
+            SEEN => is_counts(body),
+            GONE => body.len() == 4,
+            STATUS => body.len() == 8,
             LAST => body.is_empty(),
             CLOSE => (2..=2 + MAX_REASON_BYTES).contains(&body.len()),
             _ => return Ok(None),
@@ -136,16 +172,24 @@ impl Control {
             return Err(RemoteError::BadControl(kind));
         }
         Ok(Some(match kind {
+            FIN if be(body) >= OFFSET_LIMIT => return Err(RemoteError::BadFin),
+            STATUS if be(&body[4..]) > u64::from(MAX_PRIORITY) => {
+                return Err(RemoteError::BadControl(kind))
+            }
             FIN => Self::Fin {
                 total_bytes: be(body),
             },
             ACK => Self::Ack {
                 received: be(&body[..8]),
                 limit: be(&body[8..16]),
-                streams: body[ACK_FIXED_BYTES..]
-                    .chunks_exact(ACK_STREAM_BYTES)
-                    .map(|entry| (be(&entry[..4]) as u32, be(&entry[4..])))
-                    .collect(),
+                streams: counts(&body[ACK_FIXED_BYTES..]),
+            },
+            CONFIRM => Self::Confirm(std::array::from_fn(|place| body[place])),
+            SEEN => Self::Seen(counts(body)),
+            GONE => Self::Gone(be(body) as u32),
+            STATUS => Self::Status {
+                id: be(&body[..4]) as u32,
+                priority: be(&body[4..]) as u32,
             },
             LAST => Self::Last,
             CLOSE => Self::Close {
@@ -156,4 +200,21 @@ impl Control {
             _ => Self::Pong(be(body)),
         }))
     }
+}
+
+fn put_counts(out: &mut Vec<u8>, streams: &[(u32, u64)]) {
+    for (id, count) in streams {
+        out.extend_from_slice(&id.to_be_bytes());
+        out.extend_from_slice(&count.to_be_bytes());
+    }
+}
+
+fn is_counts(body: &[u8]) -> bool {
+    body.len() % COUNT_BYTES == 0 && body.len() / COUNT_BYTES <= MAX_STREAMS
+}
+
+fn counts(body: &[u8]) -> Vec<(u32, u64)> {
+    body.chunks_exact(COUNT_BYTES)
+        .map(|entry| (be(&entry[..4]) as u32, be(&entry[4..])))
+        .collect()
 }

@@ -63,6 +63,12 @@ pub enum LocalError {
         /// Bytes offered by the last `poll`.
         offered: usize,
     },
+    /// Priorities are 0 to 255.
+    BadPriority(u32),
+    /// A stream joins before the first was answered.
+    NotAnswered,
+    /// More early data than a hello holds, or on a stream that joins.
+    TooMuchEarlyData(usize),
     /// Data was written after the end of the application's bytes.
     WriteAfterEnd,
     /// The send queue is full and the caller went on writing.
@@ -100,6 +106,18 @@ impl fmt::Display for LocalError {
             Self::SentTooMuch { reported, offered } => {
                 write!(f, "{reported} bytes reported as sent, but only {offered} were offered")
             }
+            Self::BadPriority(priority) => {
+                write!(f, "a stream's priority is 0 to 255, not {priority}")
+            }
+            Self::NotAnswered => write!(
+                f,
+                "streams can join once the first hello of the connection was answered"
+            ),
+            Self::TooMuchEarlyData(bytes) => write!(
+                f,
+                "{bytes} bytes of early data: the first hello holds at most {}, others none",
+                crate::hello::MAX_EARLY_BYTES
+            ),
             Self::WriteAfterEnd => write!(f, "data written after the end of the stream was announced"),
             Self::SendQueueFull { queued, limit } => write!(
                 f,
@@ -128,6 +146,16 @@ pub enum RemoteError {
         /// The highest that it speaks.
         highest: u32,
     },
+    /// The peer refuses the stream with this code; see [`crate::control::code`].
+    Refused(u16),
+    /// An answer does not fit the hello.
+    WrongAnswer(&'static str),
+    /// A proof is wrong: the peer does not know the secret, or something on the way changed or replayed a hello.
+    NotProved,
+    /// The first frame on a stream is not the CONFIRM that it should be.
+    NotConfirmed,
+    /// A CONFIRM that nobody awaits.
+    UnexpectedConfirm,
     /// Bits of a control frame's word that must be 0 are not.
     ReservedBits,
     /// A short frame's length is 0 or not below the full size, or a control frame is too long.
@@ -175,6 +203,17 @@ impl fmt::Display for RemoteError {
                 }
                 write!(f, ", this library {}", crate::hello::VERSION)
             }
+            Self::Refused(code) => write!(f, "the peer refuses the stream: {}", refusal(*code)),
+            Self::WrongAnswer(why) => write!(f, "the answer does not fit the hello: {why}"),
+            Self::NotProved => write!(
+                f,
+                "the peer does not prove that it knows the shared secret and saw the same hello"
+            ),
+            Self::NotConfirmed => write!(
+                f,
+                "the stream's first frame does not prove that its sender read the answer"
+            ),
+            Self::UnexpectedConfirm => write!(f, "a CONFIRM where none is awaited"),
             Self::ReservedBits => write!(f, "a control frame has bits set that must be 0"),
             Self::BadFrameLength { length, limit } => {
                 write!(
@@ -203,3 +242,18 @@ impl fmt::Display for RemoteError {
 }
 
 impl std::error::Error for RemoteError {}
+
+fn refusal(code: u16) -> String {
+    use crate::control::code::{
+        LIMIT_EXCEEDED, NOT_AUTHORISED, UNKNOWN_CONNECTION, UNSUPPORTED_VERSION,
+    };
+    match code {
+        UNSUPPORTED_VERSION => "it speaks no version of ours".to_owned(),
+        UNKNOWN_CONNECTION => "it does not know the connection (any more)".to_owned(),
+        NOT_AUTHORISED => {
+            "the proof of the shared secret is wrong, or the stream's id was used before".to_owned()
+        }
+        LIMIT_EXCEEDED => "one of its limits is reached".to_owned(),
+        code => format!("code {code}"),
+    }
+}

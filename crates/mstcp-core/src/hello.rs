@@ -1,7 +1,9 @@
-//! The message that opens each stream: magic, length, and the protobuf message `Hello` of `mstcp/proto/hello.proto`.
+//! The message that opens each stream: magic, length, the protobuf message `Hello` of `mstcp/proto/hello.proto`, and a proof
+//! of 32 bytes over all of it.
 //!
-//! The codec is written by hand: nine fields do not pay for a code generator and its dependencies. The tests compare it
-//! with Google's.
+//! The codec is written by hand: a dozen fields do not pay for a code generator and its dependencies. The tests compare it
+//! with Google's. Proofs are made and checked in [`crate::handshake`], over the bytes as they were sent: a hello is never
+//! encoded again to check it, so that fields of later versions do no harm.
 
 use crate::control::code;
 use crate::error::RemoteError;
@@ -14,11 +16,17 @@ pub const MAGIC: [u8; 8] = *b"\x93MSTCP\r\n";
 /// Bytes before the message: the magic and the message's length as 32 bits in network byte order.
 pub const PREFIX_BYTES: usize = MAGIC.len() + 4;
 /// The greatest length of the message, checked before anything is stored.
-pub const MAX_BODY_BYTES: usize = 256;
+pub const MAX_BODY_BYTES: usize = 1 << 14;
+/// The most application bytes that may come with the first hello.
+pub const MAX_EARLY_BYTES: usize = 15 << 10;
 /// The version of the protocol that this crate speaks.
-pub const VERSION: u32 = 2;
-/// The length of a key and of a proof, in bytes.
-pub const KEY_BYTES: usize = 32;
+pub const VERSION: u32 = 3;
+/// The length of a nonce, in bytes.
+pub const NONCE_BYTES: usize = 32;
+/// The length of a proof, in bytes.
+pub const PROOF_BYTES: usize = 32;
+/// The highest priority value that a stream may have; 0 is used first.
+pub const MAX_PRIORITY: u32 = 255;
 
 const WIRE_VARINT: u64 = 0;
 const WIRE_FIXED64: u64 = 1;
@@ -28,6 +36,10 @@ const WIRE_FIXED32: u64 = 5;
 /// What a stream says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
+    /// The highest version that the sender speaks; in an answer the one that both use.
+    pub version: u32,
+    /// The lowest version that the sender speaks; in an answer the same as `version`.
+    pub least_version: u32,
     /// Random, the same on all streams of a connection.
     pub connection_id: [u8; 16],
     /// Which stream of the connection this is: 0 opens it; no id is used twice.
@@ -36,111 +48,129 @@ pub struct Hello {
     pub stream_count: u32,
     /// Application bytes in a full-size frame, both directions.
     pub frame_payload_bytes: u32,
-    /// The key from which all proofs of the connection are made: 32 bytes in the first hello, none in others.
-    pub key: Vec<u8>,
-    /// That the sender knows the key (and the secret, if there is one): HMAC-SHA256, made and checked by the shell.
-    pub proof: Vec<u8>,
+    /// Random, another in every hello and answer.
+    pub nonce: [u8; NONCE_BYTES],
+    /// The client's first application bytes; on stream 0 only.
+    pub early_data: Vec<u8>,
     /// Of an answer: why the stream is refused, 0 if it is not; see [`crate::control::code`], one is added to each.
     pub refusal: u32,
+    /// Streams of the lowest value that work are used, both directions; 0 to 255.
+    pub priority: u32,
 }
 
 impl Hello {
     /// The message alone, as protobuf's deterministic serialisation has it.
     pub fn encode_body(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64);
-        put_number(&mut out, 1, VERSION);
+        let mut out = Vec::with_capacity(96 + self.early_data.len());
+        put_number(&mut out, 1, self.version);
         put_bytes(&mut out, 2, &self.connection_id);
         put_number(&mut out, 3, self.stream_id);
         put_number(&mut out, 4, self.stream_count);
         put_number(&mut out, 5, self.frame_payload_bytes);
-        put_bytes(&mut out, 6, &self.proof);
-        put_bytes(&mut out, 7, &self.key);
-        put_number(&mut out, 8, VERSION);
+        put_bytes(&mut out, 6, &self.nonce);
+        put_bytes(&mut out, 7, &self.early_data);
+        put_number(&mut out, 8, self.least_version);
         put_number(&mut out, 9, self.refusal);
+        put_number(&mut out, 10, self.priority);
         out
     }
 
-    /// The bytes that open the stream: magic, length, message.
+    /// Magic, length and message: what the proof is made of. The proof follows.
     pub fn encode(&self) -> Vec<u8> {
         framed(&self.encode_body())
     }
 
-    /// Decode a message (without magic and length) and check its values.
+    /// Decode a message (without magic, length and proof) and check its values.
     pub fn decode_body(body: &[u8]) -> Result<Self, RemoteError> {
         if body.len() > MAX_BODY_BYTES {
             return Err(RemoteError::HelloTooLong(
                 u32::try_from(body.len()).unwrap_or(u32::MAX),
             ));
         }
-        let mut version = 0;
-        let mut least_version = 0;
         let mut connection_id: &[u8] = &[];
+        let mut nonce: &[u8] = &[];
         let mut hello = Self {
+            version: 0,
+            least_version: 0,
             connection_id: [0; 16],
             stream_id: 0,
             stream_count: 0,
             frame_payload_bytes: 0,
-            key: Vec::new(),
-            proof: Vec::new(),
+            nonce: [0; NONCE_BYTES],
+            early_data: Vec::new(),
             refusal: 0,
+            priority: 0,
         };
         let mut fields = Fields { rest: body };
         while let Some((tag, value)) = fields.next()? {
             match (tag, value) {
-                (1, Value::Number(number)) => version = number as u32,
+                (1, Value::Number(number)) => hello.version = number as u32,
                 (2, Value::Bytes(bytes)) => connection_id = bytes,
                 (3, Value::Number(number)) => hello.stream_id = number as u32,
                 (4, Value::Number(number)) => hello.stream_count = number as u32,
                 (5, Value::Number(number)) => hello.frame_payload_bytes = number as u32,
-                (6, Value::Bytes(bytes)) => hello.proof = bytes.to_vec(),
-                (7, Value::Bytes(bytes)) => hello.key = bytes.to_vec(),
-                (8, Value::Number(number)) => least_version = number as u32,
+                (6, Value::Bytes(bytes)) => nonce = bytes,
+                (7, Value::Bytes(bytes)) => hello.early_data = bytes.to_vec(),
+                (8, Value::Number(number)) => hello.least_version = number as u32,
                 (9, Value::Number(number)) => hello.refusal = number as u32,
-                (1..=9, _) => return Err(RemoteError::BadHello("a field has another type")),
+                (10, Value::Number(number)) => hello.priority = number as u32,
+                (1..=10, _) => return Err(RemoteError::BadHello("a field has another type")),
                 _ => {}
             }
         }
-        if version < VERSION || least_version > VERSION {
+        if hello.version < VERSION || hello.least_version > VERSION {
             return Err(RemoteError::UnsupportedVersion {
-                least: least_version,
-                highest: version,
+                least: hello.least_version,
+                highest: hello.version,
             });
         }
         hello.connection_id = connection_id
             .try_into()
             .map_err(|_| RemoteError::BadHello("connection_id is not 16 bytes long"))?;
+        hello.nonce = nonce
+            .try_into()
+            .map_err(|_| RemoteError::BadHello("the nonce is not 32 bytes long"))?;
         hello.check()?;
         Ok(hello)
     }
 
     fn check(&self) -> Result<(), RemoteError> {
-        if !(1..=MAX_STREAMS as u32).contains(&self.stream_count) {
-            return Err(RemoteError::BadHello("stream_count is not 1 to 64"));
-        }
-        if !(1..=MAX_PAYLOAD_BYTES as u32).contains(&self.frame_payload_bytes) {
-            return Err(RemoteError::BadHello(
+        let is_wrong = [
+            (
+                !(1..=MAX_STREAMS as u32).contains(&self.stream_count),
+                "stream_count is not 1 to 64",
+            ),
+            (
+                !(1..=MAX_PAYLOAD_BYTES as u32).contains(&self.frame_payload_bytes),
                 "frame_payload_bytes is not 1 to 65535",
-            ));
+            ),
+            (
+                self.early_data.len() > MAX_EARLY_BYTES,
+                "early_data is longer than 15360 bytes",
+            ),
+            (
+                self.stream_id != 0 && !self.early_data.is_empty(),
+                "early_data is on a stream that joins",
+            ),
+            (self.priority > MAX_PRIORITY, "the priority is above 255"),
+        ];
+        match is_wrong.iter().find(|(wrong, _)| *wrong) {
+            Some((_, problem)) => Err(RemoteError::BadHello(problem)),
+            None => Ok(()),
         }
-        for (bytes, problem) in [
-            (&self.proof, "the proof is not 32 bytes long"),
-            (&self.key, "the key is not 32 bytes long"),
-        ] {
-            if !bytes.is_empty() && bytes.len() != KEY_BYTES {
-                return Err(RemoteError::BadHello(problem));
-            }
-        }
-        Ok(())
     }
 }
 
-/// The answer to a hello of versions that are not spoken here: it names those that are, and nothing else.
+/// The answer to a hello of versions that are not spoken here: it names those that are, and nothing else. Nothing proves it:
+/// its proof is 32 zeros.
 pub fn encode_version_refusal() -> Vec<u8> {
     let mut body = Vec::with_capacity(8);
     put_number(&mut body, 1, VERSION);
     put_number(&mut body, 8, VERSION);
     put_number(&mut body, 9, u32::from(code::UNSUPPORTED_VERSION) + 1);
-    framed(&body)
+    let mut out = framed(&body);
+    out.extend_from_slice(&[0; PROOF_BYTES]);
+    out
 }
 
 /// A message with what goes before it.
@@ -151,8 +181,8 @@ fn framed(body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Check the magic and return the length of the message that follows, in bytes.
-pub fn body_bytes(prefix: &[u8; PREFIX_BYTES]) -> Result<usize, RemoteError> {
+/// Check the magic and return how many bytes follow: message and proof.
+pub fn rest_bytes(prefix: &[u8; PREFIX_BYTES]) -> Result<usize, RemoteError> {
     if prefix[..MAGIC.len()] != MAGIC {
         return Err(RemoteError::BadMagic);
     }
@@ -160,7 +190,21 @@ pub fn body_bytes(prefix: &[u8; PREFIX_BYTES]) -> Result<usize, RemoteError> {
     if length as usize > MAX_BODY_BYTES {
         return Err(RemoteError::HelloTooLong(length));
     }
-    Ok(length as usize)
+    Ok(length as usize + PROOF_BYTES)
+}
+
+/// A whole hello as it came: the bytes that the proof is made of, the message, and the proof.
+pub fn split(opening: &[u8]) -> Result<(&[u8], &[u8], &[u8; PROOF_BYTES]), RemoteError> {
+    let prefix: &[u8; PREFIX_BYTES] = opening
+        .get(..PREFIX_BYTES)
+        .and_then(|prefix| prefix.try_into().ok())
+        .ok_or(TRUNCATED)?;
+    if opening.len() != PREFIX_BYTES + rest_bytes(prefix)? {
+        return Err(TRUNCATED);
+    }
+    let (proved, proof) = opening.split_at(opening.len() - PROOF_BYTES);
+    let proof = proof.try_into().map_err(|_| TRUNCATED)?;
+    Ok((proved, &proved[PREFIX_BYTES..], proof))
 }
 
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {

@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`hello`] | the message that opens each stream |
+//! | [`handshake`] | proofs, the client's hellos, whom a server lets in |
 //! | [`frame`] | the layout of frames and the incremental parser |
 //! | [`control`] | control frames and error codes |
 //! | [`scheduler`] | which stream carries the next frame |
@@ -15,6 +16,9 @@
 //! | [`slice`] | received bytes that are not copied |
 //! | [`reassembly`] | bytes in any order to bytes in order |
 //! | [`receiver`] | streams' bytes to reassembly, and what is acknowledged |
+//! | [`redial`] | when a lost stream is opened again |
+//! | [`state`] | the states of streams and connections, and what a shell is told |
+//! | [`life`] | signs of life of the peer |
 //! | [`budget`] | what all connections of a process may promise to receive |
 //! | [`connection`] | both directions of one connection |
 #![forbid(unsafe_code)]
@@ -24,14 +28,18 @@ pub mod connection;
 pub mod control;
 pub mod error;
 pub mod frame;
+pub mod handshake;
 pub mod hello;
+pub mod life;
 pub mod reassembly;
 pub mod receiver;
+pub mod redial;
 pub mod rng;
 pub mod scheduler;
 pub mod send_buffer;
 pub mod sender;
 pub mod slice;
+pub mod state;
 
 pub use budget::Budget;
 pub use connection::{Config, Connection, Counters, StreamCounters};
@@ -40,6 +48,7 @@ pub use hello::Hello;
 pub use scheduler::{Scheduler, Stochastic, StreamSet};
 pub use sender::Transmit;
 pub use slice::Slice;
+pub use state::{ConnectionState, Event, Outcome, StreamState};
 
 /// The most streams that a connection may have.
 pub const MAX_STREAMS: usize = 64;

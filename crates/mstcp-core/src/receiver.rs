@@ -9,6 +9,7 @@ use crate::budget::{Budget, Share};
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
 use crate::frame::{Expected, Found, Parser, OFFSET_LIMIT};
+use crate::handshake::{self, Proof};
 use crate::reassembly::{Reassembly, PIECE_OVERHEAD_BYTES, SHARED_PIECE_BYTES};
 use crate::scheduler::StreamSet;
 use crate::slice::Slice;
@@ -40,6 +41,11 @@ struct Stream {
     alive: bool,
     /// The peer said that nothing follows.
     last: bool,
+    /// The proof that its first frame must be, if that has not come.
+    unconfirmed: Option<Proof>,
+    /// ACK frames received on it, and those told to the peer.
+    acks: u64,
+    acks_told: u64,
     received: Received,
     last_offset: u64,
     /// Of `received.frames`, those of the stream's id that are complete, and those told to the peer.
@@ -54,6 +60,9 @@ impl Stream {
             parser: Parser::new(frame_payload_bytes),
             alive: true,
             last: false,
+            unconfirmed: None,
+            acks: 0,
+            acks_told: 0,
             received: Received::default(),
             last_offset: 0,
             complete: 0,
@@ -135,8 +144,9 @@ impl Receiver {
         out: &mut Vec<Slice>,
         controls: &mut Vec<Control>,
     ) -> Result<(), Error> {
-        if !self.streams.get(stream).is_some_and(|stream| stream.alive) {
-            return Err(LocalError::NoSuchStream(stream).into());
+        let state = self.streams.get(stream);
+        if !state.ok_or(LocalError::NoSuchStream(stream))?.alive {
+            return Ok(()); // it was given up, and the shell does not know yet
         }
         let mut at = 0;
         loop {
@@ -144,6 +154,9 @@ impl Receiver {
             at += consumed;
             match found {
                 None => return Ok(()),
+                Some(found) if self.streams[stream].unconfirmed.is_some() => {
+                    self.check_confirm(stream, &found)?;
+                }
                 Some(_) if self.streams[stream].last => {
                     return Err(RemoteError::DataAfterLast.into())
                 }
@@ -175,9 +188,43 @@ impl Receiver {
                     // The peer waits for what it has not been told of.
                     self.ack_now = true;
                 }
-                Some(Found::Control(Some(control))) => controls.push(control),
+                Some(Found::Control(Some(Control::Confirm(_)))) => {
+                    return Err(RemoteError::UnexpectedConfirm.into());
+                }
+                Some(Found::Control(Some(control))) => {
+                    self.streams[stream].acks += u64::from(matches!(control, Control::Ack { .. }));
+                    controls.push(control);
+                }
                 Some(Found::Control(None)) => {}
             }
+        }
+    }
+
+    /// Have the first frame on a stream be a CONFIRM with this proof.
+    pub fn expect_confirm(&mut self, slot: usize, proof: Proof) -> Result<(), LocalError> {
+        let stream = self.streams.get_mut(slot);
+        stream.ok_or(LocalError::NoSuchStream(slot))?.unconfirmed = Some(proof);
+        Ok(())
+    }
+
+    fn check_confirm(&mut self, slot: usize, found: &Found<'_>) -> Result<(), RemoteError> {
+        let stream = &mut self.streams[slot];
+        match (found, stream.unconfirmed) {
+            (Found::Control(Some(Control::Confirm(proof))), Some(wanted))
+                if handshake::is_same(proof, &wanted) =>
+            {
+                stream.unconfirmed = None;
+                Ok(())
+            }
+            _ => Err(RemoteError::NotConfirmed),
+        }
+    }
+
+    /// Take the client's first bytes, which came with its hello.
+    pub fn on_early(&mut self, early: &[u8], out: &mut Vec<Slice>) {
+        if !early.is_empty() {
+            self.reassembly.insert(0, Slice::copy_of(early), out);
+            self.ack_now = true;
         }
     }
 
@@ -191,6 +238,29 @@ impl Receiver {
             self.streams.push(stream);
         }
         self.ack_now = true;
+    }
+
+    /// Which acknowledgements have come since this was asked last.
+    pub(crate) fn take_seen(&mut self) -> Vec<(u32, u64)> {
+        let mut seen = Vec::new();
+        for stream in self.streams.iter_mut().filter(|stream| stream.alive) {
+            if stream.acks > stream.acks_told {
+                stream.acks_told = stream.acks;
+                seen.push((stream.id, stream.acks));
+            }
+        }
+        seen
+    }
+
+    /// Whether acknowledgements have come that the peer was not told of.
+    pub(crate) fn has_seen(&self) -> bool {
+        let mut alive = self.streams.iter().filter(|stream| stream.alive);
+        alive.any(|stream| stream.acks > stream.acks_told)
+    }
+
+    /// Whether the peer may be waiting for room: it has filled nearly all that it was told of.
+    pub(crate) fn may_block(&self) -> bool {
+        self.reassembly.last_end() + (self.window_bytes / 8) as u64 >= self.told_limit
     }
 
     /// Note that a stream is gone; true if the peer had ended it properly.
@@ -302,11 +372,12 @@ impl Receiver {
         }
     }
 
-    /// Make sure that all streams' counts are told again: an acknowledgement may have been lost with a stream.
+    /// Make sure that all streams' counts are told again: what told them may have been lost with a stream.
     pub fn tell_again(&mut self) {
         self.ack_now = true;
         for stream in self.streams.iter_mut().filter(|stream| stream.alive) {
             stream.told = 0;
+            stream.acks_told = 0;
         }
     }
 

@@ -19,9 +19,12 @@ fn seeds() -> Vec<Vec<u8>> {
         stream_id: 1,
         stream_count: 2,
         frame_payload_bytes: 528,
-        key: vec![7; 32],
-        proof: vec![9; 32],
+        version: 3,
+        least_version: 3,
+        nonce: [7; 32],
+        early_data: Vec::new(),
         refusal: 3,
+        priority: 1,
     };
     let mut frames = vec![0, 15, 0, 9];
     encode_data(&mut frames, 0, &[5; 16], 16);
@@ -41,6 +44,10 @@ fn seeds() -> Vec<Vec<u8>> {
         Control::Ping(3),
         Control::Pong(3),
         Control::Last,
+        Control::Confirm([3; 32]),
+        Control::Seen(vec![(0, 1)]),
+        Control::Gone(1),
+        Control::Status { id: 0, priority: 1 },
     ] {
         encode_control(&mut frames, &control);
     }

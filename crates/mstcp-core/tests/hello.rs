@@ -1,18 +1,21 @@
 //! The hello codec. That it equals protobuf's is tested from Python, where protobuf is.
 
-use mstcp_core::hello::{body_bytes, Hello, MAGIC, PREFIX_BYTES};
+use mstcp_core::hello::{rest_bytes, split, Hello, MAGIC, PREFIX_BYTES, PROOF_BYTES};
 use mstcp_core::RemoteError;
 use proptest::prelude::*;
 
 fn example() -> Hello {
     Hello {
+        version: 3,
+        least_version: 3,
         connection_id: *b"0123456789abcdef",
         stream_id: 1,
         stream_count: 2,
         frame_payload_bytes: 528,
-        key: vec![7; 32],
-        proof: vec![9; 32],
+        nonce: [7; 32],
+        early_data: Vec::new(),
         refusal: 3,
+        priority: 1,
     }
 }
 
@@ -23,15 +26,25 @@ proptest! {
         stream_count in 1u32..=64,
         stream_id: u32,
         frame_payload_bytes in 1u32..=65535,
-        key in prop::sample::select(vec![vec![], vec![1; 32]]),
-        proof in prop::sample::select(vec![vec![], vec![2; 32]]),
+        nonce: [u8; 32],
+        early_bytes in prop::sample::select(vec![0, 1, 15_360]),
         refusal: u32,
+        version in 3u32..9,
+        priority in 0u32..256,
     ) {
-        let hello = Hello { connection_id, stream_id, stream_count, frame_payload_bytes, key, proof, refusal };
-        let encoded = hello.encode();
+        let early_data = if stream_id == 0 { vec![9; early_bytes] } else { Vec::new() };
+        let hello = Hello {
+            version, connection_id, stream_id, stream_count, frame_payload_bytes, nonce, early_data, refusal, priority,
+            ..example()
+        };
+        let mut encoded = hello.encode();
+        encoded.extend([1; PROOF_BYTES]);
         let prefix: &[u8; PREFIX_BYTES] = encoded[..PREFIX_BYTES].try_into().unwrap();
-        prop_assert_eq!(body_bytes(prefix).unwrap(), encoded.len() - PREFIX_BYTES);
-        prop_assert_eq!(Hello::decode_body(&encoded[PREFIX_BYTES..]).unwrap(), hello);
+        prop_assert_eq!(rest_bytes(prefix).unwrap(), encoded.len() - PREFIX_BYTES);
+        let (proved, body, proof) = split(&encoded).unwrap();
+        prop_assert_eq!((proved.len(), proof), (encoded.len() - PROOF_BYTES, &[1; PROOF_BYTES]));
+        prop_assert_eq!(Hello::decode_body(body).unwrap(), hello);
+        prop_assert!(split(&encoded[1..]).is_err() && split(&encoded[..encoded.len() - 1]).is_err());
     }
 
     #[test]
@@ -54,10 +67,10 @@ proptest! {
 fn a_length_beyond_the_bound_is_refused_before_anything_is_stored() {
     let mut prefix = [0; PREFIX_BYTES];
     prefix[..8].copy_from_slice(&MAGIC);
-    prefix[8..].copy_from_slice(&257u32.to_be_bytes());
-    assert_eq!(body_bytes(&prefix), Err(RemoteError::HelloTooLong(257)));
+    prefix[8..].copy_from_slice(&16_385u32.to_be_bytes());
+    assert_eq!(rest_bytes(&prefix), Err(RemoteError::HelloTooLong(16_385)));
     prefix[0] = b'G';
-    assert_eq!(body_bytes(&prefix), Err(RemoteError::BadMagic));
+    assert_eq!(rest_bytes(&prefix), Err(RemoteError::BadMagic));
 }
 
 #[test]
@@ -80,11 +93,16 @@ fn impossible_values_are_refused() {
             ..example()
         },
         Hello {
-            proof: vec![0; 31],
+            early_data: vec![0],
             ..example()
         },
         Hello {
-            key: vec![0; 33],
+            stream_id: 0,
+            early_data: vec![0; 15_361],
+            ..example()
+        },
+        Hello {
+            priority: 256,
             ..example()
         },
     ];
@@ -96,13 +114,13 @@ fn impossible_values_are_refused() {
         );
     }
     let mut body = example().encode_body();
-    assert_eq!(body[..2], [0x08, 2]);
-    body[1] = 1;
+    assert_eq!(body[..2], [0x08, 3]);
+    body[1] = 2;
     assert_eq!(
         Hello::decode_body(&body),
         Err(RemoteError::UnsupportedVersion {
-            least: 2,
-            highest: 1
+            least: 3,
+            highest: 2
         })
     );
 }

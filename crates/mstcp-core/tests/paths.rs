@@ -25,7 +25,29 @@ fn connection_by(scheduler: &str, weights: &[f64]) -> Connection {
     // The first acknowledgement is out of the way.
     let (stream, size) = connection.poll_frame(0).unwrap();
     connection.on_sent(stream, size).unwrap();
+    tell(&mut connection, &Control::Seen(vec![(stream as u32, 1)]));
     connection
+}
+
+/// What the peer says on stream 0.
+fn tell(connection: &mut Connection, control: &Control) {
+    let mut bytes = Vec::new();
+    frame::encode_control(&mut bytes, control);
+    connection.on_received(0, &bytes, &mut Vec::new()).unwrap();
+}
+
+/// Let time pass until then, while the peer gives signs of life.
+fn live(connection: &mut Connection, from_ns: u64, to_ns: u64) {
+    for now_ns in (from_ns..to_ns).step_by(100 * MS as usize).chain([to_ns]) {
+        tell(connection, &Control::Pong(0));
+        while let Some((stream, size)) = connection.poll_frame(now_ns) {
+            connection.on_sent(stream, size).unwrap();
+        }
+    }
+}
+
+fn stalled(connection: &Connection) -> Vec<usize> {
+    connection.stalled().iter().collect()
 }
 
 /// Send all there is; return how many bytes each stream took.
@@ -65,9 +87,7 @@ fn acknowledge_up_to(
         limit,
         streams: streams.to_vec(),
     };
-    let mut bytes = Vec::new();
-    frame::encode_control(&mut bytes, &ack);
-    connection.on_received(0, &bytes, &mut Vec::new()).unwrap();
+    tell(connection, &ack);
 }
 
 #[test]
@@ -115,37 +135,44 @@ fn measures_that_make_no_sense_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn a_stream_stalls_after_a_second_and_two_round_trips() {
+fn a_stream_stalls_after_its_time_and_two_round_trips_while_the_peer_lives() {
     let mut connection = connection(&[1.0, 1.0]);
-    connection.set_delay(1, 300 * MS).unwrap();
+    connection.set_delay(1, 100 * MS).unwrap();
     connection.write(&[0; 2 * PAYLOAD_BYTES]).unwrap();
     assert_eq!(send(&mut connection, 0), [PAYLOAD_BYTES; 2]);
-    let stalled = |connection: &Connection| -> Vec<usize> { connection.stalled().iter().collect() };
     for (now_ns, expected) in [
-        (1000 * MS - 1, &[][..]),
-        (1000 * MS, &[0]),
-        (2200 * MS - 1, &[0]),
-        (2200 * MS, &[0, 1]),
+        (700 * MS - 1, &[][..]),
+        (700 * MS, &[0]),
+        (1100 * MS - 1, &[0]),
+        (1100 * MS, &[0, 1]),
     ] {
-        if now_ns % MS == 0 {
-            assert_eq!(
-                connection.timeout_ns(),
-                Some(now_ns),
-                "no call is asked for then"
-            );
-        }
-        connection.poll_frame(now_ns);
+        live(&mut connection, now_ns - 300 * MS, now_ns);
         assert_eq!(stalled(&connection), expected, "at {now_ns} ns");
     }
-    let counters = connection.counters();
-    assert_eq!(
-        counters
-            .streams
-            .iter()
-            .map(|stream| stream.stalls)
-            .collect::<Vec<_>>(),
-        [1, 1]
-    );
+    let streams = connection.counters().streams;
+    let stalls: Vec<u64> = streams.iter().map(|stream| stream.stalls).collect();
+    assert_eq!(stalls, [1, 1]);
+}
+
+#[test]
+fn a_peer_that_is_held_up_stalls_no_stream_and_nothing_is_sent_twice() {
+    let mut connection = connection(&[1.0, 1.0]);
+    connection.write(&[0; 2 * PAYLOAD_BYTES]).unwrap();
+    send(&mut connection, 0);
+    live(&mut connection, 0, 100 * MS);
+    // Its loop is blocked for three seconds, or ours is.
+    for now_ms in (200..3100).step_by(50) {
+        send(&mut connection, now_ms * MS);
+    }
+    // It goes on with one stream; the other has its time from now on.
+    acknowledge(&mut connection, 1 << 20, &[(0, 1)]);
+    live(&mut connection, 3100 * MS, 3700 * MS);
+    assert_eq!(stalled(&connection), []);
+    acknowledge(&mut connection, 1 << 20, &[(1, 1)]);
+    live(&mut connection, 3700 * MS, 6000 * MS);
+    assert_eq!(stalled(&connection), []);
+    let streams = connection.counters().streams;
+    assert!(streams.iter().all(|stream| stream.resent_bytes == 0));
 }
 
 #[test]
@@ -157,32 +184,41 @@ fn what_a_path_was_found_to_take_counts_for_its_stalls() {
         // A queue has grown since.
         connection.on_measured(stream, 1e6, 500 * MS).unwrap();
     }
-    assert_eq!(connection.timeout_ns(), Some(3000 * MS));
+    live(&mut connection, 0, 2600 * MS);
+    assert_eq!(stalled(&connection), []);
+    live(&mut connection, 2600 * MS, 2700 * MS);
+    assert_eq!(stalled(&connection), [0, 1]);
 }
 
 #[test]
-fn a_report_begins_the_time_anew() {
+fn a_report_restarts_the_time() {
     let mut connection = connection(&[1.0, 1.0]);
     connection.write(&[0; 4 * PAYLOAD_BYTES]).unwrap();
     assert_eq!(send(&mut connection, 0), [2 * PAYLOAD_BYTES; 2]);
-    connection.poll_frame(900 * MS);
+    live(&mut connection, 0, 600 * MS);
     acknowledge(&mut connection, 1 << 18, &[(0, 1)]);
-    connection.poll_frame(1000 * MS);
-    assert_eq!(connection.stalled().iter().collect::<Vec<_>>(), [1]);
-    connection.poll_frame(1900 * MS - 1);
-    assert!(!connection.stalled().contains(0));
-    connection.poll_frame(1900 * MS);
-    assert!(connection.stalled().contains(0));
+    live(&mut connection, 600 * MS, 700 * MS);
+    assert_eq!(stalled(&connection), [1]);
+    live(&mut connection, 800 * MS, 1300 * MS - 1);
+    assert_eq!(stalled(&connection), [1]);
+    live(&mut connection, 1300 * MS, 1300 * MS);
+    assert_eq!(stalled(&connection), [0, 1]);
 }
 
 #[test]
-fn the_only_stream_never_stalls() {
+fn the_only_stream_never_stalls_and_the_peer_is_asked_once_a_second_at_most() {
     let mut connection = connection(&[1.0]);
     connection.write(&[0; PAYLOAD_BYTES]).unwrap();
     assert_eq!(send(&mut connection, 0), [PAYLOAD_BYTES]);
-    assert_eq!(connection.timeout_ns(), None);
-    assert!(connection.poll_frame(1 << 50).is_none());
-    assert!(connection.stalled().is_empty());
+    let mut calls = 0;
+    let mut now_ns = 0;
+    while now_ns < 60_000 * MS {
+        now_ns = connection.timeout_ns().unwrap();
+        send(&mut connection, now_ns);
+        calls += 1;
+    }
+    assert!(calls <= 63, "{calls}");
+    assert_eq!(stalled(&connection), []);
 }
 
 #[test]
@@ -231,10 +267,10 @@ fn what_went_again_since_its_stream_stalled_does_not_overtake_as_well() {
     // The other stream's frames are reported, the first's are not.
     let reported = from.counters().streams[1].frames_sent;
     acknowledge(&mut from, 1 << 20, &[(1, reported)]);
-    send(&mut from, 2000 * MS);
+    live(&mut from, 0, 700 * MS);
     let resent = |of: &Connection| of.counters().streams[1].resent_bytes as usize;
     assert_eq!(resent(&from), stalled);
     from.end();
-    send(&mut from, 2050 * MS);
+    send(&mut from, 750 * MS);
     assert_eq!(resent(&from), stalled);
 }

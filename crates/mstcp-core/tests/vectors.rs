@@ -2,7 +2,8 @@
 
 use mstcp_core::control::Control;
 use mstcp_core::frame::{encode_control, encode_data, Found, Parser};
-use mstcp_core::hello::{body_bytes, encode_version_refusal, Hello, PREFIX_BYTES};
+use mstcp_core::handshake::{confirm_frame, Admission, Client};
+use mstcp_core::hello::{encode_version_refusal, rest_bytes, split, Hello, PREFIX_BYTES};
 use mstcp_core::{scheduler, Config, Connection, Error, RemoteError};
 use serde_json::{json, Value};
 
@@ -30,30 +31,70 @@ fn payload(vector: &Value) -> usize {
     vector["frame_payload_bytes"].as_u64().unwrap() as usize
 }
 
-/// A hello's fields and what follows it.
-fn read_hello(data: &[u8]) -> Result<(Hello, &[u8]), RemoteError> {
-    let length = body_bytes(data[..PREFIX_BYTES].try_into().unwrap())?;
-    let end = data.len().min(PREFIX_BYTES + length);
-    Ok((Hello::decode_body(&data[PREFIX_BYTES..end])?, &data[end..]))
+/// A hello's fields, its bytes without the proof, and what follows it.
+fn read_hello(data: &[u8]) -> Result<(Hello, &[u8], &[u8]), RemoteError> {
+    let end = PREFIX_BYTES + rest_bytes(data[..PREFIX_BYTES].try_into().unwrap())?;
+    let (opening, rest) = data.split_at(end.min(data.len()));
+    let (proved, body, _) = split(opening)?;
+    Ok((Hello::decode_body(body)?, proved, rest))
+}
+
+fn array<const SIZE: usize>(hexadecimal: &Value) -> [u8; SIZE] {
+    bytes(hexadecimal).try_into().unwrap()
+}
+
+/// What both sides say on a connection's streams is what client and server make of the same nonces.
+#[test]
+fn handshakes_are_made_and_taken() {
+    for vector in list("handshakes") {
+        let streams = vector["streams"].as_array().unwrap();
+        let secret = bytes(&streams[0]["secret"]);
+        let mut admission = Admission::new(&secret, 10);
+        let number = |stream: &Value, name: &str| stream[name].as_u64().unwrap() as u32;
+        let mut client = Client::new(
+            &secret,
+            array(&streams[0]["connection_id"]),
+            number(&streams[0], "stream_count"),
+            number(&streams[0], "frame_payload_bytes"),
+        );
+        for stream in streams {
+            let hello = bytes(&stream["hello"]);
+            let (said, proved, rest) = read_hello(&hello).unwrap();
+            assert_eq!(
+                (json!(said.stream_id), rest.len()),
+                (stream["stream_id"].clone(), 0)
+            );
+            assert_eq!(json!(hex(&said.early_data)), stream["early_data"]);
+            let admitted = admission
+                .admit(&hello, array(&stream["server_nonce"]), |_| Some(1))
+                .unwrap();
+            assert_eq!(json!(hex(&admitted.answer)), stream["answer"], "{vector}");
+            assert_eq!(
+                json!(hex(&confirm_frame(&admitted.confirm))),
+                stream["confirm"]
+            );
+            if streams[0]["is_canonical"] == json!(true) && stream["stream_id"].as_u64() < Some(2) {
+                let greeting = client
+                    .greet(
+                        array(&stream["client_nonce"]),
+                        number(stream, "priority"),
+                        &bytes(&stream["early_data"]),
+                    )
+                    .unwrap();
+                assert_eq!(hex(&greeting.bytes), hex(&hello));
+                assert_eq!(hex(&said.encode()), hex(proved));
+                let confirm = client.on_answer(&greeting, &admitted.answer).unwrap();
+                assert_eq!(json!(hex(&confirm)), stream["confirm"]);
+            }
+        }
+    }
 }
 
 #[test]
-fn hellos_are_read_and_written() {
-    for vector in list("hellos") {
-        let data = bytes(&vector["bytes"]);
-        let (hello, rest) = read_hello(&data).unwrap();
-        assert_eq!((hex(&hello.encode()), rest.len()), (hex(&data), 0));
-        assert_eq!(json!(hex(&hello.connection_id)), vector["connection_id"]);
-        assert_eq!(json!(hello.stream_id), vector["stream_id"]);
-        assert_eq!(json!(hello.stream_count), vector["stream_count"]);
-        assert_eq!(
-            json!(hello.frame_payload_bytes),
-            vector["frame_payload_bytes"]
-        );
-    }
+fn refusals_are_read() {
     for vector in list("refusals") {
         let data = bytes(&vector["bytes"]);
-        let (hello, rest) = read_hello(&data).unwrap();
+        let (hello, _, rest) = read_hello(&data).unwrap();
         assert_eq!(json!(hello.refusal - 1), vector["code"]);
         let close = json!([["close", vector["code"], vector["reason"]]]);
         assert_eq!(read(8, rest).unwrap(), close);
@@ -96,6 +137,10 @@ fn read(payload: usize, data: &[u8]) -> Result<Value, RemoteError> {
                 Control::Close { code, reason } => json!(["close", code, reason]),
                 Control::Ping(token) => json!(["ping", token]),
                 Control::Pong(token) => json!(["pong", token]),
+                Control::Confirm(proof) => json!(["confirm", hex(&proof)]),
+                Control::Seen(streams) => json!(["seen", streams]),
+                Control::Gone(id) => json!(["gone", id]),
+                Control::Status { id, priority } => json!(["status", id, priority]),
             },
         });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mstcp_core::{scheduler, Config};
+use mstcp_core::{scheduler, state, Config, Event};
 use mstcp_net::{sys, Endpoint, MappedFile, Room, Sent};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -368,6 +368,65 @@ impl Connection {
 
     fn counters(&self) -> Counters {
         self.endpoint.core.counters().into()
+    }
+
+    #[pyo3(signature = (stream, proof, /))]
+    fn expect_confirm(&mut self, stream: usize, proof: [u8; 32]) -> PyResult<()> {
+        self.endpoint
+            .core
+            .expect_confirm(stream, proof)
+            .map_err(local)
+    }
+
+    #[pyo3(signature = (length, /))]
+    fn skip_early(&mut self, length: usize) {
+        self.endpoint.core.skip_early(length);
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn early(&mut self, data: &[u8]) {
+        // The caller has the bytes.
+        self.endpoint.core.on_early(data, &mut Vec::new());
+        self.endpoint.core.on_consumed(data.len());
+    }
+
+    fn shut(&mut self) {
+        self.endpoint.core.shut();
+    }
+
+    fn events(&mut self) -> Vec<(&'static str, u64)> {
+        let mut events = Vec::new();
+        while let Some(event) = self.endpoint.core.poll_event() {
+            events.push(match event {
+                Event::StreamGone { slot } => ("gone", slot as u64),
+                Event::StreamStalled { slot } => ("stalled", slot as u64),
+                Event::StreamRecovered { slot } => ("recovered", slot as u64),
+                Event::Closed(state::Outcome::Delivered) => ("delivered", 0),
+                Event::Closed(state::Outcome::Undelivered { bytes }) => ("undelivered", bytes),
+                Event::Closed(state::Outcome::Lost) => ("lost", 0),
+            });
+        }
+        events
+    }
+
+    #[pyo3(signature = (idle_ns, probes, /))]
+    fn set_keepalive(&mut self, idle_ns: Option<u64>, probes: u32) {
+        self.endpoint.core.set_keepalive(idle_ns, probes);
+    }
+
+    #[pyo3(signature = (reconnect_ns, close_ns, /))]
+    fn set_timeouts(&mut self, reconnect_ns: u64, close_ns: u64) {
+        self.endpoint.core.set_reconnect_ns(reconnect_ns);
+        self.endpoint.core.set_close_ns(close_ns);
+    }
+
+    #[pyo3(signature = (stream, priority, tell, /))]
+    fn set_priority(&mut self, stream: usize, priority: u32, tell: bool) -> PyResult<()> {
+        match tell {
+            true => self.endpoint.core.set_priority(stream, priority),
+            false => self.endpoint.core.note_priority(stream, priority),
+        }
+        .map_err(local)
     }
 }
 

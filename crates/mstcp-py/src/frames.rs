@@ -37,6 +37,10 @@ fn convert<'py>(py: Python<'py>, found: &Found<'_>) -> PyResult<Bound<'py, PyTup
             Control::Close { code, reason } => ("close", code, reason).into_pyobject(py),
             Control::Ping(token) => ("ping", token).into_pyobject(py),
             Control::Pong(token) => ("pong", token).into_pyobject(py),
+            Control::Confirm(proof) => ("confirm", PyBytes::new(py, proof)).into_pyobject(py),
+            Control::Seen(streams) => ("seen", streams.clone()).into_pyobject(py),
+            Control::Gone(id) => ("gone", id).into_pyobject(py),
+            Control::Status { id, priority } => ("status", id, priority).into_pyobject(py),
         },
     }
 }

@@ -6,9 +6,10 @@ mod bytes;
 mod connection;
 mod counters;
 mod frames;
-mod hello;
+mod handshake;
 mod receive_memory;
 mod sim;
+mod sim_methods;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::{frame, scheduler};
@@ -51,7 +52,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "MAGIC",
         PyBytes::new(module.py(), &mstcp_core::hello::MAGIC),
     )?;
-    module.add("HELLO_PREFIX_BYTES", mstcp_core::hello::PREFIX_BYTES)?;
     module.add("FRAME_HEADER_BYTES", frame::HEADER_BYTES)?;
     module.add("MAX_FRAME_PAYLOAD_BYTES", frame::MAX_PAYLOAD_BYTES)?;
     module.add("MAX_STREAMS", mstcp_core::MAX_STREAMS)?;
@@ -60,6 +60,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     connection::register(module)?;
     receive_memory::register(module)?;
     frames::register(module)?;
-    hello::register(module)?;
+    handshake::register(module)?;
     sim::register(module)
 }

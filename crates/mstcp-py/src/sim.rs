@@ -1,10 +1,13 @@
 //! `mstcp._core.sim`: the simulator for Python. Descriptions and results cross as JSON; see `mstcp/_core/sim.pyi`.
 
+use netsim::methods::{BuiltInOnly, Methods};
 use netsim::{Description, Simulation};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::sim_methods::{Ack, Acked, Failure, Loader, Subflow, View, Window};
 
 create_exception!(mstcp._core.sim, InvalidDescription, PyValueError);
 
@@ -22,18 +25,42 @@ fn failure(error: netsim::Error) -> PyErr {
     }
 }
 
+/// Make a run, with methods of one's own if `load` makes them.
+fn begin(
+    description: &str,
+    load: Option<&Py<PyAny>>,
+    raised: &Failure,
+) -> Result<Simulation, netsim::Error> {
+    let description = Description::from_json(description)?;
+    let own = load.map(|load| Loader::new(load, raised.clone()));
+    let methods: &dyn Methods = match &own {
+        Some(own) => own,
+        None => &BuiltInOnly,
+    };
+    Simulation::with_methods(&description, methods)
+}
+
 #[pyfunction]
-#[pyo3(signature = (description, /, trace=None))]
-fn run(py: Python<'_>, description: &str, trace: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
-    let description = Description::from_json(description).map_err(failure)?;
-    let mut simulation = Simulation::new(&description).map_err(failure)?;
+#[pyo3(signature = (description, /, trace=None, methods=None))]
+fn run(
+    py: Python<'_>,
+    description: &str,
+    trace: Option<&Bound<'_, PyAny>>,
+    methods: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let raised = Failure::default();
+    let mut simulation = begin(description, methods.as_ref(), &raised).map_err(failure)?;
     let events = if trace.is_some() {
         EVENTS_PER_TRACED_SLICE
     } else {
         EVENTS_PER_SLICE
     };
     loop {
-        let ended = py.detach(|| simulation.run(events)).map_err(failure)?;
+        let ended = py.detach(|| simulation.run(events));
+        if let Some(error) = raised.take() {
+            return Err(error);
+        }
+        let ended = ended.map_err(failure)?;
         let pieces = simulation.take_trace();
         if let Some(trace) = trace {
             for (name, bytes) in pieces {
@@ -49,10 +76,9 @@ fn run(py: Python<'_>, description: &str, trace: Option<&Bound<'_, PyAny>>) -> P
 }
 
 #[pyfunction]
-#[pyo3(signature = (description, /))]
-fn check(description: &str) -> PyResult<()> {
-    let description = Description::from_json(description).map_err(failure)?;
-    Simulation::new(&description).map_err(failure)?;
+#[pyo3(signature = (description, /, methods=None))]
+fn check(description: &str, methods: Option<Py<PyAny>>) -> PyResult<()> {
+    begin(description, methods.as_ref(), &Failure::default()).map_err(failure)?;
     Ok(())
 }
 
@@ -64,6 +90,11 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("InvalidDescription", py.get_type::<InvalidDescription>())?;
     module.add_function(wrap_pyfunction!(run, &module)?)?;
     module.add_function(wrap_pyfunction!(check, &module)?)?;
+    module.add_class::<Window>()?;
+    module.add_class::<Acked>()?;
+    module.add_class::<Subflow>()?;
+    module.add_class::<View>()?;
+    module.add_class::<Ack>()?;
     parent.add("sim", &module)?;
     let modules = py.import("sys")?.getattr("modules")?;
     modules.set_item("mstcp._core.sim", module)

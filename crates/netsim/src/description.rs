@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::methods::Named;
 use crate::red::RedSettings;
 use crate::tcp_description::{CongestionName, TcpDescription};
 use crate::trace::TraceDescription;
@@ -112,7 +113,7 @@ pub struct FlowDescription {
     pub mptcp: MptcpDescription,
     /// Congestion control of this flow; the run's unless given.
     #[serde(default)]
-    pub congestion_control: Option<CongestionName>,
+    pub congestion_control: Option<Named<CongestionName>>,
 }
 
 /// What carries a flow.
@@ -361,10 +362,10 @@ impl Default for MstcpDescription {
 #[derive(Debug, Clone, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct MptcpDescription {
-    /// Which subflow carries the next segment: `minrtt`, `roundrobin`, `blest`, `ecf`, `redundant` or `linux`.
+    /// Which subflow carries the next segment: `minrtt`, `roundrobin`, `blest`, `ecf`, `redundant`, `linux`, or `MODULE:NAME`.
     pub scheduler: String,
-    /// How the subflows' windows are coupled.
-    pub congestion_control: CoupledName,
+    /// How the subflows' windows are coupled, or `MODULE:NAME` of one's own.
+    pub congestion_control: Named<CoupledName>,
     /// What raises duplicate ACKs.
     pub dupack: DupackName,
     /// Send again on a fast subflow what blocks the window or the buffer.
@@ -381,7 +382,7 @@ impl Default for MptcpDescription {
     fn default() -> Self {
         Self {
             scheduler: "minrtt".to_owned(),
-            congestion_control: CoupledName::Lia,
+            congestion_control: Named::BuiltIn(CoupledName::Lia),
             dupack: DupackName::Subflow,
             opportunistic_retransmission: true,
             penalisation: true,

@@ -18,6 +18,7 @@
 //! | [`wireless`] | the engine's part that lets shared media act |
 //! | [`applications`] | the engine's part that lets applications write, ask and read |
 //! | [`flow`], [`traffic`], [`requests`] | applications: what they write, when, and what is read |
+//! | [`methods`] | congestion controls, schedulers and responses of one's own |
 //! | [`metrics`], [`results`] | histograms and series; the JSON that goes out |
 //! | [`packet`] | packets in an arena |
 //! | [`random`] | one seeded generator per purpose |
@@ -35,6 +36,7 @@ pub mod error;
 pub mod flow;
 pub mod hosts;
 pub mod link;
+pub mod methods;
 pub mod metrics;
 pub mod network;
 pub mod packet;

@@ -30,6 +30,8 @@ pub enum Purpose {
     Channel = 9,
     /// Early drops of a link's queue.
     EarlyDrop = 10,
+    /// Where BBR's cycle begins.
+    Probing = 11,
 }
 
 /// The seed of `purpose` number `index` in a run of seed `seed`.

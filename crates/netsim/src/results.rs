@@ -61,9 +61,9 @@ pub struct FlowResults {
     pub completion_s: Option<f64>,
     /// Of requests: from the request to the read of its answer's last byte, each counting once.
     pub fct_s: Option<CompletionResults>,
-    /// Share of the frames that came before an earlier one.
+    /// Of the packets (of MSTCP: frames) with new data, the share that came before an earlier one and had to wait.
     pub out_of_order_ratio: Option<f64>,
-    /// The most bytes that ever waited for earlier frames.
+    /// The most bytes that ever waited for earlier ones.
     pub reorder_buffer_max_bytes: Option<u64>,
     /// Its TCP connections.
     pub streams: Vec<StreamResults>,
@@ -89,12 +89,6 @@ pub struct MptcpResults {
     pub penalties: u64,
     /// Packets that brought the receiver nothing new.
     pub duplicate_packets: u64,
-    /// Reductions of subflows' windows that were taken back as spurious.
-    pub undone_reductions: u64,
-    /// Of each subflow, its congestion window at the end of each interval of the series.
-    pub cwnd_bytes: Vec<Vec<u64>>,
-    /// Bytes that waited at the receiver for others at the end of each interval.
-    pub out_of_order_bytes: Vec<u64>,
 }
 
 /// Delay of a flow.
@@ -134,8 +128,14 @@ pub struct CompletionResults {
 pub struct StreamResults {
     /// Application bytes given to it.
     pub bytes: u64,
+    /// Bytes acknowledged during the measurement, per second.
+    pub throughput_bps: f64,
     pub data_segments_sent: u64,
     pub retransmits: u64,
+    /// Of these, the ones that were needless: the receiver has got the data twice.
+    pub spurious_retransmits: u64,
+    /// Reductions of the window that were taken back as spurious.
+    pub undone_reductions: u64,
     pub timeouts: u64,
     pub fast_retransmits: u64,
     pub duplicate_acks: u64,
@@ -162,6 +162,10 @@ pub struct FlowSeries {
     pub delay_mean_s: Vec<Option<f64>>,
     /// Of each stream, the application bytes given to it, as a rate.
     pub streams_bps: Vec<Vec<f64>>,
+    /// Of each stream, the congestion window at the end of each interval.
+    pub cwnd_bytes: Vec<Vec<u64>>,
+    /// Bytes that waited at the receiver for earlier ones at the end of each interval.
+    pub reorder_buffer_bytes: Vec<u64>,
 }
 
 /// One direction of a link, during the measurement; counters from the start of the run.
@@ -229,7 +233,7 @@ impl Simulation {
             Carrier::Connections(bundle) => bundle.report(),
             Carrier::Datagrams { .. } => BundleReport::default(),
         };
-        let ratio = |frames: u64, early: u64| (frames > 0).then(|| early as f64 / frames as f64);
+        let [new, early, buffer_max] = self.disorder(flow, &report);
         FlowResults {
             flow: flow.name.clone(),
             goodput_bps: rate_bps(flow.meter.bytes, self.measured()),
@@ -249,37 +253,38 @@ impl Simulation {
                 Source::Requests(_) => flow.transfers.as_ref().and_then(completions),
                 _ => None,
             },
-            out_of_order_ratio: report
-                .frames
-                .zip(report.out_of_order_frames)
-                .and_then(|(frames, early)| ratio(frames, early)),
-            reorder_buffer_max_bytes: report.reorder_buffer_max_bytes,
-            streams: self.stream_results(flow, &report),
+            out_of_order_ratio: new
+                .zip(early)
+                .filter(|&(new, _)| new > 0)
+                .map(|(new, early)| early as f64 / new as f64),
+            reorder_buffer_max_bytes: buffer_max,
+            streams: self.stream_results(index, &report),
             split_packets: self.split_results(flow),
             delay_cdf_s: percentiles_s(delay),
             series: (self.schedule.series_interval > 0).then(|| self.flow_series(index)),
-            mptcp: report.mptcp.map(|found| self.mptcp_results(index, &found)),
+            mptcp: report.mptcp.as_ref().map(mptcp_results),
         }
     }
 
-    fn mptcp_results(&self, index: usize, report: &MptcpReport) -> MptcpResults {
-        let ends = Self::ends(&self.flows[index]);
-        let sampled = || {
-            self.samples
-                .iter()
-                .filter_map(|sample| sample.mptcp[index].as_ref())
+    /// Packets or frames with new data, those of them that came early, and the most bytes that waited; of plain TCP what its receiver
+    /// has seen, of datagrams nothing.
+    fn disorder(&self, flow: &Flow, report: &BundleReport) -> [Option<u64>; 3] {
+        let of_tcp = || match Self::ends(flow)[..] {
+            [[_, receiver]] => Some(self.hosts.get(receiver).tcp.statistics()),
+            _ => None,
         };
-        let undone = |ends: &[u32; 2]| self.hosts.get(ends[0]).tcp.statistics().undone_reductions;
-        MptcpResults {
-            reinjected: report.counters.reinjected,
-            opportunistic_retransmissions: report.counters.opportunistic,
-            penalties: report.counters.penalties,
-            duplicate_packets: report.duplicate_packets,
-            undone_reductions: ends.iter().map(undone).sum(),
-            cwnd_bytes: (0..ends.len())
-                .map(|stream| sampled().map(|(windows, _)| windows[stream]).collect())
-                .collect(),
-            out_of_order_bytes: sampled().map(|&(_, bytes)| bytes).collect(),
+        match (report.frames, of_tcp()) {
+            (None, Some(seen)) => [
+                seen.data_segments_received - seen.duplicate_segments,
+                seen.out_of_order_segments,
+                seen.reassembly_max_bytes,
+            ]
+            .map(Some),
+            (frames, _) => [
+                frames,
+                report.out_of_order_frames,
+                report.reorder_buffer_max_bytes,
+            ],
         }
     }
 
@@ -311,14 +316,21 @@ impl Simulation {
         }
     }
 
-    fn stream_results(&self, flow: &Flow, report: &BundleReport) -> Vec<StreamResults> {
-        let stream = |(ends, &bytes): ([u32; 2], &u64)| {
+    fn stream_results(&self, index: usize, report: &BundleReport) -> Vec<StreamResults> {
+        let before = self.at_start.acknowledged.get(index);
+        let stream = |(stream, (ends, &bytes)): (usize, ([u32; 2], &u64))| {
             let [sender, receiver]: [Statistics; 2] =
                 ends.map(|endpoint| self.hosts.get(endpoint).tcp.statistics());
             StreamResults {
                 bytes,
+                throughput_bps: rate_bps(
+                    sender.bytes_acknowledged - before.map_or(0, |streams| streams[stream]),
+                    self.measured(),
+                ),
                 data_segments_sent: sender.data_segments_sent,
                 retransmits: sender.retransmits,
+                spurious_retransmits: receiver.duplicate_segments,
+                undone_reductions: sender.undone_reductions,
                 timeouts: sender.timeouts,
                 fast_retransmits: sender.fast_retransmits,
                 duplicate_acks: sender.duplicate_acks,
@@ -330,9 +342,10 @@ impl Simulation {
                 rto_s: to_s(sender.rto),
             }
         };
-        Self::ends(flow)
+        Self::ends(&self.flows[index])
             .into_iter()
             .zip(&report.stream_bytes)
+            .enumerate()
             .map(stream)
             .collect()
     }
@@ -356,6 +369,8 @@ impl Simulation {
                 .map(|bytes| rate_bps(bytes, span))
                 .collect()
         };
+        let sampled =
+            |figure: &dyn Fn(&Sample) -> u64| self.samples.iter().map(figure).collect::<Vec<_>>();
         FlowSeries {
             time_s: self
                 .samples
@@ -374,6 +389,10 @@ impl Simulation {
                 })
                 .collect(),
             streams_bps: (0..streams).map(stream).collect(),
+            cwnd_bytes: (0..streams)
+                .map(|stream| sampled(&|sample| sample.cwnd[index][stream]))
+                .collect(),
+            reorder_buffer_bytes: sampled(&|sample| sample.waiting[index]),
         }
     }
 
@@ -425,6 +444,15 @@ impl Simulation {
             }
         };
         self.links.iter().enumerate().map(link).collect()
+    }
+}
+
+fn mptcp_results(report: &MptcpReport) -> MptcpResults {
+    MptcpResults {
+        reinjected: report.counters.reinjected,
+        opportunistic_retransmissions: report.counters.opportunistic,
+        penalties: report.counters.penalties,
+        duplicate_packets: report.duplicate_packets,
     }
 }
 

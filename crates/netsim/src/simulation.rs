@@ -10,7 +10,7 @@ use crate::packet::{Arena, Content};
 use crate::queue::{Event, EventQueue, Target};
 use crate::switch::{Step, Switches};
 use crate::tcp::segment::MptcpKind;
-use crate::tcp::Segment;
+use crate::tcp::{Endpoint, Segment};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::wireless::Scheduled;
@@ -85,8 +85,12 @@ pub struct Sample {
     pub busy: Vec<Nanos>,
     /// Of each flow's streams, the application bytes sent.
     pub stream_bytes: Vec<Vec<u64>>,
-    /// Of each MPTCP flow: its subflows' congestion windows, and the bytes that wait at its receiver for others.
-    pub mptcp: Vec<Option<(Vec<u64>, u64)>>,
+    /// Of each flow's streams, the application bytes acknowledged.
+    pub acknowledged: Vec<Vec<u64>>,
+    /// Of each flow's streams, the congestion window.
+    pub cwnd: Vec<Vec<u64>>,
+    /// Of each flow, the bytes that wait at its receiver for earlier ones.
+    pub waiting: Vec<u64>,
 }
 
 impl Simulation {
@@ -400,18 +404,32 @@ impl Simulation {
                     Carrier::Datagrams { .. } => Vec::new(),
                 })
                 .collect(),
-            mptcp: self.flows.iter().map(|flow| self.mptcp(flow)).collect(),
+            acknowledged: self.of_streams(|tcp| tcp.statistics().bytes_acknowledged),
+            cwnd: self.of_streams(|tcp| tcp.path().cwnd_bytes),
+            waiting: self.flows.iter().map(|flow| self.waiting(flow)).collect(),
         }
     }
 
-    fn mptcp(&self, flow: &Flow) -> Option<(Vec<u64>, u64)> {
-        let Carrier::Connections(bundle) = &flow.carrier else {
-            return None;
+    /// A figure of each flow's streams, at their senders.
+    fn of_streams(&self, figure: impl Fn(&Endpoint) -> u64) -> Vec<Vec<u64>> {
+        let of_flow = |flow: &Flow| match &flow.carrier {
+            Carrier::Connections(bundle) => bundle
+                .streams()
+                .iter()
+                .map(|ends| figure(&self.hosts.get(ends[0]).tcp))
+                .collect(),
+            Carrier::Datagrams { .. } => Vec::new(),
         };
-        let ahead_bytes = bundle.report().mptcp?.ahead_bytes;
-        let cwnd = |ends: [u32; 2]| self.hosts.get(ends[0]).tcp.path().cwnd_bytes;
-        let windows = bundle.streams().into_iter().map(cwnd).collect();
-        Some((windows, ahead_bytes))
+        self.flows.iter().map(of_flow).collect()
+    }
+
+    fn waiting(&self, flow: &Flow) -> u64 {
+        let Carrier::Connections(bundle) = &flow.carrier else {
+            return 0;
+        };
+        let of_tcp = |ends: &[u32; 2]| self.hosts.get(ends[1]).tcp.reassembly_bytes();
+        let over_tcp = bundle.report().reorder_buffer_bytes;
+        over_tcp.unwrap_or_else(|| bundle.streams().iter().map(of_tcp).sum())
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::methods::Named;
 use crate::tcp::config::{
     CongestionAlgorithm, CubicSettings, Detection, Pacing, Reduction, RenoGrowth, Spurious,
 };
@@ -41,14 +42,14 @@ pub struct TcpDescription {
     pub duplicate_threshold: Option<u32>,
     /// Hold small segments back while data is unacknowledged.
     pub nagle: Option<bool>,
-    /// `reno` or `cubic`.
-    pub congestion_control: Option<CongestionName>,
+    /// `reno`, `cubic`, `bbr`, or `MODULE:NAME` of one's own.
+    pub congestion_control: Option<Named<CongestionName>>,
     /// `classic`, `prr`, `prr_conservative` or `keep`.
     pub recovery: Option<RecoveryName>,
     /// What becomes of reductions without cause: `ignored`, `eifel` (needs timestamps), `frto`, `dsack` (needs SACK) or `door`.
     pub spurious: Option<SpuriousName>,
-    /// The response to reordering by its name in the literature, in place of `recovery` and `spurious`.
-    pub reordering: Option<ReorderingName>,
+    /// The response to reordering by its name in the literature, or `MODULE:NAME` of one's own, in place of `recovery` and `spurious`.
+    pub reordering: Option<Named<ReorderingName>>,
     /// Whether duplicate ACKs begin a recovery; else the retransmission timer alone does.
     pub fast_retransmit: Option<bool>,
     /// Least retransmission timeout.
@@ -72,6 +73,8 @@ pub enum ProfileName {
     Ns3,
     /// Linux's constants.
     Linux,
+    /// Subflows of the MPTCP model of ns-3 (Chihani and Collange 2011).
+    Ns3Mptcp,
 }
 
 /// Congestion control by name.
@@ -82,6 +85,8 @@ pub enum CongestionName {
     Reno,
     /// RFC 9438.
     Cubic,
+    /// BBR v1; its data is paced.
+    Bbr,
 }
 
 /// How the window shrinks, by name.
@@ -196,6 +201,7 @@ impl TcpDescription {
             ProfileName::Rfc => Profile::Rfc,
             ProfileName::Ns3 => Profile::Ns3,
             ProfileName::Linux => Profile::Linux,
+            ProfileName::Ns3Mptcp => Profile::Ns3Mptcp,
         });
         set(&mut config.mss_bytes, self.mss_bytes);
         set(&mut config.send_buffer_bytes, self.send_buffer_bytes);
@@ -222,7 +228,7 @@ impl TcpDescription {
         set(&mut config.rto.min, self.rto_min_s.map(seconds));
         set(&mut config.rto.initial, self.rto_initial_s.map(seconds));
         set(&mut config.rto.max, self.rto_max_s.map(seconds));
-        if let Some(name) = self.congestion_control {
+        if let Some(&name) = self.congestion_control.as_ref().and_then(Named::built_in) {
             config.congestion = congestion(name, self.profile);
         }
         if let Some(name) = self.recovery {
@@ -242,7 +248,7 @@ impl TcpDescription {
                 SpuriousName::Door => Spurious::Door,
             };
         }
-        if let Some(name) = self.reordering {
+        if let Some(name) = self.reordering.as_ref().and_then(Named::built_in) {
             name.apply(&mut config);
         }
         config.dsack |= config.spurious == Spurious::DSack;
@@ -266,9 +272,10 @@ impl TcpDescription {
 fn congestion(name: CongestionName, profile: ProfileName) -> CongestionAlgorithm {
     match name {
         CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
+        CongestionName::Bbr => CongestionAlgorithm::Bbr { seed: 0 },
         CongestionName::Reno => CongestionAlgorithm::Reno(match profile {
             ProfileName::Rfc => RenoGrowth::Bytes,
-            ProfileName::Ns3 => RenoGrowth::Acks,
+            ProfileName::Ns3 | ProfileName::Ns3Mptcp => RenoGrowth::Acks,
             ProfileName::Linux => RenoGrowth::Segments,
         }),
     }

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from topologies.model import Network
 
 DEFAULT_TABLE = 2
-_OUTPUT = re.compile(r"\boutput:\"?(\d+)")
+_OUTPUT = re.compile(r"\b(?:output|group):\"?(\d+)")
+_PORT_GROUPS = 3
+"""Upper byte of the number of a port's group (`controller.rules.ways`); the rest is the port."""
 
 
 def default_path(network: Network, src: str, dst: str, dump: Callable[[str], str]) -> list[str] | None:
@@ -35,5 +37,6 @@ def _port_towards(rules: str, address: str) -> int | None:
     for line in rules.splitlines():
         output = _OUTPUT.search(line)
         if output and re.search(rf"\bnw_dst={re.escape(address)}\b(?!/)", line):
-            return int(output[1])
+            number = int(output[1])
+            return number & 0xFFFFFF if number >> 24 == _PORT_GROUPS else number
     return None

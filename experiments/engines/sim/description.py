@@ -37,7 +37,7 @@ def describe(
         "warm_up_s": scenario.warm_up_s,
         "packet_overhead_bytes": ETHERNET_BYTES + IPV4_BYTES,
         "links": [*(_link(link) for link in plan.network.links), *_interface_links(homes or {})],
-        "tcp": _tcp(plan),
+        "tcp": tcp_of(plan),
         "flows": [
             _flow(plan, name, flow, routes[name], number * scenario.stagger_s)
             for number, (name, flow) in enumerate(plan.case.flows.items())
@@ -75,7 +75,8 @@ def _interface_links(homes: Mapping[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _tcp(plan: RunPlan) -> dict[str, Any]:
+def tcp_of(plan: RunPlan) -> dict[str, Any]:
+    """Return TCP's part of the description of a plan's run."""
     scenario = plan.scenario
     tcp = scenario.tcp
     shared = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,17 +10,20 @@ from controller.errors import ControllerError
 from experiments import environment
 from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.dual_homing import with_second_interfaces
-from experiments.engines.sim.description import describe
+from experiments.engines.sim.description import describe, tcp_of
+from experiments.engines.sim.methods import is_own, load
 from experiments.engines.sim.process import SimulationFailed
 from experiments.engines.sim.results import run_result
 from experiments.engines.sim.routing import routes
-from experiments.errors import MissingRequirement, RunFailed
+from experiments.errors import MissingRequirement, RunFailed, ScenarioError
 from experiments.events import Report
 from experiments.results import Environment, RunResult, SimulationCost
+from experiments.scenario import Scenario
 from experiments.scheduling.simulator import simulator
+from mstcp._core import sim
 
 PROTOCOLS = ("ospf", "ecmp", "ppfs", "mstcp", "mptcp", "mptcp-dualhomed", "mptcp-sdn")
-CONGESTION_CONTROLS = ("reno", "cubic")
+CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 
 
 class SimEngine:
@@ -45,7 +49,8 @@ class SimEngine:
 
         Raises:
             MissingRequirement: with what there is instead.
-            ScenarioError: a protocol needs second links that the scenario does not have.
+            ScenarioError: a protocol needs second links that the scenario does not have, or a method of one's
+            own cannot be loaded.
         """
         for plan in plans:
             if self._remote and plan.scenario.sim.trace:
@@ -54,6 +59,8 @@ class SimEngine:
                 )
             for reason in _unsupported(plan, self.abilities.protocols or ()):
                 raise MissingRequirement(*reason)
+            _check_own_methods(plan.scenario)
+            _check_tcp(plan)
             with_second_interfaces(plan)
 
     def environment(self) -> Environment:
@@ -104,6 +111,34 @@ class SimEngine:
         self._simulator.stop()
 
 
+def _check_own_methods(scenario: Scenario) -> None:
+    """Load the methods of one's own that a scenario names; ScenarioError says which cannot be."""
+    named = {
+        "tcp.congestion_control": ("congestion control", scenario.tcp.congestion_control),
+        "sim.mptcp.scheduler": ("scheduler", scenario.sim.mptcp.scheduler),
+        "sim.mptcp.congestion_control": ("congestion control", scenario.sim.mptcp.congestion_control),
+        "sim.reordering": ("response to reordering", scenario.sim.reordering),
+    }
+    for place, (kind, name) in named.items():
+        if name is not None and is_own(name):
+            try:
+                load(kind, name)
+            except Exception as error:
+                raise ScenarioError(scenario.name, place, str(error)) from error
+
+
+def _check_tcp(plan: RunPlan) -> None:
+    """Let the simulator look at the settings of TCP; ScenarioError says which cannot go together."""
+    flow = {"name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": {"kind": "bulk"}}
+    link = {"ends": ["A", "B"], "rate_bps": 1e6, "delay_us": 1.0}
+    description = {"format": 1, "duration_s": 1.0, "links": [link], "tcp": tcp_of(plan), "flows": [flow]}
+    try:
+        sim.check(json.dumps(description), load)
+    except sim.InvalidDescription as error:
+        place, reason = error.args
+        raise ScenarioError(plan.scenario.name, place or "tcp", reason) from None
+
+
 def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return what of a plan the simulator does not have, each with what to do about it."""
     if plan.protocol not in protocols:
@@ -118,7 +153,7 @@ def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, s
             )
         ]
     congestion_control = plan.scenario.tcp.congestion_control
-    if congestion_control not in CONGESTION_CONTROLS:
+    if congestion_control not in CONGESTION_CONTROLS and not is_own(congestion_control):
         what = f"The simulator does not have congestion control {congestion_control}."
         remedy = f"It has {', '.join(CONGESTION_CONTROLS)}; the live engine has those of the kernel."
         return [(what, remedy)]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.engines.sim.methods import absolute_names
+
 ROOT = Path(__file__).resolve().parents[3]
 REASON_CHARACTERS = 500
 
@@ -60,7 +62,7 @@ class Processes:
             )
             self._running.add(process)
         try:
-            output, errors = process.communicate(json.dumps(description))
+            output, errors = process.communicate(json.dumps(absolute_names(description)))
         finally:
             process.kill()
             process.wait()

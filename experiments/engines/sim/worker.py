@@ -9,8 +9,11 @@ import json
 import signal
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
+from experiments.engines.sim.methods import load
 from mstcp._core import sim
 
 REFUSED = 2
@@ -26,12 +29,15 @@ def main() -> int:
     description = sys.stdin.read()
     started = time.perf_counter()
     try:
-        results = _traced(description, *sys.argv[1:]) if sys.argv[1:] else sim.run(description)
+        results = _traced(description, *sys.argv[1:]) if sys.argv[1:] else simulate(description)
     except (OSError, ModuleNotFoundError) as error:
         sys.stderr.write(f"its traces could not be written: {error}")
         return REFUSED
     except sim.InvalidDescription as error:
         sys.stderr.write(": ".join(filter(None, map(str, error.args))))
+        return REFUSED
+    except OwnMethodFailed as error:
+        sys.stderr.write(str(error))
         return REFUSED
     wall_s = time.perf_counter() - started
     cost = {"wall_s": wall_s, "peak_rss_bytes": peak_rss_bytes()}
@@ -39,11 +45,35 @@ def main() -> int:
     return 0
 
 
+class OwnMethodFailed(Exception):
+    """A method of one's own raised an exception; the text says where."""
+
+
+def simulate(description: str, trace: Callable[[str, bytes], object] | None = None) -> str:
+    """Make a run, with methods of one's own if the description names some.
+
+    Raises:
+        InvalidDescription: it is none.
+        OwnMethodFailed: a method of one's own raised something.
+    """
+    try:
+        return sim.run(description, trace, load)
+    except sim.InvalidDescription:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename != __file__]
+        if not own:
+            raise
+        where = f"{own[-1].filename}, line {own[-1].lineno}, in {own[-1].name}"
+        raise OwnMethodFailed(f"{type(error).__name__} in {where}: {error}") from error
+
+
 def _traced(description: str, folder: str, formats: str) -> str:
     from experiments.engines.sim.traces import TraceFiles, to_parquet
 
     with TraceFiles(Path(folder)) as files:
-        results = sim.run(description, files)
+        results = simulate(description, files)
     if "parquet" in formats.split(","):
         to_parquet(Path(folder), keep_csv="csv" in formats.split(","))
     return results

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ import topologies
 from controller.errors import InvalidProblem
 from controller.gomr import OBJECTIVES, Demand, DemandColumns, Edge, Problem, from_network, solve
 from controller.gomr.allocation import loads_of_allocation
-from controller.gomr.load import at_load
+from controller.gomr.engines.native import engine as native
+from controller.gomr.load import at_load, load_factor
 from tests.controller.gomr.gomr_oracles import check_allocation
 
 NODES = ("A", "B", "C")
@@ -84,3 +87,27 @@ def test_a_rate_of_0_gets_nothing_and_harms_nobody() -> None:
     edge = Edge("e", "A", "B", 1.0, 1.0)
     found = solve(Problem((edge,), (Demand("f", "A", "B", 0.0), Demand("g", "A", "B", 2.0))))
     assert (found.paths["f"], found.rate_bps("g"), found.gap) == ((), 1.0, 0.0)
+
+
+@pytest.mark.parametrize("load", [0.9, 1.3])
+def test_a_matrix_routed_by_source_is_as_good_as_commodity_by_commodity(
+    load: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = topologies.load("waxman:40:seed=3")
+    draw = np.random.default_rng(3)
+    rates = draw.exponential(size=(len(network.hosts), len(network.hosts)))
+    problem = from_network(network, DemandColumns.from_matrix(network.hosts, rates))
+    factor = load_factor(problem, 1.0)
+    assert isinstance(problem.demands, DemandColumns)
+    problem = replace(problem, demands=problem.demands.scaled(load * factor))
+    singly = solve(problem)
+    monkeypatch.setattr(native, "MATRIX", 1000)
+    monkeypatch.setattr(native, "CROWD", 10)
+    together = solve(problem)
+    assert together.admitted_bps == pytest.approx(singly.admitted_bps, rel=1e-9)
+    assert together.cost_bps_s == pytest.approx(singly.cost_bps_s, rel=1e-9)
+    assert together.gap < 1e-9
+    assert (load < 1) == (together.admitted_bps > together.requested_bps * (1 - 1e-9))
+    late = solve(problem, time_limit_s=0.0)
+    assert late.timed_out and late.max_violation_bps <= 1e-6
+    assert late.admitted_bps > 0

@@ -83,9 +83,10 @@ def converse(lab: Lab, first_port: int, connections: int, writes: int, pause_s: 
 
 
 def groups(lab: Lab) -> dict[str, int]:
-    """Return how many ports the groups of each switch lead to."""
-    dumps = {name: lab.ovs.ofctl("dump-groups", name) for name in lab.network.switches}
-    return {name: len(set(re.findall(r"output:(\d+)", dump))) for name, dump in dumps.items()}
+    """Return how many ports the select groups of each switch lead to."""
+    dumps = {name: lab.ovs.ofctl("dump-groups", name).splitlines() for name in lab.network.switches}
+    chosen = {name: [line for line in dump if "type=select" in line] for name, dump in dumps.items()}
+    return {name: len(set(re.findall(r"output:(\d+)", str(lines)))) for name, lines in chosen.items()}
 
 
 def summary(watch: Watch) -> dict[str, Any]:

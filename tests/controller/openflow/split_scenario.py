@@ -73,12 +73,13 @@ def arrived(watch: Watch) -> int:
 
 
 def leftovers(lab: Lab) -> list[str]:
-    """Return the rules of flows and the groups that are in any switch."""
+    """Return the rules of flows and the groups that are in any switch, but those that guard ports."""
     found = []
     for name in lab.network.switches:
         flows = lab.ovs.ofctl("dump-flows", name, "cookie=0x4d53000200000000/0xffffffff00000000")
         groups = lab.ovs.ofctl("dump-groups", name)
-        found += [line for line in (flows + groups).splitlines() if "cookie=" in line or "group_id" in line]
+        lines = [line for line in (flows + groups).splitlines() if "cookie=" in line or "group_id" in line]
+        found += [line for line in lines if "type=ff" not in line]
     return found
 
 

@@ -55,7 +55,6 @@ def test_what_happened_beyond_plain_sending_is_evidence() -> None:
     evidence = simulate("mptcp-sdn", duration_s=2.0).protocol_evidence["mptcp"]
     assert set(evidence) == {"1", "2"}
     assert evidence["1"]["opportunistic_retransmissions"] >= 0
-    assert len(evidence["1"]["cwnd_bytes"]) == 2
 
 
 def test_settings_reach_the_simulator() -> None:

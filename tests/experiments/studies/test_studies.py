@@ -91,7 +91,8 @@ def found() -> StudyDocument:
 
 
 def test_the_names_are_those_of_the_papers() -> None:
-    assert {"table1", "kato-flow", "kato-cc"} <= set(schema.available())
+    alheid = {"alheid-2014", "alheid-2016-wd", "alheid-2016-ict"}
+    assert alheid | {"table1", "kato-flow", "kato-cc"} <= set(schema.available())
 
 
 @pytest.mark.parametrize("name", schema.available())
@@ -107,6 +108,24 @@ def test_levels_change_what_they_name() -> None:
     assert [case["links"][0]["rate_bps"] for case in made.values()] == [1e6, 20e6]
     assert made["slow"]["flows"][0]["start_s"] == 0.1
     assert "start_s" not in made["fast"]["flows"][0]
+
+
+def test_a_study_may_make_some_of_the_cases_alone() -> None:
+    fast = ("[base]", 'only = ["f*"]\n[base]')
+    with pytest.raises(ScenarioError, match="there is no case 'slow'"):
+        cases(small(fast))
+    study = small(fast).model_copy(update={"claims": (), "cells": ()})
+    assert list(cases(study)) == ["fast"]
+
+
+def test_a_row_of_our_own_has_no_figure_of_the_paper_and_no_rank() -> None:
+    cell = {"table": "1", "column": "c", "interval": None}
+    paper = [
+        CheckedCell(**cell, row=name, paper=value, ours=value) for name, value in (("a", 1.0), ("b", 2.0))
+    ]
+    ours = CheckedCell(**cell, row="mstcp", paper=None, ours=0.5)
+    assert rank([*paper, ours]) == rank(paper)
+    assert rank([paper[0], ours]).of == 0
 
 
 def test_figures_stand_beside_the_papers(found: StudyDocument) -> None:

@@ -18,6 +18,9 @@ from controller.gomr.even_split import spread_in_time
 from controller.gomr.problem import Problem
 
 NAME = "native"
+MATRIX = 30_000
+CROWD = 32
+"""So many demands, and so many for each node, are a matrix: those of one source are routed together."""
 
 
 def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
@@ -30,8 +33,10 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
     network = NativeNetwork(problem)
     try:
         flows = network.flows(problem.demands)
-        engine = start(network, flows, objective)
-        found = _answer(engine, network, flows, time_limit_s)
+        found = _by_source(problem, objective, network, flows, time_limit_s)
+        if found is None:
+            engine = start(network, flows, objective)
+            found = _answer(engine, network, flows, time_limit_s)
     except InvalidInput as error:
         raise refusal(error) from error
     except NotSolved as error:
@@ -42,6 +47,20 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
         rates, complete = spread_in_time(problem, answer.rates, NAME, time_limit_s)
         return replace(answer, rates=rates, complete=complete, native=None)
     return answer
+
+
+def _by_source(
+    problem: Problem, objective: str, network: NativeNetwork, flows: Flows, time_limit_s: float | None
+) -> NativeAnswer | None:
+    """Return the answer to a matrix that is routed by source; None where commodities do better."""
+    crowded = len(problem.demands) >= max(MATRIX, CROWD * network.nodes.count)
+    if not crowded or objective != "max_throughput_min_delay":
+        return None
+    routed = network.network.route_by_source(flows, threads=threads(), time_limit_s=time_limit_s)
+    if routed is None:
+        return None
+    paths, prices, complete = routed
+    return NativeAnswer(network, flows, paths, prices, [], complete)
 
 
 def _answer(engine: Engine, network: NativeNetwork, flows: Flows, time_limit_s: float | None) -> NativeAnswer:

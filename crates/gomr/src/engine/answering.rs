@@ -1,7 +1,7 @@
 //! Reading the answer: each flow's paths and rates, totals and the proof.
 
 use super::Engine;
-use crate::allocation::{Allocation, Certificate, FlowAllocation, PathRate, Summary};
+use crate::allocation::{Allocation, Certificate, FlowAllocation, FlowId, PathRate, Summary};
 use crate::audit::{Answer, Cut};
 use crate::objectives;
 use crate::problem::Error;
@@ -104,8 +104,12 @@ impl Engine {
                 flows.push(objectives::start_of(id, &entry.flow));
             }
         }
+        let mut kept = match self.keeps_shares {
+            true => Kept::new(&self.told),
+            false => Kept::default(),
+        };
         for commodity in 0..self.members.len() {
-            self.share_out(commodity, &place, &mut flows);
+            self.share_out(commodity, &place, &mut flows, &mut kept);
         }
         for flow in &mut flows {
             objectives::tidy(flow);
@@ -114,8 +118,15 @@ impl Engine {
     }
 
     /// Shares a commodity's paths among its members: each gets the same part of its request, taken
-    /// from the paths by delay, so that few flows are split.
-    fn share_out(&self, commodity: usize, place: &[usize], flows: &mut [FlowAllocation]) {
+    /// from the paths by delay, so that few flows are split. Where shares are kept, flows have first what they
+    /// were told, as far as the paths still carry it.
+    fn share_out(
+        &self,
+        commodity: usize,
+        place: &[usize],
+        flows: &mut [FlowAllocation],
+        kept: &mut Kept<'_>,
+    ) {
         let master = &self.answer().master;
         let group = &master.groups[commodity];
         let members = &self.members[commodity].flows;
@@ -128,23 +139,45 @@ impl Engine {
         paths.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let served: f64 = paths.iter().map(|p| p.2).sum();
         let asked: f64 = members.iter().map(|m| m.1).sum();
-        let part = (served / asked).min(1.0);
+        let part = match self.keeps_shares {
+            true => 1.0,
+            false => (served / asked).min(1.0),
+        };
         let fixed = self.staged.as_ref().map(|staged| &staged.rates);
+        let wanted = |flow, request: f64| {
+            let fixed = fixed.and_then(|rates| rates.get(&flow));
+            fixed.copied().unwrap_or(request * part)
+        };
+        let mut push = |flow: FlowId, (delay_s, column, rate_bps): (f64, u32, f64)| {
+            let arcs = master.path(column).iter();
+            flows[place[flow]].paths.push(PathRate {
+                arcs: arcs.map(|&arc| arc as usize).collect(),
+                rate_bps,
+                delay_s,
+            });
+        };
+        let mut want: Vec<f64> = members.iter().map(|m| wanted(m.0, m.1)).collect();
+        let sharing = if self.keeps_shares { members.len() } else { 0 };
+        for (&(flow, _), want) in members.iter().zip(&mut want).take(sharing) {
+            for (delay_s, column, rate) in &mut paths {
+                let rate_bps = kept.take(flow, master.path(*column), rate.min(*want));
+                if rate_bps > 0.0 {
+                    *want -= rate_bps;
+                    *rate -= rate_bps;
+                    push(flow, (*delay_s, *column, rate_bps));
+                }
+            }
+        }
         let mut left = paths.iter().copied();
         let mut now = left.next();
-        for &(flow, request) in members {
-            let fixed = fixed.and_then(|rates| rates.get(&flow));
-            let mut want = fixed.copied().unwrap_or(request * part);
-            let noise = 1e-12 * want;
+        for (&(flow, request), mut want) in members.iter().zip(want) {
+            let noise = 1e-12 * wanted(flow, request);
             while let Some((delay_s, column, rate)) = now.filter(|_| want > noise) {
                 let rate_bps = rate.min(want);
                 want -= rate_bps;
-                let arcs = master.path(column).iter();
-                flows[place[flow]].paths.push(PathRate {
-                    arcs: arcs.map(|&arc| arc as usize).collect(),
-                    rate_bps,
-                    delay_s,
-                });
+                if rate_bps > noise {
+                    push(flow, (delay_s, column, rate_bps));
+                }
                 let rest = rate - rate_bps;
                 now = match rest > 1e-12 * rate {
                     true => Some((delay_s, column, rest)),
@@ -152,5 +185,40 @@ impl Engine {
                 };
             }
         }
+    }
+}
+
+/// What flows were told and have not got again yet: rates of their paths.
+#[derive(Default)]
+struct Kept<'a> {
+    told: &'a [FlowAllocation],
+    left_bps: Vec<Vec<f64>>,
+}
+
+impl<'a> Kept<'a> {
+    fn new(told: &'a [FlowAllocation]) -> Self {
+        let rates = |flow: &FlowAllocation| flow.paths.iter().map(|path| path.rate_bps).collect();
+        Self {
+            told,
+            left_bps: told.iter().map(rates).collect(),
+        }
+    }
+
+    /// Takes at most so much of what a flow was told on a path.
+    fn take(&mut self, flow: FlowId, path: &[u32], most_bps: f64) -> f64 {
+        let Ok(at) = self.told.binary_search_by_key(&flow, |told| told.flow) else {
+            return 0.0;
+        };
+        let is_same = |known: &PathRate| {
+            let arcs = path.iter().map(|&arc| arc as usize);
+            known.arcs.len() == path.len() && known.arcs.iter().copied().eq(arcs)
+        };
+        let Some(place) = self.told[at].paths.iter().position(is_same) else {
+            return 0.0;
+        };
+        let left_bps = &mut self.left_bps[at][place];
+        let taken_bps = left_bps.min(most_bps).max(0.0);
+        *left_bps -= taken_bps;
+        taken_bps
     }
 }

@@ -52,6 +52,20 @@ impl Loads {
         }
     }
 
+    /// Appends a column of loads, no arc twice, that has no path.
+    pub fn push_loads(&mut self, loads: &[(u32, f64)]) -> Span {
+        let start = self.rows.len();
+        self.coefficients.resize(start, 1.0);
+        self.rows.extend(loads.iter().map(|&(arc, _)| arc));
+        self.coefficients
+            .extend(loads.iter().map(|&(_, load)| load));
+        Span {
+            start: start as u32,
+            path_len: 0,
+            len: loads.len() as u32,
+        }
+    }
+
     /// Appends a column of other loads.
     pub fn push_from(&mut self, other: &Self, span: Span) -> Span {
         let start = self.rows.len() as u32;

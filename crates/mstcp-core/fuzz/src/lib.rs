@@ -54,8 +54,8 @@ pub fn hello(data: &[u8]) {
         .get(..PREFIX_BYTES)
         .map(<&[u8; PREFIX_BYTES]>::try_from)
     {
-        if let Ok(length) = hello::body_bytes(prefix) {
-            assert!(length <= hello::MAX_BODY_BYTES);
+        if let Ok(length) = hello::rest_bytes(prefix) {
+            assert!(length <= hello::MAX_BODY_BYTES + hello::PROOF_BYTES);
         }
     }
     if let Ok(read) = Hello::decode_body(data) {

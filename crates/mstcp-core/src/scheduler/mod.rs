@@ -39,6 +39,11 @@ impl StreamSet {
         })
     }
 
+    /// One stream alone.
+    pub fn only(index: usize) -> Self {
+        Self(1 << index)
+    }
+
     /// Add a stream.
     pub fn insert(&mut self, index: usize) {
         self.0 |= 1 << index;
@@ -57,6 +62,11 @@ impl StreamSet {
     /// Whether no stream is in the set.
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether there are two streams or more in the set.
+    pub fn is_several(self) -> bool {
+        self.0 & self.0.wrapping_sub(1) != 0
     }
 
     /// The streams of the set, in rising order.

@@ -8,6 +8,7 @@ use crate::control::Control;
 use crate::frame::{self, MAX_LONG_BYTES};
 use crate::receiver::{INITIAL_WINDOW_BYTES, LEAST_PIECES};
 use crate::scheduler::{Scheduler, StreamSet, View};
+use crate::state::StreamState;
 
 /// A frame lasts about so long at its stream's rate, in seconds.
 const FRAME_SECONDS: f64 = 0.002;
@@ -32,21 +33,6 @@ pub(super) enum Draft {
 }
 
 impl Sender {
-    /// The streams that may be given frames: those that stall or are to go only if all do.
-    pub(super) fn eligible(&self) -> StreamSet {
-        let staying = self.alive.without(self.retiring);
-        for usable in [staying.without(self.stalled), staying, self.alive] {
-            let mut open = StreamSet::default();
-            for slot in usable.iter().filter(|&slot| !self.streams[slot].last_begun) {
-                open.insert(slot);
-            }
-            if !open.is_empty() {
-                return open;
-            }
-        }
-        StreamSet::default()
-    }
-
     /// A stream with room that has part of a frame left to send.
     pub(super) fn begun_frame(&self) -> Option<usize> {
         self.with_room
@@ -71,11 +57,9 @@ impl Sender {
                 self.streams[stream].fin_begun = true;
                 self.fin_sent = true;
             }
-            Draft::Last => self.streams[stream].last_begun = true,
-            Draft::Ack => self.ack = None,
-            Draft::Control => {
-                self.controls.pop_front();
-            }
+            Draft::Last => self.set_state(stream, StreamState::Ended),
+            Draft::Ack => self.begin_ack(stream),
+            Draft::Control => self.begin_control(stream),
             Draft::New | Draft::Again | Draft::Overtaking => self.begin_data(stream, draft),
         }
     }
@@ -115,6 +99,7 @@ impl Sender {
             out.in_flight.push_back(InFlight {
                 span,
                 is_elsewhere: false,
+                is_queued: false,
             });
             self.views[index].backlog_bytes += out.out.rest() as f64;
         }
@@ -126,7 +111,7 @@ impl Sender {
     }
 
     pub(super) fn view(&self, now_ns: u64, frame_bytes: usize) -> View<'_> {
-        let eligible = self.eligible();
+        let eligible = self.eligible;
         View {
             now_ns,
             frame_bytes,
@@ -162,23 +147,7 @@ impl Sender {
     /// Cut the next frame and give it to a stream.
     pub(super) fn draw(&mut self, now_ns: u64) -> Option<usize> {
         self.drain_backlogs(now_ns);
-        let room = self.with_room.and(self.eligible());
-        if let Some((preferred, ack)) = &self.ack {
-            let preferred = Some(*preferred).filter(|&stream| room.contains(stream));
-            let stream = preferred.or_else(|| room.iter().next())?;
-            frame::encode_control(&mut self.streams[stream].out.header, ack);
-            self.draft = Some((stream, Draft::Ack));
-            return Some(stream);
-        }
-        if let Some(control) = self.controls.front() {
-            // Signs of life go round, so that a path that swallows all does not speak for the others.
-            let turn = match control {
-                Control::Ping(token) | Control::Pong(token) => *token as usize,
-                _ => 0,
-            };
-            let stream = room.iter().nth(turn % room.iter().count().max(1))?;
-            frame::encode_control(&mut self.streams[stream].out.header, control);
-            self.draft = Some((stream, Draft::Control));
+        if let Some(stream) = self.draw_control() {
             return Some(stream);
         }
         if let Some(stream) = self.retired() {
@@ -237,12 +206,12 @@ impl Sender {
         for stream in self.with_room.and(self.alive).iter() {
             let total_bytes = self.buffer.end();
             let out = &mut self.streams[stream];
-            if self.ended && !out.fin_begun && !out.last_begun {
+            if self.ended && !out.fin_begun && out.state != StreamState::Ended {
                 frame::encode_control(&mut out.out.header, &Control::Fin { total_bytes });
                 self.draft = Some((stream, Draft::Fin));
                 return Some(stream);
             }
-            if self.closing && !out.last_begun {
+            if self.closing && out.state != StreamState::Ended {
                 return Some(self.draft_last(stream));
             }
         }
@@ -251,14 +220,12 @@ impl Sender {
 
     /// A stream with room that is to go, and whose frames have all been reported, while another stays.
     fn retired(&self) -> Option<usize> {
-        let staying = self.alive.without(self.retiring);
-        if self.retiring.is_empty() || !staying.iter().any(|slot| !self.streams[slot].last_begun) {
+        let staying = self.alive.without(self.retiring).without(self.last_begun);
+        if self.retiring.is_empty() || staying.is_empty() {
             return None;
         }
-        self.with_room.and(self.retiring).iter().find(|&slot| {
-            let stream = &self.streams[slot];
-            !stream.last_begun && stream.in_flight.is_empty()
-        })
+        (self.with_room.and(self.retiring).iter())
+            .find(|&slot| self.streams[slot].in_flight.is_empty())
     }
 
     fn draft_last(&mut self, stream: usize) -> usize {

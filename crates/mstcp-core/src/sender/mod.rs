@@ -5,9 +5,11 @@
 //! in the queue and the choice is repeated among the others. What an application writes is never held back to fill a
 //! frame; writes merge only while they wait in the queue anyway. Bytes stay here until the peer acknowledged them.
 
+mod controls;
 mod drafting;
 mod overtaking;
 mod paths;
+mod stalls;
 mod stream;
 
 use std::collections::VecDeque;
@@ -18,12 +20,16 @@ use crate::receiver::INITIAL_WINDOW_BYTES;
 use crate::scheduler::{check_weights, Scheduler, StreamSet, StreamView};
 use crate::send_buffer::{SendBuffer, SharedBytes};
 
+use crate::state::StreamState;
+
+use controls::Pending;
 use drafting::Draft;
+pub(crate) use stalls::SEEN_DELAY_NS;
 use stream::{Outgoing, Span, Stream};
 
-/// A stream that had nothing acknowledged for so long, and two round trips, is stalled, in nanoseconds: what it holds is
-/// sent over others.
-pub const STALL_NS: u64 = 1_000_000_000;
+/// A stream of which nothing is reported for so long, and two round trips, while the peer lives, is stalled, in nanoseconds:
+/// what it holds is sent over others.
+pub const STALL_NS: u64 = 500_000_000;
 
 /// The most bytes that are kept until the peer acknowledges them, whatever it grants.
 pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 64 << 20;
@@ -63,10 +69,16 @@ pub struct Sender {
     streams: Vec<Stream>,
     alive: StreamSet,
     with_room: StreamSet,
-    /// Alive streams that bring nothing through.
+    /// Of the alive streams by their states: those that are stalled, that retire, and that have ended.
     stalled: StreamSet,
-    /// Alive streams that get no new frames, and their LAST once all they took are reported.
     retiring: StreamSet,
+    last_begun: StreamSet,
+    /// The streams that may be given frames; follows from states and priorities.
+    eligible: StreamSet,
+    /// Streams that were stalled and are not any more, since the shell was told.
+    recovered: StreamSet,
+    /// Whether the peer was known to live when that was looked at last.
+    is_peer_alive: bool,
     /// The frame that `poll` offered and no byte of which has been taken yet.
     draft: Option<(usize, Draft)>,
     /// Bytes to be sent once more, by rising offset.
@@ -81,9 +93,9 @@ pub struct Sender {
     ended: bool,
     fin_sent: bool,
     closing: bool,
-    controls: VecDeque<Control>,
-    /// The acknowledgement that is to be sent, and the stream that it prefers.
-    ack: Option<(usize, Control)>,
+    controls: VecDeque<Pending>,
+    /// The acknowledgement that is to be sent.
+    ack: Option<Pending>,
     /// What goes before the LAST of each stream at the end.
     last_ack: Option<Control>,
     scratch: Vec<u8>,
@@ -111,6 +123,10 @@ impl Sender {
             with_room: StreamSet::default(),
             stalled: StreamSet::default(),
             retiring: StreamSet::default(),
+            last_begun: StreamSet::default(),
+            eligible: StreamSet::default(),
+            recovered: StreamSet::default(),
+            is_peer_alive: true,
             draft: None,
             again: VecDeque::new(),
             next_offset: 0,
@@ -194,28 +210,6 @@ impl Sender {
         self.last_ack = ack;
     }
 
-    /// Queue a control frame; it goes before data.
-    pub fn push_control(&mut self, control: Control) {
-        self.controls.push_back(control);
-    }
-
-    /// Send an acknowledgement, by preference on the stream that brought data last: its path works.
-    pub(crate) fn push_ack(&mut self, stream: usize, ack: Control) {
-        self.ack = Some((stream, ack));
-    }
-
-    /// Whether an acknowledgement waits to be sent.
-    pub(crate) fn has_ack(&self) -> bool {
-        self.ack.is_some()
-    }
-
-    /// Answer a ping; one answer waits at a time, so that pings cannot fill memory.
-    pub(crate) fn push_pong(&mut self, token: u64) {
-        self.controls
-            .retain(|control| !matches!(control, Control::Pong(_)));
-        self.controls.push_back(Control::Pong(token));
-    }
-
     /// Use a stream with room in place `slot`: a new one, or that of a lost stream.
     pub fn add_stream(&mut self, slot: usize, id: u32, weight: f64) {
         let view = StreamView {
@@ -232,10 +226,66 @@ impl Sender {
             self.streams.push(stream);
             self.views.push(view);
         }
-        self.alive.insert(slot);
         self.with_room.insert(slot);
-        self.stalled.remove(slot);
-        self.retiring.remove(slot);
+        self.set_state(slot, StreamState::Open);
+    }
+
+    /// Where a stream is; none if there never was one in this place.
+    pub fn state(&self, slot: usize) -> Option<StreamState> {
+        self.streams.get(slot).map(|stream| stream.state)
+    }
+
+    /// Have a stream be in a state; the one place where the sets follow.
+    fn set_state(&mut self, slot: usize, state: StreamState) {
+        self.streams[slot].state = state;
+        for (set, wanted) in [
+            (&mut self.alive, state != StreamState::Gone),
+            (&mut self.stalled, state == StreamState::Stalled),
+            (&mut self.retiring, state == StreamState::Retiring),
+            (&mut self.last_begun, state == StreamState::Ended),
+        ] {
+            match wanted {
+                true => set.insert(slot),
+                false => set.remove(slot),
+            }
+        }
+        self.note_eligible();
+    }
+
+    /// Set a stream's priority: the streams of the lowest value that work are used.
+    pub fn set_priority(&mut self, slot: usize, priority: u32) -> Result<(), LocalError> {
+        let stream = self.streams.get_mut(slot);
+        stream.ok_or(LocalError::NoSuchStream(slot))?.priority = priority;
+        self.note_eligible();
+        Ok(())
+    }
+
+    /// Find the streams that may be given frames: open ones of the lowest priority value, those that are stalled or are to
+    /// go only if there are no others.
+    fn note_eligible(&mut self) {
+        let sending = self.alive.without(self.last_begun);
+        let open = sending.without(self.stalled).without(self.retiring);
+        let first = open.iter().map(|slot| self.streams[slot].priority).min();
+        let mut best = StreamSet::default();
+        for slot in open.iter() {
+            if Some(self.streams[slot].priority) == first {
+                best.insert(slot);
+            }
+        }
+        let choices = [best, sending.without(self.retiring), sending];
+        let usable = choices.iter().find(|set| !set.is_empty());
+        self.eligible = usable.copied().unwrap_or_default();
+    }
+
+    /// The alive stream of this id.
+    pub(crate) fn slot_of(&self, id: u32) -> Option<usize> {
+        let mut alive = self.alive.iter();
+        alive.find(|&slot| self.streams[slot].id == id)
+    }
+
+    /// A stream's id.
+    pub(crate) fn id(&self, slot: usize) -> u32 {
+        self.streams[slot].id
     }
 
     /// Note that a stream is gone: what it took and the peer has not reported goes over the others.
@@ -249,11 +299,8 @@ impl Sender {
         if self.draft.is_some_and(|(stream, _)| stream == slot) {
             self.withdraw_draft(slot);
         }
-        self.alive.remove(slot);
         self.with_room.remove(slot);
-        self.stalled.remove(slot);
-        self.retiring.remove(slot);
-        self.streams[slot].alive = false;
+        self.set_state(slot, StreamState::Gone);
         self.streams[slot].out = Outgoing::default();
         self.send_again(slot);
         Ok(())
@@ -267,20 +314,25 @@ impl Sender {
         if self.draft.is_some_and(|(stream, _)| stream == slot) {
             self.withdraw_draft(slot);
         }
-        self.retiring.insert(slot);
+        self.streams[slot].retires = true;
+        if self.streams[slot].state == StreamState::Open {
+            self.set_state(slot, StreamState::Retiring);
+        }
         Ok(())
     }
 
-    /// Whether a stream is being taken out.
+    /// Whether a stream is taken out.
     pub fn is_retiring(&self, slot: usize) -> bool {
-        self.retiring.contains(slot)
+        self.streams.get(slot).is_some_and(|stream| stream.retires)
     }
 
     /// Queue a stream's unreported frames for the other streams.
     fn send_again(&mut self, slot: usize) {
         let acknowledged = self.acknowledged;
-        let spans = self.streams[slot].in_flight.iter_mut().map(|frame| {
+        let frames = self.streams[slot].in_flight.iter_mut();
+        let spans = frames.filter(|frame| !frame.is_queued).map(|frame| {
             frame.is_elsewhere = true;
+            frame.is_queued = true;
             frame.span
         });
         self.again
@@ -294,7 +346,6 @@ impl Sender {
     ///
     /// The shell sends [`Sender::rest`] and reports by [`Sender::on_sent`]; until then the same frame is offered.
     pub fn poll_frame(&mut self, now_ns: u64) -> Option<(usize, usize)> {
-        self.check_stalls(now_ns);
         let stream = match self.draft {
             Some((stream, _)) => stream,
             None => match self.begun_frame() {
@@ -398,14 +449,10 @@ impl Sender {
         self.limit = self.limit.max(limit);
         self.release_acknowledged();
         for &(id, frames) in streams {
-            let found = self
-                .streams
-                .iter_mut()
-                .enumerate()
-                .find(|(_, stream)| stream.alive && stream.id == id);
-            let Some((slot, stream)) = found else {
+            let Some(slot) = self.slot_of(id) else {
                 continue;
             };
+            let stream = &mut self.streams[slot];
             let new = frames.saturating_sub(stream.reported);
             if new > stream.in_flight.len() as u64 {
                 return Err(RemoteError::BadAck);
@@ -413,8 +460,7 @@ impl Sender {
             if new > 0 {
                 stream.in_flight.drain(..new as usize);
                 stream.reported = frames;
-                stream.progress_ns = now_ns;
-                self.stalled.remove(slot);
+                self.note_progress(slot, now_ns);
             }
         }
         Ok(())
@@ -479,27 +525,37 @@ impl Sender {
         self.next_offset.saturating_sub(self.acknowledged) as usize
     }
 
+    /// Bytes that were written and that the peer has not acknowledged.
+    pub(crate) fn undelivered_bytes(&self) -> u64 {
+        self.buffer.end().saturating_sub(self.acknowledged)
+    }
+
+    /// What the peer has acknowledged, the FIN included.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// Whether LAST went out on all streams that work, or on one of them.
+    pub(crate) fn has_ended_streams(&self, one_is_enough: bool) -> bool {
+        let ended = |slot: usize| self.streams[slot].out.rest() == 0;
+        if one_is_enough {
+            return self.last_begun.iter().any(ended);
+        }
+        (self.alive.without(self.stalled).without(self.last_begun)).is_empty()
+            && self.last_begun.iter().all(ended)
+    }
+
+    /// Count the first bytes of the queue as sent and acknowledged: they went with the hello.
+    pub(crate) fn skip_early(&mut self, length: usize) {
+        self.next_offset = length as u64;
+        self.busy_since = self.next_offset;
+        self.acknowledged = self.next_offset;
+        self.buffer.release(self.next_offset);
+    }
+
     /// Whether the peer has all bytes and knows that they are all.
     pub fn is_finished(&self) -> bool {
         self.ended && self.acknowledged == self.buffer.end() + 1
-    }
-
-    /// When a stream may be found stalled, if nothing comes from the peer: poll again then.
-    pub fn stall_at_ns(&self) -> Option<u64> {
-        if self.alive.iter().count() < 2 {
-            return None;
-        }
-        self.alive
-            .iter()
-            .filter(|&slot| !self.stalled.contains(slot))
-            .filter(|&slot| !self.streams[slot].in_flight.is_empty())
-            .map(|slot| self.stalls_at_ns(slot))
-            .min()
-    }
-
-    /// When a stream that makes no progress is stalled. A long queue on its path delays all reports.
-    fn stalls_at_ns(&self, slot: usize) -> u64 {
-        self.streams[slot].progress_ns + STALL_NS + 4 * self.views[slot].delay_ns
     }
 
     /// The streams that are alive and bring nothing through.
@@ -518,22 +574,5 @@ impl Sender {
     /// What each stream has carried.
     pub fn sent(&self) -> impl Iterator<Item = Sent> + '_ {
         self.streams.iter().map(|stream| stream.sent)
-    }
-
-    fn check_stalls(&mut self, now_ns: u64) {
-        if self.alive.iter().count() < 2 {
-            return;
-        }
-        for slot in self.alive.iter() {
-            let stream = &self.streams[slot];
-            if !self.stalled.contains(slot)
-                && !stream.in_flight.is_empty()
-                && now_ns >= self.stalls_at_ns(slot)
-            {
-                self.stalled.insert(slot);
-                self.streams[slot].sent.stalls += 1;
-                self.send_again(slot);
-            }
-        }
     }
 }

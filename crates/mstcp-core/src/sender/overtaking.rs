@@ -18,7 +18,7 @@ impl Sender {
         if !self.ended || self.trusting {
             return None;
         }
-        let idle = self.with_room.and(self.eligible());
+        let idle = self.with_room.and(self.eligible);
         let arrival_s = |stream: usize, bytes: usize| self.views[stream].arrival_s(bytes);
         let frame_bytes = self.frame_payload_bytes;
         let stream = (idle
@@ -50,7 +50,9 @@ impl Sender {
             .map(|frame| frame.span.length);
         let view = &self.views[stream];
         let silent_ns = now_ns.saturating_sub(self.streams[stream].progress_ns);
-        let late_ns = if silent_ns > SILENT_NS { silent_ns } else { 0 };
+        // A peer that is silent on all streams is held up itself.
+        let is_late = silent_ns > SILENT_NS && self.is_peer_alive;
+        let late_ns = if is_late { silent_ns } else { 0 };
         // Some may be there already: an ACK is not sent for each of them.
         let rate = view.weight.max(1.0) / 8.0;
         let unreported = (rate * ACK_DELAY_NS as f64 * 1e-9).min(ACK_BYTES as f64);

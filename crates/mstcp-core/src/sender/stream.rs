@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Sent;
+use crate::state::StreamState;
 
 /// Some bytes of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(super) struct InFlight {
     pub(super) span: Span,
     /// Another stream carries its bytes as well.
     pub(super) is_elsewhere: bool,
+    /// Its bytes were queued for the others: who carries them next answers for them.
+    pub(super) is_queued: bool,
 }
 
 /// A frame that is being sent.
@@ -52,7 +55,11 @@ impl Outgoing {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: u32,
-    pub(super) alive: bool,
+    pub(super) state: StreamState,
+    /// It is to be taken out, also when it stalls meanwhile.
+    pub(super) retires: bool,
+    /// Streams of the lowest value that work are used.
+    pub(super) priority: u32,
     /// Its weight is what its path was found to carry; else a rate that it should keep.
     pub(super) is_measured: bool,
     pub(super) out: Outgoing,
@@ -60,8 +67,13 @@ pub(super) struct Stream {
     pub(super) in_flight: VecDeque<InFlight>,
     pub(super) reported: u64,
     pub(super) progress_ns: u64,
+    /// ACK frames sent on it, those that the peer has seen, and since when one that it has not waits.
+    pub(super) acks_sent: u64,
+    pub(super) acks_seen: u64,
+    pub(super) acks_unseen_ns: Option<u64>,
+    /// When it was found stalled.
+    pub(super) stalled_ns: u64,
     pub(super) fin_begun: bool,
-    pub(super) last_begun: bool,
     pub(super) sent: Sent,
 }
 
@@ -69,15 +81,26 @@ impl Stream {
     pub(super) fn new(id: u32) -> Self {
         Self {
             id,
-            alive: true,
+            state: StreamState::Open,
+            retires: false,
+            priority: 0,
             is_measured: false,
             out: Outgoing::default(),
             in_flight: VecDeque::new(),
             reported: 0,
             progress_ns: 0,
+            acks_sent: 0,
+            acks_seen: 0,
+            acks_unseen_ns: None,
+            stalled_ns: 0,
             fin_begun: false,
-            last_begun: false,
             sent: Sent::default(),
         }
+    }
+
+    /// Note that an ACK goes out on it.
+    pub(super) fn note_ack_sent(&mut self, now_ns: u64) {
+        self.acks_sent += 1;
+        self.acks_unseen_ns.get_or_insert(now_ns);
     }
 }

@@ -10,8 +10,10 @@ use crate::bundle::{
 };
 use crate::description::{Binding, CoupledName, DupackName, FlowDescription, Protocol};
 use crate::error::Error;
+use crate::methods::{is_own, Named};
 use crate::random::{derive_seed, Purpose};
 use crate::switch::WeightedPath;
+use crate::tcp::config::CongestionAlgorithm;
 use crate::tcp::congestion::{self, coupled as coupling, CongestionControl};
 use crate::tcp::{Config, Endpoint};
 use crate::time::{seconds, SECOND};
@@ -44,7 +46,7 @@ impl Builder<'_> {
     ) -> Result<[u32; 2], Error> {
         let rate = paths.iter().map(|path| path.weight).sum::<f64>() * overhead;
         let mut config = self.description.tcp.config(Some(rate));
-        if let Some(name) = flow.congestion_control {
+        if let Some(&name) = flow.congestion_control.as_ref().and_then(Named::built_in) {
             config.congestion = self.description.tcp.congestion(name);
         }
         if let (Protocol::Mstcp, Binding::Early, [path]) =
@@ -57,11 +59,64 @@ impl Builder<'_> {
             .validate()
             .map_err(|error| Error::description("tcp", error.to_string()))?;
         let routes = [self.route(paths), self.ack_route(place, flow, paths)?];
+        let [client, server] = [
+            self.control(place, flow, &config)?,
+            self.control(place, flow, &config)?,
+        ];
         let ends = [
-            Endpoint::client(&config, seconds(flow.start_s)),
-            Endpoint::server(&config),
+            self.responding(Endpoint::client_with(
+                &config,
+                seconds(flow.start_s),
+                client,
+            ))?,
+            self.responding(Endpoint::server_with(&config, server))?,
         ];
         Ok(self.hosts.connect(ends, routes, ids.0, ids.1))
+    }
+
+    /// The congestion control of one side of a connection.
+    fn control(
+        &self,
+        place: &str,
+        flow: &FlowDescription,
+        config: &Config,
+    ) -> Result<Box<dyn CongestionControl>, Error> {
+        let (named, place) = match &flow.congestion_control {
+            Some(named) => (Some(named), format!("{place}.congestion_control")),
+            None => (
+                self.description.tcp.congestion_control.as_ref(),
+                "tcp.congestion_control".to_owned(),
+            ),
+        };
+        let own = match named {
+            Some(Named::Own(name)) => self
+                .methods
+                .congestion_controls(name, 1)
+                .map_err(|reason| Error::description(place, reason))?
+                .pop(),
+            _ => None,
+        };
+        let algorithm = match config.congestion {
+            CongestionAlgorithm::Bbr { .. } => CongestionAlgorithm::Bbr {
+                seed: derive_seed(
+                    self.description.seed,
+                    Purpose::Probing,
+                    self.hosts.all().len() as u64,
+                ),
+            },
+            other => other,
+        };
+        Ok(own.unwrap_or_else(|| congestion::build(algorithm)))
+    }
+
+    /// An endpoint with the response to reordering that is one's own, if there is one.
+    fn responding(&self, mut endpoint: Endpoint) -> Result<Endpoint, Error> {
+        if let Some(Named::Own(name)) = &self.description.tcp.reordering {
+            let response = self.methods.response(name);
+            let refused = |reason| Error::description("tcp.reordering", reason);
+            endpoint.respond_by(response.map_err(refused)?);
+        }
+        Ok(endpoint)
     }
 
     /// Bytes that may be written and not acknowledged where TCP carries `rate_bps`, if they follow the rate.
@@ -117,6 +172,11 @@ impl Builder<'_> {
             return Err(Error::description(place, reason));
         }
         let scheduler = || {
+            if is_own(&flow.mptcp.scheduler) {
+                let own = self.methods.scheduler(&flow.mptcp.scheduler);
+                return own
+                    .map_err(|reason| Error::description(format!("{place}.scheduler"), reason));
+            }
             scheduler_by_name(&flow.mptcp.scheduler).ok_or_else(|| {
                 let known = SCHEDULERS.join(", ");
                 let name = &flow.mptcp.scheduler;
@@ -128,15 +188,22 @@ impl Builder<'_> {
         };
         let schedulers = [scheduler()?, scheduler()?];
         let (config, settings) = self.mptcp_settings(place, flow)?;
-        let [clients, servers] = [0, 1].map(|_| coupled(flow, &config, paths.len()));
+        let [clients, servers] = [
+            self.coupled(place, flow, &config, paths.len())?,
+            self.coupled(place, flow, &config, paths.len())?,
+        ];
         let mut subflows = Vec::new();
         let controls = clients.into_iter().zip(servers);
         for ((stream, path), (client, server)) in paths.iter().enumerate().zip(controls) {
             let alone = std::slice::from_ref(path);
             let routes = [self.route(alone), self.ack_route(place, flow, alone)?];
             let ends = [
-                Endpoint::client_with(&config, seconds(flow.start_s), client),
-                Endpoint::server_with(&config, server),
+                self.responding(Endpoint::client_with(
+                    &config,
+                    seconds(flow.start_s),
+                    client,
+                ))?,
+                self.responding(Endpoint::server_with(&config, server))?,
             ];
             subflows.push(SubflowSettings {
                 ends: self.hosts.connect(ends, routes, index, stream as u16),
@@ -153,7 +220,7 @@ impl Builder<'_> {
         flow: &FlowDescription,
     ) -> Result<(Config, MptcpSettings), Error> {
         let mut config = self.description.tcp.config(None);
-        if let Some(name) = flow.congestion_control {
+        if let Some(&name) = flow.congestion_control.as_ref().and_then(Named::built_in) {
             config.congestion = self.description.tcp.congestion(name);
         }
         let own = &flow.mptcp;
@@ -239,22 +306,33 @@ impl Builder<'_> {
             .map_err(|error| Error::description(format!("{place}.mstcp"), error.to_string()))?;
         Ok(Box::new(bundle))
     }
-}
 
-/// The controls of one side's subflows.
-fn coupled(
-    flow: &FlowDescription,
-    config: &Config,
-    count: usize,
-) -> Vec<Box<dyn CongestionControl>> {
-    match flow.mptcp.congestion_control {
-        CoupledName::Uncoupled => (0..count)
-            .map(|_| congestion::build(config.congestion))
-            .collect(),
-        CoupledName::Lia => coupling::couple(coupling::Lia, count),
-        CoupledName::Olia => coupling::couple(coupling::Olia, count),
-        CoupledName::Balia => coupling::couple(coupling::Balia, count),
-        CoupledName::FullyCoupled => coupling::couple(coupling::FullyCoupled, count),
-        CoupledName::Wvegas => coupling::WVegas::couple(count),
+    /// The controls of one side's subflows.
+    fn coupled(
+        &self,
+        place: &str,
+        flow: &FlowDescription,
+        config: &Config,
+        count: usize,
+    ) -> Result<Vec<Box<dyn CongestionControl>>, Error> {
+        let name = match &flow.mptcp.congestion_control {
+            Named::BuiltIn(name) => *name,
+            Named::Own(name) => {
+                let own = self.methods.congestion_controls(name, count);
+                let place = format!("{place}.congestion_control");
+                return own.map_err(|reason| Error::description(place, reason));
+            }
+        };
+        Ok(match name {
+            CoupledName::Uncoupled => {
+                let alone = (0..count).map(|_| self.control(place, flow, config));
+                return alone.collect();
+            }
+            CoupledName::Lia => coupling::couple(coupling::Lia, count),
+            CoupledName::Olia => coupling::couple(coupling::Olia, count),
+            CoupledName::Balia => coupling::couple(coupling::Balia, count),
+            CoupledName::FullyCoupled => coupling::couple(coupling::FullyCoupled, count),
+            CoupledName::Wvegas => coupling::WVegas::couple(count),
+        })
     }
 }

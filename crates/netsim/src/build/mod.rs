@@ -9,6 +9,7 @@ use crate::bundle::Change;
 use crate::description::{Description, FlowDescription, Protocol};
 use crate::error::Error;
 use crate::hosts::Hosts;
+use crate::methods::{BuiltInOnly, Methods};
 use crate::network::Network;
 use crate::packet::Arena;
 use crate::queue::{EventQueue, Target, MAX_TARGETS};
@@ -26,6 +27,14 @@ impl Simulation {
     /// # Errors
     /// [`Error::Description`] names the first place that cannot be.
     pub fn new(description: &Description) -> Result<Self, Error> {
+        Self::with_methods(description, &BuiltInOnly)
+    }
+
+    /// Make a run of its description, with methods of one's own.
+    ///
+    /// # Errors
+    /// [`Error::Description`] names the first place that cannot be.
+    pub fn with_methods(description: &Description, methods: &dyn Methods) -> Result<Self, Error> {
         if description.format != 1 {
             return Err(Error::description(
                 "format",
@@ -36,6 +45,7 @@ impl Simulation {
         description.tcp.check()?;
         let mut builder = Builder {
             description,
+            methods,
             network: links::network(&description.links)?,
             switches: Switches::default(),
             hosts: Hosts::default(),
@@ -191,6 +201,7 @@ fn schedule(description: &Description) -> Result<Schedule, Error> {
 /// What grows while the flows are built.
 struct Builder<'a> {
     description: &'a Description,
+    methods: &'a dyn Methods,
     network: Network,
     switches: Switches,
     hosts: Hosts,

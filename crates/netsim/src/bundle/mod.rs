@@ -82,7 +82,9 @@ pub struct BundleReport {
     pub frames: Option<u64>,
     /// Those of them that came before an earlier one.
     pub out_of_order_frames: Option<u64>,
-    /// The most bytes that ever waited for earlier ones.
+    /// Bytes that wait for earlier ones.
+    pub reorder_buffer_bytes: Option<u64>,
+    /// The most bytes that ever did.
     pub reorder_buffer_max_bytes: Option<u64>,
     /// Application bytes sent on each stream.
     pub stream_bytes: Vec<u64>,
@@ -99,6 +101,4 @@ pub struct MptcpReport {
     pub counters: mptcp::Counters,
     /// Packets that brought the receiver nothing new.
     pub duplicate_packets: u64,
-    /// Bytes that wait at the receiver for others.
-    pub ahead_bytes: u64,
 }

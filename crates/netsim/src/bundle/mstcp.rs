@@ -304,6 +304,7 @@ impl Bundle for Mstcp {
                     .sum(),
             ),
             out_of_order_frames: Some(received.out_of_order_frames),
+            reorder_buffer_bytes: Some(received.reorder_bytes as u64),
             reorder_buffer_max_bytes: Some(received.reorder_max_bytes as u64),
             stream_bytes: sent
                 .streams

@@ -13,6 +13,8 @@ pub enum Profile {
     Ns3,
     /// Linux's constants (no RACK, no TLP).
     Linux,
+    /// Subflows of the MPTCP model of ns-3 (Chihani and Collange 2011).
+    Ns3Mptcp,
 }
 
 /// How the congestion window grows.
@@ -22,6 +24,11 @@ pub enum CongestionAlgorithm {
     Reno(RenoGrowth),
     /// RFC 9438.
     Cubic(CubicSettings),
+    /// BBR v1 (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr {
+        /// Where in its cycle it begins to probe.
+        seed: u64,
+    },
 }
 
 /// How Reno counts what an ACK acknowledges.
@@ -128,8 +135,20 @@ pub enum Detection {
     Rack,
     /// By delay alone, whatever comes in which order: TCP-PR (Bohacek et al. 2003).
     Delay,
+    /// One segment at the third duplicate ACK, as in the MPTCP model of ns-3 (Chihani and Collange 2011).
+    Ns3Mptcp,
     /// By the retransmission timer alone: duplicate ACKs and SACK blocks begin no recovery.
     TimerOnly,
+}
+
+/// What is sent again for a sign of loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repair {
+    /// All that is taken for lost, after a timeout all that is out.
+    All,
+    /// The first segment alone, and no inflation of the window; a timeout lowers the window like any other loss. So does the
+    /// MPTCP model of ns-3 (Chihani and Collange 2011).
+    First,
 }
 
 /// When the window may grow.
@@ -238,6 +257,8 @@ pub struct Config {
     pub pacing: Pacing,
     /// How loss is told.
     pub detection: Detection,
+    /// What is sent again for it.
+    pub repair: Repair,
     /// When the window may grow.
     pub growth: WindowGrowth,
     /// When the timer's back-off ends.
@@ -278,6 +299,7 @@ impl Config {
             Profile::Rfc => Self::rfc(),
             Profile::Ns3 => Self::ns3(),
             Profile::Linux => Self::linux(),
+            Profile::Ns3Mptcp => Self::ns3_mptcp(),
         }
     }
 
@@ -315,6 +337,7 @@ impl Config {
             persist_timeout: None,
             time_wait: 240 * SECOND,
             pacing: Pacing::Off,
+            repair: Repair::All,
             detection: Detection::DuplicateAcks,
             growth: WindowGrowth::WhenUsed,
             backoff_end: BackoffEnd::Sample,
@@ -348,6 +371,25 @@ impl Config {
                 first_data_at_once: true,
             },
             ..Self::rfc()
+        }
+    }
+
+    /// Subflows of the MPTCP model of ns-3: one segment is sent again for a loss, every segment is acknowledged, slow start ends
+    /// at 65535 bytes at the latest (Chihani and Collange 2011); the least timeout is that of ns-3 at the time.
+    pub fn ns3_mptcp() -> Self {
+        Self {
+            initial_ssthresh_bytes: 65_535,
+            delayed_ack_segments: 1,
+            rto: RtoSettings {
+                min: SECOND / 5,
+                ..Self::ns3().rto
+            },
+            data_retries: 1000,
+            sack: false,
+            limited_transmit: false,
+            detection: Detection::Ns3Mptcp,
+            repair: Repair::First,
+            ..Self::ns3()
         }
     }
 

@@ -5,6 +5,7 @@ use super::congestion::{self, CongestionControl};
 use super::events::{Events, PathState};
 use super::order::{Arrival, PacketOrder};
 use super::receiver::{Receiver, OFF};
+use super::recovery::SpuriousResponse;
 use super::scoreboard::Transmission;
 use super::segment::{MptcpKind, Segment, SynOptions};
 use super::sender::Sender;
@@ -129,6 +130,11 @@ impl Endpoint {
         }
     }
 
+    /// Take reductions back by a response of one's own.
+    pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
+        self.sender.respond_by(response);
+    }
+
     /// The state of the connection.
     pub fn state(&self) -> State {
         self.state
@@ -243,6 +249,11 @@ impl Endpoint {
     /// Bytes in order and not read.
     pub fn readable(&self) -> u32 {
         self.receiver.readable() as u32
+    }
+
+    /// Bytes that wait for earlier ones.
+    pub fn reassembly_bytes(&self) -> u64 {
+        self.receiver.ahead_bytes()
     }
 
     /// Read up to `max` bytes; give how many there were.

@@ -11,7 +11,8 @@
 //! | [`sender`] | send buffer, window, Nagle, retransmission and persist timers |
 //! | [`scoreboard`] | what is under way: SACKed, lost, sent again (RFC 6675) |
 //! | [`recovery`] | loss detectors (RFC 6582, RFC 6675), reductions (RFC 6937), responses to spurious loss |
-//! | [`congestion`] | the congestion window: Reno (RFC 5681), CUBIC (RFC 9438) |
+//! | [`congestion`] | the congestion window: Reno (RFC 5681), CUBIC (RFC 9438), BBR |
+//! | [`delivery_rate`] | samples of the delivery rate, for BBR |
 //! | [`rtt`] | round-trip time and retransmission timeout (RFC 6298) |
 //! | [`order`] | TCP-DOOR's packet numbers |
 //! | [`pacing`] | sending at a given rate |
@@ -20,6 +21,7 @@
 
 pub mod config;
 pub mod congestion;
+pub mod delivery_rate;
 pub mod endpoint;
 pub mod events;
 pub mod order;

@@ -31,6 +31,11 @@ impl Pacer {
         self.next = 0;
     }
 
+    /// Account for `bytes` of data that leave at `now`, at so many bytes a nanosecond.
+    pub fn sent_at_rate(&mut self, now: Nanos, bytes: u32, rate: f64) {
+        self.next = self.next.max(now) + (f64::from(bytes) / rate) as Nanos;
+    }
+
     /// Account for `bytes` of data that leave at `now`; `cwnd`, `ssthresh` in bytes, `srtt` if known.
     pub fn sent(&mut self, now: Nanos, bytes: u32, cwnd: u64, ssthresh: u64, srtt: Option<Nanos>) {
         let bits = u128::from(bytes) * 8;

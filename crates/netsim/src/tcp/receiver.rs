@@ -140,6 +140,11 @@ impl Receiver {
         (self.next - u64::from(self.fin_received)).saturating_sub(self.read)
     }
 
+    /// Bytes that wait for earlier ones.
+    pub fn ahead_bytes(&self) -> u64 {
+        self.ahead_bytes
+    }
+
     /// Whether the peer's FIN has arrived in order.
     pub fn finished(&self) -> bool {
         self.fin_received

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::delivery_rate::{RateSampler, Stamp};
 use super::segment::SackBlocks;
 use crate::time::Nanos;
 
@@ -105,6 +106,22 @@ pub struct Rules {
     pub keep_resent: bool,
     /// Remember what was delivered last.
     pub tracks_deliveries: bool,
+    /// Sample the delivery rate.
+    pub samples_rate: bool,
+}
+
+/// What samples of the delivery rate need.
+#[derive(Debug, Clone, Default)]
+struct Rate {
+    sampler: RateSampler,
+    /// Of each segment under way, in their order.
+    stamps: VecDeque<Stamp>,
+}
+
+impl Rate {
+    fn on_delivered(&mut self, index: usize, bytes: u64, now: Nanos) {
+        self.sampler.on_delivered(now, bytes, &self.stamps[index]);
+    }
 }
 
 /// The segments under way in order of their sequence numbers.
@@ -129,6 +146,9 @@ pub struct Scoreboard {
     threshold: usize,
     keep_resent: bool,
     tracks: bool,
+    rate: Option<Rate>,
+    /// Bytes ever taken for lost.
+    lost_ever: u64,
     deliveries: Deliveries,
     /// The end of the highest segment that was delivered.
     highest_delivered: u64,
@@ -153,6 +173,8 @@ impl Scoreboard {
             threshold,
             keep_resent: rules.keep_resent,
             tracks: rules.tracks_deliveries,
+            rate: rules.samples_rate.then(Rate::default),
+            lost_ever: 0,
             deliveries: Deliveries::default(),
             highest_delivered: 0,
             sacked_segments: 0,
@@ -197,6 +219,11 @@ impl Scoreboard {
 
     /// Enter new data that leaves now.
     pub fn push(&mut self, payload_bytes: u32, fin: bool, now: Nanos) -> Transmission {
+        let idle = self.pipe() == 0;
+        if let Some(rate) = &mut self.rate {
+            let stamp = rate.sampler.stamp(now, idle);
+            rate.stamps.push_back(stamp);
+        }
         let start = self.end;
         let length = payload_bytes + u32::from(fin);
         self.sent.push_back(Sent {
@@ -216,6 +243,10 @@ impl Scoreboard {
 
     /// Enter that the segment at `index` leaves again.
     pub fn resend(&mut self, index: usize, now: Nanos) -> Transmission {
+        let idle = self.pipe() == 0;
+        if let Some(rate) = &mut self.rate {
+            rate.stamps[index] = rate.sampler.stamp(now, idle);
+        }
         let sent = &mut self.sent[index];
         if sent.flags & (LOST | RESENT | SACKED) == LOST {
             self.pending -= 1;
@@ -236,7 +267,7 @@ impl Scoreboard {
     }
 
     /// Drop what a cumulative ACK covers.
-    pub fn advance(&mut self, ack: u64) -> Advance {
+    pub fn advance(&mut self, ack: u64, now: Nanos) -> Advance {
         let mut advance = Advance::default();
         while let Some(front) = self.sent.front() {
             if front.start >= ack {
@@ -249,6 +280,9 @@ impl Scoreboard {
                 advance.delivered += acknowledged;
                 if self.tracks {
                     self.note_delivered(&front);
+                }
+                if let Some(rate) = &mut self.rate {
+                    rate.on_delivered(0, acknowledged, now);
                 }
             }
             if front.end() > ack {
@@ -301,6 +335,16 @@ impl Scoreboard {
         std::mem::take(&mut self.deliveries)
     }
 
+    /// The sampler of the delivery rate, if there is one.
+    pub fn sampler(&mut self) -> Option<&mut RateSampler> {
+        self.rate.as_mut().map(|rate| &mut rate.sampler)
+    }
+
+    /// Bytes taken for lost in all.
+    pub fn lost_ever(&self) -> u64 {
+        self.lost_ever
+    }
+
     /// Segments that are SACKed and not acknowledged.
     pub fn sacked_segments(&self) -> u64 {
         self.sacked_segments
@@ -315,6 +359,9 @@ impl Scoreboard {
             self.pending -= 1;
         }
         self.sent.pop_front();
+        if let Some(rate) = &mut self.rate {
+            rate.stamps.pop_front();
+        }
     }
 
     /// A segment at the left edge has not arrived: undo what said so (a wrong guess, or a receiver that reneged).
@@ -384,6 +431,7 @@ impl Scoreboard {
         }
         sent.flags |= LOST;
         self.lost += u64::from(sent.length);
+        self.lost_ever += u64::from(sent.length);
         if !sent.is(RESENT) {
             self.pending += 1;
             self.pending_from = self.pending_from.min(sent.start);
@@ -472,7 +520,7 @@ impl Scoreboard {
     }
 
     /// Enter SACK blocks above `ack` (RFC 6675, Update); give the bytes newly SACKed.
-    pub fn sack(&mut self, blocks: &SackBlocks, ack: u64) -> u64 {
+    pub fn sack(&mut self, blocks: &SackBlocks, ack: u64, now: Nanos) -> u64 {
         let mut new = 0;
         for (start, end) in blocks.iter(ack).filter(|block| block.0 > ack) {
             let first = self.sent.partition_point(|sent| sent.start < start);
@@ -483,7 +531,11 @@ impl Scoreboard {
                 }
                 if !sent.is(SACKED) {
                     let at = sent.start;
-                    new += self.set_sacked(index);
+                    let length = self.set_sacked(index);
+                    if let Some(rate) = &mut self.rate {
+                        rate.on_delivered(index, length, now);
+                    }
+                    new += length;
                     self.note_highest(at);
                 }
             }

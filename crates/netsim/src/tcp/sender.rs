@@ -7,7 +7,7 @@ use super::congestion::{CongestionControl, Delivery, Window};
 use super::events::{Events, PathState};
 use super::pacing::Pacer;
 use super::receiver::OFF;
-use super::recovery::{AckEvent, LossRecovery, Parts};
+use super::recovery::{AckEvent, LossRecovery, Parts, Phase, SpuriousResponse};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Rules, Scoreboard, Transmission};
 use super::segment::Segment;
@@ -35,6 +35,8 @@ pub struct Sender {
     congestion: Box<dyn CongestionControl>,
     /// Whether the congestion control looks at deliveries.
     measured: bool,
+    least_rtt: Option<Nanos>,
+    lost_before: u64,
     rtt: RttEstimator,
     pacer: Pacer,
     /// The peer's window and the segment that told it (SND.WND, SND.WL1, SND.WL2 of RFC 9293).
@@ -84,10 +86,14 @@ impl Sender {
             board: Scoreboard::new(Rules {
                 threshold: match config.detection {
                     Detection::DuplicateAcks | Detection::Ns3 => Some(config.duplicate_threshold),
-                    Detection::Rack | Detection::Delay | Detection::TimerOnly => None,
+                    Detection::Rack
+                    | Detection::Delay
+                    | Detection::TimerOnly
+                    | Detection::Ns3Mptcp => None,
                 },
                 keep_resent: config.detection == Detection::Ns3,
                 tracks_deliveries: config.detection == Detection::Rack,
+                samples_rate: congestion.looks_at_deliveries(),
             }),
             recovery: LossRecovery::new(config),
             window: Window {
@@ -96,6 +102,8 @@ impl Sender {
                 mss,
             },
             measured: congestion.looks_at_deliveries(),
+            least_rtt: None,
+            lost_before: 0,
             congestion,
             rtt: RttEstimator::new(config.rto),
             pacer: Pacer::new(config.pacing),
@@ -116,6 +124,11 @@ impl Sender {
             ends: VecDeque::new(),
             events: Events::default(),
         }
+    }
+
+    /// Take reductions back by a response of one's own.
+    pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
+        self.recovery.respond_by(response);
     }
 
     /// Leave the peer's window to the writer: all that is written may be sent as far as the congestion window goes.
@@ -247,11 +260,11 @@ impl Sender {
         let old_window = self.peer_window;
         self.on_window(segment.sequence, ack, segment.window_bytes);
         let sacked = if self.recovery.sack() {
-            self.board.sack(&segment.sack, ack)
+            self.board.sack(&segment.sack, ack, now)
         } else {
             0
         };
-        let advance = self.board.advance(ack);
+        let advance = self.board.advance(ack, now);
         if advance.head_was_booked {
             self.recovery.correct_head(&mut self.board);
         }
@@ -277,13 +290,7 @@ impl Sender {
             unsent: self.unsent() > 0,
         };
         if self.measured {
-            let delivery = Delivery {
-                now,
-                bytes: event.delivered,
-                rtt,
-                pipe: event.pipe,
-            };
-            self.congestion.on_delivery(&mut self.window, &delivery);
+            self.tell_delivery(&event);
         }
         let mut parts = Parts {
             board: &mut self.board,
@@ -314,6 +321,31 @@ impl Sender {
         };
         let undone = self.recovery.on_out_of_order(now, rto, &mut parts);
         statistics.undone_reductions += u64::from(undone);
+    }
+
+    /// Tell the congestion control what an ACK has delivered.
+    fn tell_delivery(&mut self, event: &AckEvent) {
+        self.least_rtt = match (self.least_rtt, event.rtt) {
+            (Some(least), Some(rtt)) => Some(least.min(rtt)),
+            (least, rtt) => least.or(rtt),
+        };
+        let least_rtt = self.least_rtt;
+        let lost_ever = self.board.lost_ever();
+        let sampler = self.board.sampler();
+        let (sample, total) = sampler.map_or((None, 0), |sampler| {
+            (sampler.sample(least_rtt), sampler.delivered())
+        });
+        let delivery = Delivery {
+            now: event.now,
+            bytes: event.delivered,
+            rtt: event.rtt,
+            pipe: event.pipe,
+            lost: lost_ever - std::mem::replace(&mut self.lost_before, lost_ever),
+            total,
+            sample,
+            recovering: matches!(self.recovery.phase(), Phase::Recovery | Phase::Loss),
+        };
+        self.congestion.on_delivery(&mut self.window, &delivery);
     }
 
     fn arm_probe(&mut self, now: Nanos) {
@@ -428,6 +460,7 @@ impl Sender {
             congestion: &mut *self.congestion,
         };
         self.recovery.on_timeout(now, &mut parts);
+        self.forced = self.recovery.forces_after_timeout();
         true
     }
 
@@ -461,14 +494,7 @@ impl Sender {
         };
         self.fin_sent |= transmission.fin;
         self.recovery.on_sent(now, &transmission);
-        let Window { cwnd, ssthresh, .. } = self.window;
-        self.pacer.sent(
-            now,
-            transmission.payload_bytes,
-            cwnd,
-            ssthresh,
-            self.rtt.srtt(),
-        );
+        self.pace(now, transmission.payload_bytes);
         if self.retransmit_at == OFF && !self.board.is_empty() {
             self.retransmit_at = now + self.rtt.rto();
         }
@@ -476,6 +502,20 @@ impl Sender {
             self.arm_probe(now);
         }
         Some(transmission)
+    }
+
+    /// Set when the next segment may leave after this one.
+    fn pace(&mut self, now: Nanos, bytes: u32) {
+        let srtt = self.rtt.srtt();
+        let set = self
+            .measured
+            .then(|| self.congestion.pacing_rate(&self.window, srtt));
+        if let Some(rate) = set.flatten() {
+            self.pacer.sent_at_rate(now, bytes, rate);
+            return;
+        }
+        let Window { cwnd, ssthresh, .. } = self.window;
+        self.pacer.sent(now, bytes, cwnd, ssthresh, srtt);
     }
 
     /// The fast retransmit, and the retransmission after a partial ACK: the first lost segment, else the head.
@@ -533,6 +573,9 @@ impl Sender {
         }
         if self.unsent() > 0 {
             return self.new_data(room, now);
+        }
+        if let Some(sampler) = self.board.sampler() {
+            sampler.limit_by_application(pipe);
         }
         // A subflow is given no more than its window has room for: it is the limit once no further segment fits.
         self.window_limited = self.outside_window && room < self.window.segment();

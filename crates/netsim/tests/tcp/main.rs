@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bbr;
 mod congestion;
 mod delayed_ack;
 mod door;
@@ -11,6 +12,7 @@ mod fast_retransmit;
 mod handshake;
 mod limited_transmit;
 mod nagle;
+mod ns3_mptcp;
 mod pipe;
 mod prr;
 mod rack;

@@ -232,13 +232,13 @@ impl Bundle for Mptcp {
         BundleReport {
             frames: Some(received.packets),
             out_of_order_frames: Some(received.out_of_order_packets),
+            reorder_buffer_bytes: Some(received.ahead_bytes()),
             reorder_buffer_max_bytes: Some(received.ahead_max_bytes),
             stream_bytes: self.senders[0].stream_bytes(),
             bytes_wrong: 0,
             mptcp: Some(MptcpReport {
                 counters: self.senders[0].counters,
                 duplicate_packets: received.duplicate_packets,
-                ahead_bytes: received.ahead_bytes(),
             }),
         }
     }

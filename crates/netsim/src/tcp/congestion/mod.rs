@@ -1,13 +1,16 @@
 //! Congestion control: how large the window may be.
 
+pub mod bbr;
 pub mod coupled;
 mod cubic;
 mod reno;
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use reno::Reno;
 
 use super::config::CongestionAlgorithm;
+use super::delivery_rate::RateSample;
 use crate::time::Nanos;
 
 /// The congestion window and its threshold, in bytes.
@@ -62,6 +65,14 @@ pub struct Delivery {
     pub rtt: Option<Nanos>,
     /// Bytes estimated to be under way after it.
     pub pipe: u64,
+    /// Bytes taken for lost since the ACK before.
+    pub lost: u64,
+    /// Bytes delivered in all.
+    pub total: u64,
+    /// How fast the path has carried it, if that can be told.
+    pub sample: Option<RateSample>,
+    /// Whether a recovery is under way, or what follows a timeout.
+    pub recovering: bool,
 }
 
 /// A congestion control: whatever changes the window does it here. One object belongs to one connection; coupled controls share
@@ -116,6 +127,12 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// Learn that the sender has been idle from `since` to `now`, which is no time to grow by.
     fn on_idle(&mut self, _since: Nanos, _now: Nanos) {}
 
+    /// The rate at which data is to leave in bytes a nanosecond, if the control sets one; `srtt` is the smoothed round-trip time. Asked
+    /// only of controls that look at deliveries.
+    fn pacing_rate(&self, _window: &Window, _srtt: Option<Nanos>) -> Option<f64> {
+        None
+    }
+
     /// Its name in results.
     fn name(&self) -> &'static str;
 }
@@ -125,5 +142,6 @@ pub fn build(algorithm: CongestionAlgorithm) -> Box<dyn CongestionControl> {
     match algorithm {
         CongestionAlgorithm::Reno(growth) => Box::new(Reno::new(growth)),
         CongestionAlgorithm::Cubic(settings) => Box::new(Cubic::new(settings)),
+        CongestionAlgorithm::Bbr { seed } => Box::new(Bbr::new(seed)),
     }
 }

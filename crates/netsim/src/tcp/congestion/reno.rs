@@ -70,9 +70,13 @@ impl CongestionControl for Reno {
         }
     }
 
-    /// RFC 5681 equation 4.
+    /// RFC 5681 equation 4; Linux halves the window, which is less where lost data is still out (`tcp_reno_ssthresh`).
     fn on_loss(&mut self, _now: Nanos, window: &mut Window, flight: u64) {
         self.credit = 0;
+        let flight = match self.growth {
+            RenoGrowth::Segments => flight.min(window.cwnd),
+            RenoGrowth::Bytes | RenoGrowth::Acks => flight,
+        };
         window.ssthresh = (flight / 2).max(2 * window.segment());
     }
 

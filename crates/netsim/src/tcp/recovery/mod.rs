@@ -20,7 +20,7 @@ pub use reduction::WindowReduction;
 pub use response::SpuriousResponse;
 use tail_probe::TailProbe;
 
-use super::config::{Config, Detection, Impatient, WindowGrowth};
+use super::config::{Config, Detection, Impatient, Repair, WindowGrowth};
 use super::congestion::{Acked, CongestionControl, Window};
 use super::receiver::OFF;
 use super::scoreboard::{Advance, Scoreboard, Transmission};
@@ -134,6 +134,7 @@ pub struct LossRecovery {
     timed: bool,
     detect_at: Nanos,
     probe: Option<TailProbe>,
+    repair: Repair,
     growth: WindowGrowth,
     impatient: Impatient,
     /// Whether the next partial ACK is the first one.
@@ -166,12 +167,18 @@ impl LossRecovery {
             detect_at: OFF,
             probe: (config.detection == Detection::Rack)
                 .then(|| TailProbe::new(config.delayed_ack_timeout, config.rto.initial)),
+            repair: config.repair,
             growth: config.growth,
             impatient: config.impatient,
             first_partial: true,
             remainder: 0,
             grown_at: 0,
         }
+    }
+
+    /// Take reductions back by another response.
+    pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
+        self.response = Some(response);
     }
 
     /// What is going on.
@@ -228,6 +235,7 @@ impl LossRecovery {
         let mut verdict = Verdict::default();
         if event.duplicate {
             self.on_duplicate(event, parts, &mut verdict);
+            self.grow_by_blocks(event, parts);
         }
         if event.ack > event.before {
             self.on_advance(event, parts, &mut verdict);
@@ -314,7 +322,7 @@ impl LossRecovery {
             // RFC 6582, 3.2 step 4: after a timeout duplicates tell nothing.
             Phase::Loss => return,
             Phase::Recovery => {
-                if !self.episode.sack {
+                if !self.episode.sack && self.repair == Repair::All {
                     parts.board.book_duplicate();
                 }
                 self.reduction().on_duplicate(event, parts);
@@ -383,8 +391,9 @@ impl LossRecovery {
         if let (false, Some(response)) = (self.held, &mut self.response) {
             response.on_fast_retransmit(event.now, parts.window, parts.board);
         }
+        let recover = self.recover(parts.board);
         let episode = &mut self.episode;
-        episode.recover = parts.board.end();
+        episode.recover = recover;
         episode.recover_ahead = true;
         episode.phase = Phase::Recovery;
         if let Some(probe) = &mut self.probe {
@@ -393,6 +402,33 @@ impl LossRecovery {
         self.first_partial = true;
         let episode = self.episode;
         self.reduction().enter(event, &episode, parts);
+    }
+
+    /// With SACK the MPTCP model of ns-3 opens the window for what blocks acknowledge too, and again when the number does (Alheid et al.,
+    /// WD 2016, V).
+    fn grow_by_blocks(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+        let segments = event.delivered / parts.window.segment();
+        if self.repair == Repair::First
+            && self.episode.sack
+            && event.ack == event.before
+            && segments > 0
+        {
+            let acked = Acked {
+                now: event.now,
+                segments,
+                bytes: event.delivered,
+                srtt: event.srtt,
+            };
+            parts.congestion.on_ack(parts.window, &acked);
+        }
+    }
+
+    /// The number whose acknowledgement ends an episode: of all that is out now, or of anything.
+    fn recover(&self, board: &Scoreboard) -> u64 {
+        match self.repair {
+            Repair::All => board.end(),
+            Repair::First => board.start() + 1,
+        }
     }
 
     /// An ACK of new data.
@@ -528,20 +564,34 @@ impl LossRecovery {
         if let Some(probe) = &mut self.probe {
             probe.cancel();
         }
-        parts.board.mark_all_lost(expired);
+        match self.repair {
+            Repair::All => parts.board.mark_all_lost(expired),
+            Repair::First => parts.board.mark_head_lost(),
+        }
+        let recover = self.recover(parts.board);
         let episode = &mut self.episode;
         episode.limited_bytes = 0;
-        episode.recover = parts.board.end();
+        episode.recover = recover;
         episode.recover_ahead = true;
         episode.phase = Phase::Loss;
         self.first_partial = true;
         if held {
             return;
         }
+        if self.repair == Repair::First {
+            let cwnd = parts.window.cwnd;
+            parts.congestion.on_loss(now, parts.window, cwnd);
+            return parts.set_window(parts.window.ssthresh);
+        }
         if !again || self.reduction.lowers_at_each_timeout() {
             parts.congestion.on_loss(now, parts.window, flight);
         }
         parts.congestion.on_timeout(parts.window);
+    }
+
+    /// Whether the first segment is sent again after a timeout whatever the window: the rest is still taken for under way.
+    pub fn forces_after_timeout(&self) -> bool {
+        self.repair == Repair::First
     }
 
     /// RFC 6675, NextSeg rules 3 and 4: a segment to send again when nothing is known lost and there is no new data.

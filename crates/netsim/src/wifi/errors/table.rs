@@ -51,12 +51,13 @@ impl Curve {
     /// Errors of the decoder in a frame, on average: their logarithm is taken as linear between two points, and beyond.
     fn error_events(&self, db: f64) -> f64 {
         let place = (db - self.first_db) / STEP_DB;
-        let last = self.lost.len() - 2;
-        // At the end the slope of a whole decibel, since few frames were lost there.
+        let last = self.lost.len() - 1;
+        // Beyond the end the slope of a whole decibel, since few frames were lost there.
         let (from, to) = if place > last as f64 {
-            (last - 1, last + 1)
+            (last - 2, last)
         } else {
-            (place.max(0.0) as usize, place.max(0.0) as usize + 1)
+            let before = (place.max(0.0) as usize).min(last - 1);
+            (before, before + 1)
         };
         let logarithm = |at: usize| ln(-ln(1.0 - self.lost[at]));
         let slope = (logarithm(to) - logarithm(from)) / (to - from) as f64;

@@ -139,8 +139,8 @@ impl<R: Rule> CongestionControl for Member<R> {
         self.remainder = 0.0;
         let own = &mut flows[self.own];
         own.between_losses = [0.0, own.between_losses[0]];
-        // RFC 5681 equation 4: of what is under way, not of a window that was not used.
-        own.window = flight as f64 / f64::from(window.mss);
+        // Of what is under way, not of a window that was not used, nor of lost data that is still out.
+        own.window = flight.min(window.cwnd) as f64 / f64::from(window.mss);
         let left = if own.rtt > 0.0 && own.window > 0.0 {
             let (counted, place) = counted(&flows, self.own);
             self.rule.decrease(&counted, place)

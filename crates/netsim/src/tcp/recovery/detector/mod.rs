@@ -3,12 +3,14 @@
 mod delay;
 mod duplicates;
 mod ns3;
+mod ns3_mptcp;
 mod rack;
 mod timer_only;
 
 pub use delay::Delay;
 pub use duplicates::DuplicateAcks;
 pub use ns3::Ns3DuplicateAcks;
+pub use ns3_mptcp::Ns3MptcpDuplicateAcks;
 pub use rack::Rack;
 pub use timer_only::TimerOnly;
 
@@ -120,6 +122,7 @@ pub fn build(config: &Config) -> Box<dyn LossDetector> {
     match config.detection {
         Detection::DuplicateAcks => Box::new(DuplicateAcks::new(threshold, limited)),
         Detection::Ns3 => Box::new(Ns3DuplicateAcks::new(threshold, limited)),
+        Detection::Ns3Mptcp => Box::new(Ns3MptcpDuplicateAcks::new(threshold)),
         Detection::TimerOnly => Box::new(TimerOnly),
         Detection::Rack => Box::new(Rack::new(config)),
         Detection::Delay => Box::<Delay>::default(),

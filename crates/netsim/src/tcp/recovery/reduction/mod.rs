@@ -3,11 +3,13 @@
 mod classic;
 mod keep;
 mod ns3;
+mod ns3_mptcp;
 mod prr;
 
 pub use classic::Classic;
 pub use keep::Keep;
 pub use ns3::Ns3;
+pub use ns3_mptcp::Ns3Mptcp;
 pub use prr::Prr;
 
 use super::super::config::{Config, Detection, Reduction};
@@ -56,6 +58,7 @@ fn flight(episode: &Episode, board: &Scoreboard) -> u64 {
 pub fn build(config: &Config) -> Box<dyn WindowReduction> {
     match (config.reduction, config.detection) {
         (Reduction::Keep, _) => Box::new(Keep),
+        (_, Detection::Ns3Mptcp) => Box::new(Ns3Mptcp),
         (reduction, Detection::Ns3) => Box::new(Ns3::new(reduction)),
         (Reduction::Classic, _) => Box::new(Classic),
         (Reduction::Prr, _) => Box::new(Prr::new(false)),

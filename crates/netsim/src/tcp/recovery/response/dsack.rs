@@ -12,6 +12,8 @@ use crate::time::Nanos;
 #[derive(Debug, Clone, Default)]
 pub struct DSack {
     reduced: Option<Reduced>,
+    /// The window that the last undone reduction goes back to by slow start.
+    goal: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -25,8 +27,11 @@ struct Reduced {
 
 impl DSack {
     fn remember(&mut self, window: &Window) {
-        // Of several reductions in a row the largest window counts, until one is found to be with cause or without.
-        let cwnd = self.reduced.as_ref().map_or(0, |one| one.window.cwnd);
+        // Of several reductions in a row, and of one on the way back, the largest window counts, until one is found to be with cause or without.
+        let mut cwnd = self.reduced.as_ref().map_or(0, |one| one.window.cwnd);
+        if window.in_slow_start() {
+            cwnd = cwnd.max(self.goal);
+        }
         self.reduced = Some(Reduced {
             window: Window {
                 cwnd: cwnd.max(window.cwnd),
@@ -69,6 +74,7 @@ impl SpuriousResponse for DSack {
         let Reduced {
             window, ambiguous, ..
         } = self.reduced.take()?;
+        self.goal = window.cwnd;
         // The window stays where it is, and what is above it is reached by slow start.
         (!ambiguous).then_some(Undo {
             window: Window {

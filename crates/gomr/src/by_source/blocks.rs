@@ -1,0 +1,265 @@
+//! The linear programme by source: a commodity for each source, a column for each of its trees.
+//!
+//! Only arcs that may fill up have a row. The others are looked at after each solve, and get one when they are
+//! overloaded after all.
+
+use super::sources::{Loads, OnTree, Sources};
+use crate::colgen::{Commodity, Solver};
+use crate::graph::{Graph, NONE};
+use crate::halt::Halt;
+use crate::problem::Error;
+
+/// Arcs with such a utilisation, over the largest allowed, may fill up.
+pub(super) const MAY_FILL: f64 = 0.7;
+/// Utilisation over the largest allowed that is no rounding.
+const OVERLOAD: f64 = 1e-11;
+/// Columns for each source from where on the worst are forgotten.
+const MOST_COLUMNS: usize = 30;
+
+/// What a column is worth in the first objective and costs in the second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Worth {
+    pub value: f64,
+    pub cost: f64,
+}
+
+/// The restricted master problem.
+pub(super) struct Blocks {
+    pub sources: Sources,
+    pub solver: Solver,
+    /// What loads, shares of capacities, count in.
+    unit: f64,
+    /// Arc of each row, and row of each arc.
+    rows: Vec<u32>,
+    row_of: Vec<u32>,
+    /// The routing of each source that all began with, and its worth.
+    start: Vec<(Loads, Worth)>,
+    /// The tree of each column, where it has one.
+    trees: Vec<Option<(OnTree, Worth)>>,
+    /// A source more, whose column takes load off every arc; see [`super::concurrent`].
+    relief: Option<f64>,
+}
+
+impl Blocks {
+    /// Starts with a routing of each source, in an empty programme: [`Blocks::give_rows`] and
+    /// [`Blocks::build`] come first. Every arc holds one `unit` of load, and with a `relief` up to that much
+    /// more at a cost of 1 for each unit.
+    pub fn new(
+        sources: Sources,
+        start: Vec<(Loads, Worth)>,
+        unit: f64,
+        relief: Option<f64>,
+        halt: Halt,
+    ) -> Self {
+        let arcs = sources.graph.arcs();
+        let mut blocks = Self {
+            solver: Solver::new(sources.graph.clone(), Vec::new()),
+            sources,
+            unit,
+            rows: Vec::new(),
+            row_of: vec![NONE; arcs],
+            start,
+            trees: Vec::new(),
+            relief,
+        };
+        blocks.solver.master.halt = halt;
+        blocks
+    }
+
+    /// Whether an arc without a row has more than `most` of a utilisation.
+    pub fn misses_row(&self, utilisation: &[f64], most: f64) -> bool {
+        let mut arcs = self.row_of.iter().zip(utilisation);
+        arcs.any(|(&row, &used)| row == NONE && used > most * (1.0 + OVERLOAD))
+    }
+
+    /// Gives a row to every arc with more than `least` of a utilisation.
+    pub fn give_rows(&mut self, utilisation: &[f64], least: f64) {
+        for (arc, &used) in utilisation.iter().enumerate() {
+            if self.row_of[arc] == NONE && used > least {
+                self.row_of[arc] = self.rows.len() as u32;
+                self.rows.push(arc as u32);
+            }
+        }
+    }
+
+    /// Begins again at the start, with all trees that are known and `big_m` the weight of the first objective.
+    pub fn build(&mut self, big_m: f64, stage: &'static str) {
+        let graph = &self.sources.graph;
+        let of_rows = |of: &[u32]| self.rows.iter().map(|&arc| of[arc as usize]).collect();
+        let count = self.rows.len();
+        let rows = Graph::new(
+            graph.nodes,
+            of_rows(&graph.tail),
+            of_rows(&graph.head),
+            vec![0.0; count],
+            vec![NONE; count],
+        );
+        let mut solver = Solver::new(rows, vec![1.0; count]);
+        solver.master.halt = self.solver.master.halt.clone();
+        solver.master.set_big_m(big_m);
+        solver.stage = stage;
+        self.solver = solver;
+        let known = std::mem::take(&mut self.trees);
+        for place in 0..self.start.len() {
+            let group = self.add_group(1.0);
+            let (loads, worth) = self.start[place].clone();
+            let column = self.add_column(group, &loads, worth, None);
+            self.solver.master.set_key(column);
+        }
+        if let Some(most) = self.relief {
+            let group = self.add_group(most);
+            let loads: Loads = self.rows.iter().map(|&arc| (arc, -self.unit)).collect();
+            let worth = Worth {
+                value: 0.0,
+                cost: 1.0,
+            };
+            let column = self.add_column(group, &loads, worth, None);
+            self.solver.master.set_key(column);
+        }
+        for (mut tree, worth) in known.into_iter().flatten() {
+            let loads = self.sources.loads_on(tree.place, &tree);
+            tree.loads = loads;
+            self.add_tree(tree, worth);
+        }
+    }
+
+    fn add_group(&mut self, request: f64) -> u32 {
+        let spec = Commodity {
+            source: 0,
+            target: 0,
+            value: 1.0,
+            ack_ratio: 0.0,
+            acks: Vec::new(),
+            max_delay_s: None,
+            fixed: true,
+            class: 0,
+        };
+        let group = self.solver.add_commodity(spec, request);
+        self.trees.push(None);
+        group
+    }
+
+    /// Adds a tree of its source.
+    pub fn add_tree(&mut self, mut tree: OnTree, worth: Worth) {
+        let loads = std::mem::take(&mut tree.loads);
+        self.add_column(tree.place as u32, &loads, worth, Some((tree, worth)));
+    }
+
+    fn add_column(
+        &mut self,
+        group: u32,
+        loads: &Loads,
+        worth: Worth,
+        tree: Option<(OnTree, Worth)>,
+    ) -> u32 {
+        let row = |&(arc, load): &(u32, f64)| (self.row_of[arc as usize], load / self.unit);
+        let rows = loads.iter().map(row).filter(|&(row, _)| row != NONE);
+        let rows: Vec<(u32, f64)> = rows.collect();
+        self.trees.push(tree);
+        self.solver
+            .master
+            .add_loads(group, worth.value, worth.cost, &rows)
+    }
+
+    /// Solves over the trees that are known, and forgets the worst where there are many.
+    ///
+    /// # Errors
+    /// As [`Solver::optimise`].
+    pub fn solve(&mut self) -> Result<(), Error> {
+        self.solver.optimise(false)?;
+        if self.trees.len() > MOST_COLUMNS * self.start.len() + 1000 {
+            self.forget_worst();
+        }
+        Ok(())
+    }
+
+    fn forget_worst(&mut self) {
+        let master = &self.solver.master;
+        let count = master.columns.len() as u32;
+        let gains: Vec<f64> = (0..count)
+            .map(|column| master.reduced_profit(column))
+            .collect();
+        let mut ranked = gains.clone();
+        let middle = ranked.len() / 2;
+        let (_, &mut least, _) = ranked.select_nth_unstable_by(middle, f64::total_cmp);
+        let kept = |column: u32| {
+            let unserved = master.groups[master.columns[column as usize].group as usize].unserved;
+            master.is_basic(column) || column == unserved || gains[column as usize] >= least
+        };
+        let keep: Vec<bool> = (0..count).map(kept).collect();
+        let mut order = keep.iter();
+        self.trees.retain(|_| order.next().copied().unwrap_or(true));
+        self.solver.master.purge(|column| keep[column as usize]);
+    }
+
+    /// The columns in use of a source with their shares: trees, or what it began with.
+    pub fn used(&self, place: usize) -> impl Iterator<Item = (Option<&OnTree>, f64)> + '_ {
+        let master = &self.solver.master;
+        let used = master.used_paths(&master.groups[place]);
+        used.map(|(column, share)| {
+            let tree = self.trees[column as usize].as_ref();
+            (tree.map(|(tree, _)| tree), share)
+        })
+    }
+
+    /// Totals of the first and the second objective.
+    pub fn totals(&self) -> Worth {
+        let master = &self.solver.master;
+        let mut totals = Worth {
+            value: 0.0,
+            cost: 0.0,
+        };
+        for group in &master.groups[..self.start.len()] {
+            for (column, share) in master.used_paths(group) {
+                totals.value += share * master.columns[column as usize].value;
+                totals.cost += share * master.columns[column as usize].cost;
+            }
+        }
+        totals
+    }
+
+    /// Rate of the relief.
+    pub fn relief(&self) -> f64 {
+        self.solver.served(self.start.len())
+    }
+
+    /// Utilisation of every arc, as a share of its capacity.
+    pub fn utilisation(&mut self) -> Vec<f64> {
+        let mut utilisation = vec![0.0; self.row_of.len()];
+        for place in 0..self.start.len() {
+            let used: Vec<(Option<OnTree>, f64)> = self
+                .used(place)
+                .map(|(tree, share)| (tree.cloned(), share))
+                .collect();
+            for (tree, share) in used {
+                let on_tree = tree.map(|tree| self.sources.loads_on(place, &tree));
+                for &(arc, load) in on_tree.as_ref().unwrap_or(&self.start[place].0) {
+                    utilisation[arc as usize] += share * load;
+                }
+            }
+        }
+        utilisation
+    }
+
+    /// Prices of rows as prices of all arcs, none below 0.
+    pub fn by_arc(&self, of_rows: &[f64]) -> Vec<f64> {
+        let price = |&row: &u32| of_rows.get(row as usize).map_or(0.0, |p| p.max(0.0));
+        self.row_of.iter().map(price).collect()
+    }
+
+    /// What a tree would gain under the present prices.
+    pub fn gain(&self, tree: &OnTree, worth: Worth) -> f64 {
+        let master = &self.solver.master;
+        let price = |arc: u32| match self.row_of[arc as usize] {
+            NONE => 0.0,
+            row => master.price[row as usize],
+        };
+        let paid: f64 = tree
+            .loads
+            .iter()
+            .map(|&(arc, load)| load * price(arc))
+            .sum();
+        let profit = master.big_m * worth.value - worth.cost;
+        profit - paid / self.unit - master.sigma(tree.place as u32)
+    }
+}

@@ -1,0 +1,313 @@
+//! The demands of one source, routed together on a tree.
+
+use std::collections::BTreeMap;
+
+use crate::graph::{Graph, NONE};
+use crate::pricing::arc_length;
+use crate::problem::Problem;
+use crate::tree::{Scratch, Tree};
+
+/// Loads of arcs as shares of their capacities.
+pub(super) type Loads = Vec<(u32, f64)>;
+
+/// A demand of a source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Demand {
+    pub flow: u32,
+    pub target: u32,
+    pub rate_bps: f64,
+}
+
+/// All that leaves a node under one ACK ratio.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    place: usize,
+    pub demands: Vec<Demand>,
+    class: usize,
+    tree: Tree,
+}
+
+/// The demands of a source on a tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OnTree {
+    /// The source, by its place.
+    pub place: usize,
+    /// The arc by which the tree enters each node.
+    pub parents: Box<[u32]>,
+    /// Places of the demands that are left out, in their order.
+    pub left_out: Vec<u32>,
+    pub loads: Loads,
+    /// Rate that is served, bit/s.
+    pub rate_bps: f64,
+    /// Rate times cost of its path, summed.
+    pub cost_bps: f64,
+    /// Rate times length of its path, summed; infinite where a demand without a path is served.
+    pub length_bps: f64,
+}
+
+/// ACK ratio and arc lengths of a class of sources.
+#[derive(Clone, Debug)]
+struct Class {
+    ack_ratio: f64,
+    lengths: Vec<f64>,
+}
+
+/// Working memory of a thread.
+#[derive(Clone, Debug, Default)]
+struct Work {
+    tree: Scratch,
+    through: Vec<f64>,
+    children: Vec<u32>,
+    ready: Vec<u32>,
+    load: Vec<f64>,
+}
+
+/// All sources of a problem.
+#[derive(Clone, Debug)]
+pub(super) struct Sources {
+    pub all: Vec<Source>,
+    pub graph: Graph,
+    pub capacity: Vec<f64>,
+    /// Cost of each arc in the second objective.
+    cost: Vec<f64>,
+    usable: Vec<bool>,
+    classes: Vec<Class>,
+    work: Vec<Work>,
+}
+
+impl Sources {
+    /// Returns the sources of a problem; `None` where a demand has limits on its paths.
+    pub fn new(problem: &Problem, cost: Vec<f64>, threads: usize) -> Option<Self> {
+        let capacity: Vec<f64> = problem.arcs.iter().map(|arc| arc.capacity_bps).collect();
+        let mut sources = Self {
+            all: Vec::new(),
+            graph: problem.graph(),
+            usable: capacity.iter().map(|&c| c > 0.0).collect(),
+            capacity,
+            cost,
+            classes: Vec::new(),
+            work: vec![Work::default(); threads.max(1)],
+        };
+        let mut places = BTreeMap::new();
+        for (number, flow) in problem.flows.iter().enumerate() {
+            if flow.fixed_paths.is_some() || flow.ack_path.is_some() || flow.max_delay_s.is_some() {
+                return None;
+            }
+            if flow.rate_bps == 0.0 || flow.source == flow.destination {
+                continue;
+            }
+            let key = (flow.source, flow.ack_ratio.to_bits());
+            let place = *places.entry(key).or_insert(sources.all.len());
+            if place == sources.all.len() {
+                let class = sources.class(flow.ack_ratio);
+                sources.all.push(Source {
+                    place,
+                    demands: Vec::new(),
+                    class,
+                    tree: Tree::new(flow.source as u32, problem.nodes),
+                });
+            }
+            sources.all[place].demands.push(Demand {
+                flow: number as u32,
+                target: flow.destination as u32,
+                rate_bps: flow.rate_bps,
+            });
+        }
+        Some(sources)
+    }
+
+    fn class(&mut self, ack_ratio: f64) -> usize {
+        let known = self
+            .classes
+            .iter()
+            .position(|class| class.ack_ratio == ack_ratio);
+        known.unwrap_or_else(|| {
+            self.classes.push(Class {
+                ack_ratio,
+                lengths: Vec::new(),
+            });
+            self.classes.len() - 1
+        })
+    }
+
+    /// Rate of all demands, bit/s.
+    pub fn rate_bps(&self) -> f64 {
+        let demands = self.all.iter().flat_map(|source| &source.demands);
+        demands.map(|demand| demand.rate_bps).sum()
+    }
+
+    /// Length of the longest path to a demand in the trees as they are; 0 where no demand has a path.
+    pub fn longest(&self) -> f64 {
+        let lengths = self.all.iter().flat_map(|source| {
+            let ends = source.demands.iter().map(|demand| demand.target as usize);
+            ends.map(|target| source.tree.distance[target])
+        });
+        lengths
+            .filter(|length| length.is_finite())
+            .fold(0.0, f64::max)
+    }
+
+    /// Takes lengths: prices of whole capacities, and so much of the cost for each bit/s.
+    pub fn set_lengths(&mut self, prices: &[f64], cost: f64) {
+        let capacities = prices.iter().zip(&self.capacity);
+        let per_bps: Vec<f64> = capacities
+            .map(|(&price, &capacity)| match capacity > 0.0 {
+                true => price / capacity,
+                false => 0.0,
+            })
+            .collect();
+        for class in &mut self.classes {
+            let ratio = class.ack_ratio;
+            class.lengths.clear();
+            class.lengths.extend((0..per_bps.len()).map(|arc| {
+                cost * self.cost[arc] + arc_length(&self.graph, arc, ratio, &per_bps, &self.usable)
+            }));
+        }
+    }
+
+    /// Puts a source on its shortest paths, without the demands whose paths are as long as `worth`.
+    pub fn route_one(&mut self, place: usize, worth: f64) -> OnTree {
+        let (sources, terms, work) = self.parts(worth);
+        sources[place].route(&terms, &mut work[0])
+    }
+
+    /// The same for every source, on all threads.
+    pub fn route_all(&mut self, worth: f64) -> Vec<OnTree> {
+        let (sources, terms, work) = self.parts(worth);
+        let share = sources.len().div_ceil(work.len()).max(1);
+        let parts = sources.chunks_mut(share).zip(work);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = parts
+                .map(|(part, work)| {
+                    let terms = &terms;
+                    let route = move |source: &mut Source| source.route(terms, work);
+                    scope.spawn(|| part.iter_mut().map(route).collect::<Vec<_>>())
+                })
+                .collect();
+            let mut routed = Vec::new();
+            for thread in threads {
+                match thread.join() {
+                    Ok(part) => routed.extend(part),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            routed
+        })
+    }
+
+    fn parts(&mut self, worth: f64) -> (&mut [Source], Terms<'_>, &mut [Work]) {
+        let terms = Terms {
+            graph: &self.graph,
+            capacity: &self.capacity,
+            cost: &self.cost,
+            classes: &self.classes,
+            worth,
+        };
+        (&mut self.all, terms, &mut self.work)
+    }
+
+    /// The loads of a source's demands on a tree that is known.
+    pub fn loads_on(&mut self, place: usize, on: &OnTree) -> Loads {
+        let source = &self.all[place];
+        let class = &self.classes[source.class];
+        let work = &mut self.work[0];
+        work.begin(&self.graph);
+        let mut left_out = on.left_out.iter().copied().peekable();
+        for (at, demand) in source.demands.iter().enumerate() {
+            if left_out.next_if_eq(&(at as u32)).is_none() {
+                work.through[demand.target as usize] += demand.rate_bps;
+            }
+        }
+        work.loads(&self.graph, &self.capacity, class.ack_ratio, &on.parents)
+    }
+}
+
+/// What all sources are routed by.
+struct Terms<'a> {
+    graph: &'a Graph,
+    capacity: &'a [f64],
+    cost: &'a [f64],
+    classes: &'a [Class],
+    worth: f64,
+}
+
+impl Source {
+    fn route(&mut self, terms: &Terms<'_>, work: &mut Work) -> OnTree {
+        let class = &terms.classes[self.class];
+        self.tree
+            .update(terms.graph, &class.lengths, &mut work.tree);
+        self.tree.begin_measuring(&mut work.tree);
+        work.begin(terms.graph);
+        let mut on = OnTree {
+            place: self.place,
+            ..OnTree::default()
+        };
+        for (at, demand) in self.demands.iter().enumerate() {
+            let length = self.tree.distance[demand.target as usize];
+            if length >= terms.worth {
+                on.left_out.push(at as u32);
+                continue;
+            }
+            on.rate_bps += demand.rate_bps;
+            on.length_bps += demand.rate_bps * length;
+            let cost = self
+                .tree
+                .measure(terms.graph, terms.cost, demand.target, &mut work.tree);
+            on.cost_bps += demand.rate_bps * cost;
+            work.through[demand.target as usize] += demand.rate_bps;
+        }
+        on.parents = self.tree.parents().into();
+        on.loads = work.loads(terms.graph, terms.capacity, class.ack_ratio, &on.parents);
+        on
+    }
+}
+
+impl Work {
+    fn begin(&mut self, graph: &Graph) {
+        self.through.clear();
+        self.through.resize(graph.nodes, 0.0);
+        self.load.resize(graph.arcs(), 0.0);
+    }
+
+    /// Sums what ends at each node up along a tree.
+    fn loads(&mut self, graph: &Graph, capacity: &[f64], ack_ratio: f64, parents: &[u32]) -> Loads {
+        self.children.clear();
+        self.children.resize(graph.nodes, 0);
+        let tail = |arc: u32| graph.tail[arc as usize] as usize;
+        for &arc in parents.iter().filter(|&&arc| arc != NONE) {
+            self.children[tail(arc)] += 1;
+        }
+        self.ready.clear();
+        let leaves = (0..graph.nodes as u32).filter(|&node| self.children[node as usize] == 0);
+        self.ready.extend(leaves);
+        let mut loaded = Vec::new();
+        let mut add = |arc: u32, bps: f64| {
+            let load = &mut self.load[arc as usize];
+            if *load == 0.0 {
+                loaded.push(arc);
+            }
+            *load += bps / capacity[arc as usize];
+        };
+        while let Some(node) = self.ready.pop() {
+            let arc = parents[node as usize];
+            if arc == NONE {
+                continue;
+            }
+            let bps = self.through[node as usize];
+            if bps > 0.0 {
+                add(arc, bps);
+                let reverse = graph.reverse[arc as usize];
+                if ack_ratio > 0.0 && reverse != NONE {
+                    add(reverse, bps * ack_ratio);
+                }
+                self.through[tail(arc)] += bps;
+            }
+            self.children[tail(arc)] -= 1;
+            if self.children[tail(arc)] == 0 {
+                self.ready.push(tail(arc) as u32);
+            }
+        }
+        let take = |arc: u32| (arc, std::mem::take(&mut self.load[arc as usize]));
+        loaded.into_iter().map(take).collect()
+    }
+}

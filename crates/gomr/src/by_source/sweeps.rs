@@ -1,0 +1,119 @@
+//! A good routing to begin with: sources routed again one after another under prices that grow exponentially
+//! with the utilisation of each arc (after N. Garg and J. Könemann, SIAM J. Computing 37, 2007).
+
+use super::sources::{Loads, OnTree, Sources};
+use crate::halt::Halt;
+
+/// Sweeps over all sources, and how often sources are routed at least.
+const SWEEPS: usize = 24;
+const FEWEST_ROUTED: usize = 400;
+/// How steeply prices grow with the utilisation over the largest one, in the first sweep and the last.
+const SLOPES: (f64, f64) = (20.0, 400.0);
+/// Sources between two looks at the clock and at all prices.
+const STEP: usize = 16;
+
+/// Where the sweeps ended.
+pub(super) struct Routed {
+    /// Loads of each source, a mixture of trees.
+    pub loads: Vec<Loads>,
+    /// Of each arc, and the largest.
+    pub utilisation: Vec<f64>,
+    pub fullest: f64,
+    /// Price of each arc's capacity, all above 0; their sum is 1.
+    pub prices: Vec<f64>,
+}
+
+/// Spreads the load of all sources from the trees that are given; `None` when the time is up.
+pub(super) fn spread(sources: &mut Sources, trees: &[OnTree], halt: &Halt) -> Option<Routed> {
+    let arcs = sources.graph.arcs();
+    let mut state = State {
+        utilisation: vec![0.0; arcs],
+        prices: vec![0.0; arcs],
+        slope: SLOPES.0,
+    };
+    let mut mixed: Vec<Vec<f64>> = Vec::new();
+    for tree in trees {
+        let mut own = vec![0.0; arcs];
+        for &(arc, load) in &tree.loads {
+            own[arc as usize] = load;
+            state.utilisation[arc as usize] += load;
+        }
+        mixed.push(own);
+    }
+    let sweeps = SWEEPS.max(FEWEST_ROUTED / trees.len().max(1));
+    for sweep in 0..sweeps {
+        let part = sweep as f64 / (sweeps - 1) as f64;
+        state.slope = SLOPES.0 * (SLOPES.1 / SLOPES.0).powf(part);
+        for (place, own) in mixed.iter_mut().enumerate() {
+            if place % STEP == 0 {
+                if halt.now() {
+                    return None;
+                }
+                state.price_all();
+            }
+            sources.set_lengths(&state.prices, 0.0);
+            let tree = sources.route_one(place, f64::INFINITY);
+            state.shift(own, &tree.loads);
+        }
+    }
+    state.price_all();
+    Some(Routed {
+        loads: mixed.iter().map(|own| sparse(own)).collect(),
+        fullest: state.fullest(),
+        utilisation: state.utilisation,
+        prices: state.prices,
+    })
+}
+
+fn sparse(own: &[f64]) -> Loads {
+    let arcs = own.iter().enumerate().filter(|(_, &load)| load > 0.0);
+    arcs.map(|(arc, &load)| (arc as u32, load)).collect()
+}
+
+struct State {
+    utilisation: Vec<f64>,
+    prices: Vec<f64>,
+    slope: f64,
+}
+
+impl State {
+    fn fullest(&self) -> f64 {
+        self.utilisation.iter().copied().fold(0.0, f64::max)
+    }
+
+    fn price_all(&mut self) {
+        let most = self.fullest();
+        let mut sum = 0.0;
+        for (price, &used) in self.prices.iter_mut().zip(&self.utilisation) {
+            *price = (self.slope * (used / most - 1.0)).exp().max(1e-12);
+            sum += *price;
+        }
+        self.prices.iter_mut().for_each(|price| *price /= sum);
+    }
+
+    /// Moves a part of a source's load onto a tree: the step that Newton's method takes on the sum of the
+    /// prices.
+    fn shift(&mut self, own: &mut [f64], loads: &Loads) {
+        let mut change: Vec<f64> = own.iter().map(|load| -load).collect();
+        for &(arc, load) in loads {
+            change[arc as usize] += load;
+        }
+        let (mut first, mut second) = (0.0, 0.0);
+        for (&price, &change) in self.prices.iter().zip(&change) {
+            first += price * change;
+            second += price * change * change;
+        }
+        if first >= 0.0 || second == 0.0 {
+            return;
+        }
+        let most = self.fullest();
+        let step = (-first * most / (self.slope * second)).min(1.0);
+        for (arc, &change) in change.iter().enumerate() {
+            if change != 0.0 {
+                own[arc] = (own[arc] + step * change).max(0.0);
+                self.utilisation[arc] += step * change;
+                self.prices[arc] *= (self.slope * step * change / most).exp();
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Demands of one source routed together: the same optimum as commodity by commodity.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{close, random_problem, Kind, Rng};
+use gomr::{audit, max_concurrent, route_by_source, Engine, Objective, Problem};
+
+fn without_limits(problem: &mut Problem) {
+    for flow in &mut problem.flows {
+        flow.fixed_paths = None;
+        flow.ack_path = None;
+        flow.max_delay_s = None;
+    }
+}
+
+/// The problem with every pair of nodes asking for something, some for nothing.
+fn all_pairs(mut problem: Problem, rng: &mut Rng) -> Problem {
+    let most = problem
+        .arcs
+        .iter()
+        .map(|arc| arc.capacity_bps)
+        .fold(1.0, f64::max);
+    problem.flows.clear();
+    for source in 0..problem.nodes {
+        for target in 0..problem.nodes {
+            let rate_bps = rng.pick(&[0.0, 0.1, 0.5, 1.0]) * rng.unit() * most;
+            problem
+                .flows
+                .push(gomr::Flow::new(source, target, rate_bps));
+        }
+    }
+    problem
+}
+
+#[test]
+fn routes_as_commodity_by_commodity() {
+    let mut rng = Rng(5);
+    for case in 0..300 {
+        let kind = [Kind::Ties, Kind::Acks, Kind::Wide][case % 3];
+        let mut problem = random_problem(kind, &mut rng);
+        without_limits(&mut problem);
+        if case % 2 == 0 {
+            problem = all_pairs(problem, &mut rng);
+        }
+        let objective = Objective::MaxThroughputMinDelay;
+        let expected = Engine::new(&problem, objective).unwrap().solve().unwrap();
+        let Some(routed) = route_by_source(&problem, 2, None).unwrap() else {
+            assert!(kind == Kind::Wide, "case {case}");
+            continue;
+        };
+        assert!(routed.complete);
+        let found = audit(&problem, &routed.answer, objective, &routed.prices, &[]).unwrap();
+        let scale = 1e-3 * expected.requested_bps;
+        assert!(
+            close(found.admitted_bps, expected.admitted_bps, scale),
+            "case {case}: {} of {}",
+            found.admitted_bps,
+            expected.admitted_bps
+        );
+        assert!(
+            close(
+                found.cost_bps_s,
+                expected.cost_bps_s,
+                1e-3 * expected.cost_bps_s
+            ),
+            "case {case}: {} instead of {}",
+            found.cost_bps_s,
+            expected.cost_bps_s
+        );
+        assert!(
+            found.upper_bound - found.value <= 1e-9 * found.upper_bound,
+            "case {case}"
+        );
+        assert!(
+            found.max_violation_bps <= 1e-9 * expected.requested_bps.max(1.0),
+            "case {case}"
+        );
+    }
+}
+
+#[test]
+fn a_factor_fits_and_no_larger_one_does() {
+    let mut rng = Rng(6);
+    let mut between = 0;
+    for case in 0..200 {
+        let mut problem = random_problem([Kind::Ties, Kind::Acks][case % 2], &mut rng);
+        without_limits(&mut problem);
+        let found = max_concurrent(&problem, 1, None).unwrap().unwrap();
+        assert!(found.factor <= found.upper_bound);
+        let served = |factor: f64| {
+            let mut scaled = problem.clone();
+            scaled
+                .flows
+                .iter_mut()
+                .for_each(|flow| flow.rate_bps *= factor);
+            let objective = Objective::MaxThroughputMinDelay;
+            let summary = Engine::new(&scaled, objective).unwrap().solve().unwrap();
+            summary.admitted_bps / summary.requested_bps
+        };
+        if found.factor == 0.0 {
+            assert!(served(1e-6) < 1.0 - 1e-9, "case {case}");
+        } else if found.factor.is_finite() {
+            between += 1;
+            assert!(close(found.factor, found.upper_bound, 0.0), "case {case}");
+            let within = served(found.factor);
+            assert!(
+                within > 1.0 - 1e-9,
+                "case {case}: {found:?} {within} {problem:?}"
+            );
+            let beyond = served(1.01 * found.factor);
+            assert!(
+                beyond < 1.0 - 1e-9,
+                "case {case}: {found:?} {beyond} {problem:?}"
+            );
+        }
+    }
+    assert!(between > 50);
+}
+
+#[test]
+fn limits_on_paths_are_left_to_others() {
+    let mut rng = Rng(7);
+    let mut problem = random_problem(Kind::Ties, &mut rng);
+    without_limits(&mut problem);
+    problem.flows.push(gomr::Flow {
+        max_delay_s: Some(1.0),
+        ..gomr::Flow::new(0, 1, 1.0)
+    });
+    assert!(route_by_source(&problem, 1, None).unwrap().is_none());
+    assert!(max_concurrent(&problem, 1, None).unwrap().is_none());
+}
+
+#[test]
+fn when_the_time_is_up_there_is_an_answer_within_the_limits() {
+    let mut rng = Rng(8);
+    for looks in [0, 1, 3, 10] {
+        let problem = random_problem(Kind::Ties, &mut rng);
+        let mut problem = all_pairs(problem, &mut rng);
+        problem
+            .flows
+            .iter_mut()
+            .for_each(|flow| flow.rate_bps *= 3.0);
+        let left = Arc::new(std::sync::atomic::AtomicUsize::new(looks));
+        let halt = move || {
+            let step = |left: usize| left.checked_sub(1);
+            let order = std::sync::atomic::Ordering::Relaxed;
+            left.fetch_update(order, order, step).is_err()
+        };
+        let routed = route_by_source(&problem, 1, Some(Arc::new(halt)))
+            .unwrap()
+            .unwrap();
+        let mut answer = routed.answer;
+        answer.fit(&problem);
+        let objective = Objective::MaxThroughputMinDelay;
+        let found = audit(&problem, &answer, objective, &routed.prices, &[]).unwrap();
+        assert!(found.max_violation_bps <= 1e-9 * found.requested_bps);
+        assert!(found.value <= found.upper_bound * (1.0 + 1e-9));
+    }
+}

@@ -1,0 +1,380 @@
+//! What falls due: acknowledgements, questions to the peer, stalls, signs of life, the wait for a stream, the end.
+
+use super::Connection;
+use crate::control::Control;
+use crate::scheduler::StreamSet;
+use crate::sender::SEEN_DELAY_NS;
+use crate::state::{ConnectionState, Event, Outcome};
+
+/// Something is awaited and nothing came of it for so long, and a round trip: the peer is asked, on every stream. Its answer
+/// comes before the silence is taken for more than that.
+const ASK_NS: u64 = 150_000_000;
+/// It is asked again after twice the time, up to this.
+const LONGEST_ASK_NS: u64 = 1_000_000_000;
+/// While a stream is stalled the others are asked so often, to know whether they work.
+const STALLED_ASK_NS: u64 = 200_000_000;
+/// A peer that asks is not answered more often.
+const ANSWER_NS: u64 = 50_000_000;
+/// How long a connection without a stream waits for one to come back, unless the shell says otherwise.
+pub(crate) const RECONNECT_NS: u64 = 5_000_000_000;
+/// How long a closed connection waits while the peer takes nothing more, unless the shell says otherwise.
+pub(crate) const CLOSE_NS: u64 = 30_000_000_000;
+/// How long the peer's own end is awaited once it has everything.
+pub(crate) const END_NS: u64 = 5_000_000_000;
+
+/// How long all streams that work have for their LAST; then one that has sent it is enough.
+const LAST_NS: u64 = 500_000_000;
+
+#[derive(Debug)]
+pub(super) struct Timers {
+    /// When all below was looked at last.
+    looked_ns: u64,
+    /// The peer has asked for an answer on every stream.
+    pub(super) is_asked: bool,
+    answered_ns: u64,
+    seen_at_ns: Option<u64>,
+    /// When to ask the peer, after how long again, and what was known of its progress then.
+    ask_at_ns: Option<u64>,
+    ask_ns: u64,
+    asked_ns: u64,
+    asked: u64,
+    progress: (u64, u64),
+    keepalive: Option<Keepalive>,
+    reconnect_ns: u64,
+    close_ns: u64,
+    /// When the state is left if nothing happens, and what was acknowledged when that was set.
+    leave_at_ns: Option<u64>,
+    acknowledged: u64,
+    /// The peer has ended a stream since this side closes.
+    has_peer_ended: bool,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
+            looked_ns: u64::MAX,
+            is_asked: false,
+            answered_ns: 0,
+            seen_at_ns: None,
+            ask_at_ns: None,
+            ask_ns: ASK_NS,
+            asked_ns: 0,
+            asked: 0,
+            progress: (0, 0),
+            keepalive: None,
+            reconnect_ns: RECONNECT_NS,
+            close_ns: CLOSE_NS,
+            leave_at_ns: None,
+            acknowledged: 0,
+            has_peer_ended: false,
+        }
+    }
+}
+
+/// See [`Connection::set_keepalive`].
+#[derive(Debug, Clone, Copy)]
+struct Keepalive {
+    idle_ns: u64,
+    probes: u32,
+    silent: u32,
+    at_ns: Option<u64>,
+}
+
+impl Connection {
+    /// How long the connection lives on without any stream, in nanoseconds.
+    pub fn set_reconnect_ns(&mut self, reconnect_ns: u64) {
+        self.timers.reconnect_ns = reconnect_ns;
+    }
+
+    /// How long a closed connection waits while the peer takes nothing more, in nanoseconds.
+    pub fn set_close_ns(&mut self, close_ns: u64) {
+        self.timers.close_ns = close_ns;
+    }
+
+    /// Ask for a sign of life after `idle_ns` of silence, and again after as long; after `probes` that nothing answers
+    /// all streams are given up. None: no more.
+    pub fn set_keepalive(&mut self, idle_ns: Option<u64>, probes: u32) {
+        self.timers.keepalive = idle_ns.map(|idle_ns| Keepalive {
+            idle_ns,
+            probes,
+            silent: 0,
+            at_ns: None,
+        });
+    }
+
+    /// Say that the application has closed: what was written goes out, then the end. [`Event::Closed`] tells when the
+    /// sockets can be closed.
+    pub fn shut(&mut self) {
+        if matches!(self.state, ConnectionState::Open | ConnectionState::Waiting) {
+            self.end();
+            self.state = ConnectionState::Draining;
+            self.timers.leave_at_ns = None;
+            self.timers.looked_ns = u64::MAX;
+        }
+    }
+
+    /// When to poll again though nothing happened; in the past while [`Connection::poll_event`] has something to tell.
+    pub fn timeout_ns(&self) -> Option<u64> {
+        if !self.events.is_empty() {
+            return Some(0);
+        }
+        if self.trusting {
+            return None;
+        }
+        let timers = &self.timers;
+        // One that waits for room goes out when there is some.
+        let may_send = !self.alive().is_empty() && !self.sender.has_ack();
+        let may_answer = timers.is_asked && may_send;
+        let answer = may_answer.then_some(timers.answered_ns + ANSWER_NS);
+        let ack = self.receiver.ack_at_ns().filter(|_| may_send);
+        let due = [
+            ack,
+            self.late_at_ns().filter(|at_ns| *at_ns > self.now_ns),
+            self.sender.stall_at_ns(self.now_ns, &self.life),
+            answer,
+            timers.seen_at_ns,
+            timers.ask_at_ns,
+            timers.keepalive.and_then(|keepalive| keepalive.at_ns),
+            timers.leave_at_ns,
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    /// Do what is due.
+    pub(super) fn prepare(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+        if self.trusting {
+            return;
+        }
+        if self.timers.looked_ns != self.now_ns {
+            self.timers.looked_ns = self.now_ns;
+            self.look();
+        }
+        if self.alive().is_empty() || self.sender.has_ack() {
+            return;
+        }
+        if self.timers.is_asked && self.now_ns >= self.timers.answered_ns + ANSWER_NS {
+            self.timers.is_asked = false;
+            self.timers.answered_ns = self.now_ns;
+            self.receiver.tell_again();
+            self.acknowledge(true);
+            self.push_seen();
+        } else if self.receiver.wants_ack(self.now_ns) {
+            let everywhere = self.receiver.may_block();
+            self.acknowledge(everywhere);
+        }
+    }
+
+    /// Send an ACK, on the stream that brought data last as long as that works, or on all.
+    fn acknowledge(&mut self, everywhere: bool) {
+        let alive = self.alive();
+        let latest = self.receiver.latest();
+        let targets = match everywhere {
+            true => alive,
+            false if alive.without(self.stalled()).contains(latest) => StreamSet::only(latest),
+            false => StreamSet::default(),
+        };
+        let ack = self.receiver.make_ack();
+        self.sender.push_ack(targets, ack);
+    }
+
+    /// Look at everything that time changes.
+    fn look(&mut self) {
+        let now_ns = self.now_ns;
+        let round_trips_ns = self.sender.round_trips_ns();
+        self.life.look(now_ns, round_trips_ns);
+        for slot in self.sender.check_stalls(now_ns, &self.life).iter() {
+            self.events.push_back(Event::StreamStalled { slot });
+        }
+        for slot in self.sender.take_recovered().iter() {
+            self.events.push_back(Event::StreamRecovered { slot });
+        }
+        for slot in self.sender.hopeless(now_ns, &self.life).iter() {
+            let gone = Control::Gone(self.sender.id(slot));
+            self.give_up(slot);
+            self.sender.push_control(gone, self.alive());
+        }
+        self.tell_seen();
+        self.ask(round_trips_ns);
+        self.keep_alive();
+        self.advance();
+    }
+
+    /// Tell the peer which of its acknowledgements have come.
+    fn tell_seen(&mut self) {
+        if !self.receiver.has_seen() {
+            self.timers.seen_at_ns = None;
+            return;
+        }
+        let at_ns = *self
+            .timers
+            .seen_at_ns
+            .get_or_insert(self.now_ns + SEEN_DELAY_NS);
+        if self.now_ns >= at_ns {
+            self.push_seen();
+        }
+    }
+
+    fn push_seen(&mut self) {
+        self.timers.seen_at_ns = None;
+        let seen = self.receiver.take_seen();
+        if !seen.is_empty() {
+            let alive = self.alive();
+            self.sender.push_control(Control::Seen(seen), alive);
+        }
+    }
+
+    /// Ask the peer where something is awaited that does not come, or a stream is stalled.
+    fn ask(&mut self, round_trips_ns: u64) {
+        let has_stalled = !self.stalled().is_empty();
+        let awaits = self.sender.awaits();
+        let (now_ns, timers) = (self.now_ns, &mut self.timers);
+        if !awaits && !has_stalled {
+            timers.ask_at_ns = None;
+            timers.ask_ns = ASK_NS;
+            return;
+        }
+        let progress = self.sender.progress();
+        if progress != timers.progress || timers.ask_at_ns.is_none() {
+            timers.progress = progress;
+            timers.ask_ns = ASK_NS;
+            timers.ask_at_ns = Some(now_ns + ASK_NS + round_trips_ns / 2);
+        }
+        let probe_ns = timers.asked_ns + STALLED_ASK_NS;
+        if has_stalled {
+            timers.ask_at_ns = timers
+                .ask_at_ns
+                .map(|at_ns| at_ns.min(probe_ns.max(now_ns)));
+        }
+        if timers.ask_at_ns.is_some_and(|at_ns| now_ns >= at_ns) {
+            timers.asked_ns = now_ns;
+            timers.asked += 1;
+            timers.ask_ns = (2 * timers.ask_ns).min(LONGEST_ASK_NS);
+            timers.ask_at_ns = Some(now_ns + timers.ask_ns + round_trips_ns / 2);
+            let token = timers.asked;
+            self.ping(token);
+        }
+    }
+
+    /// Look for signs of life where the shell wants to know.
+    fn keep_alive(&mut self) {
+        let (now_ns, heard_ns) = (self.now_ns, self.life.heard_ns());
+        let Some(keepalive) = &mut self.timers.keepalive else {
+            return;
+        };
+        let at_ns = *keepalive.at_ns.get_or_insert(now_ns + keepalive.idle_ns);
+        if now_ns < at_ns {
+            return;
+        }
+        let idle_ns = keepalive.idle_ns;
+        keepalive.at_ns = Some(now_ns + idle_ns);
+        if now_ns.saturating_sub(heard_ns) < idle_ns {
+            keepalive.silent = 0;
+            keepalive.at_ns = Some(heard_ns + idle_ns);
+            return;
+        }
+        keepalive.silent += 1;
+        if keepalive.silent > keepalive.probes {
+            keepalive.silent = 0;
+            for slot in self.alive().iter() {
+                self.give_up(slot);
+            }
+        } else {
+            let token = u64::from(keepalive.silent);
+            self.ping(token);
+        }
+    }
+
+    /// Note that the last of something went: a stream that was lost, or that the peer ended properly.
+    pub(super) fn note_ended(&mut self, proper: bool) {
+        self.timers.has_peer_ended |= proper;
+        if !self.alive().is_empty() || self.trusting {
+            return;
+        }
+        let nothing_left = self.sender.undelivered_bytes() == 0;
+        match self.state {
+            ConnectionState::Closed => {}
+            ConnectionState::Draining | ConnectionState::Ending
+                if self.is_finished() || (proper && nothing_left) =>
+            {
+                self.finish(Outcome::Delivered);
+            }
+            // The peer is done; so are we when the application closes.
+            ConnectionState::Open if proper && self.is_ended() && nothing_left => {}
+            _ if proper => self.finish(Outcome::Lost),
+            ConnectionState::Open => {
+                self.state = ConnectionState::Waiting;
+                self.timers.leave_at_ns = None;
+            }
+            _ => self.timers.leave_at_ns = None,
+        }
+    }
+
+    /// Note that there is a further stream.
+    pub(super) fn note_added(&mut self) {
+        if self.state == ConnectionState::Waiting {
+            self.state = ConnectionState::Open;
+        }
+        if self.state != ConnectionState::Ending {
+            self.timers.leave_at_ns = None;
+        }
+    }
+
+    /// Go on to the next state if it is time.
+    fn advance(&mut self) {
+        let now_ns = self.now_ns;
+        if self.state == ConnectionState::Draining && self.is_finished() {
+            self.state = ConnectionState::Ending;
+            self.timers.leave_at_ns = Some(now_ns + END_NS);
+            self.close_streams();
+        }
+        let has_streams = !self.alive().is_empty();
+        let wait_ns = match self.state {
+            ConnectionState::Open | ConnectionState::Closed => return,
+            ConnectionState::Waiting => self.timers.reconnect_ns,
+            ConnectionState::Draining if has_streams => self.timers.close_ns,
+            ConnectionState::Draining => self.timers.reconnect_ns,
+            ConnectionState::Ending => END_NS,
+        };
+        let acknowledged = self.sender.acknowledged();
+        if self.timers.acknowledged != acknowledged && has_streams {
+            self.timers.acknowledged = acknowledged;
+            if self.state == ConnectionState::Draining {
+                self.timers.leave_at_ns = None;
+            }
+        }
+        let leave_at_ns = *self.timers.leave_at_ns.get_or_insert(now_ns + wait_ns);
+        let bytes = self.sender.undelivered_bytes();
+        match self.state {
+            ConnectionState::Ending if self.is_over() || now_ns >= leave_at_ns => {
+                self.finish(Outcome::Delivered);
+            }
+            ConnectionState::Waiting if now_ns >= leave_at_ns => self.finish(Outcome::Lost),
+            ConnectionState::Draining if now_ns >= leave_at_ns => {
+                self.finish(Outcome::Undelivered { bytes });
+            }
+            _ => {}
+        }
+    }
+
+    /// When one LAST is enough.
+    fn late_at_ns(&self) -> Option<u64> {
+        let leave_at_ns = self.timers.leave_at_ns;
+        let leave_at_ns = leave_at_ns.filter(|_| self.state == ConnectionState::Ending)?;
+        Some(leave_at_ns - END_NS + LAST_NS)
+    }
+
+    /// Whether each side has told the other its end.
+    fn is_over(&self) -> bool {
+        let peer_ended = self.alive().iter().any(|slot| self.receiver.has_last(slot));
+        let has_peer_ended = self.timers.has_peer_ended || peer_ended;
+        let is_late = (self.late_at_ns()).is_some_and(|late_at_ns| self.now_ns >= late_at_ns);
+        self.alive().is_empty() || (has_peer_ended && self.sender.has_ended_streams(is_late))
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        self.state = ConnectionState::Closed;
+        self.timers.leave_at_ns = None;
+        self.events.push_back(Event::Closed(outcome));
+    }
+}

@@ -1,0 +1,285 @@
+//! The server's side: which streams may open a connection or join one.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use super::{connection_key, digest, first_key, is_proved, Proof};
+use crate::control::{code, Control};
+use crate::error::RemoteError;
+use crate::frame::encode_control;
+use crate::hello::{self, Hello, NONCE_BYTES, PROOF_BYTES, VERSION};
+use crate::MAX_STREAMS;
+
+/// Streams that may join one connection in its life.
+const MOST_STREAM_IDS: usize = 1 << 16;
+/// Connections whose first hello is known again after they ended.
+const MOST_RECENT_IDS: usize = 1 << 16;
+
+type ConnectionId = [u8; 16];
+
+/// A stream that is let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admitted {
+    /// What its hello says.
+    pub hello: Hello,
+    /// What to send: answer and proof.
+    pub answer: Vec<u8>,
+    /// The proof that the client's CONFIRM must have. Before it came nothing of the stream may be used.
+    pub confirm: Proof,
+}
+
+impl Admitted {
+    /// Whether the stream opens a connection.
+    pub fn opens(&self) -> bool {
+        self.hello.stream_id == 0
+    }
+}
+
+/// Why a stream is not let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// It is told so: a code of [`crate::control::code`], the sentence, and the bytes to send before its end.
+    Refused {
+        /// Error code.
+        code: u16,
+        /// For people.
+        reason: String,
+        /// Answer and CLOSE.
+        answer: Vec<u8>,
+    },
+    /// What came is no hello: it is reset.
+    Malformed(RemoteError),
+}
+
+#[derive(Debug)]
+struct Known {
+    key: Proof,
+    frame_payload_bytes: u32,
+    used_ids: HashSet<u32>,
+}
+
+/// The connections of a server by their ids, and who may come in.
+#[derive(Debug)]
+pub struct Admission {
+    secret: Vec<u8>,
+    most_connections: usize,
+    known: HashMap<ConnectionId, Known>,
+    plain: usize,
+    /// So that a first hello that was overheard opens no second connection where there is no secret.
+    recent: HashSet<ConnectionId>,
+    recent_order: VecDeque<ConnectionId>,
+}
+
+impl Admission {
+    /// Let at most `most_connections` in at a time, plain TCP connections included. `secret` is what both sides know
+    /// beforehand, or empty.
+    pub fn new(secret: &[u8], most_connections: usize) -> Self {
+        Self {
+            secret: secret.to_vec(),
+            most_connections,
+            known: HashMap::new(),
+            plain: 0,
+            recent: HashSet::new(),
+            recent_order: VecDeque::new(),
+        }
+    }
+
+    /// Whether a first hello alone opens a connection: everybody may open one, so CONFIRM proves nothing more.
+    pub fn is_open_to_all(&self) -> bool {
+        self.secret.is_empty()
+    }
+
+    /// Look at a whole hello. `alive` tells how many streams a connection has, none if it takes no more; `nonce` is random.
+    pub fn admit(
+        &mut self,
+        opening: &[u8],
+        nonce: [u8; NONCE_BYTES],
+        alive: impl FnOnce(&ConnectionId) -> Option<usize>,
+    ) -> Result<Admitted, NotAdmitted> {
+        let (proved, body, proof) = hello::split(opening).map_err(NotAdmitted::Malformed)?;
+        let hello = Hello::decode_body(body).map_err(not_decoded)?;
+        let problem = match hello.stream_id {
+            0 => self.check_first(&hello, proved, proof),
+            _ => self.check_join(&hello, proved, proof, alive),
+        };
+        if let Some((code, reason)) = problem {
+            return Err(refused(hello, nonce, code, reason));
+        }
+        let answer = Hello {
+            version: VERSION,
+            least_version: VERSION,
+            nonce,
+            early_data: Vec::new(),
+            priority: 0,
+            ..hello
+        };
+        let mut answer = answer.encode();
+        let key = match self.known.get_mut(&hello.connection_id) {
+            Some(known) => {
+                known.used_ids.insert(hello.stream_id);
+                known.key
+            }
+            None => self.know(&hello, connection_key(&self.secret, proved, &answer)),
+        };
+        let confirm = digest(&key, &[b"confirm", proved, &answer]);
+        let proof = digest(&key, &[b"answer", proved, &answer]);
+        answer.extend_from_slice(&proof);
+        Ok(Admitted {
+            hello,
+            answer,
+            confirm,
+        })
+    }
+
+    /// Let no more streams join a connection.
+    pub fn forget(&mut self, connection_id: &ConnectionId) {
+        self.known.remove(connection_id);
+    }
+
+    /// Count a plain TCP connection, until [`Admission::forget_plain`]; the sentence says why none is let in.
+    pub fn admit_plain(&mut self) -> Result<(), String> {
+        if let Some(full) = self.full() {
+            return Err(full);
+        }
+        self.plain += 1;
+        Ok(())
+    }
+
+    /// Count a plain TCP connection no more.
+    pub fn forget_plain(&mut self) {
+        self.plain = self.plain.saturating_sub(1);
+    }
+
+    /// Turn a hello down for a reason of the shell's, as a limit of its own.
+    pub fn refuse(
+        &self,
+        opening: &[u8],
+        nonce: [u8; NONCE_BYTES],
+        code: u16,
+        reason: &str,
+    ) -> NotAdmitted {
+        let hello = hello::split(opening).and_then(|(_, body, _)| Hello::decode_body(body));
+        match hello {
+            Ok(hello) => refused(hello, nonce, code, reason.to_owned()),
+            Err(error) => not_decoded(error),
+        }
+    }
+
+    fn know(&mut self, hello: &Hello, key: Proof) -> Proof {
+        let known = Known {
+            key,
+            frame_payload_bytes: hello.frame_payload_bytes,
+            used_ids: HashSet::from([0]),
+        };
+        self.known.insert(hello.connection_id, known);
+        self.recent.insert(hello.connection_id);
+        self.recent_order.push_back(hello.connection_id);
+        if self.recent_order.len() > MOST_RECENT_IDS {
+            if let Some(oldest) = self.recent_order.pop_front() {
+                self.recent.remove(&oldest);
+            }
+        }
+        key
+    }
+
+    fn full(&self) -> Option<String> {
+        let is_full = self.known.len() + self.plain >= self.most_connections;
+        is_full.then(|| format!("the server has {} connections", self.most_connections))
+    }
+
+    fn check_first(
+        &self,
+        hello: &Hello,
+        proved: &[u8],
+        proof: &[u8; PROOF_BYTES],
+    ) -> Option<(u16, String)> {
+        if !is_proved(&first_key(&self.secret), &[b"hello", proved], proof) {
+            return Some(unproved());
+        }
+        if self.recent.contains(&hello.connection_id)
+            || self.known.contains_key(&hello.connection_id)
+        {
+            return Some((code::NOT_AUTHORISED, "a first hello came again".to_owned()));
+        }
+        self.full().map(|full| (code::LIMIT_EXCEEDED, full))
+    }
+
+    fn check_join(
+        &self,
+        hello: &Hello,
+        proved: &[u8],
+        proof: &[u8; PROOF_BYTES],
+        alive: impl FnOnce(&ConnectionId) -> Option<usize>,
+    ) -> Option<(u16, String)> {
+        let known = self.known.get(&hello.connection_id);
+        let alive = known.and_then(|_| alive(&hello.connection_id));
+        let (Some(known), Some(alive)) = (known, alive) else {
+            let reason = "a stream wants to join a connection that is not here";
+            return Some((code::UNKNOWN_CONNECTION, reason.to_owned()));
+        };
+        if !is_proved(&known.key, &[b"hello", proved], proof) {
+            return Some(unproved());
+        }
+        if known.used_ids.contains(&hello.stream_id) {
+            let reason = format!("stream {} of the connection came twice", hello.stream_id);
+            return Some((code::NOT_AUTHORISED, reason));
+        }
+        if hello.frame_payload_bytes != known.frame_payload_bytes {
+            let reason = "the hello contradicts the first of its connection";
+            return Some((code::NOT_AUTHORISED, reason.to_owned()));
+        }
+        if known.used_ids.len() >= MOST_STREAM_IDS {
+            let reason = format!("the connection had {MOST_STREAM_IDS} streams");
+            return Some((code::LIMIT_EXCEEDED, reason));
+        }
+        (alive >= MAX_STREAMS).then(|| {
+            let reason = format!("the connection has {MAX_STREAMS} streams");
+            (code::LIMIT_EXCEEDED, reason)
+        })
+    }
+}
+
+fn unproved() -> (u16, String) {
+    let reason = "the hello does not prove that its sender knows the shared secret";
+    (code::NOT_AUTHORISED, reason.to_owned())
+}
+
+fn not_decoded(error: RemoteError) -> NotAdmitted {
+    match error {
+        RemoteError::UnsupportedVersion { .. } => {
+            let reason = error.to_string();
+            let mut answer = hello::encode_version_refusal();
+            put_close(&mut answer, code::UNSUPPORTED_VERSION, &reason);
+            NotAdmitted::Refused {
+                code: code::UNSUPPORTED_VERSION,
+                reason,
+                answer,
+            }
+        }
+        error => NotAdmitted::Malformed(error),
+    }
+}
+
+fn refused(hello: Hello, nonce: [u8; NONCE_BYTES], code: u16, reason: String) -> NotAdmitted {
+    let answer = Hello {
+        version: VERSION,
+        least_version: VERSION,
+        nonce,
+        early_data: Vec::new(),
+        priority: 0,
+        refusal: u32::from(code) + 1,
+        ..hello
+    };
+    let mut answer = answer.encode();
+    answer.extend_from_slice(&[0; PROOF_BYTES]);
+    put_close(&mut answer, code, &reason);
+    NotAdmitted::Refused {
+        code,
+        reason,
+        answer,
+    }
+}
+
+fn put_close(out: &mut Vec<u8>, code: u16, reason: &str) {
+    let reason = reason.to_owned();
+    encode_control(out, &Control::Close { code, reason });
+}

@@ -1,0 +1,118 @@
+//! Control frames that wait for a stream, or for several.
+
+use super::drafting::Draft;
+use super::Sender;
+use crate::control::Control;
+use crate::frame;
+use crate::scheduler::StreamSet;
+
+/// A control frame, the streams that are to carry it, and whether one does. Streams without room are left out; without any
+/// in the set it goes over whichever has room first.
+#[derive(Debug)]
+pub(super) struct Pending {
+    control: Control,
+    targets: StreamSet,
+    is_sent: bool,
+}
+
+impl Sender {
+    /// Queue a control frame, on these streams or on whichever has room; it goes before data.
+    pub fn push_control(&mut self, control: Control, targets: StreamSet) {
+        // Only the newest of its kind matters, so that a peer cannot have the queue grow.
+        let drafted = matches!(self.draft, Some((_, Draft::Control)));
+        let replaced = |old: &Control| match (old, &control) {
+            (Control::Pong(_), Control::Pong(_)) => true,
+            (Control::Gone(old), Control::Gone(new)) => old == new,
+            (Control::Status { id: old, .. }, Control::Status { id: new, .. }) => old == new,
+            (old, new) => std::mem::discriminant(old) == std::mem::discriminant(new),
+        };
+        let mut place = 0;
+        self.controls.retain(|pending| {
+            place += 1;
+            (drafted && place == 1) || !replaced(&pending.control)
+        });
+        self.controls.push_back(Pending {
+            control,
+            targets,
+            is_sent: false,
+        });
+    }
+
+    /// Send an acknowledgement on these streams; one that waits is replaced.
+    pub(crate) fn push_ack(&mut self, targets: StreamSet, ack: Control) {
+        self.ack = Some(Pending {
+            control: ack,
+            targets,
+            is_sent: false,
+        });
+    }
+
+    /// Whether an acknowledgement waits to be sent.
+    pub(crate) fn has_ack(&self) -> bool {
+        self.ack.is_some()
+    }
+
+    /// Draft the control frame that is next, if a stream has room for it.
+    pub(super) fn draw_control(&mut self) -> Option<usize> {
+        if let Some(ack) = self.ack.take() {
+            match self.stream_for(&ack) {
+                Some(stream) => {
+                    frame::encode_control(&mut self.streams[stream].out.header, &ack.control);
+                    self.ack = Some(ack);
+                    self.draft = Some((stream, Draft::Ack));
+                    return Some(stream);
+                }
+                None if ack.is_sent => {}
+                None => self.ack = Some(ack),
+            }
+        }
+        while let Some(pending) = self.controls.pop_front() {
+            match self.stream_for(&pending) {
+                Some(stream) => {
+                    frame::encode_control(&mut self.streams[stream].out.header, &pending.control);
+                    self.controls.push_front(pending);
+                    self.draft = Some((stream, Draft::Control));
+                    return Some(stream);
+                }
+                None if pending.is_sent => {}
+                None => {
+                    self.controls.push_front(pending);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    fn stream_for(&self, pending: &Pending) -> Option<usize> {
+        let room = self.with_room.and(self.alive).without(self.last_begun);
+        let target = pending.targets.and(room).iter().next();
+        if target.is_some() || pending.is_sent {
+            return target;
+        }
+        self.with_room.and(self.eligible).iter().next()
+    }
+
+    /// Note that the drafted acknowledgement goes out on a stream.
+    pub(super) fn begin_ack(&mut self, stream: usize) {
+        self.streams[stream].note_ack_sent(self.views_ns);
+        if let Some(ack) = &mut self.ack {
+            ack.is_sent = true;
+            ack.targets.remove(stream);
+            if ack.targets.and(self.with_room).is_empty() {
+                self.ack = None;
+            }
+        }
+    }
+
+    /// Note that the drafted control frame goes out on a stream.
+    pub(super) fn begin_control(&mut self, stream: usize) {
+        if let Some(pending) = self.controls.front_mut() {
+            pending.is_sent = true;
+            pending.targets.remove(stream);
+            if pending.targets.and(self.with_room).is_empty() {
+                self.controls.pop_front();
+            }
+        }
+    }
+}

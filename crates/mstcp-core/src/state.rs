@@ -1,0 +1,67 @@
+//! The states of a connection and of its streams, as docs/protocol.md draws them.
+
+/// Where a stream of a connection is. Before it is added it belongs to [`crate::handshake`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamState {
+    /// It carries frames.
+    Open,
+    /// The peer lives and reports nothing of what went over it: others carry that, and it gets no new frames.
+    Stalled,
+    /// It is taken out: no new frames, and LAST once the peer has reported those it took.
+    Retiring,
+    /// LAST was sent on it: nothing follows.
+    Ended,
+    /// It broke, ended or was given up.
+    Gone,
+}
+
+/// Where a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// It has a stream, and the application has not closed it.
+    Open,
+    /// It has no stream and waits for one to come back.
+    Waiting,
+    /// The application closed it: what was written, and the FIN, are on their way.
+    Draining,
+    /// The peer has everything: each stream gets its LAST, and the peer's own end is awaited.
+    Ending,
+    /// It is over.
+    Closed,
+}
+
+/// How a connection came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The application closed it, and the peer has everything that was written.
+    Delivered,
+    /// The application closed it, and the peer took nothing more for too long.
+    Undelivered {
+        /// Bytes that were written and that the peer has not acknowledged.
+        bytes: u64,
+    },
+    /// No stream was left, and none came back in time.
+    Lost,
+}
+
+/// What a shell is told by [`crate::Connection::poll_event`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Either side gave a stream up, or it was not confirmed: reset its socket. A client opens it again.
+    StreamGone {
+        /// Its index, free for another stream from now on.
+        slot: usize,
+    },
+    /// What a stream carries does not come through.
+    StreamStalled {
+        /// Its index.
+        slot: usize,
+    },
+    /// A stream that had stalled brings things through again.
+    StreamRecovered {
+        /// Its index.
+        slot: usize,
+    },
+    /// The connection is over: close the sockets.
+    Closed(Outcome),
+}

@@ -1,0 +1,73 @@
+//! A path, and what is wrong with it.
+
+/// What happens to the bytes of one direction of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// They arrive.
+    Works,
+    /// Packets are dropped, and TCP tries again after ever longer times.
+    Dropped,
+    /// A relay acknowledges them and keeps them until the path is repaired.
+    Held,
+    /// A relay acknowledges them and throws them away; its streams are reset when the path is repaired.
+    Swallowed,
+}
+
+/// What is done to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// All its streams are reset; new ones work.
+    Reset,
+    /// Packets are dropped in both directions.
+    Blackhole,
+    /// A relay keeps what goes in this direction (0: from the client).
+    StopOneWay(usize),
+    /// A relay throws away what goes in both directions.
+    Swallow,
+    /// The receiving side of this direction sees the end of TCP.
+    HalfClose(usize),
+    /// It carries a twentieth of its rate.
+    Slow,
+    /// It works again.
+    Repair,
+}
+
+/// A path between client and server.
+#[derive(Debug, Clone)]
+pub struct Path {
+    /// Bits in a second, each direction.
+    pub rate_bps: f64,
+    /// One way, in nanoseconds.
+    pub delay_ns: u64,
+    /// By direction: from the client, from the server.
+    pub health: [Health; 2],
+    /// Whether it is slowed down.
+    pub is_slow: bool,
+}
+
+impl Path {
+    /// A path that works.
+    pub fn new(rate_bps: f64, delay_ns: u64) -> Self {
+        Self {
+            rate_bps,
+            delay_ns,
+            health: [Health::Works; 2],
+            is_slow: false,
+        }
+    }
+
+    /// Whether bytes arrive in a direction.
+    pub fn works(&self, direction: usize) -> bool {
+        self.health[direction] == Health::Works
+    }
+
+    /// How long so many bytes take to leave, in nanoseconds.
+    pub fn sending_ns(&self, bytes: usize) -> u64 {
+        let rate_bps = if self.is_slow {
+            self.rate_bps / 20.0
+        } else {
+            self.rate_bps
+        };
+        (bytes as f64 * 8e9 / rate_bps) as u64
+    }
+}

@@ -1,0 +1,39 @@
+//! Random faults, and all schedules of a few: every transfer ends, with every byte.
+
+use mstcp_faults::{explore, run, CHOICES};
+
+#[test]
+fn transfers_end_with_every_byte_and_pause_no_longer_than_promised() {
+    for seed in 0..12 {
+        let report = run(seed, 4);
+        assert!(report.is_equal, "seed {seed}: {report:?}");
+        assert!(report.duration_s < 300.0, "seed {seed}: {report:?}");
+    }
+}
+
+#[test]
+fn pauses_and_repaired_paths_keep_to_their_bounds() {
+    for seed in 100..106 {
+        let report = run(seed, 16);
+        assert!(report.is_equal, "seed {seed}: {report:?}");
+        assert!(report.longest_pause_s <= 1.5, "seed {seed}: {report:?}");
+        let unused_s = report.longest_unused_repaired_path_s;
+        assert!(unused_s <= 1.0, "seed {seed}: {report:?}");
+    }
+}
+
+/// Every schedule of three faults; `make explore` is for longer ones (MSTCP_EXPLORE_STEPS).
+#[test]
+fn no_schedule_of_losses_deaths_and_late_readers_is_a_dead_end() {
+    let steps = std::env::var("MSTCP_EXPLORE_STEPS").map_or(3, |steps| steps.parse().unwrap());
+    let mut schedule = vec![0; steps];
+    for number in 0..CHOICES.pow(steps as u32) {
+        for (place, choice) in schedule.iter_mut().enumerate() {
+            *choice = number / CHOICES.pow(place as u32) % CHOICES;
+        }
+        let report = explore(&schedule);
+        assert!(report.is_equal, "{schedule:?}: {report:?}");
+        assert!(report.longest_pause_s <= 1.5, "{schedule:?}: {report:?}");
+        assert!(report.longest_close_s <= 5.5, "{schedule:?}: {report:?}");
+    }
+}

@@ -1,0 +1,284 @@
+//! `mstcp._core.Client` and `Admission`: who may open a connection or join one.
+
+use mstcp_core::handshake::{self, Admitted, NotAdmitted, Proof};
+use mstcp_core::hello::{self, Hello};
+use mstcp_core::redial;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::{local, remote};
+
+type ConnectionId = [u8; 16];
+
+#[pyclass(module = "mstcp._core", frozen)]
+struct Greeting(handshake::Greeting);
+
+#[pymethods]
+impl Greeting {
+    #[getter]
+    fn bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.bytes)
+    }
+
+    #[getter]
+    fn stream_id(&self) -> u32 {
+        self.0.hello.stream_id
+    }
+}
+
+#[pyclass(module = "mstcp._core")]
+struct Client(handshake::Client);
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (secret, connection_id, stream_count, frame_payload_bytes, /))]
+    fn new(
+        secret: &[u8],
+        connection_id: ConnectionId,
+        stream_count: u32,
+        frame_payload_bytes: u32,
+    ) -> Self {
+        Self(handshake::Client::new(
+            secret,
+            connection_id,
+            stream_count,
+            frame_payload_bytes,
+        ))
+    }
+
+    #[pyo3(signature = (nonce, priority, early_data, /))]
+    fn greet(&mut self, nonce: Proof, priority: u32, early_data: &[u8]) -> PyResult<Greeting> {
+        let greeting = self.0.greet(nonce, priority, early_data);
+        greeting.map(Greeting).map_err(local)
+    }
+
+    #[pyo3(signature = (greeting, answer, /))]
+    fn answered<'py>(
+        &mut self,
+        py: Python<'py>,
+        greeting: &Greeting,
+        answer: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let confirm = self.0.on_answer(&greeting.0, answer).map_err(remote)?;
+        Ok(PyBytes::new(py, &confirm))
+    }
+}
+
+/// A stream that is let in or, with a code, turned down.
+#[pyclass(module = "mstcp._core", frozen)]
+struct Verdict {
+    code: Option<u16>,
+    reason: String,
+    answer: Vec<u8>,
+    confirm: Proof,
+    hello: Option<Hello>,
+}
+
+impl Verdict {
+    fn of(outcome: Result<Admitted, NotAdmitted>) -> PyResult<Self> {
+        match outcome {
+            Ok(admitted) => Ok(Self {
+                code: None,
+                reason: String::new(),
+                answer: admitted.answer,
+                confirm: admitted.confirm,
+                hello: Some(admitted.hello),
+            }),
+            Err(NotAdmitted::Refused {
+                code,
+                reason,
+                answer,
+            }) => Ok(Self {
+                code: Some(code),
+                reason,
+                answer,
+                confirm: Proof::default(),
+                hello: None,
+            }),
+            Err(NotAdmitted::Malformed(error)) => Err(remote(error)),
+        }
+    }
+
+    fn number(&self, field: impl FnOnce(&Hello) -> u32) -> u32 {
+        self.hello.as_ref().map_or(0, field)
+    }
+}
+
+#[pymethods]
+impl Verdict {
+    #[getter]
+    fn code(&self) -> Option<u16> {
+        self.code
+    }
+
+    #[getter]
+    fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    #[getter]
+    fn answer<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.answer)
+    }
+
+    #[getter]
+    fn confirm<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.confirm)
+    }
+
+    #[getter]
+    fn confirm_frame<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &handshake::confirm_frame(&self.confirm))
+    }
+
+    #[getter]
+    fn stream_id(&self) -> u32 {
+        self.number(|hello| hello.stream_id)
+    }
+
+    #[getter]
+    fn frame_payload_bytes(&self) -> u32 {
+        self.number(|hello| hello.frame_payload_bytes)
+    }
+
+    #[getter]
+    fn priority(&self) -> u32 {
+        self.number(|hello| hello.priority)
+    }
+
+    #[getter]
+    fn early_data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let early = self.hello.as_ref().map(|hello| &hello.early_data[..]);
+        PyBytes::new(py, early.unwrap_or_default())
+    }
+}
+
+#[pyclass(module = "mstcp._core")]
+struct Admission(handshake::Admission);
+
+#[pymethods]
+impl Admission {
+    #[new]
+    #[pyo3(signature = (secret, most_connections, /))]
+    fn new(secret: &[u8], most_connections: usize) -> Self {
+        Self(handshake::Admission::new(secret, most_connections))
+    }
+
+    #[pyo3(signature = (opening, nonce, alive_streams, /))]
+    fn admit(
+        &mut self,
+        opening: &[u8],
+        nonce: Proof,
+        alive_streams: Option<usize>,
+    ) -> PyResult<Verdict> {
+        Verdict::of(self.0.admit(opening, nonce, |_| alive_streams))
+    }
+
+    #[pyo3(signature = (opening, nonce, code, reason, /))]
+    fn refuse(&self, opening: &[u8], nonce: Proof, code: u16, reason: &str) -> PyResult<Verdict> {
+        Verdict::of(Err(self.0.refuse(opening, nonce, code, reason)))
+    }
+
+    #[pyo3(signature = (connection_id, /))]
+    fn forget(&mut self, connection_id: ConnectionId) {
+        self.0.forget(&connection_id);
+    }
+
+    fn admit_plain(&mut self) -> Option<String> {
+        self.0.admit_plain().err()
+    }
+
+    fn forget_plain(&mut self) {
+        self.0.forget_plain();
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (prefix, /))]
+fn hello_rest_bytes(prefix: &[u8]) -> PyResult<usize> {
+    let prefix = prefix.try_into().map_err(|_| {
+        PyValueError::new_err(format!(
+            "the prefix has {} bytes, not {}",
+            prefix.len(),
+            hello::PREFIX_BYTES
+        ))
+    })?;
+    hello::rest_bytes(prefix).map_err(remote)
+}
+
+/// The connection that a hello names; nothing if it is no hello of ours.
+#[pyfunction]
+#[pyo3(signature = (opening, /))]
+fn hello_connection_id<'py>(py: Python<'py>, opening: &[u8]) -> Bound<'py, PyBytes> {
+    let hello = hello::split(opening).and_then(|(_, body, _)| Hello::decode_body(body));
+    match hello {
+        Ok(hello) => PyBytes::new(py, &hello.connection_id),
+        Err(_) => PyBytes::new(py, &[]),
+    }
+}
+
+#[pyclass(module = "mstcp._core")]
+struct Redial(redial::Redial);
+
+#[pymethods]
+impl Redial {
+    #[new]
+    #[pyo3(signature = (took_ns, /))]
+    fn new(took_ns: u64) -> Self {
+        Self(redial::Redial::new(took_ns))
+    }
+
+    #[pyo3(signature = (failed_ns, /))]
+    fn attempt(&mut self, failed_ns: u64) -> (u64, u64) {
+        let attempt = self.0.attempt(failed_ns);
+        (attempt.delay_ns, attempt.timeout_ns)
+    }
+}
+
+/// What a hello says: versions, connection, stream, streams, frame payload, nonce, early data, refusal, priority.
+type Fields<'py> = (
+    (u32, u32),
+    Bound<'py, PyBytes>,
+    u32,
+    u32,
+    u32,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    u32,
+    u32,
+);
+
+#[pyfunction]
+#[pyo3(signature = (body, /))]
+fn decode_hello<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Fields<'py>> {
+    let hello = Hello::decode_body(body).map_err(remote)?;
+    Ok((
+        (hello.version, hello.least_version),
+        PyBytes::new(py, &hello.connection_id),
+        hello.stream_id,
+        hello.stream_count,
+        hello.frame_payload_bytes,
+        PyBytes::new(py, &hello.nonce),
+        PyBytes::new(py, &hello.early_data),
+        hello.refusal,
+        hello.priority,
+    ))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("HELLO_PREFIX_BYTES", hello::PREFIX_BYTES)?;
+    module.add("HELLO_PROOF_BYTES", hello::PROOF_BYTES)?;
+    module.add("CONFIRM_BYTES", handshake::CONFIRM_BYTES)?;
+    module.add("MAX_EARLY_BYTES", hello::MAX_EARLY_BYTES)?;
+    module.add("MAX_PRIORITY", hello::MAX_PRIORITY)?;
+    module.add_class::<Client>()?;
+    module.add_class::<Greeting>()?;
+    module.add_class::<Admission>()?;
+    module.add_class::<Verdict>()?;
+    module.add_class::<Redial>()?;
+    module.add_function(wrap_pyfunction!(hello_connection_id, module)?)?;
+    module.add_function(wrap_pyfunction!(hello_rest_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_hello, module)?)
+}

@@ -1,0 +1,170 @@
+"""Methods of one's own: the classes of docs/own-methods.md beside the built-in ones, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import cli
+from experiments.engines.sim.methods import load
+from mstcp._core import sim
+
+DOCS = Path(cli.__file__).parents[1] / "docs" / "own-methods.md"
+TWO_PATHS: dict[str, Any] = {
+    "format": 1,
+    "duration_s": 2.0,
+    "links": [
+        {"ends": ["S", "D"], "rate_bps": 10e6, "delay_us": 5000, "queue_packets": 50},
+        {"ends": ["S", "B"], "rate_bps": 5e6, "delay_us": 9000, "queue_packets": 50},
+        {"ends": ["B", "D"], "rate_bps": 1e9, "delay_us": 10},
+    ],
+    "flows": [
+        {
+            "name": "1",
+            "src": "S",
+            "dst": "D",
+            "protocol": "mptcp",
+            "traffic": {"kind": "bulk"},
+            "paths": [{"path": ["S", "D"]}, {"path": ["S", "B", "D"]}],
+            "mptcp": {},
+        }
+    ],
+}
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """The classes of the how-to page in one file."""
+    path = tmp_path / "mine.py"
+    path.write_text("\n\n".join(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "built_in"),
+    [
+        ("schedulers", "LeastDelay", 6),
+        ("congestion", "Scalable", 3),
+        ("coupled", "EqualShares", 6),
+        ("reordering", "TakeBack", 8),
+    ],
+)
+def test_a_class_of_the_how_to_page_is_compared_with_all_built_in_ones(
+    kind: str, name: str, built_in: int, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = f"{mine}:{name}"
+    assert cli.main(["methods", kind, "--own", own, "--seeds", "1", "--duration", "2", "--json"]) == 0
+    methods = json.loads(capsys.readouterr().out)["methods"]
+    assert len(methods) == built_in + 1
+    assert [method["name"] for method in methods if method["own"]] == [own]
+    assert all(method["goodput_mbps"]["mean"] > 1.0 for method in methods)
+    source = mine.read_text().split(f"class {name}:")[1].split("\nclass ")[0]
+    assert len(source.strip().splitlines()) < 20
+
+
+def described(**mptcp: Any) -> str:
+    return json.dumps(TWO_PATHS | {"flows": [TWO_PATHS["flows"][0] | {"mptcp": mptcp}]})
+
+
+def test_python_decides_as_rust_does(tmp_path: Path) -> None:
+    path = tmp_path / "same.py"
+    path.write_text(
+        "class MinRtt:\n"
+        "    def choose(self, view):\n"
+        "        fits = [flow for flow in view.subflows if flow.has_room]\n"
+        "        return min(fits, key=lambda flow: flow.srtt_s).index if fits else None\n"
+        "class Reno:\n"
+        "    def __init__(self):\n"
+        "        self.credit = 0\n"
+        "    def on_ack(self, window, acked):\n"
+        "        if window.cwnd_bytes < window.ssthresh_bytes:\n"
+        "            window.cwnd_bytes += min(acked.bytes, window.mss_bytes)\n"
+        "            return\n"
+        "        self.credit += acked.bytes\n"
+        "        if self.credit >= window.cwnd_bytes:\n"
+        "            self.credit -= int(window.cwnd_bytes)\n"
+        "            window.cwnd_bytes += window.mss_bytes\n"
+        "    def on_loss(self, window, now_s, flight_bytes):\n"
+        "        self.credit = 0\n"
+        "        window.ssthresh_bytes = max(flight_bytes // 2, 2 * window.mss_bytes)\n"
+    )
+    rust = sim.run(described(scheduler="minrtt", congestion_control="uncoupled"))
+    own = described(scheduler=f"{path}:MinRtt", congestion_control=f"{path}:Reno")
+    assert sim.run(own, methods=load) == rust
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("class Mine:\n    pass\n", "has no method choose, which a scheduler needs"),
+        ("class Other:\n    pass\n", "has no class Mine that could be a scheduler"),
+        ("class Mine(:\n", "cannot be loaded: SyntaxError"),
+        ("class Mine:\n    def __init__(self, x):\n        pass\n", "missing 1 required positional"),
+    ],
+)
+def test_what_is_no_method_is_refused_with_its_place_before_anything_runs(
+    code: str, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(code)
+    with pytest.raises(sim.InvalidDescription) as refused:
+        sim.check(described(scheduler=f"{path}:Mine"), load)
+    place, reason = refused.value.args
+    assert place == "flows[0].mptcp.scheduler"
+    assert told in reason
+
+
+def test_an_exception_ends_the_run_and_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "late.py"
+    path.write_text("class Late:\n    def choose(self, view):\n        return view.subflows[7]\n")
+    assert (
+        cli.main(["methods", "schedulers", "--own", f"{path}:Late", "--seeds", "1", "--duration", "1"]) == 1
+    )
+    told = capsys.readouterr().err
+    assert f"IndexError in {path}, line 3, in choose" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("answer", ["7", "'first'", "-1"])
+def test_an_answer_that_is_no_subflow_is_refused(answer: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(f"class Odd:\n    def choose(self, view):\n        return {answer}\n")
+    with pytest.raises((ValueError, TypeError), match=r"choose\(\) return"):
+        sim.run(described(scheduler=f"{path}:Odd"), methods=load)
+
+
+def test_a_scenario_takes_one_too(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["run", "butterfly", "--engine", "sim", "--protocol", "mptcp-sdn", "--scenario", "1"]
+    options += ["--duration", "1", "--set", f"sim.mptcp.scheduler={mine}:LeastDelay"]
+    assert cli.main([*options, "--out", str(tmp_path / "out")]) == 0
+    options[-1] = f"sim.mptcp.scheduler={mine}:Least"
+    assert cli.main([*options, "--out", str(tmp_path / "no")]) == 2
+    assert "sim.mptcp.scheduler" in capsys.readouterr().err
+    options[-1] = "sim.mptcp.scheduler=best"
+    assert cli.main([*options, "--out", str(tmp_path / "no")]) == 2
+    assert "'best' is none of minrtt, roundrobin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["sim.reordering=dsack", "tcp.sack=false"], "sack must be on, since D-SACK reports"),
+        (["sim.reordering=rack", "tcp.sack=false"], "sack must be on, since"),
+        (["sim.reordering=eifel", "tcp.timestamps=false"], "timestamps must be on, since Eifel"),
+        (["sim.reordering=door", "sim.spurious=frto"], "says what recovery and spurious say"),
+        (["sim.reordering=nopr"], "'nopr' is none of none, dsack, eifel, frto, door, pr_r, tcp_pr, rack"),
+    ],
+)
+def test_methods_that_a_protocol_cannot_have_are_refused_before_anything_runs(
+    settings: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["run", "butterfly", "--engine", "sim", "--scenario", "1", "--out", str(tmp_path / "out")]
+    for setting in settings:
+        options += ["--set", setting]
+    assert cli.main(options) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "out" / "runs").exists()

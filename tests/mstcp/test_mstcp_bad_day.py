@@ -1,0 +1,122 @@
+"""Paths and peers that fail in the ways that connections stood still in: each goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+
+import mstcp
+from benchmarks.faults.relay import HOST, Path
+from mstcp import StreamSpec
+
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@contextlib.asynccontextmanager
+async def over_paths(
+    count: int, *, silent: tuple[int, ...] = ()
+) -> AsyncIterator[tuple[Pair, Pair, list[Path]]]:
+    """Yield both ends of a connection whose streams go over relays; the silent pass nothing at first."""
+    accepted: asyncio.Queue[Pair] = asyncio.Queue()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await accepted.put((reader, writer))
+
+    async with contextlib.AsyncExitStack() as stack:
+        server = await mstcp.start_server(accept, HOST, 0, reorder_buffer_bytes=1 << 18)
+        stack.push_async_exit(server)
+        paths = [Path(server.sockets[0].getsockname()[1], 1e9) for _ in range(count)]
+        for index in silent:
+            paths[index].stop(0, 1)
+        order: dict[int, int] = {}
+
+        async def route(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            source = writer.get_extra_info("peername")[1]
+            await paths[order.setdefault(source, len(order)) % count].relay(reader, writer)
+
+        front = await asyncio.start_server(route, HOST, 0)
+        stack.callback(front.close)
+        port = front.sockets[0].getsockname()[1]
+        client = await mstcp.open_connection(HOST, port, streams=[StreamSpec()] * count, seed=1)
+        peer = await asyncio.wait_for(accepted.get(), 30)
+        try:
+            yield client, peer, paths
+        finally:
+            for _, writer in (client, peer):
+                writer.transport.abort()
+                with contextlib.suppress(mstcp.MstcpError):
+                    await writer.wait_closed()
+            front.close()
+            for _ in range(3):  # what was being opened meanwhile ends too
+                await asyncio.sleep(0.05)
+                for path in paths:
+                    path.close()
+            await asyncio.sleep(0.05)
+
+
+async def test_a_window_update_that_is_lost_with_its_stream_is_repeated_over_another() -> None:
+    data = bytes(3 << 20)
+    async with over_paths(2) as ((_, writer), (reader, _), paths):
+        writer.write(data)
+        await asyncio.sleep(0.3)  # the window is full, and the reader is late
+        paths[0].stop(1)
+        got = await asyncio.wait_for(reader.readexactly(len(data)), 30)
+        assert got == data
+
+
+async def test_the_end_is_acknowledged_though_one_way_back_has_stopped() -> None:
+    async with over_paths(2) as ((_, writer), (reader, server_writer), paths):
+        writer.write(b"all there is")
+        assert await reader.readexactly(12) == b"all there is"
+        paths[0].stop(1)
+        writer.write_eof()
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        server_writer.close()
+        started = time.monotonic()
+        writer.close()
+        await asyncio.wait_for(writer.wait_closed(), 60)
+        # Once took 30 s.
+        assert time.monotonic() - started < 20
+
+
+async def test_a_connection_opens_on_whichever_path_answers() -> None:
+    started = time.monotonic()
+    async with over_paths(2, silent=(0,)) as ((_, writer), (reader, _), paths):
+        # A silent path once took 10 s, and failed the connection if it was the first.
+        assert time.monotonic() - started < 8
+        writer.write(b"over the other")
+        assert await asyncio.wait_for(reader.readexactly(14), 20) == b"over the other"
+        paths[0].repair()
+
+        def alive() -> int:
+            assert isinstance(writer.transport, mstcp.ConnectionTransport)
+            return writer.transport.alive_streams
+
+        async with asyncio.timeout(30):
+            while alive() < 2:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_peer_that_never_reads_is_not_polled_again_and_again_while_closing() -> None:
+    async with over_paths(2) as ((_, writer), _, _):
+        writer.write(bytes(4 << 20))
+        writer.close()
+        calls = 0
+        loop = asyncio.get_running_loop()
+        call_at = loop.call_at
+
+        def counted(*args: object, **options: object) -> asyncio.TimerHandle:
+            nonlocal calls
+            calls += 1
+            return call_at(*args, **options)  # type: ignore[arg-type]
+
+        await asyncio.sleep(0.5)
+        loop.call_at = counted  # type: ignore[method-assign,assignment]
+        try:
+            await asyncio.sleep(2)
+        finally:
+            loop.call_at = call_at  # type: ignore[method-assign]
+        # 88 a second once; both ends together now ask and answer about once a second and stream.
+        assert calls < 60
