@@ -6,6 +6,7 @@ What a hello says and proves is the core's affair (`_core.Client`, `_core.Admiss
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from dataclasses import dataclass
 from typing import Literal
@@ -61,7 +62,8 @@ async def exchange_hellos(
         if told and type(error) is RemoteProtocolError:
             raise RemoteProtocolError(f"{error.reason} ({told})") from None
         raise
-    await loop.sock_sendall(sock, wire(confirm))
+    with contextlib.suppress(OSError):  # the peer is gone already; reading tells why
+        await loop.sock_sendall(sock, wire(confirm))
 
 
 async def read_confirm(reader: Opening, timeout_s: float) -> None:
