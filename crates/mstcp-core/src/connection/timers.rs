@@ -127,13 +127,16 @@ impl Connection {
         let may_answer = timers.is_asked && may_send;
         let answer = may_answer.then_some(timers.answered_ns + ANSWER_NS);
         let ack = self.receiver.ack_at_ns().filter(|_| may_send);
+        // What was sent since the last look is awaited too.
+        let awaits = || self.sender.awaits().then_some(self.now_ns + ASK_NS);
+        let ask = timers.ask_at_ns.or_else(awaits);
         let due = [
             ack,
             self.late_at_ns().filter(|at_ns| *at_ns > self.now_ns),
             self.sender.stall_at_ns(self.now_ns, &self.life),
             answer,
             timers.seen_at_ns,
-            timers.ask_at_ns,
+            ask,
             timers.keepalive.and_then(|keepalive| keepalive.at_ns),
             timers.leave_at_ns,
         ];

@@ -8,6 +8,12 @@ use crate::state::StreamState;
 
 /// The longest that a SEEN waits, in nanoseconds.
 pub(crate) const SEEN_DELAY_NS: u64 = 400_000_000;
+/// A stream that was found stalled and reported later is given twice the time, so often.
+const MOST_SLOWNESS: u32 = 5;
+/// That is done where more than a quarter of what arrived, and this, was sent again.
+const FREE_RESENT_BYTES: u64 = 4 << 20;
+/// A stream that has carried so long without a stall is taken for quick again, in nanoseconds.
+const QUICK_NS: u64 = 10_000_000_000;
 /// A stream that is stalled for so much longer is given up, in nanoseconds.
 const GIVE_UP_NS: u64 = 1_000_000_000;
 
@@ -52,7 +58,7 @@ impl Sender {
     /// When a stream will be found stalled if nothing is reported; none if nothing is to be reported.
     fn stalls_at_ns(&self, slot: usize, since_ns: u64) -> Option<u64> {
         let stream = &self.streams[slot];
-        let patience_ns = STALL_NS + self.round_trips_ns();
+        let patience_ns = (STALL_NS + self.round_trips_ns()) << stream.slowness;
         let data_ns = (!stream.in_flight.is_empty()).then_some(stream.progress_ns);
         let acks_ns = stream.acks_unseen_ns.map(|at_ns| at_ns + SEEN_DELAY_NS);
         let from_ns = data_ns.into_iter().chain(acks_ns).min()?;
@@ -128,9 +134,22 @@ impl Sender {
 
     /// Note that the peer has reported something of a stream.
     pub(super) fn note_progress(&mut self, slot: usize, now_ns: u64) {
+        // It was only slow: to send again what waits in its path fills the others.
+        let resent: u64 = self
+            .streams
+            .iter()
+            .map(|stream| stream.sent.resent_bytes)
+            .sum();
+        let is_costly = resent > self.acknowledged / 4 + FREE_RESENT_BYTES;
         let stream = &mut self.streams[slot];
         stream.progress_ns = now_ns;
+        if now_ns.saturating_sub(stream.stalled_ns) > QUICK_NS {
+            stream.slowness = 0;
+        }
         if stream.state == StreamState::Stalled {
+            if is_costly {
+                stream.slowness = (stream.slowness + 1).min(MOST_SLOWNESS);
+            }
             // What is still to be reported of it has its time again.
             stream.acks_unseen_ns = stream.acks_unseen_ns.map(|_| now_ns);
             let retires = stream.retires;

@@ -71,8 +71,9 @@ pub(super) struct Stream {
     pub(super) acks_sent: u64,
     pub(super) acks_seen: u64,
     pub(super) acks_unseen_ns: Option<u64>,
-    /// When it was found stalled.
+    /// When it was found stalled, and how often it had only been slow: each time doubles what it is given.
     pub(super) stalled_ns: u64,
+    pub(super) slowness: u32,
     pub(super) fin_begun: bool,
     pub(super) sent: Sent,
 }
@@ -93,6 +94,7 @@ impl Stream {
             acks_seen: 0,
             acks_unseen_ns: None,
             stalled_ns: 0,
+            slowness: 0,
             fin_begun: false,
             sent: Sent::default(),
         }
