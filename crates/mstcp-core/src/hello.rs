@@ -193,8 +193,11 @@ pub fn rest_bytes(prefix: &[u8; PREFIX_BYTES]) -> Result<usize, RemoteError> {
     Ok(length as usize + PROOF_BYTES)
 }
 
+/// The bytes that a proof is made of, the message in them, and the proof.
+pub type Parts<'a> = (&'a [u8], &'a [u8], &'a [u8; PROOF_BYTES]);
+
 /// A whole hello as it came: the bytes that the proof is made of, the message, and the proof.
-pub fn split(opening: &[u8]) -> Result<(&[u8], &[u8], &[u8; PROOF_BYTES]), RemoteError> {
+pub fn split(opening: &[u8]) -> Result<Parts<'_>, RemoteError> {
     let prefix: &[u8; PREFIX_BYTES] = opening
         .get(..PREFIX_BYTES)
         .and_then(|prefix| prefix.try_into().ok())

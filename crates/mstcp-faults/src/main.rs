@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         "longest_close_s": close_s.0,
         "seeds_of_the_longest": [pause_s.1, unused_s.1, close_s.1],
         "virtual_s": virtual_s,
-        "resent_ratio": resent as f64 / (seeds * mib << 21) as f64,
+        "resent_ratio": resent as f64 / ((seeds * mib) << 21) as f64,
     });
     println!("{result}");
     ExitCode::SUCCESS

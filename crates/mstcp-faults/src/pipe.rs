@@ -70,7 +70,7 @@ impl Pipe {
     }
 
     /// Take the next bytes that leave the sender.
-    pub fn next(&mut self) -> Option<Slice> {
+    pub fn take_segment(&mut self) -> Option<Slice> {
         let mut piece = self.unsent.pop_front()?;
         while piece.len() < SEGMENT_BYTES {
             match self.unsent.front() {

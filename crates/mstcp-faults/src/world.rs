@@ -412,7 +412,7 @@ impl World {
                 pipe.free_at_ns = now_ns + pipe.retry_ns;
             }
             Health::Held if pipe.may_hold() => {
-                if let Some(piece) = pipe.next() {
+                if let Some(piece) = pipe.take_segment() {
                     pipe.free_at_ns = now_ns + self.paths[path].sending_ns(piece.len());
                     pipe.hold(piece);
                 }
@@ -421,16 +421,16 @@ impl World {
             Health::Swallowed => {
                 pipe.is_torn = true;
                 while pipe.release().is_some() {}
-                if let Some(piece) = pipe.next() {
+                if let Some(piece) = pipe.take_segment() {
                     pipe.free_at_ns = now_ns + self.paths[path].sending_ns(piece.len());
                 }
             }
             Health::Works if pipe.is_torn => {
-                while pipe.release().or_else(|| pipe.next()).is_some() {}
+                while pipe.release().or_else(|| pipe.take_segment()).is_some() {}
             }
             Health::Works => {
                 pipe.retry_ns = 0;
-                let piece = pipe.release().or_else(|| pipe.next());
+                let piece = pipe.release().or_else(|| pipe.take_segment());
                 match piece {
                     Some(piece) => {
                         pipe.free_at_ns = now_ns + self.paths[path].sending_ns(piece.len());
