@@ -120,7 +120,7 @@ test-rust: setup
 
 .PHONY: test-python
 test-python: setup
-	@$(VENV)/python -m pytest --quiet
+	@$(VENV)/python -m pytest --quiet --numprocesses auto --dist loadfile
 
 .PHONY: explore
 explore: setup ## run the random tests with new examples, more of them (half an hour)

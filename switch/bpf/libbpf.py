@@ -10,11 +10,13 @@ import contextlib
 import ctypes
 import errno
 import functools
+import itertools
 import os
 import platform
 import re
 import resource
 import sys
+import time
 from pathlib import Path
 
 from switch.errors import BpfFailed, BpfUnavailable
@@ -31,6 +33,9 @@ XDP_FLAGS = {"generic": 2, "native": 4}
 """XDP_FLAGS_SKB_MODE and XDP_FLAGS_DRV_MODE of <linux/if_link.h>."""
 ANY, NO_EXIST = 0, 1
 """BPF_ANY and BPF_NOEXIST of <linux/bpf.h>."""
+
+_REFILLS, _REFILL_S = 100, 0.01
+"""A second in all, for a machine that is busy."""
 
 _INT, _U32, _U64 = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64
 _POINTER, _STRING, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
@@ -180,7 +185,15 @@ def update(descriptor: int, key: bytes, value: bytes, flags: int = ANY) -> None:
     Raises:
         BpfFailed: as EEXIST where `flags` is NO_EXIST and the key is there, E2BIG where the map is full.
     """
-    _checked(library().bpf_map_update_elem(descriptor, key, value, flags), "writing into a map")
+    for attempt in itertools.count(1):
+        try:
+            _checked(library().bpf_map_update_elem(descriptor, key, value, flags), "writing into a map")
+            return
+        except BpfFailed as error:
+            # The kernel keeps a few elements ready, and makes others when it comes to it.
+            if error.number != errno.ENOMEM or attempt == _REFILLS:
+                raise
+        time.sleep(_REFILL_S)
 
 
 def cpu_count() -> int:

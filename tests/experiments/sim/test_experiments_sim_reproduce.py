@@ -93,7 +93,7 @@ def test_results_that_are_there_are_not_overwritten(folder: Path, capsys: pytest
         (["table1", "--duration", "-3"], "duration_s: Input should be greater than 0"),
         (["kato-cc", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
         (["kato-cc", "--duration", "-3"], "--duration: Input should be greater than 0"),
-        (["kato-cc", "--out", "somewhere"], "--out: only table1 without --json writes files"),
+        (["kato-cc", "--resume"], "--resume"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
