@@ -12,6 +12,8 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
 suppress_warnings = ["misc.highlighting_failure"]  # prompts of Mininet and abridged JSON are no language
 
+napoleon_custom_sections = [("Options", "params_style")]
+
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"

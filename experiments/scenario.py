@@ -471,4 +471,6 @@ def load(spec: str) -> Scenario:
         raise ScenarioError(str(path), "", f"cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ScenarioError(str(path), "", f"is not TOML: {error}") from None
+    except RecursionError:
+        raise ScenarioError(str(path), "", "is nested too deeply") from None
     return parse(data, path.name)

@@ -79,3 +79,5 @@ def _read(path: Path) -> dict[str, Any]:
         ) from None
     except tomllib.TOMLDecodeError as failure:
         raise InvalidTopology("", f"is not TOML: {failure}", str(path)) from None
+    except RecursionError:
+        raise InvalidTopology("", "is nested too deeply", str(path)) from None

@@ -78,4 +78,5 @@ def overrun(packets: int) -> dict[str, int]:
 def test_a_socket_that_is_read_too_late_is_found() -> None:
     lost = run_in_sandbox(overrun, 200)
     assert list(lost) == ["at port 1 of s1"]
-    assert 190 <= lost["at port 1 of s1"] < 200
+    # A few fit, and the kernel sends some of its own (IPv6 discovery).
+    assert 190 <= lost["at port 1 of s1"] < 210

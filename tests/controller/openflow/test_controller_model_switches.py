@@ -11,6 +11,7 @@ import pytest
 import topologies
 from benchmarks.controller.client import Refused, Session
 from benchmarks.controller.process import controller
+from controller.rules.model import port_group_number
 from switch.model import Fleet, ModelSwitch
 from tests.fakes.controller_command import controlled, until
 
@@ -92,12 +93,24 @@ def installed_by(fleet: Fleet) -> dict[str, set[tuple[int, int]]]:
     }
 
 
+async def protected(fleet: Fleet) -> None:
+    """Wait until each of the butterfly's 14 ports towards switches has a bypass: they come last."""
+    groups = [(switch, port_group_number(port)) for switch in fleet.switches.values() for port in range(1, 8)]
+
+    def with_bypass() -> int:
+        found = (switch.tables.groups.get(number) for switch, number in groups)
+        return sum(group is not None and len(group.buckets()) == 2 for group in found)
+
+    await until(lambda: with_bypass() == 14, "all bypasses")
+
+
 async def test_a_controller_that_is_killed_and_restarted_touches_no_rule(tmp_path: Path) -> None:
     store = ("--store", str(tmp_path / "state.sqlite"))
     async with controlled(BUTTERFLY, tmp_path, *store) as (first, fleet):
         session = Session(first.grpc)
         flow = await session.request(**REQUEST, source_ports=[40001, 40002])
         links = await first.get("/v1/links")
+        await protected(fleet)
         before = installed_by(fleet)
         first.process.kill()
         await first.process.wait()
@@ -123,6 +136,7 @@ async def test_switches_that_lost_their_rules_get_them_back(tmp_path: Path) -> N
     async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
         session = Session(running.grpc)
         await session.request(**REQUEST, source_ports=[40001, 40002])
+        await protected(fleet)
         before = {name: set(rules) for name, rules in cookies(fleet).items()}
         for name, switch in fleet.switches.items():
             fleet.disconnect(name)
@@ -141,6 +155,7 @@ async def test_what_becomes_of_the_rules_when_the_controller_stops(tmp_path: Pat
     async with controlled(BUTTERFLY, tmp_path, "--on-stop", on_stop) as (running, fleet):
         session = Session(running.grpc)
         await session.request(**REQUEST, source_ports=[40001, 40002])
+        await protected(fleet)
         fleet.switches["S4"].faults.swallow_barriers = True
         half = asyncio.ensure_future(session.request(**SMALL, destination_port=6000))
         full = sum(len(switch.tables) for switch in fleet.switches.values())
@@ -157,6 +172,7 @@ async def test_a_second_switch_with_a_known_datapath_id_evicts_nobody(tmp_path: 
     async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
         session = Session(running.grpc)
         await session.request(**REQUEST, source_ports=[40001, 40002])
+        await protected(fleet)
         before = installed_by(fleet)
         impostor = ModelSwitch(BUTTERFLY.datapath_id("S4"), frozenset({1, 2, 3}), "impostor")
         async with Fleet({"impostor": impostor}, {}, running.openflow):

@@ -176,7 +176,10 @@ def test_a_segment_fills_its_packet() -> None:
     ("plan", "sentence"),
     [
         (plan_of("ppfs-group"), "does not have protocol ppfs-group. It has ospf, ecmp, ppfs, mstcp, mptcp, "),
-        (plan_of("ospf", tcp__congestion_control="bbr"), "does not have congestion control bbr. It has reno"),
+        (
+            plan_of("ospf", tcp__congestion_control="vegas"),
+            "does not have congestion control vegas. It has reno",
+        ),
     ],
 )
 def test_what_it_does_not_have_is_said(plan: RunPlan, sentence: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import MissingRequirement, OverrideError, RunFailed, ScenarioError, UnknownName
+from experiments.errors import MissingRequirement, OverrideError, ScenarioError, UnknownName
 from experiments.sim import Simulation, make_network
 from topologies import TopologyError
 
@@ -103,6 +103,6 @@ def test_mistakes_are_said() -> None:
         Simulation("butterfly").flow("T0", "T2", 1e6).run(["mptcp-dualhomed"])
     with pytest.raises(UnknownName):
         Simulation.load("butterfly", "7")
-    with pytest.raises(RunFailed, match="at least one segment"):
+    with pytest.raises(ScenarioError, match="at least one segment"):
         settings = {"packet_bytes": 9000, "tcp.send_buffer_bytes": 4096}
         Simulation("butterfly", settings=settings).flow("T0", "T2", 1e6).run()

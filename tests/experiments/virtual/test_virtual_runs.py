@@ -97,7 +97,9 @@ def test_frames_over_two_paths_take_the_time_that_the_paths_take(tmp_path: Path)
     assert flow.goodput_bps == pytest.approx(8.5e6, rel=0.001)
     assert flow.delay_s is not None
     assert flow.delay_s.mean == pytest.approx(mean_s, rel=0.01)
-    assert flow.delay_s.max == pytest.approx(long_s, rel=0.01)
+    # A control frame (an acknowledgement's answer, a sign of life) may be sent just before one.
+    control_s = (590 - 528 + 32) * 8 / 5e6
+    assert long_s <= flow.delay_s.max * 1.0001 <= long_s + control_s
     assert flow.out_of_order_ratio == pytest.approx(0.5, abs=0.01)
 
 
