@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -13,25 +14,27 @@ from topologies.errors import TopologyError
 RUN = ["run", "wifi", "--engine", "sim", "--protocol", "ospf", "--duration", "6", "--json"]
 
 
-def goodput_mbps(capsys: pytest.CaptureFixture[str], *assignments: str) -> float:
+def goodput_mbps(capsys: pytest.CaptureFixture[str], folder: Path, *assignments: str) -> float:
     settings = [part for assignment in assignments for part in ("--set", assignment)]
-    assert main([*RUN, *settings]) == 0
+    assert main([*RUN, *settings, "--out", str(folder / " ".join(assignments))]) == 0
     document = json.loads(capsys.readouterr().out)
     (run,) = document["runs"]
     (flow,) = run["flows"]
     return float(flow["goodput_bps"]) / 1e6
 
 
-def test_the_link_carries_what_ns3_finds_at_its_distance(capsys: pytest.CaptureFixture[str]) -> None:
-    near = goodput_mbps(capsys, "links.AP-STA.distance_m=20", "links.AP-STA.phy_rate_bps=54e6")
+def test_the_link_carries_what_ns3_finds_at_its_distance(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    near = goodput_mbps(capsys, tmp_path, "links.AP-STA.distance_m=20", "links.AP-STA.phy_rate_bps=54e6")
     assert near == pytest.approx(23.2, rel=0.1)
-    far = goodput_mbps(capsys, "links.AP-STA.distance_m=50", "links.AP-STA.phy_rate_bps=54e6")
+    far = goodput_mbps(capsys, tmp_path, "links.AP-STA.distance_m=50", "links.AP-STA.phy_rate_bps=54e6")
     assert far == pytest.approx(13.0, rel=0.15)
 
 
-def test_a_slower_rate_reaches_farther(capsys: pytest.CaptureFixture[str]) -> None:
-    slow = goodput_mbps(capsys, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=6e6")
-    fast = goodput_mbps(capsys, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=54e6")
+def test_a_slower_rate_reaches_farther(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    slow = goodput_mbps(capsys, tmp_path, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=6e6")
+    fast = goodput_mbps(capsys, tmp_path, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=54e6")
     assert slow > 1 > fast
 
 
