@@ -144,7 +144,7 @@ class Forbidden(RequestError):
 
 
 class PreconditionFailed(RequestError):
-    """What shall be changed is not as it was when the client looked at it."""
+    """It has changed since the client looked at it."""
 
     code = ErrorCode.PRECONDITION_FAILED
 

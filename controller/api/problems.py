@@ -74,7 +74,7 @@ _EXAMPLES = {
         "T2 cannot be reached from T0 over the links that are up",
     ),
     412: (
-        "What shall be changed is not as it was when the client looked at it.",
+        "It has changed since the client looked at it.",
         "PRECONDITION_FAILED",
         "flow_id",
         "b01f has changed meanwhile (it has revision 3); look again",

@@ -114,7 +114,7 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
         except _WOULD_BLOCK:
             return 0
         except OSError as error:
-            # Whoever reads notices the end too, and closes.
+            # The reader notices the end too, and closes.
             if error.errno not in (errno.EPIPE, errno.ECONNRESET):
                 LOG.warning("datapath %s takes no messages: %s", self.id, error)
             return 0

@@ -1,6 +1,6 @@
 //! The sockets of a connection: what moves bytes between them and the protocol core.
 //!
-//! [`Endpoint`] is one connection after its hellos. Whoever waits for the sockets (asyncio's loop, a thread, tokio) tells it
+//! [`Endpoint`] is one connection after its hellos. The one that waits for the sockets (asyncio's loop, a thread, tokio) tells it
 //! that one is readable or writable and what time it is; it reads, writes and says when it wants to be called again. It never
 //! waits, and it has no thread and no clock of its own.
 //!

@@ -114,7 +114,7 @@ impl Station {
         self.counts_from = counts_from;
     }
 
-    /// An exchange of its own has ended: contend anew, with a window that is doubled after a failure.
+    /// An exchange of its own has ended: contend again, with a window that is doubled after a failure.
     pub fn contend(&mut self, widen: bool, counts_from: Nanos, rng: &mut SplitMix64) {
         let [least, most] = self.window_range;
         self.window = if widen {

@@ -62,7 +62,7 @@ impl Sender {
         self.board.resend(0, now)
     }
 
-    /// RFC 8985, 7.3: new data if there is any, else the last segment again; the retransmission timer begins anew.
+    /// RFC 8985, 7.3: new data if there is any, else the last segment again; the retransmission timer restarts.
     pub(super) fn probe_tail(&mut self, now: Nanos) -> Transmission {
         let new = self.new_data_bytes(u64::MAX);
         let probe = if new > 0 {
