@@ -111,7 +111,11 @@ def collect(job: Job, engine: Engine) -> Results:
     runs: list[RunResult] = []
     environments: list[Environment] = []
     for path in sorted((job.out / "runs").glob("*.json")):
-        made_in = Environment.model_validate_json((job.out / "environments" / path.name).read_text())
+        written = job.out / "environments" / path.name
+        # Folders of before have none for simulated runs.
+        made_in = (
+            Environment.model_validate_json(written.read_text()) if written.exists() else engine.environment()
+        )
         run = RunResult.model_validate_json(path.read_text())
         runs.append(run.model_copy(update={"environment": _number(made_in, environments)}))
     if not environments:
