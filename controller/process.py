@@ -47,7 +47,8 @@ Signal = str
 STOP, RELOAD = "stop", "reload"
 
 _FIXED = ("topology", "variant", "store", "listen")
-"""Settings that need a restart."""
+_FIXED_ROUTING = ("planning_s", "fast_failover")
+"""Settings that need a restart; the second table's are below `routing`."""
 
 _RELOAD_TOKEN = -1
 """Of the event that applies a configuration; clients' tokens begin with 1."""
@@ -149,10 +150,11 @@ class ControllerProcess:
         for name in _FIXED:
             if getattr(wanted, name) != getattr(self.configuration, name):
                 raise ConfigError(name, "cannot be changed while the controller runs; restart it.")
-        if wanted.routing.planning_s != self.configuration.routing.planning_s:
-            raise ConfigError(
-                "routing.planning_s", "cannot be changed while the controller runs; restart it."
-            )
+        for name in _FIXED_ROUTING:
+            if getattr(wanted.routing, name) != getattr(self.configuration.routing, name):
+                raise ConfigError(
+                    f"routing.{name}", "cannot be changed while the controller runs; restart it."
+                )
         unprotected = wanted.unprotected()
         if unprotected is not None:
             raise ConfigError("listen", unprotected)
