@@ -35,6 +35,7 @@ __all__ = [
     "Message",
     "Notify",
     "PacketOut",
+    "ReadCounters",
     "RemoveGroup",
     "RemoveRule",
     "RemoveRules",
@@ -92,6 +93,14 @@ class PacketOut:
     datapath_id: int
     port: int
     frame: bytes
+
+
+@dataclass(frozen=True)
+class ReadCounters:
+    """Ask a switch what it has counted at its ports and, if wanted, for the rules that pin connections."""
+
+    datapath_id: int
+    pinned: bool
 
 
 @dataclass(frozen=True)
@@ -166,5 +175,7 @@ class Report:
 
 
 ClientMessage = Answer | Notify | Report
-DatapathMessage = InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | CloseConnection
+DatapathMessage = (
+    InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | ReadCounters | CloseConnection
+)
 Message = DatapathMessage | ClientMessage | Change
