@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { bitrate, clock, percent, plural } from "../shared/format.ts";
 import { bearer, needsToken, setBearer, tokenRefusal } from "../shared/http.ts";
 import { MapLegend, NetworkMapView } from "../shared/map.tsx";
+import { isNarrow } from "../shared/narrow.ts";
 import { Badge, Loading, Notice } from "../shared/notices.tsx";
 import { TabPanel, Tabs } from "../shared/tabs.tsx";
 import { theme, toggleTheme } from "../shared/theme.ts";
@@ -12,7 +13,7 @@ import { Details } from "./details.tsx";
 import { Dialogs } from "./dialogs.tsx";
 import { Flows } from "./flows.tsx";
 import { Health } from "./health.tsx";
-import { connection, flows, isMeasured, live, loadKind, mapLinks, mapNodes, preview, selectedFlow, selection, topology } from "./store.ts";
+import { connection, flows, isMeasured, live, loadKind, mapLinks, mapNodes, preview, previewLinks, selectedFlow, selection, topology } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
 import { leave, previewPaths, tab, WhatIf } from "./whatif.tsx";
 
@@ -136,18 +137,20 @@ function MapCard() {
           </>
         )}
       </div>
-      {network ? <NetworkMapView name={network.name} nodes={mapNodes.value} links={mapLinks.value} paths={paths} selected={selection.value} onSelect={(chosen) => { selection.value = chosen; }} /> : <Loading what="the network" />}
+      {network ? <NetworkMapView name={network.name} nodes={mapNodes.value} links={previewLinks.value ?? mapLinks.value} paths={paths} selected={selection.value} onSelect={(chosen) => { selection.value = chosen; }} /> : <Loading what="the network" />}
       <MapLegend title={answer ? "Utilisation afterwards" : loadKind.value === "measured" ? "Measured utilisation" : "Allocated utilisation"} />
     </section>
   );
 }
 
 function Side() {
+  const tabs = isNarrow.value ? [{ id: "flows", title: "Flows" }, ...TABS] : TABS;
+  const current = tabs.some((each) => each.id === tab.value) ? tab.value : "events";
   return (
     <section class="card side" aria-label="About the network">
-      <Tabs label="About the network" tabs={TABS} current={tab.value} onChange={(id) => { tab.value = id; }} />
-      <TabPanel id={tab.value}>
-        {tab.value === "details" ? <Details /> : tab.value === "events" ? <Timeline /> : tab.value === "whatif" ? <WhatIf /> : <Health />}
+      <Tabs label="About the network" tabs={tabs} current={current} onChange={(id) => { tab.value = id; }} />
+      <TabPanel id={current}>
+        {current === "flows" ? <Flows /> : current === "details" ? <Details /> : current === "events" ? <Timeline /> : current === "whatif" ? <WhatIf /> : <Health />}
       </TabPanel>
     </section>
   );
@@ -182,7 +185,7 @@ export function App() {
       {needsToken.value ? <TokenCard /> : !live.value && isStale ? <main class="page-message"><Notice title="No answer yet">The page goes on trying.</Notice></main> : (
         <main class={`areas ${isStale ? "stale" : ""}`} aria-busy={!live.value}>
           <MapCard />
-          <Flows />
+          {isNarrow.value ? null : <Flows />}
           <Side />
         </main>
       )}

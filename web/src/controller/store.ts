@@ -89,16 +89,19 @@ export const mapNodes = computed<MapNode[]>(() => {
   return (topology.value?.nodes ?? []).map((node, index) => ({ id: node.name, kind: node.kind, x: node.x ?? 0, y: node.y ?? 0, state: states?.[index] ?? "up" }));
 });
 
-export const mapLinks = computed<MapLink[]>(() => {
+/** The links as they would be; null while nothing is supposed. */
+export const previewLinks = computed<MapLink[] | null>(() => {
   const answer = preview.value?.answer;
-  if (answer) {
-    const after = new Map<string, { use: number; up: boolean }>();
-    for (const link of answer.links) {
-      const other = after.get(link.name);
-      after.set(link.name, { use: Math.max(other?.use ?? 0, link.utilisation_after), up: link.up && (other?.up ?? true) });
-    }
-    return linksBy((name) => ({ utilisation: after.get(name)?.use ?? null, up: after.get(name)?.up ?? true }));
+  if (!answer) return null;
+  const after = new Map<string, { use: number; up: boolean }>();
+  for (const link of answer.links) {
+    const other = after.get(link.name);
+    after.set(link.name, { use: Math.max(other?.use ?? 0, link.utilisation_after), up: link.up && (other?.up ?? true) });
   }
+  return linksBy((name) => ({ utilisation: after.get(name)?.use ?? null, up: after.get(name)?.up ?? true }));
+});
+
+export const mapLinks = computed<MapLink[]>(() => {
   const now = live.value?.links;
   return linksBy((name) => {
     if (!now) return { utilisation: null, up: true };

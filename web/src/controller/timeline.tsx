@@ -1,6 +1,6 @@
 /** What happened, newest first, with how long recovery took. */
 import { signal } from "@preact/signals";
-import { clock, duration } from "../shared/format.ts";
+import { bitrate, clock, duration, plural } from "../shared/format.ts";
 import { Badge, Empty, type Tone } from "../shared/notices.tsx";
 import { areEventsLive, events, eventsVersion, GAP, selection, type TimelineEvent } from "./store.ts";
 
@@ -35,9 +35,21 @@ function isIn(event: TimelineEvent, wanted: Group): boolean {
 
 function textOf(event: TimelineEvent): string {
   const { missed, flow, source, destination } = event.data;
-  // A flow's ends tell people more than its id.
-  if (event.kind !== GAP) return typeof flow === "string" && source ? event.text.replace(`flow ${flow}`, `${String(source)} → ${String(destination)}`) : event.text;
+  if (event.kind !== GAP) {
+    // A flow's ends tell people more than its id.
+    let text = typeof flow === "string" && source ? event.text.replace(`flow ${flow}`, `${String(source)} → ${String(destination)}`) : event.text;
+    if (typeof event.data["recovery_s"] === "number") text = text.replace(/ in [0-9.]+ s$/, ""); // it is told below
+    return text.charAt(0).toUpperCase() + text.slice(1);
+  }
   return typeof missed === "number" ? `${missed} events came while the page was not connected and are not kept any more` : "The controller was restarted: what follows is all since then";
+}
+
+/** What a flow has, where the event tells it. */
+function ratesOf(event: TimelineEvent): string {
+  const { rate_bps, requested_bps, paths, owner } = event.data;
+  if (typeof rate_bps !== "number" || typeof requested_bps !== "number") return "";
+  const over = Array.isArray(paths) ? ` over ${plural(paths.length, "path")}` : "";
+  return `${bitrate(rate_bps)} of ${bitrate(requested_bps)}${over}${typeof owner === "string" ? `, ${owner}` : ""}`;
 }
 
 function choose(event: TimelineEvent): void {
@@ -76,14 +88,15 @@ function Row({ event }: { event: TimelineEvent }) {
   const recovery = event.data["recovery_s"];
   const canChoose = ["flow", "link", "name", "switch"].some((name) => typeof event.data[name] === "string");
   const text = textOf(event);
+  const rates = ratesOf(event);
   return (
-    <li class={`event ${toneOf(event.kind)}`}>
+    <li class={`event ${toneOf(event.kind)}`} data-kind={event.kind} title={event.kind.replaceAll("_", " ")}>
       <time class="mono" dateTime={new Date(event.time_s * 1000).toISOString()}>{clock(event.time_s)}</time>
       <span class="event-mark" aria-hidden="true" />
       <div>
-        <span class="event-kind">{event.kind.replaceAll("_", " ")}</span>
-        {typeof recovery === "number" ? <span class="recovery">recovered in {duration(recovery)}</span> : null}
         {canChoose ? <button class="link event-text" onClick={() => choose(event)}>{text}</button> : <span class="event-text">{text}</span>}
+        {rates ? <div class="event-more">{rates}</div> : null}
+        {typeof recovery === "number" ? <div class="recovery">recovered in {duration(recovery)}</div> : null}
       </div>
     </li>
   );

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { bitrate, parseBitrate, percent, plural } from "../shared/format.ts";
+import { isNarrow } from "../shared/narrow.ts";
 import { Badge, Notice } from "../shared/notices.tsx";
 import { ask, sentence } from "./actions.ts";
 import type { AddedFlow, MovedFlow, Preview, PreviewPath } from "./api.ts";
@@ -18,7 +19,7 @@ const question = signal<Question>(NOTHING);
 /** Paths of the answer that are looked at; they are drawn on the map. */
 export const previewPaths = signal<readonly PreviewPath[]>([]);
 /** Which tab is open; the panel opens itself when something is to be supposed. */
-export const tab = signal("events");
+export const tab = signal(isNarrow.peek() ? "flows" : "events");
 
 /** Add something to the question, and open the panel. */
 export function suppose(what: { link?: string; node?: string; scale?: Scaled }): void {
