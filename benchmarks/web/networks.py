@@ -46,7 +46,7 @@ def of_kdl_size(seed: int) -> Network:
     trunks = [_link(names[a], names[b], math.dist(places[a], places[b])) for a, b in _edges(places)]
     access = [_link(f"H{number}", name, 0.01) for number, name in enumerate(names)]
     return Network.model_validate(
-        {"name": "kdl-size", "description": "", "nodes": switches + hosts, "links": trunks + access}
+        {"name": "kdl_size", "description": "", "nodes": switches + hosts, "links": trunks + access}
     )
 
 

@@ -45,9 +45,16 @@ async def test_the_page_is_served_and_runs_nothing_but_itself(loopback: httpx.As
     assert answer.headers["Referrer-Policy"] == "no-referrer"
 
 
-@pytest.mark.parametrize(
-    "name", ["..%2Frest.py", "rest.py", "sources.sha256", "%2e%2e/rest.py"]
-)
+async def test_a_part_that_the_browser_has_is_not_sent_again(loopback: httpx.AsyncClient) -> None:
+    first = await loopback.get("/page/page.js")
+    assert first.headers["Content-Encoding"] == "gzip"
+    again = await loopback.get("/page/page.js", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    plain = await loopback.get("/page/page.js", headers={"Accept-Encoding": "identity"})
+    assert plain.content == first.content
+
+
+@pytest.mark.parametrize("name", ["..%2Frest.py", "rest.py", "sources.sha256", "%2e%2e/rest.py"])
 async def test_nothing_but_the_page_is_served(loopback: httpx.AsyncClient, name: str) -> None:
     assert (await loopback.get(f"/page/{name}")).status_code == 404
 
