@@ -13,6 +13,7 @@ from experiments.engines.base import Engine, RunPlan
 from experiments.engines.together import run_together
 from experiments.errors import OutputError, RunFailed
 from experiments.events import (
+    InRun,
     Report,
     RunBroken,
     RunFinished,
@@ -75,11 +76,13 @@ def _execute_together(
     job: Job, pending: list[tuple[int, RunPlan]], engine: Engine, workers: int, report: Report
 ) -> None:
     """Run plans in several threads; results keep the plans' order."""
+    planned = len(job.plans())
     report(RunsBegun(planned=len(pending)))
     load = os.getloadavg()
 
     def run_one(_: int, numbered: tuple[int, RunPlan]) -> RunResult:
         number, plan = numbered
+        report(InRun(number=number, told=RunStarted(run=plan.label, number=number, planned=planned)))
         result = engine.run_case(plan, job.out / "logs" / plan.slug, ignore)
         _keep(job, number, result, engine, load)
         return result
