@@ -56,6 +56,7 @@ class RunFinished(_Event):
     event: Literal["run-finished"] = "run-finished"
     run: str
     summary: str
+    valid: bool = True
 
 
 class RunBroken(_Event):

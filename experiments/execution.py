@@ -50,7 +50,7 @@ def _execute_in_turn(job: Job, pending: list[tuple[int, RunPlan]], engine: Engin
             report(RunBroken(run=plan.label, reason=str(error)))
             continue
         _keep(job, number, result, engine, load)
-        report(RunFinished(run=plan.label, summary=summary(result)))
+        report(RunFinished(run=plan.label, summary=summary(result), valid=result.valid))
 
 
 def _attempt(job: Job, number: int, plan: RunPlan, engine: Engine, report: Report) -> RunResult:
@@ -94,7 +94,8 @@ def _execute_together(
             if isinstance(error, RunFailed):
                 report(RunBroken(run=plan.label, reason=str(error)))
             else:
-                report(RunFinished(run=plan.label, summary=summary(future.result())))
+                result = future.result()
+                report(RunFinished(run=plan.label, summary=summary(result), valid=result.valid))
 
 
 def _keep(job: Job, number: int, result: RunResult, engine: Engine, load: Sequence[float]) -> None:
