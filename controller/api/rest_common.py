@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from controller.access import Access, Role
 from controller.api.idempotency import IdempotencyStore
+from controller.api.live import LiveSnapshots
 from controller.api.problems import CLIENT_CLOSED
 from controller.api.schema import MAX_TIMEOUT_S
 from controller.api.service import Service
@@ -56,6 +57,7 @@ class Api:
         access: Who may.
         queues: Says how many events of each kind wait for the core.
         dropped_packets: Says how many packets of hosts were dropped.
+        live: The snapshots that all pages share.
         longest_stream_s: A stream of events is ended after so long, and its client resumes it.
     """
 
@@ -65,6 +67,10 @@ class Api:
     dropped_packets: Callable[[], int] = lambda: 0
     longest_stream_s: float | None = None
     idempotency: IdempotencyStore[FlowView] = field(default_factory=IdempotencyStore)
+    live: LiveSnapshots = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = LiveSnapshots(self.service)
 
 
 def _api(request: Request) -> Api:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.core.client_events import ClientEventKind
+from controller.core.live_views import LiveView
 from controller.core.state_copy import StateCopy
 from controller.core.views import (
     FlowPage,
@@ -108,6 +109,7 @@ Result = (
     | FlowPage
     | HealthView
     | LeaseResult
+    | LiveView
     | RulesView
     | Sizes
     | Snapshot
