@@ -68,7 +68,7 @@ class RunBroken(_Event):
 
 
 class ConnectedStream(_Event):
-    """One path of a flow; None for a path that only the switches know, and for a rate that nobody allocated."""
+    """One path of a flow: None if only the switches know it; its rate is None if nobody allocated one."""
 
     path: list[str] | None
     rate_bps: float | None

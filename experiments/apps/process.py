@@ -22,7 +22,7 @@ def emit(event: str, **fields: Any) -> None:
 
 
 def emit_if_there_is_room(event: str, **fields: Any) -> None:
-    """Tell the engine something unless that would have to wait, as where the engine is busy: then it is lost."""
+    """Tell the engine something, unless that would have to wait since it is busy: then it is left out."""
     line = json.dumps({"event": event, **fields}) + "\n"
     # A pipe that can be written to takes so much at once (pipe(7)).
     if len(line) <= select.PIPE_BUF and select.select([], [sys.stdout], [], 0)[1]:

@@ -1,4 +1,4 @@
-"""Results as the page reads them: an overview without series, and of each run its series when they are wanted.
+"""Results as the page reads them: an overview without series, and a run's series when they are wanted.
 
 Read from the results document alone (`experiments.results`), so what the page shows is what programs read.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from experiments.job import Job
-from experiments.report.palette import protocol_looks
+from experiments.report.palette import LOOKS, protocol_looks
 from experiments.results import FlowResult, Results, RunResult
 from topologies import Network, positions
 
@@ -47,6 +47,7 @@ class FinishedResults:
         results = self._results
         runs = results.runs
         return {
+            "kind": "results",
             "source": self._source,
             "scenario": results.scenario,
             "engine": results.engine,
@@ -82,6 +83,7 @@ class GrowingResults:
         """Return all but the series; what the machine was, the document alone has."""
         job = self._job
         return {
+            "kind": "results",
             "source": str(job.out),
             "scenario": job.scenario.name,
             "engine": job.engine,
@@ -142,27 +144,21 @@ def _row(number: int, run: RunResult) -> dict[str, Any]:
 
 
 def network_of(network: Network) -> dict[str, Any]:
-    """Return a network as it is drawn: nodes where the report places them (y upwards), links with what they are."""
+    """Return a network as it is drawn: nodes where the report places them (y upwards), and links."""
     places = positions(network)
     kinds = {node.name: node.kind for node in network.nodes}
     return {
+        "name": network.name,
         "nodes": [
             {"name": name, "kind": kinds[name], "x": places[name][0], "y": places[name][1]} for name in kinds
         ],
         "links": [
-            {"a": link.a, "b": link.b, "rate_bps": link.rate_bps, "delay_us": link.delay_us}
+            {"a": link.ends[0], "b": link.ends[1], "rate_bps": link.rate_bps, "delay_us": link.delay_us}
             for link in network.links
         ],
     }
 
 
-def looks(protocols: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return how each protocol is drawn: as in the report, with dashes as SVG has them."""
-    return {
-        name: {
-            "colour": look.colour,
-            "marker": look.marker,
-            "dashes": [] if isinstance(look.dashes, str) else list(look.dashes[1]),
-        }
-        for name, look in protocol_looks(protocols).items()
-    }
+def looks(protocols: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Return how each protocol is drawn: the number of its look in reports; the page has the colours."""
+    return {name: {"series": LOOKS.index(look)} for name, look in protocol_looks(protocols).items()}

@@ -1,4 +1,4 @@
-"""What happened, numbered, for readers who come and go: each asks for what came after the last it has seen."""
+"""What happened, numbered, for readers who come and go: each asks for what came after the last it saw."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class _Lateness:
         self.p99_sum_us += late.p99_us * count
         self.max_us = late.max_us if self.max_us is None else max(self.max_us, late.max_us)
 
-    def fields(self) -> dict[str, float | None]:
+    def fields(self) -> dict[str, Any]:
         """Return the fields of a `LinkResult`."""
         known = self.packets > 0
         return {

@@ -121,7 +121,7 @@ class Agent:
             self._kernel_counters[host] = read_counters(self.lab.emulation, host)
 
     def streams(self, flow: str) -> list[CarriedPath] | None:
-        """Return a connected flow's paths as they were allocated; None if its source knows them, or nobody."""
+        """Return a connected flow's allocated paths; None if its source knows them, or nobody."""
         del flow
         return None
 
