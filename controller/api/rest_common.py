@@ -20,6 +20,7 @@ from controller.api.service import Service
 from controller.core.callers import Caller
 from controller.core.views import FlowView
 from controller.errors import InvalidRequest
+from topologies.layout import Point
 
 __all__ = [
     "ETAG_HEADER",
@@ -58,6 +59,7 @@ class Api:
         queues: Says how many events of each kind wait for the core.
         dropped_packets: Says how many packets of hosts were dropped.
         live: The snapshots that all pages share.
+        places: Where nodes are drawn, by their names; empty until somebody looks.
         longest_stream_s: A stream of events is ended after so long, and its client resumes it.
     """
 
@@ -68,6 +70,7 @@ class Api:
     longest_stream_s: float | None = None
     idempotency: IdempotencyStore[FlowView] = field(default_factory=IdempotencyStore)
     live: LiveSnapshots = field(init=False)
+    places: dict[str, Point] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.live = LiveSnapshots(self.service)

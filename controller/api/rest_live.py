@@ -24,8 +24,8 @@ _FILES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "ima
 
 _PROTECTION = {
     # cytoscape and uPlot set styles by script, which is no inline style; nothing comes from elsewhere.
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",

@@ -1,4 +1,4 @@
-"""Protects browsers' users: pages of other sites can neither change anything nor, under a name of theirs, read."""
+"""Protects who uses a browser: pages of other sites can change nothing, nor read under a name of theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that changes while a network runs, in columns: what a page that is looked at asks for each second."""
+"""Everything that changes while a network runs, in columns: what a page asks for each second."""
 
 from __future__ import annotations
 

@@ -60,6 +60,7 @@ function Chooser({ overview, choice, onChange }: { overview: Overview; choice: C
       {seeds.length > 1 ? (
         <fieldset class="seeds"><legend>Seeds</legend>
           {seeds.map((seed) => <Check key={seed} label={String(seed)} isOn={!choice.withoutSeeds.has(seed)} onToggle={() => onChange({ ...choice, withoutSeeds: toggled(choice.withoutSeeds, seed) })} />)}
+          <Check label="a line for each seed" isOn={choice.isEachSeed} onToggle={() => onChange({ ...choice, isEachSeed: !choice.isEachSeed })} />
         </fieldset>
       ) : null}
     </form>
@@ -101,16 +102,14 @@ interface ChosenProps { overview: Overview; index: number; runs: readonly RunRow
 
 function Chosen({ overview, index, runs, choice, onChange }: ChosenProps) {
   const [kind, setKind] = useState<DelayKind>("mean");
-  const [isEachSeed, setEachSeed] = useState(false);
   const drawn = runs.slice(0, MOST_DRAWN);
   const series = useParts<FlowSeries[]>(index, drawn.map((run) => run.number), "flows");
   const run = shownRun(runs, choice);
   const context = { case: choice.case, runs, looks: overview.looks, flow: choice.flow };
   const goodput = goodputDots(context);
-  const overTime = { context, series: series.found, isEachSeed };
-  const plots = useMemo(() => [goodputLines(overTime), delayLines(overTime), delayDistribution(overTime), completionDistribution(overTime)], [runs, choice, series.found, isEachSeed]);
+  const overTime = { context, series: series.found, isEachSeed: choice.isEachSeed };
+  const plots = useMemo(() => [goodputLines(overTime), delayLines(overTime), delayDistribution(overTime), completionDistribution(overTime)], [runs, choice, series.found]);
   const [goodputTime, delayTime, delayShare, completions] = plots;
-  const eachSeed = runs.length > protocolsOf(runs).length ? <Check label="each seed" isOn={isEachSeed} onToggle={() => setEachSeed(!isEachSeed)} /> : null;
   const kinds = (
     <select aria-label="Which delay" value={kind} onChange={(event) => setKind(event.currentTarget.value as DelayKind)}>
       {Object.entries(DELAY_KINDS).map(([id, words]) => <option key={id} value={id}>{words}</option>)}
@@ -122,10 +121,10 @@ function Chosen({ overview, index, runs, choice, onChange }: ChosenProps) {
       {goodput.rows.length <= MOST_ROWS ? <><DotFigure plot={goodput} /><DotFigure plot={delayDots(context, kind)} tools={kinds} /></> : <Notice title={`${flowsOf(runs).length} flows`}>Choose one of them to see its runs side by side.</Notice>}
       {series.failure ? <Notice tone="bad" title="The series cannot be read">{series.failure}. Is mstcp-lab still running? Start it again and reload the page.</Notice> : null}
       {runs.length > MOST_DRAWN ? <Notice title={`${MOST_DRAWN} of ${runs.length} runs are drawn over time`}>Choose fewer protocols or seeds to see the others.</Notice> : null}
-      {goodputTime ? <LineFigure plot={goodputTime} tools={eachSeed} /> : null}
-      {delayTime ? <LineFigure plot={delayTime} tools={eachSeed} /> : null}
-      {delayShare ? <LineFigure plot={delayShare} tools={eachSeed} note="Weighted by bytes; of several seeds or flows the mean of their quantiles." /> : null}
-      {completions && completions.lines.length > 0 ? <LineFigure plot={completions} tools={eachSeed} /> : null}
+      {goodputTime ? <LineFigure plot={goodputTime} /> : null}
+      {delayTime ? <LineFigure plot={delayTime} /> : null}
+      {delayShare ? <LineFigure plot={delayShare} note="Of all bytes of the flows and seeds that are chosen." /> : null}
+      {completions && completions.lines.length > 0 ? <LineFigure plot={completions} /> : null}
       {run ? <LineFigure plot={streamLines(run, series.found.get(run.number) ?? [], choice.flow)} note="Of the run that is chosen below." /> : null}
       {run ? <NetworkOverTime overview={overview} index={index} runs={runs} run={run} flow={choice.flow} onRun={(number) => onChange({ ...choice, run: number })} /> : null}
       <Origin overview={overview} />
@@ -146,7 +145,7 @@ function Origin({ overview }: { overview: Overview }) {
           <dt>Changed by --set</dt><dd>{changed.length > 0 ? changed.map(([key, value]) => `${key} = ${JSON.stringify(value)}`).join(", ") : "nothing"}</dd>
           {overview.environments.map((environment, position) => (
             <><dt key={`name ${position}`}>Environment{overview.environments.length > 1 ? ` ${position + 1}` : ""}</dt>
-              <dd key={`value ${position}`}>{environment.kernel}, {environment.machine}, {plural(environment.cpus, "core")}{environment.git_revision ? `, revision ${environment.git_revision.slice(0, 12)}` : ""}; {Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`).join(", ")}</dd></>
+              <dd key={`value ${position}`}>kernel {environment.kernel}, {environment.machine}, {plural(environment.cpus, "core")}{environment.git_revision ? `, revision ${environment.git_revision.slice(0, 12)}` : ""}; {Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`).join(", ")}</dd></>
           ))}
         </dl>
       </div>

@@ -7,6 +7,8 @@ export interface Choice {
   withoutProtocols: ReadonlySet<string>;
   withoutSeeds: ReadonlySet<number>;
   flow: string;
+  /** Lines for each run instead of one for a protocol's seeds together. */
+  isEachSeed: boolean;
   /** Number of the run whose network is shown. */
   run: number | null;
 }
@@ -14,7 +16,7 @@ export interface Choice {
 export const ALL_FLOWS = "";
 
 export function firstChoice(overview: Overview): Choice {
-  return { case: overview.runs[0]?.scenario ?? "", withoutProtocols: new Set(), withoutSeeds: new Set(), flow: ALL_FLOWS, run: null };
+  return { case: overview.runs[0]?.scenario ?? "", withoutProtocols: new Set(), withoutSeeds: new Set(), flow: ALL_FLOWS, isEachSeed: false, run: null };
 }
 
 const distinct = <T>(values: readonly T[]): T[] => [...new Set(values)];

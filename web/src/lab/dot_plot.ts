@@ -32,16 +32,17 @@ const RIGHT = 22;
 export function drawDots(plot: DotPlot, ink: Ink, width = 720): Drawing {
   const left = 22 + Math.min(width * 0.4, Math.max(60, ...plot.rows.map((row) => row.label.length * 7)));
   const groups = [...new Set(plot.rows.map((row) => row.group))];
-  const bottom = TOP + groups.length * GROUP + plot.rows.length * ROW;
+  const top = plot.title ? TOP : 6;
+  const bottom = top + groups.length * GROUP + plot.rows.length * ROW;
   const values = plot.rows.flatMap((row) => [...row.points.map((point) => point.value), row.target ?? 0, upperEnd(row)]);
   const most = (Math.max(0, ...values) || plot.x.scale) * 1.04;
   const at = (value: number): number => left + (Math.max(0, value) / most) * (width - RIGHT - left);
-  const shapes: Shape[] = [text(22, 20, plot.title, ink.text, { "font-weight": 650, "font-size": 13 })];
+  const shapes: Shape[] = plot.title ? [text(22, 20, plot.title, ink.text, { "font-weight": 650, "font-size": 13 })] : [];
   for (const tick of ticks(0, most / plot.x.scale, width < 500 ? 4 : 7)) {
     const x = at(tick * plot.x.scale);
-    shapes.push(line(x, TOP, x, bottom, ink.line), text(x, bottom + 16, String(Number(tick.toPrecision(6))), ink.quiet, { "text-anchor": "middle", "font-size": 11 }));
+    shapes.push(line(x, top, x, bottom, ink.line), text(x, bottom + 16, String(Number(tick.toPrecision(6))), ink.quiet, { "text-anchor": "middle", "font-size": 11 }));
   }
-  let y = TOP;
+  let y = top;
   for (const group of groups) {
     shapes.push(text(22, y + 17, group, ink.text, { "font-weight": 600 }));
     y += GROUP;

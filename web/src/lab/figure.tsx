@@ -65,11 +65,10 @@ export function LineFigure({ plot, tools, note, height = 220, wide }: { plot: Li
     <Figure title={plot.title} name={plot.name} draw={(ink) => drawLines(plot, ink)} rows={() => lineRows(plot)} tools={tools} {...(note ? { note } : {})} {...(wide ? { wide } : {})}>
       {plot.lines.length === 0 ? <Empty title="Nothing was measured">None of the chosen runs has such values.</Empty> : (
         <div class="plot">
-          <span class="axis-name quiet">{plot.y.label}</span>
+          <p class="quiet">{plot.y.label} over {plot.x.label}</p>
           <Chart label={`${plot.title}: ${plot.y.label} over ${plot.x.label}`} times={times} height={height} hasLegend format={formatOf(plot.y)}
             x={{ name: plot.x.label.split(/ in |,/)[0] ?? "", format: formatOf(plot.x) }} {...(plot.atLeast === undefined ? {} : { atLeast: plot.atLeast })}
             lines={plot.lines.map((line, index) => ({ label: line.label, colour: line.series, dash: DASHES[line.series % DASHES.length] ?? [], values: values[index] ?? [] }))} />
-          <span class="axis-name quiet end">{plot.x.label}</span>
         </div>
       )}
     </Figure>
@@ -85,10 +84,12 @@ export function aligned(plot: LinePlot): { times: readonly number[]; values: rea
   return { times: times as number[], values: values as (number | null)[][] };
 }
 
-/** Of points with one x the last, as a distribution steps up there. */
+/** Points with one x, as where a distribution steps up, moved apart by less than can be seen. */
 function distinctX(x: readonly number[], y: readonly (number | null)[]): uPlot.AlignedData {
-  const kept = x.map((_, index) => index).filter((index) => x[index] !== x[index + 1]);
-  return [kept.map((index) => x[index] ?? 0), kept.map((index) => y[index] ?? null)];
+  const least = Math.abs(x.at(-1) ?? 1) * 1e-9;
+  let before = -Infinity;
+  const apart = x.map((value) => { before = Math.max(value, before + least); return before; });
+  return [apart, [...y]];
 }
 
 export function DotFigure({ plot, tools }: { plot: DotPlot; tools?: ComponentChildren }) {

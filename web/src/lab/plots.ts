@@ -3,10 +3,10 @@ import { bitrate, duration } from "../shared/format.ts";
 import { ALL_FLOWS, flowOf, flowTitle, protocolsOf } from "./choice.ts";
 import type { DotPlot, DotRow } from "./dot_plot.ts";
 import type { Axis, LinePlot, PlotLine } from "./line_plot.ts";
-import { meanSeries } from "./statistics.ts";
+import { meanSeries, pooledQuantiles, weightedSeries } from "./statistics.ts";
 import type { DelayStatistics, FlowRow, FlowSeries, LinkResult, Look, RunRow } from "./types.ts";
 
-export const TIME: Axis = { label: "time in s, from the start of the measurement", column: "time_s", scale: 1 };
+export const TIME: Axis = { label: "time in s", column: "time_s", scale: 1 };
 export const GOODPUT: Axis = { label: "goodput in Mbit/s", column: "goodput_bps", scale: 1e6 };
 export const RATE: Axis = { label: "sent in Mbit/s", column: "rate_bps", scale: 1e6 };
 export const DELAY: Axis = { label: "delay in ms", column: "delay_s", scale: 1e-3 };
@@ -64,19 +64,19 @@ export function goodputLines(from: OverTime): LinePlot {
   return { name: fileName("goodput-time", from.context), title: `Goodput over time, ${of}`, x: TIME, y: GOODPUT, lines };
 }
 
-/** Delay over time of one flow; of all together it would weigh them all alike. */
+/** Delay over time of one flow, or of all together by the bytes that arrived. */
 export function delayLines(from: OverTime): LinePlot {
-  const lines = linesOverTime(from, (flows) => meanSeries(flows.map((flow) => flow.delay_mean_s)));
+  const lines = linesOverTime(from, (flows) => weightedSeries(flows.map((flow) => ({ values: flow.delay_mean_s, weights: flow.goodput_bps }))));
   return { name: fileName("delay-time", from.context), title: `Mean delay over time, ${flowWords(from.context)}`, x: TIME, y: { ...DELAY, label: "mean delay in ms", column: "delay_mean_s" }, lines };
 }
 
 export function delayDistribution(from: OverTime): LinePlot {
-  const lines = distributionLines(from, (flow) => flow.delay_cdf_s);
+  const lines = distributionLines(from, (flow) => flow.delay_cdf_s, (flow) => flow.goodput_bps.reduce((sum, rate) => sum + rate, 0));
   return { name: fileName("delay-distribution", from.context), title: `Distribution of the delay, ${flowWords(from.context)}`, x: DELAY, y: { ...SHARE, label: "share of the bytes in %, at most" }, lines, atLeast: 1 };
 }
 
 export function completionDistribution(from: OverTime): LinePlot {
-  const lines = distributionLines(from, (flow) => flow.completions);
+  const lines = distributionLines(from, (flow) => flow.completions, () => 1);
   return { name: fileName("completion", from.context), title: `Completion times, ${flowWords(from.context)}`, x: COMPLETION, y: { ...SHARE, label: "share of the transfers in %, at most" }, lines, atLeast: 1 };
 }
 
@@ -98,10 +98,9 @@ function linesOverTime({ context, series, isEachSeed }: OverTime, value: (flows:
   });
 }
 
-function distributionLines({ context, series, isEachSeed }: OverTime, quantiles: (flow: FlowSeries) => readonly number[]): PlotLine[] {
+function distributionLines({ context, series, isEachSeed }: OverTime, quantiles: (flow: FlowSeries) => readonly number[], weight: (flow: FlowSeries) => number): PlotLine[] {
   return overProtocols(context, series, isEachSeed, (runs, label, look) => {
-    const found = runs.flatMap((flows) => flows.map(quantiles)).filter((each) => each.length > 0);
-    const x = meanSeries(found).filter((each): each is number => each !== null);
+    const x = pooledQuantiles(runs.flat().map((flow) => ({ quantiles: quantiles(flow), weight: weight(flow) })).filter((part) => part.quantiles.length > 0));
     return { label, series: look, x, y: x.map((_, index) => index / Math.max(1, x.length - 1)) };
   }).filter((each) => each.x.length > 0);
 }
@@ -113,7 +112,7 @@ function overProtocols(context: Context, series: SeriesOf, isEachSeed: boolean, 
     const look = seriesOf(context.looks, protocol);
     const flows = (run: RunRow): FlowSeries[] => (series.get(run.number) ?? []).filter((flow) => (context.flow === ALL_FLOWS || flow.flow === context.flow) && flow.time_s.length > 0);
     if (isEachSeed) return known.map((run) => make([flows(run)], `${protocol}, seed ${run.seed}`, look));
-    return known.length > 0 ? [make(known.map(flows), known.length > 1 ? `${protocol} (mean of ${known.length})` : protocol, look)] : [];
+    return known.length > 0 ? [make(known.map(flows), known.length > 1 ? `${protocol}, ${known.length} seeds` : protocol, look)] : [];
   }).filter((each) => each.x.length > 0);
 }
 

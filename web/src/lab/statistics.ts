@@ -21,6 +21,37 @@ export function estimate(values: readonly number[]): Estimate | null {
   return { mean, halfWidth: t95(values.length - 1) * Math.sqrt(variance / values.length), count: values.length };
 }
 
+/** A distribution of values by weight: what `quantiles` (as many as there are steps) say of each part, put together. */
+export function pooledQuantiles(parts: readonly { quantiles: readonly number[]; weight: number }[]): number[] {
+  const steps = Math.max(0, ...parts.map((part) => part.quantiles.length));
+  const values = parts.flatMap((part) => part.quantiles.map((value) => ({ value, weight: part.weight / part.quantiles.length })));
+  values.sort((a, b) => a.value - b.value);
+  const total = values.reduce((sum, each) => sum + each.weight, 0);
+  if (steps < 2 || !(total > 0)) return [];
+  let passed = 0;
+  let index = 0;
+  return Array.from({ length: steps }, (_, step) => {
+    while (index < values.length - 1 && passed + (values[index]?.weight ?? 0) < (step / (steps - 1)) * total * (1 - 1e-12)) {
+      passed += values[index]?.weight ?? 0;
+      index += 1;
+    }
+    return values[index]?.value ?? 0;
+  });
+}
+
+/** The mean over what is known at each place by the weights there; null where nothing is. */
+export function weightedSeries(series: readonly { values: readonly (number | null)[]; weights: readonly number[] }[]): (number | null)[] {
+  const length = Math.max(0, ...series.map((each) => each.values.length));
+  return Array.from({ length }, (_, index) => {
+    let [sum, total] = [0, 0];
+    for (const { values, weights } of series) {
+      const [value, weight] = [values[index] ?? null, weights[index] ?? 0];
+      if (value !== null) { sum += value * weight; total += weight; }
+    }
+    return total > 0 ? sum / total : null;
+  });
+}
+
 /** The mean of what is known at each place; null where nothing is. */
 export function meanSeries(series: readonly (readonly (number | null)[])[]): (number | null)[] {
   const length = Math.max(0, ...series.map((each) => each.length));

@@ -33,9 +33,14 @@ export function summaryRows(runs: readonly RunRow[], flow: string): Row[] {
   }));
 }
 
-function within(found: Estimate | null, format: (value: number) => string): string {
+/** A mean with its interval in one unit, as "8.50 ± 0.01 Mbit/s". */
+export function within(found: Estimate | null, format: (value: number) => string): string {
   if (!found) return "–";
-  return found.halfWidth === null ? format(found.mean) : `${format(found.mean)} ± ${format(found.halfWidth)}`;
+  const [number = "", unit = ""] = format(found.mean).split(" ");
+  if (found.halfWidth === null) return `${number} ${unit}`;
+  const scale = Number(number) === 0 ? 1 : found.mean / Number(number);
+  const decimals = number.split(".")[1]?.length ?? 0;
+  return `${number} ± ${(found.halfWidth / scale).toFixed(decimals)} ${unit}`;
 }
 
 const NUMBERS = ["goodput_bps", "delay_mean_s", "delay_p99_s", "out_of_order_ratio"];

@@ -66,6 +66,12 @@ export function Chart(props: ChartProps) {
   return <div class="chart" ref={place} role="img" tabIndex={0} aria-label={`${props.label}. Arrow keys show the values.`} onKeyDown={onKeyDown} />;
 }
 
+/** How the frame of a line's mark in the legend is drawn: solid, dashed or dotted as the line. */
+function markerDash(line: Line | undefined): string {
+  const stroke = line?.dash?.[0];
+  return stroke === undefined ? (line?.dashed ? "dashed" : "solid") : stroke > 2 ? "dashed" : "dotted";
+}
+
 /** How the values of the x axis are written. */
 function formatOfX(props: ChartProps): (value: number) => string {
   if (props.x) return props.x.format;
@@ -79,7 +85,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
   return {
     width,
     height: props.height ?? 150,
-    legend: { show: props.hasLegend ?? false, live: true },
+    legend: { show: props.hasLegend ?? false, live: true, markers: { width: 3, dash: (_plot, index) => markerDash(props.lines[index - 1]) } },
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
     scales: {
       x: { time: !props.isElapsed && !props.x },

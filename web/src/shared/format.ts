@@ -25,6 +25,7 @@ export function percent(share: number | null | undefined): string {
 /** A time span in seconds, as "47.8 ms", "1.20 s" or "3 min 20 s". */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
+  if (seconds === 0) return "0 s";
   if (seconds < 1e-3) return `${digits(seconds * 1e6)} µs`;
   if (seconds < 1) return `${digits(seconds * 1e3)} ms`;
   if (seconds < 60) return `${digits(seconds)} s`;
@@ -40,6 +41,7 @@ export function remaining(seconds: number): string {
 /** A size in bytes, as "48.2 MB". */
 export function bytes(count: number | null | undefined): string {
   if (count === null || count === undefined) return "–";
+  if (count < 1000) return `${Math.round(count)} B`;
   const [unit, prefix] = PREFIXES.find(([least]) => count >= least) ?? [1, ""];
   return `${digits(count / unit)} ${prefix}B`;
 }

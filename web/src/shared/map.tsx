@@ -221,8 +221,34 @@ class NetworkMap {
     this.#paths = drawn;
     this.cy.batch(() => {
       this.cy.edges(".lit").remove();
-      paths.forEach((path, index) => this.cy.add(pathEdges(path, index, paths.length, (a, b) => this.#linkId(a, b))));
+      paths.forEach((path, index) => this.cy.add(this.#pathEdges(path, index, paths.length)));
     });
+  }
+
+  /** The arrows of one path beside those of the others, with the rate where there is most room for it. */
+  #pathEdges(path: MapPath, index: number, count: number): cytoscape.ElementDefinition[] {
+    const steps = path.nodes.slice(1).map((head, step) => ({ tail: path.nodes[step] ?? head, head }));
+    const lengths = steps.map(({ tail, head }) => this.#distance(tail, head));
+    const roomiest = lengths.indexOf(Math.max(...lengths));
+    return steps.map(({ tail, head }, step) => ({
+      group: "edges",
+      data: {
+        id: `lit ${index} ${step}`,
+        source: tail,
+        target: head,
+        link: this.#linkId(tail, head),
+        // Bent to one side, seen along the path: another path over the same link stays beside it.
+        bend: (index - (count - 1) / 2) * 22,
+        rate: step === roomiest ? bitrate(path.rate_bps) : "",
+      },
+      classes: `lit series-${index % 6}`,
+    }));
+  }
+
+  #distance(one: string, other: string): number {
+    const a = this.cy.getElementById(one).position();
+    const b = this.cy.getElementById(other).position();
+    return Math.hypot(a.x - b.x, a.y - b.y);
   }
 
   #linkId(a: string, b: string): string {
@@ -244,27 +270,6 @@ function litOf(paths: readonly MapPath[]): { nodes: Set<string>; links: Set<stri
   const nodes = new Set(paths.flatMap((path) => path.nodes));
   const links = new Set(paths.flatMap((path) => path.nodes.slice(1).map((node, index) => `${path.nodes[index]}-${node}`)));
   return { nodes, links };
-}
-
-/** The arrows of one path beside those of the others, with the rate at the middle one. */
-function pathEdges(path: MapPath, index: number, count: number, linkId: (a: string, b: string) => string): cytoscape.ElementDefinition[] {
-  const middle = Math.floor((path.nodes.length - 2) / 2);
-  return path.nodes.slice(1).map((head, step) => {
-    const tail = path.nodes[step] ?? head;
-    return {
-      group: "edges",
-      data: {
-        id: `lit ${index} ${step}`,
-        source: tail,
-        target: head,
-        link: linkId(tail, head),
-        // Bent to one side, seen along the path: another path over the same link stays beside it.
-        bend: (index - (count - 1) / 2) * 22,
-        rate: step === middle ? bitrate(path.rate_bps) : "",
-      },
-      classes: `lit series-${index % 6}`,
-    };
-  });
 }
 
 function styleSheet(many: boolean): cytoscape.StylesheetJson {

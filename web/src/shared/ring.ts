@@ -12,6 +12,11 @@ export class Ring<T> {
     this.#total += 1;
   }
 
+  clear(): void {
+    this.#items = [];
+    this.#next = this.#total = 0;
+  }
+
   /** How many there are. */
   get length(): number {
     return Math.min(this.#total, this.capacity);
