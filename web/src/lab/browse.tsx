@@ -121,11 +121,11 @@ function Chosen({ overview, index, runs, choice, onChange }: ChosenProps) {
       {goodput.rows.length <= MOST_ROWS ? <><DotFigure plot={goodput} /><DotFigure plot={delayDots(context, kind)} tools={kinds} /></> : <Notice title={`${flowsOf(runs).length} flows`}>Choose one of them to see its runs side by side.</Notice>}
       {series.failure ? <Notice tone="bad" title="The series cannot be read">{series.failure}. Is mstcp-lab still running? Start it again and reload the page.</Notice> : null}
       {runs.length > MOST_DRAWN ? <Notice title={`${MOST_DRAWN} of ${runs.length} runs are drawn over time`}>Choose fewer protocols or seeds to see the others.</Notice> : null}
-      {goodputTime ? <LineFigure plot={goodputTime} /> : null}
-      {delayTime ? <LineFigure plot={delayTime} /> : null}
-      {delayShare ? <LineFigure plot={delayShare} note="Of all bytes of the flows and seeds that are chosen." /> : null}
+      {goodputTime ? <LineFigure plot={goodputTime} isLoading={series.isLoading} /> : null}
+      {delayTime ? <LineFigure plot={delayTime} isLoading={series.isLoading} /> : null}
+      {delayShare ? <LineFigure plot={delayShare} isLoading={series.isLoading} note="Of all bytes of the flows and seeds that are chosen." /> : null}
       {completions && completions.lines.length > 0 ? <LineFigure plot={completions} /> : null}
-      {run ? <LineFigure plot={streamLines(run, series.found.get(run.number) ?? [], choice.flow)} note="Of the run that is chosen below." /> : null}
+      {run ? <LineFigure plot={streamLines(run, series.found.get(run.number) ?? [], choice.flow)} isLoading={series.isLoading} note="Of the run that is chosen below." /> : null}
       {run ? <NetworkOverTime overview={overview} index={index} runs={runs} run={run} flow={choice.flow} onRun={(number) => onChange({ ...choice, run: number })} /> : null}
       <Origin overview={overview} />
     </>

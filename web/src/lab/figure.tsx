@@ -4,7 +4,7 @@ import { h } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { Chart } from "../shared/chart.tsx";
-import { Empty } from "../shared/notices.tsx";
+import { Empty, Loading } from "../shared/notices.tsx";
 import { theme } from "../shared/theme.ts";
 import { dotRows, drawDots } from "./dot_plot.ts";
 import type { DotPlot } from "./dot_plot.ts";
@@ -59,11 +59,11 @@ export function formatOf(axis: Axis): (value: number) => string {
   return (value) => `${Number((value / axis.scale).toPrecision(4))} ${unit}`;
 }
 
-export function LineFigure({ plot, tools, note, height = 220, wide }: { plot: LinePlot; tools?: ComponentChildren; note?: string; height?: number; wide?: boolean }) {
+export function LineFigure({ plot, tools, note, height = 220, wide, isLoading }: { plot: LinePlot; tools?: ComponentChildren; note?: string; height?: number; wide?: boolean; isLoading?: boolean }) {
   const { times, values } = useMemo(() => aligned(plot), [plot]);
   return (
     <Figure title={plot.title} name={plot.name} draw={(ink) => drawLines(plot, ink)} rows={() => lineRows(plot)} tools={tools} {...(note ? { note } : {})} {...(wide ? { wide } : {})}>
-      {plot.lines.length === 0 ? <Empty title="Nothing was measured">None of the chosen runs has such values.</Empty> : (
+      {plot.lines.length === 0 && isLoading ? <Loading what="series" /> : plot.lines.length === 0 ? <Empty title="Nothing was measured">None of the chosen runs has such values.</Empty> : (
         <div class="plot">
           <p class="quiet">{plot.y.label} over {plot.x.label}</p>
           <Chart label={`${plot.title}: ${plot.y.label} over ${plot.x.label}`} times={times} height={height} hasLegend format={formatOf(plot.y)}

@@ -49,8 +49,12 @@ export function begin(plan: WatchPlan): Live {
 export function apply(live: Live, event: LabEvent): void {
   if (event.event === "runs-begun") { live.together = true; return; }
   if (event.event === "job-ended") { live.ended = { state: event.state, text: event.text }; return; }
-  const run = live.runs.get(event.number);
-  if (run) applyToRun(run, event);
+  const known = live.runs.get(event.number);
+  if (!known) return;
+  // A new object: components look again at those that have changed alone.
+  const run = { ...known };
+  live.runs.set(event.number, run);
+  applyToRun(run, event);
 }
 
 function applyToRun(run: LiveRun, event: Exclude<LabEvent, { event: "runs-begun" | "job-ended" }>): void {

@@ -73,7 +73,7 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
             <output class="scrub-time">{interval === null ? "mean" : `${(times[interval] ?? 0).toFixed(2)} s`}</output>
             <button disabled={interval === null} onClick={() => { setPlaying(false); setAt(null); }}>Mean of the run</button>
           </div>
-        ) : <p class="figure-note quiet">This run has no series of its links: the map shows the mean.</p>}
+        ) : !links ? null : <p class="figure-note quiet">This run has no series of its links: the map shows the mean.</p>}
       </Figure>
       {selected?.kind === "link" && links ? <LineFigure wide plot={linkLines(run, links, endsOf(overview.network, selected.id))} /> : null}
     </>
@@ -95,7 +95,7 @@ function Directions({ overview, utilisation, selected, onSelect }: { overview: O
     <Table label="Directions of links" rows={rows} id={(row) => row.id} selected={rows.find((row) => row.link === selected)?.id ?? null} onSelect={(row) => onSelect(row.link)} empty="The network has no links."
       columns={[
         { key: "link", title: "Link", width: "minmax(0, 1.4fr)", render: (row) => row.name, sort: (row) => row.name },
-        { key: "used", title: "Utilisation", width: "82px", isNumber: true, render: (row) => percent(row.used), sort: (row) => row.used ?? -1 },
+        { key: "used", title: "Utilisation", width: "88px", isNumber: true, render: (row) => percent(row.used), sort: (row) => row.used ?? -1 },
         { key: "rate", title: "Used", hint: "Wire rate", width: "104px", isNumber: true, render: (row) => bitrate(row.used === null ? null : row.used * row.capacity_bps), sort: (row) => (row.used ?? 0) * row.capacity_bps },
       ]} />
   );

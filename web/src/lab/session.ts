@@ -13,15 +13,9 @@ export const failure = signal("");
 export const documents = signal<readonly Document[] | null>(null);
 export const plan = signal<WatchPlan | null>(null);
 
-/** Changes with each event: `live` itself is changed in place. */
-export const liveVersion = signal(0);
+/** The runs in hand; a new object after new events, around the same map. */
+export const live = signal<Live | null>(null);
 export const connection = signal<{ connected: boolean; reason: string }>({ connected: false, reason: "" });
-let live: Live | null = null;
-
-export function liveNow(): Live | null {
-  return live;
-}
-
 /** Take the token of the address, ask what there is, and follow the runs if some are in hand. */
 export async function open(): Promise<void> {
   const token = /^#token=([\w-]+)$/.exec(location.hash)?.[1];
@@ -37,23 +31,24 @@ export async function open(): Promise<void> {
 }
 
 function watch(wanted: WatchPlan): void {
-  live = begin(wanted);
+  live.value = begin(wanted);
   plan.value = wanted;
   follow("/api/events", "/api/events", {
     events: (events) => {
-      for (const event of events) take(event);
-      liveVersion.value += 1;
+      const now = { ...(live.value ?? begin(wanted)) };
+      for (const event of events) take(now, event);
+      live.value = now;
     },
     connected: (connected, reason) => {
       // The server ends with the runs: that is no fault then.
-      if (connected || !live?.ended) connection.value = { connected, reason };
+      if (connected || !live.value?.ended) connection.value = { connected, reason };
     },
   });
 }
 
-function take(event: ServerEvent): void {
+function take(now: Live, event: ServerEvent): void {
   const told = JSON.parse(event.data) as LabEvent;
-  if (live) apply(live, told);
+  apply(now, told);
   if (told.event === "run-finished") void addRow(told.number);
 }
 

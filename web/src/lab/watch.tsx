@@ -9,15 +9,14 @@ import type { Live, LiveRun, RunState } from "./live.ts";
 import { mapLinks, mapNodes } from "./network.tsx";
 import { RATE, TIME } from "./plots.ts";
 import type { LinePlot } from "./line_plot.ts";
-import { connection, liveNow, liveVersion, plan } from "./session.ts";
+import { connection, live as runsInHand, plan } from "./session.ts";
 import type { NetworkView, WatchPlan } from "./types.ts";
 
 const WORDS: Record<RunState, string> = { waiting: "to come", running: "running", valid: "valid", invalid: "not valid", failed: "failed" };
 const MARKS: Record<RunState, string> = { waiting: "·", running: "▶", valid: "✓", invalid: "!", failed: "×" };
 
 export function Watch({ network }: { network: NetworkView }) {
-  const version = liveVersion.value;
-  const live = liveNow();
+  const live = runsInHand.value;
   const wanted = plan.value;
   const [chosen, setChosen] = useState<number | null>(null);
   const now_s = useNow(live?.ended === null);
@@ -28,7 +27,7 @@ export function Watch({ network }: { network: NetworkView }) {
     <section class="watch" aria-label="Runs in hand">
       <Headline live={live} wanted={wanted} now_s={now_s} />
       <Runs live={live} shown={shown?.number ?? null} onChoose={setChosen} />
-      {shown ? <Now run={shown} wanted={wanted} network={network} now_s={now_s} version={version} /> : null}
+      {shown ? <Now run={shown} wanted={wanted} network={network} now_s={now_s} /> : null}
     </section>
   );
 }
@@ -74,7 +73,7 @@ function partOfRunning(live: Live, wanted: WatchPlan): number {
 }
 
 function Runs({ live, shown, onChoose }: { live: Live; shown: number | null; onChoose: (number: number) => void }) {
-  const rows = useMemo(() => rowsOf(live), [live, liveVersion.value]);
+  const rows = useMemo(() => rowsOf(live), [live]);
   return (
     <div class="card runs"><div class="card-head"><h2>Runs</h2><span class="spacer" />
       <span class="runs-key quiet">{(Object.keys(WORDS) as RunState[]).map((state) => <span key={state}><i class={`run ${state}`} aria-hidden="true">{MARKS[state]}</i>{WORDS[state]}</span>)}</span></div>
@@ -105,19 +104,19 @@ function RunMark({ run, isShown, onChoose }: { run: LiveRun; isShown: boolean; o
   return <button class="run running" title={words} aria-label={`Show ${words}`} aria-pressed={isShown} onClick={() => onChoose(run.number)}>{MARKS.running}</button>;
 }
 
-interface NowProps { run: LiveRun; wanted: WatchPlan; network: NetworkView; now_s: number; version: number }
+interface NowProps { run: LiveRun; wanted: WatchPlan; network: NetworkView; now_s: number }
 
 /** The run that is looked at. */
-function Now({ run, wanted, network, now_s, version }: NowProps) {
+function Now({ run, wanted, network, now_s }: NowProps) {
   const title = `Scenario ${run.case} with ${run.protocol}, seed ${run.seed}`;
   const latest = run.samples.at(-1);
   const utilisation = useMemo(() => new Map(wanted.links.map((name, index): [string, number] => [name, latest?.links[index] ?? 0])), [latest]);
-  const plot = useMemo(() => streamsNow(run, title), [version, run.number]);
+  const plot = useMemo(() => streamsNow(run, title), [run]);
   const since = run.began_s === null ? null : Math.max(0, now_s - run.began_s);
   return (
     <>
       <div class="card now">
-        <div class="card-head"><h2>{title}</h2><span class="spacer" /><Badge tone="plain">{run.phase || "starting"}</Badge></div>
+        <div class="card-head"><h2>{title}</h2><span class="spacer" /><Badge tone="plain">{wanted.clock === "simulated" ? "simulating" : run.phase || "starting"}</Badge></div>
         <div class="stack">
           {wanted.clock === "simulated" ? <p class="quiet">Running for {since === null ? "–" : remaining(since)}. The simulator tells nothing of a run before its end: rates and links appear below when it has ended.</p> : (
             <>
@@ -161,5 +160,5 @@ export function streamsNow(run: LiveRun, title: string): LinePlot {
       y: run.samples.map((sample) => sample.streams_bps[name]?.[index] ?? null),
     }));
   });
-  return { name: `now-${run.case}-${run.protocol}-s${run.seed}`, title: `Rates of the streams`, x: { ...TIME, label: `${TIME.label}, ${title}` }, y: RATE, lines };
+  return { name: `now-${run.case}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, ${title.toLowerCase()}`, x: TIME, y: RATE, lines };
 }
