@@ -117,9 +117,7 @@ class _Forgiving:
             self._take(event, time.time())
         except Exception as error:
             self._failed = True
-            _say(
-                f"The page shows nothing new any more ({type(error).__name__}: {error}); the runs go on."
-            )
+            _say(f"The page shows nothing new any more ({type(error).__name__}: {error}); the runs go on.")
 
 
 def _port(text: str) -> int:
