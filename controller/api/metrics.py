@@ -126,8 +126,8 @@ class Metrics:
         process = _values(self._process.collect())
         resident_bytes = process.get("process_resident_memory_bytes")
         return Figures(
-            solve=_histogram(self._solve),
-            request_to_installed=_histogram(self._installed),
+            solve=_histogram(self._solve, _FAST_S),
+            request_to_installed=_histogram(self._installed, _LATENCY_S),
             events=int(_values(self._events.collect()).get("mstcp_events_total", 0)),
             refused_requests=int(_values(self._refused.collect()).get("mstcp_refused_requests_total", 0)),
             waiting_requests=waiting,
@@ -162,20 +162,20 @@ def _values(metrics: Iterable[Metric]) -> dict[str, float]:
     return sums
 
 
-def _histogram(histogram: Histogram) -> HistogramFigures:
-    cumulated: dict[float, float] = {}
+def _histogram(histogram: Histogram, bounds_s: tuple[float, ...]) -> HistogramFigures:
+    """Return the sum over the labels, which may have none yet."""
+    cumulated = dict.fromkeys((*bounds_s, float("inf")), 0.0)
     sum_s = 0.0
     for metric in histogram.collect():
         for sample in metric.samples:
             if sample.name.endswith("_bucket"):
                 bound_s = float(sample.labels["le"])
-                cumulated[bound_s] = cumulated.get(bound_s, 0.0) + sample.value
+                cumulated[bound_s] += sample.value
             elif sample.name.endswith("_sum"):
                 sum_s += sample.value
-    bounds_s = sorted(cumulated)
-    totals = [0.0, *(cumulated[bound_s] for bound_s in bounds_s)]
+    totals = (0.0, *cumulated.values())
     return HistogramFigures(
-        bounds_s=tuple(bound_s for bound_s in bounds_s if bound_s != float("inf")),
+        bounds_s=bounds_s,
         counts=tuple(int(after - before) for before, after in pairwise(totals)),
         sum_s=sum_s,
     )

@@ -167,6 +167,7 @@ async def test_openapi_describes_everything(client: httpx.AsyncClient) -> None:
         "/v1/switches/{switch}",
         "/v1/switches/{switch}/rules",
         "/v1/health",
+        "/v1/live",
         "/v1/events",
         "/v1/version",
         "/healthz",
@@ -353,7 +354,7 @@ async def test_the_flow_of_a_client_that_goes_away_is_undone(controller: Control
     controller.silent = True
     _, writer = await asyncio.open_connection(*listener.getsockname())
     body = json.dumps(REQUEST).encode()
-    lines = ("POST /v1/flows HTTP/1.1", "Host: x", "Content-Type: application/json")
+    lines = ("POST /v1/flows HTTP/1.1", "Host: localhost", "Content-Type: application/json")
     head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "", ""))
     writer.write(head.encode() + body)
     await until(lambda: len(controller.core._state.flows) == 1)

@@ -1,5 +1,5 @@
 /** What the page knows of the controller, and how it keeps it up. */
-import { computed, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 import { ApiError, bearer, getJson, needsToken } from "../shared/http.ts";
 import type { MapLink, MapNode, Selection } from "../shared/map.tsx";
 import { Ring } from "../shared/ring.ts";
@@ -148,22 +148,23 @@ export function refreshNow(): void {
   wake();
 }
 
-async function load(): Promise<void> {
-  const [loaded, links] = await Promise.all([getJson<Topology>("/v1/topology"), getJson<LinkDirection[]>("/v1/links")]);
-  topology.value = loaded;
-  directions.value = links;
+/** What stays as it is while the controller runs: asked for at the start and when it may be another one. */
+async function load(): Promise<[Topology, LinkDirection[]] | null> {
+  if (topology.value && connection.value.state !== "lost") return null;
+  return Promise.all([getJson<Topology>("/v1/topology"), getJson<LinkDirection[]>("/v1/links")]);
 }
 
 async function look(): Promise<void> {
-  if (!topology.value || connection.value.state === "lost") await load();
   const asked_ms = performance.now();
-  const seen = await getJson<Live>("/v1/live");
-  connection.value = { state: "live" };
-  if (asked_ms < changed_ms + SNAPSHOT_AGE_MS) return;
-  if (seen.time_s === live.value?.time_s) return;
-  flowHistory.take(seen);
-  healthHistory.take(seen);
-  live.value = seen;
+  const [loaded, seen] = await Promise.all([load(), getJson<Live>("/v1/live")]);
+  batch(() => {
+    if (loaded) [topology.value, directions.value] = loaded;
+    connection.value = { state: "live" };
+    if (asked_ms < changed_ms + SNAPSHOT_AGE_MS || seen.time_s === live.value?.time_s) return;
+    flowHistory.take(seen);
+    healthHistory.take(seen);
+    live.value = seen;
+  });
 }
 
 function isStillThere(error: unknown): string {

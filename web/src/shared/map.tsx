@@ -66,7 +66,7 @@ class NetworkMap {
   readonly cy: cytoscape.Core;
   #key: string;
   #kept: Kept;
-  #classes = new Map<string, string>();
+  #classes: ReadonlyMap<string, string> = new Map();
   #paths = "";
   #saving: ReturnType<typeof setTimeout> | undefined;
   #resized: ResizeObserver;
@@ -93,6 +93,7 @@ class NetworkMap {
     if (this.#kept.zoom !== null && this.#kept.pan !== null) this.cy.viewport({ zoom: this.#kept.zoom, pan: this.#kept.pan });
     else this.fit();
     this.#listen();
+    this.cy.one("render", () => performance.mark("map drawn"));
     this.#resized = new ResizeObserver(() => this.#resize());
     this.#resized.observe(container);
   }
@@ -103,18 +104,21 @@ class NetworkMap {
     const left = Math.min(...xs);
     const top = Math.max(...ys);
     const span = Math.max(Math.max(...xs) - left, top - Math.min(...ys)) || 1;
-    const size = SPAN * Math.max(0.45, Math.sqrt(props.nodes.length / 40));
+    // So that all of it is seen at a zoom of about 1.
+    const size = SPAN * Math.min(1, Math.max(0.45, Math.sqrt(props.nodes.length / 40)));
+    const classes = classesOf(props);
     const nodes = props.nodes.map((node) => ({
       group: "nodes" as const,
       data: { id: node.id, label: node.id },
       position: this.#kept.places[node.id] ?? { x: ((node.x - left) / span) * size, y: ((top - node.y) / span) * size },
-      classes: node.kind,
+      classes: classes.get(node.id) ?? "",
     }));
     const links = props.links.map((link) => ({
       group: "edges" as const,
       data: { id: link.id, source: link.ends[0], target: link.ends[1] },
-      classes: "link",
+      classes: classes.get(link.id) ?? "",
     }));
+    this.#classes = classes;
     return [...nodes, ...links];
   }
 
@@ -192,27 +196,12 @@ class NetworkMap {
 
   /** Take in states, utilisations, paths and what is selected. */
   update(props: MapProps): void {
-    const lit = litOf(props.paths ?? []);
-    const dims = lit.links.size > 0;
+    const wanted = classesOf(props);
     this.cy.batch(() => {
-      for (const node of props.nodes) {
-        const classes = [node.kind, node.state, dims && !lit.nodes.has(node.id) ? "dim" : "", isSelected(props.selected, "node", node.id)];
-        this.#setClasses(node.id, classes.filter(Boolean).join(" "));
-      }
-      for (const link of props.links) {
-        const use = link.utilisation === null ? "unknown" : `use-${levelOf(link.utilisation)}`;
-        const classes = ["link", link.up ? use : "broken", dims ? "dim" : "", isSelected(props.selected, "link", link.id)];
-        this.#setClasses(link.id, classes.filter(Boolean).join(" "));
-      }
+      for (const [id, classes] of wanted) if (this.#classes.get(id) !== classes) this.cy.getElementById(id).classes(classes);
     });
+    this.#classes = wanted;
     this.#light(props.paths ?? []);
-  }
-
-  #setClasses(id: string, classes: string): void {
-    if (this.#classes.get(id) !== classes) {
-      this.#classes.set(id, classes);
-      this.cy.getElementById(id).classes(classes);
-    }
   }
 
   #light(paths: readonly MapPath[]): void {
@@ -238,7 +227,7 @@ class NetworkMap {
         target: head,
         link: this.#linkId(tail, head),
         // Bent to one side, seen along the path: another path over the same link stays beside it.
-        bend: (index - (count - 1) / 2) * 22,
+        bend: (index - (count - 1) / 2) * (this.cy.nodes().length > MANY ? 6 : 22),
         rate: step === roomiest ? bitrate(path.rate_bps) : "",
       },
       classes: `lit series-${index % 6}`,
@@ -266,15 +255,22 @@ function isSelected(selected: Selection | undefined, kind: "node" | "link", id: 
   return selected?.kind === kind && selected.id === id ? "selected" : "";
 }
 
-function litOf(paths: readonly MapPath[]): { nodes: Set<string>; links: Set<string> } {
-  const nodes = new Set(paths.flatMap((path) => path.nodes));
-  const links = new Set(paths.flatMap((path) => path.nodes.slice(1).map((node, index) => `${path.nodes[index]}-${node}`)));
-  return { nodes, links };
+/** How each node and link is drawn: what style.css classes are to a page. */
+function classesOf(props: MapProps): Map<string, string> {
+  const lit = new Set((props.paths ?? []).flatMap((path) => path.nodes));
+  const join = (...classes: string[]): string => classes.filter(Boolean).join(" ");
+  const all = new Map<string, string>();
+  for (const node of props.nodes) all.set(node.id, join(node.kind, node.state, lit.size > 0 && !lit.has(node.id) ? "dim" : "", isSelected(props.selected, "node", node.id)));
+  for (const link of props.links) {
+    const use = link.utilisation === null ? "unknown" : `use-${levelOf(link.utilisation)}`;
+    all.set(link.id, join("link", link.up ? use : "broken", lit.size > 0 ? "dim" : "", isSelected(props.selected, "link", link.id)));
+  }
+  return all;
 }
 
 function styleSheet(many: boolean): cytoscape.StylesheetJson {
   const font = getComputedStyle(document.body).fontFamily;
-  const size = many ? 12 : 38;
+  const size = many ? 6 : 38;
   const series = [0, 1, 2, 3, 4, 5].map((index) => ({
     selector: `.series-${index}`,
     style: { "line-color": token(`series-${index}`), "target-arrow-color": token(`series-${index}`) },
@@ -282,16 +278,16 @@ function styleSheet(many: boolean): cytoscape.StylesheetJson {
   const widths = [1.5, 2.5, 4, 5.5, 7];
   const uses = LEVELS.map((_, level) => ({
     selector: `.use-${level}`,
-    style: { "line-color": token(`use-${level}`), width: (widths[level] ?? 2) * (many ? 0.8 : 1) },
+    style: { "line-color": token(`use-${level}`), width: (widths[level] ?? 2) * (many ? 0.55 : 1) },
   }));
   return [
     {
       selector: "node",
       style: {
-        label: "data(label)", "font-family": font, "font-size": many ? 9 : 12, "font-weight": 600, "min-zoomed-font-size": 8,
-        color: token("text"), "text-valign": many ? "bottom" : "center", "text-halign": "center", "text-margin-y": many ? 3 : 0,
-        "text-outline-width": many ? 2 : 0, "text-outline-color": token("surface"),
-        width: size, height: size, "background-color": token("raised"), "border-width": many ? 1.5 : 2, "border-color": token("quiet"),
+        label: "data(label)", "font-family": font, "font-size": many ? 5 : 12, "font-weight": 600, "min-zoomed-font-size": many ? 9 : 7,
+        color: token("text"), "text-valign": many ? "bottom" : "center", "text-halign": "center", "text-margin-y": many ? 1.5 : 0,
+        "text-outline-width": many ? 1 : 0, "text-outline-color": token("surface"),
+        width: size, height: size, "background-color": token("raised"), "border-width": many ? 1 : 2, "border-color": token("quiet"),
         "overlay-opacity": 0, "z-index": 10,
       },
     },
@@ -304,18 +300,18 @@ function styleSheet(many: boolean): cytoscape.StylesheetJson {
       style: { "curve-style": "haystack", "haystack-radius": 0, width: 2, "line-color": token("use-0"), "line-cap": "round", "overlay-opacity": 0, "z-index": 1 },
     },
     ...uses,
-    { selector: ".broken", style: { "line-style": "dashed", "line-dash-pattern": [7, 6], "line-color": token("down"), width: many ? 2 : 3 } },
+    { selector: ".broken", style: { "line-style": "dashed", "line-dash-pattern": [7, 6], "line-color": token("down"), width: many ? 1.5 : 3 } },
     { selector: ".unknown", style: { "line-style": "dotted" } },
     { selector: ".link.dim", style: { opacity: 0.28 } },
     { selector: "node.dim", style: { opacity: 0.4 } },
-    { selector: "node.selected", style: { "border-width": many ? 3 : 4, "border-color": token("text") } },
+    { selector: "node.selected", style: { "border-width": many ? 2 : 4, "border-color": token("text") } },
     { selector: ".link.selected", style: { "underlay-color": token("accent"), "underlay-opacity": 0.35, "underlay-padding": 5 } },
     {
       selector: ".lit",
       style: {
         "curve-style": "unbundled-bezier", "control-point-distances": "data(bend)", "control-point-weights": 0.5, width: many ? 2.5 : 4,
-        "target-arrow-shape": "triangle", "arrow-scale": many ? 0.6 : 0.9, "overlay-opacity": 0, "z-index": 5,
-        label: "data(rate)", "font-family": font, "font-size": many ? 10 : 12, "font-weight": 600, color: token("text"), "text-rotation": "none", "text-background-color": token("surface"),
+        "target-arrow-shape": "triangle", "arrow-scale": many ? 0.5 : 0.9, "overlay-opacity": 0, "z-index": 5,
+        label: "data(rate)", "font-family": font, "font-size": many ? 11 : 12, "font-weight": 600, color: token("text"), "text-rotation": "none", "text-background-color": token("surface"),
         "text-background-opacity": 0.92, "text-background-padding": "3px", "text-background-shape": "roundrectangle",
       },
     } as unknown as cytoscape.StylesheetJsonBlock,
