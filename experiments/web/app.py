@@ -44,12 +44,18 @@ class Readers:
     """The pages that follow the events: wakes them when there is something new, and counts them."""
 
     count: int = 0
+    closed: bool = False
     _waiting: set[asyncio.Event] = field(default_factory=set)
 
     def wake(self) -> None:
         """Let everyone who waits look again; called in the server's loop."""
         for event in self._waiting:
             event.set()
+
+    def close(self) -> None:
+        """Let everyone go once all is told; called in the server's loop."""
+        self.closed = True
+        self.wake()
 
     async def wait(self, timeout_s: float) -> None:
         """Wait until there may be something new, or for so long."""
@@ -181,6 +187,8 @@ def _serve_events(app: FastAPI, content: Content) -> None:
                 for entry in entries:
                     last = entry.number
                     yield ServerSentEvent(raw_data=entry.text, id=str(last))
+                if not entries and content.readers.closed:
+                    return
                 if not entries:
                     await content.readers.wait(HEARTBEAT_S)
                     yield ServerSentEvent(comment="still here")

@@ -8,6 +8,8 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
 import uvicorn
@@ -88,14 +90,14 @@ class PageServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._call(self._content.readers.close)
         self._server.should_exit = True
         self._thread.join(GRACE_S + 2)
         self._socket.close()
 
     def wake(self) -> None:
         """Let pages have what is new; called by any thread."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._content.readers.wake)
+        self._call(self._content.readers.wake)
 
     @property
     def has_pages(self) -> bool:
@@ -114,6 +116,11 @@ class PageServer:
         """Wait until the thread ends, which it does by a fault alone."""
         while self._thread.is_alive():
             self._thread.join(1)
+
+    def _call(self, function: Callable[[], None]) -> None:
+        """Let the server's loop call something, unless it has ended."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function)
 
     def _hosts(self) -> list[str]:
         return [f"{LOOPBACK}:{self._port}", f"localhost:{self._port}"]

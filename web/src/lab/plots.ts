@@ -126,7 +126,7 @@ export function streamLines(run: RunRow, series: readonly FlowSeries[], flow: st
   const shown = series.filter((each) => flow === ALL_FLOWS || each.flow === flow);
   let count = 0;
   const lines = shown.flatMap((each) => each.streams.map((stream, index) => ({
-    label: `${shown.length > 1 ? `flow ${each.flow}: ` : ""}${stream.path?.join("–") ?? `stream ${index + 1}`}`,
+    label: `${shown.length > 1 ? `flow ${each.flow}: ` : ""}${stream.path?.join(" → ") ?? `stream ${index + 1}`}`,
     series: count++, x: each.time_s, y: stream.rate_bps,
   })));
   return { name: `streams-${run.scenario}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, scenario ${run.scenario}, ${run.protocol}, seed ${run.seed}`, x: TIME, y: RATE, lines };
@@ -139,5 +139,5 @@ export function linkLines(run: RunRow, links: readonly LinkResult[], ends: reado
     const link = links.find((each) => each.link === name);
     return link?.series ? [{ label: name.replace("->", " to "), series: index, x: link.series.time_s, y: link.series.utilisation }] : [];
   });
-  return { name: `link-${ends.join("-")}-${run.scenario}-${run.protocol}-s${run.seed}`, title: `Utilisation of ${ends.join("–")}, scenario ${run.scenario}, ${run.protocol}, seed ${run.seed}`, x: TIME, y: UTILISATION, lines, atLeast: 1 };
+  return { name: `link-${ends.join("-")}-${run.scenario}-${run.protocol}-s${run.seed}`, title: `Utilisation of ${ends.join("-")}, scenario ${run.scenario}, ${run.protocol}, seed ${run.seed}`, x: TIME, y: UTILISATION, lines, atLeast: 1 };
 }

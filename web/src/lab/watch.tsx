@@ -156,7 +156,7 @@ export function streamsNow(run: LiveRun, title: string): LinePlot {
     const streams = run.flows.find((flow) => flow.flow === name)?.streams ?? [];
     const count = Math.max(streams.length, ...run.samples.map((sample) => sample.streams_bps[name]?.length ?? 0));
     return Array.from({ length: count }, (_, index) => ({
-      label: `flow ${name}: ${streams[index]?.path?.join("–") ?? `stream ${index + 1}`}`, series: series++, x,
+      label: `flow ${name}: ${streams[index]?.path?.join(" → ") ?? `stream ${index + 1}`}`, series: series++, x,
       y: run.samples.map((sample) => sample.streams_bps[name]?.[index] ?? null),
     }));
   });
