@@ -167,6 +167,16 @@ def test_axe_finds_nothing_serious(served: Served, browser: Browser, width: int,
         assert serious_faults(page) == [], "dialog"
 
 
+def kept_places(page: Page) -> str:
+    """Wait until places are kept; the content security policy forbids Playwright's own waiting."""
+    for _ in range(600):
+        kept = page.evaluate("localStorage.getItem('mstcp.map.butterfly')")
+        if kept is not None:
+            return str(kept)
+        page.wait_for_timeout(100)
+    raise TimeoutError("no places are kept")
+
+
 def test_places_on_the_map_and_the_theme_are_kept(served: Served, browser: Browser) -> None:
     with open_page(browser, served.address) as page:
         canvas = page.get_by_role("application")
@@ -178,12 +188,11 @@ def test_places_on_the_map_and_the_theme_are_kept(served: Served, browser: Brows
         page.keyboard.press("+")
         page.keyboard.press("ArrowLeft")
         page.get_by_role("button", name="Dark colours").click()
-        page.wait_for_function("localStorage.getItem('mstcp.map.butterfly') !== null")
-        kept = page.evaluate("localStorage.getItem('mstcp.map.butterfly')")
+        kept = kept_places(page)
         page.reload()
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
         expect(page.locator(".summary")).to_contain_text("all connected")
-        assert page.evaluate("localStorage.getItem('mstcp.map.butterfly')") == kept
+        assert kept_places(page) == kept
 
 
 def test_a_day_of_events_leaves_the_last_ones(served: Served, browser: Browser) -> None:

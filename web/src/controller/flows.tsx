@@ -20,7 +20,7 @@ const COLUMNS: readonly Column<Flow>[] = [
   {
     key: "flow",
     title: "Flow",
-    width: "minmax(130px, 1.6fr)",
+    width: "minmax(130px, 2.6fr)",
     sort: (flow) => `${flow.source} ${flow.destination} ${flow.destination_port}`,
     render: (flow) => <><b>{flow.source}</b> → <b>{flow.destination}</b> <span class="quiet">:{flow.destination_port}</span></>,
   },
@@ -52,7 +52,7 @@ const COLUMNS: readonly Column<Flow>[] = [
   },
   { key: "paths", title: "Paths", width: "58px", isNumber: true, isExtra: true, sort: (flow) => flow.streams.length, render: (flow) => flow.streams.length },
   { key: "lease", title: "Lease", hint: "What is left of it", width: "92px", isNumber: true, isExtra: true, sort: (flow) => flow.expires_in_s, render: (flow) => remaining(flow.expires_in_s) },
-  { key: "owner", title: "Owner", width: "minmax(60px, 0.8fr)", isExtra: true, sort: (flow) => flow.owner ?? "", render: (flow) => flow.owner ?? <span class="quiet">–</span> },
+  { key: "owner", title: "Owner", width: "minmax(56px, 0.7fr)", isExtra: true, sort: (flow) => flow.owner ?? "", render: (flow) => flow.owner ?? <span class="quiet">–</span> },
 ];
 
 function matches(flow: Flow, words: readonly string[]): boolean {

@@ -37,9 +37,10 @@ function textOf(event: TimelineEvent): string {
   const { missed, flow, source, destination } = event.data;
   if (event.kind !== GAP) {
     // A flow's ends tell people more than its id.
-    let text = typeof flow === "string" && source ? event.text.replace(`flow ${flow}`, `${String(source)} → ${String(destination)}`) : event.text;
+    const isOfFlow = typeof flow === "string" && typeof source === "string";
+    let text = isOfFlow ? event.text.replace(`flow ${flow}`, `${source} → ${String(destination)}`) : event.text;
     if (typeof event.data["recovery_s"] === "number") text = text.replace(/ in [0-9.]+ s$/, ""); // it is told below
-    return text.charAt(0).toUpperCase() + text.slice(1);
+    return text;
   }
   return typeof missed === "number" ? `${missed} events came while the page was not connected and are not kept any more` : "The controller was restarted: what follows is all since then";
 }

@@ -44,6 +44,8 @@ export interface MapProps {
 /** Above this, nodes are dots and names appear when one comes near. */
 const MANY = 150;
 const SPAN = 1000;
+/** The zoom from which names in a large network can be read. */
+const NEAR = 1.3;
 
 interface Kept {
   places: Record<string, { x: number; y: number }>;
@@ -68,6 +70,8 @@ class NetworkMap {
   #kept: Kept;
   #classes: ReadonlyMap<string, string> = new Map();
   #paths = "";
+  #isLarge: boolean;
+  #naming: ReturnType<typeof setTimeout> | undefined;
   #saving: ReturnType<typeof setTimeout> | undefined;
   #resized: ResizeObserver;
   #size = { width: 0, height: 0 };
@@ -76,7 +80,7 @@ class NetworkMap {
   constructor(container: HTMLElement, props: MapProps) {
     this.#key = `mstcp.map.${props.name}`;
     this.#kept = read(this.#key);
-    const many = props.nodes.length > MANY;
+    const many = (this.#isLarge = props.nodes.length > MANY);
     this.cy = cytoscape({
       container,
       elements: this.#elements(props),
@@ -137,6 +141,21 @@ class NetworkMap {
       this.#keep();
     });
     this.cy.on("dragpan pinchzoom scrollzoom", () => this.#keepView());
+    if (this.#isLarge) this.cy.on("viewport", () => {
+      clearTimeout(this.#naming);
+      this.#naming = setTimeout(() => this.#nameNear(), 120);
+    });
+  }
+
+  /** Show the names of the nodes in sight once one is near enough to read them. */
+  #nameNear(): void {
+    const { x1, x2, y1, y2 } = this.cy.extent();
+    const isNear = this.cy.zoom() >= NEAR;
+    this.cy.batch(() => this.cy.nodes().forEach((node) => {
+      const { x, y } = node.position();
+      const isNamed = isNear && x >= x1 && x <= x2 && y >= y1 && y <= y2;
+      if (isNamed !== node.hasClass("named")) node.toggleClass("named", isNamed);
+    }));
   }
 
   #keepView(): void {
@@ -198,7 +217,11 @@ class NetworkMap {
   update(props: MapProps): void {
     const wanted = classesOf(props);
     this.cy.batch(() => {
-      for (const [id, classes] of wanted) if (this.#classes.get(id) !== classes) this.cy.getElementById(id).classes(classes);
+      for (const [id, classes] of wanted) {
+        if (this.#classes.get(id) === classes) continue;
+        const element = this.cy.getElementById(id);
+        element.classes(element.hasClass("named") ? `${classes} named` : classes);
+      }
     });
     this.#classes = wanted;
     this.#light(props.paths ?? []);
@@ -246,6 +269,7 @@ class NetworkMap {
 
   destroy(): void {
     clearTimeout(this.#saving);
+    clearTimeout(this.#naming);
     this.#resized.disconnect();
     this.cy.destroy();
   }
@@ -284,13 +308,14 @@ function styleSheet(many: boolean): cytoscape.StylesheetJson {
     {
       selector: "node",
       style: {
-        label: "data(label)", "font-family": font, "font-size": many ? 5 : 12, "font-weight": 600, "min-zoomed-font-size": many ? 9 : 7,
+        label: many ? "" : "data(label)", "font-family": font, "font-size": many ? 7 : 12, "font-weight": 600, "min-zoomed-font-size": 7,
         color: token("text"), "text-valign": many ? "bottom" : "center", "text-halign": "center", "text-margin-y": many ? 1.5 : 0,
         "text-outline-width": many ? 1 : 0, "text-outline-color": token("surface"),
         width: size, height: size, "background-color": token("raised"), "border-width": many ? 1 : 2, "border-color": token("quiet"),
         "overlay-opacity": 0, "z-index": 10,
       },
     },
+    { selector: ".named", style: { label: "data(label)" } },
     { selector: ".switch", style: { shape: "round-rectangle", "border-color": token("accent"), "background-color": token("accent-soft") } },
     { selector: ".host", style: { shape: "ellipse", width: size * (many ? 0.6 : 0.9), height: size * (many ? 0.6 : 0.9) } },
     { selector: ".away", style: { "border-style": "dashed", "border-color": token("warn"), "background-color": token("warn-soft") } },
