@@ -10,9 +10,8 @@ import threading
 import time
 from typing import Any
 
+import netsim_native as sim
 import pytest
-
-from mstcp._core import sim
 
 
 def description(**changes: Any) -> dict[str, Any]:
@@ -134,7 +133,7 @@ def test_other_threads_go_on() -> None:
 def test_ctrl_c_ends_a_run() -> None:
     program = f"""
 import json, signal
-from mstcp._core import sim
+import netsim_native as sim
 # A test run that was put into the background ignores the signal, and so would its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("running", flush=True)
