@@ -60,7 +60,7 @@ class LinkSampler:
             link=f"{first.tail}->{first.head}",
             capacity_bps=capacity_bps,
             utilisation=float(np.dot(rates, widths_s) / window.duration_s / capacity_bps),
-            packets_dropped=counted[-1].dropped - first.dropped,
+            packets_dropped=_dropped(counted, times, window),
             lateness_mean_us=mean_us,
             lateness_p99_us=p99_us,
             lateness_max_us=max_us,
@@ -69,6 +69,13 @@ class LinkSampler:
                 utilisation=[rate / capacity_bps for rate in rates],
             ),
         )
+
+
+def _dropped(counted: Sequence[DirectionCounters], times: np.ndarray, window: Window) -> int:
+    """Return the packets that the link dropped within the window, interpolated between samples."""
+    dropped = np.array([each.dropped + (each.lost or 0) for each in counted], dtype=np.float64)
+    before, after = np.interp([window.start_ns, window.end_ns], times, dropped)
+    return round(after - before)
 
 
 def _lateness(counted: Sequence[DirectionCounters]) -> tuple[float | None, float | None, float | None]:
