@@ -8,7 +8,7 @@ from typing import Any
 from controller.core import events
 from controller.core.client_events import ClientEventKind
 from controller.core.journal import Journal, JournaledDict
-from controller.core.messages import Message, PacketOut
+from controller.core.messages import Message, PacketOut, Postpone
 from controller.core.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.core.queries import Queries
 from controller.core.requests import LinkChange
@@ -316,8 +316,12 @@ class Core:
             self._flows.confirm(event.barrier, switch, self._now)
 
     def _together(self, event: events.Together) -> None:
-        for each in event.events:
+        requested = [each for each in event.events if isinstance(each, events.FlowRequested)]
+        for each in event.events if not requested else ():
             self._on(each)
+        left = self._flows.request_all(requested, self._now)
+        if left:
+            self._outbox.put(Postpone(left))
 
     def _rules_refused(self, event: events.RulesRefused) -> None:
         switch = self._state.live.switch_name(event.datapath_id)

@@ -218,7 +218,7 @@ def _rule(rule: Rule, flows: dict[int, str]) -> RuleView:
     return RuleView(
         table=rule.table,
         priority=rule.priority,
-        match={name: value for name, value in vars(rule.match).items() if value is not None},
+        match=rule.match.fields(),
         action=_action(rule),
         cookie=f"{rule.cookie:#x}",
         purpose=_purpose(rule),

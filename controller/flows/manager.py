@@ -85,13 +85,30 @@ class FlowManager(Journaled):
 
     # What clients ask
 
-    def request(self, event: FlowRequested, now: float) -> None:
-        """Route a new flow, take its rates in and begin to install its paths."""
+    def request_all(self, requested: Sequence[FlowRequested], now: float) -> tuple[FlowRequested, ...]:
+        """Route new flows in order, up to the second that takes a solve; returns that and those after it.
+
+        So what is urgent waits for one solve at most.
+        """
+        solved = self._optima.solves
+        for index, event in enumerate(requested):
+            if not self.request(event, now, may_solve=self._optima.solves == solved):
+                return tuple(requested[index:])
+        return ()
+
+    def request(self, event: FlowRequested, now: float, may_solve: bool = True) -> bool:
+        """Route a new flow, take its rates in and begin to install its paths.
+
+        Returns whether that is done: not if it takes a solve that may not be.
+        """
         try:
             if event.deadline is not None and event.deadline <= now:
                 raise DeadlineExceeded("", "the time for the request was over before it was its turn")
             with self._solving_until(event.deadline, now):
-                flow, rates = self._plan(event, now)
+                planned = self._plan(event, now, may_solve)
+            if planned is None:
+                return False
+            flow, rates = planned
             absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
             if absent:
                 raise Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again")
@@ -100,13 +117,14 @@ class FlowManager(Journaled):
             tell_refused(
                 self._outbox, event.request.source, event.request.destination, refusal, event.caller.name
             )
-            return
+            return True
         self._last_number = flow.number
         self._state.flows.add(flow)
         self._apply(rates, now)
         if flow.split is not None:
             flow.split.group = flow.group(self._state.live.ports)
         self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
+        return True
 
     def abandon(self, token: int, now: float) -> None:
         """End a flow that is being installed for a client that no longer waits."""
@@ -343,12 +361,16 @@ class FlowManager(Journaled):
         finally:
             self._optima.time_limit_s = limit_s
 
-    def _plan(self, event: FlowRequested, now: float) -> tuple[Flow, Mapping[str, tuple[float, ...]]]:
-        """Return the new flow and the rates that running flows get beside it."""
+    def _plan(
+        self, event: FlowRequested, now: float, may_solve: bool
+    ) -> tuple[Flow, Mapping[str, tuple[float, ...]]] | None:
+        """Return the new flow and the rates of running flows beside it; None without the solve it takes."""
         number = self._last_number + 1
         flow_id = self._new_flow_id(number)
         is_settled = self._rebalance_due is None
-        granted = grant(self._state, self._optima, event.request, flow_id, number, is_settled)
+        granted = grant(self._state, self._optima, event.request, flow_id, number, is_settled, may_solve)
+        if granted is None:
+            return None
         flow = granted.flow(now)
         flow.owner, flow.belongs_to = event.owner, event.caller.name
         return flow, granted.rates
