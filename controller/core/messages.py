@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from controller.core.client_events import ClientEventKind
 from controller.core.events import FlowRequested
+from controller.core.live_views import LiveView
 from controller.core.state_copy import StateCopy
 from controller.core.views import (
     FlowPage,
@@ -119,6 +120,7 @@ Result = (
     | FlowPage
     | HealthView
     | LeaseResult
+    | LiveView
     | RulesView
     | Sizes
     | Snapshot

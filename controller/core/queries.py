@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from controller.core.events import ViewRequested
+from controller.core.live_views import LiveFlowView, LiveLinksView, LiveView, NodeState
 from controller.core.messages import Result
 from controller.core.requests import FlowQuery, ViewName
 from controller.core.state import State
@@ -64,6 +65,7 @@ class Queries:
             ViewName.HEALTH: self._state.health,
             ViewName.HOSTS: self._state.host_views,
             ViewName.LINKS: self._state.links,
+            ViewName.LIVE: lambda: self._live(now),
             ViewName.RULES: lambda: self._rules(event.key),
             ViewName.SIZES: self._sizes,
             ViewName.SWITCHES: self._switches,
@@ -96,6 +98,33 @@ class Queries:
         if flow is None:
             return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
         return self._state.view(flow, now)
+
+    def _live(self, now: float) -> LiveView:
+        return LiveView(
+            links=self._live_links(),
+            nodes=tuple(self._node_state(node.name) for node in self._state.live.network.nodes),
+            flows=tuple(self._live_flow(flow, now) for flow in self._state.flows),
+        )
+
+    def _live_links(self) -> LiveLinksView:
+        views = self._state.links()
+        return LiveLinksView(
+            up=tuple(view.up for view in views),
+            enabled=tuple(view.enabled for view in views),
+            capacity_bps=tuple(view.capacity_bps for view in views),
+            allocated_bps=tuple(view.allocated_bps for view in views),
+            measured_bps=tuple(view.measured_bps for view in views),
+        )
+
+    def _node_state(self, name: str) -> NodeState:
+        live, host = self._state.live, self._state.hosts.find(name)
+        if name not in live.network.switches:
+            return "up" if host is not None and self._state.hosts.is_reachable(host) else "down"
+        return "up" if live.is_connected(name) else "away" if live.is_away(name) else "down"
+
+    def _live_flow(self, flow: Flow, now: float) -> LiveFlowView:
+        view = self._state.view(flow, now)
+        return LiveFlowView(**{name: getattr(view, name) for name in _LIVE_FLOW})
 
     def _switches(self) -> tuple[SwitchDetailView, ...]:
         counts = self._rule_counts()
@@ -188,6 +217,9 @@ class Queries:
                 for name, arc in live.arcs.items()
             ),
         )
+
+
+_LIVE_FLOW = tuple(LiveFlowView.__dataclass_fields__)
 
 
 def _counters(counters: PortCounters | None) -> PortCountersView | None:

@@ -5,7 +5,6 @@ import json
 import re
 import socket
 import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -23,6 +22,7 @@ from controller.errors import Unavailable
 from controller.rules.pinned import TcpConnection
 from tests.fakes.openflow_table import Packet
 from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.waiting import until
 
 PROBLEM = {"type", "title", "status", "detail", "instance", "code", "field", "reason"}
 
@@ -171,6 +171,7 @@ async def test_openapi_describes_everything(client: httpx.AsyncClient) -> None:
         "/v1/switches/{switch}",
         "/v1/switches/{switch}/rules",
         "/v1/health",
+        "/v1/live",
         "/v1/events",
         "/v1/version",
         "/healthz",
@@ -357,7 +358,7 @@ async def test_the_flow_of_a_client_that_goes_away_is_undone(controller: Control
     controller.silent = True
     _, writer = await asyncio.open_connection(*listener.getsockname())
     body = json.dumps(REQUEST).encode()
-    lines = ("POST /v1/flows HTTP/1.1", "Host: x", "Content-Type: application/json")
+    lines = ("POST /v1/flows HTTP/1.1", "Host: localhost", "Content-Type: application/json")
     head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "", ""))
     writer.write(head.encode() + body)
     await until(lambda: len(controller.core._state.flows) == 1)
@@ -431,13 +432,6 @@ async def test_a_body_that_is_too_large(client: httpx.AsyncClient) -> None:
     body = json.dumps(REQUEST | {"source": "x" * (1 << 20)})
     answer = await client.post("/v1/flows", content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["field"]) == (413, "body")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = asyncio.get_running_loop().time() + 20
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.01)
 
 
 async def test_a_link_is_changed_while_it_carries_a_flow(client: httpx.AsyncClient) -> None:
