@@ -55,6 +55,7 @@ def open_page(
         locale="en-GB",
     )
     page = context.new_page()
+    origin = address.partition("#")[0]
     page.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
     foreign: list[str] = []
@@ -65,7 +66,7 @@ def open_page(
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
         "request",
-        lambda sent: None if sent.url.startswith((address, "data:", "blob:")) else foreign.append(sent.url),
+        lambda sent: None if sent.url.startswith((origin, "data:", "blob:")) else foreign.append(sent.url),
     )
     try:
         page.goto(address)

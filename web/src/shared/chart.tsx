@@ -11,7 +11,11 @@ export interface Line {
   /** Which of the colours of series; as on the map. */
   colour: number;
   dashed?: boolean;
+  /** Lengths of strokes and gaps in pixels; goes before `dashed`. */
+  dash?: readonly number[];
 }
+
+const SERIES = 9;
 
 export interface ChartProps {
   /** Says what is drawn, for who can't see it. */
@@ -24,6 +28,8 @@ export interface ChartProps {
   /** The scale reaches at least from 0 to this. */
   atLeast?: number;
   isElapsed?: boolean;
+  /** What `times` are if they are not times. */
+  x?: { name: string; format: (value: number) => string };
   hasLegend?: boolean;
 }
 
@@ -31,7 +37,7 @@ export function Chart(props: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const data = [props.times, ...props.lines.map((line) => line.values)] as unknown as uPlot.AlignedData;
-  const shape = props.lines.map((line) => `${line.label}|${line.colour}|${line.dashed ?? false}`).join("\n");
+  const shape = props.lines.map((line) => `${line.label}|${line.colour}|${line.dashed ?? false}|${line.dash?.join() ?? ""}`).join("\n");
   const current = useRef(data);
   current.current = data;
 
@@ -48,34 +54,56 @@ export function Chart(props: ChartProps) {
     return () => { unsubscribe(); resized.disconnect(); plot.current?.destroy(); plot.current = null; };
   }, [shape, props.height, props.hasLegend]);
   useEffect(() => { plot.current?.setData(data); });
-  return <div class="chart" ref={place} role="img" aria-label={props.label} />;
+  // With the keyboard: the values at the next or the previous point.
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }[event.key];
+    const drawn = plot.current;
+    if (step === undefined || !drawn || props.times.length === 0) return;
+    event.preventDefault();
+    const index = Math.min(props.times.length - 1, Math.max(0, (drawn.cursor.idx ?? -1) + step));
+    drawn.setCursor({ left: drawn.valToPos(props.times[index] ?? 0, "x"), top: drawn.over.clientHeight / 2 });
+  };
+  return <div class="chart" ref={place} role="img" tabIndex={0} aria-label={`${props.label}. Arrow keys show the values.`} onKeyDown={onKeyDown} />;
+}
+
+/** How the frame of a line's mark in the legend is drawn: solid, dashed or dotted as the line. */
+function markerDash(line: Line | undefined): string {
+  const stroke = line?.dash?.[0];
+  return stroke === undefined ? (line?.dashed ? "dashed" : "solid") : stroke > 2 ? "dashed" : "dotted";
+}
+
+/** How the values of the x axis are written. */
+function formatOfX(props: ChartProps): (value: number) => string {
+  if (props.x) return props.x.format;
+  return props.isElapsed ? (seconds) => `${Number(seconds.toFixed(2))} s` : timeOfDay;
 }
 
 function options(props: ChartProps, width: number): uPlot.Options {
   const font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  const formatX = formatOfX(props);
   const axis = { stroke: token("quiet"), font, grid: { stroke: token("line"), width: 1 }, ticks: { show: false } };
   return {
     width,
     height: props.height ?? 150,
-    legend: { show: props.hasLegend ?? false, live: true },
+    legend: { show: props.hasLegend ?? false, live: true, markers: { width: 3, dash: (_plot, index) => markerDash(props.lines[index - 1]) } },
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
     scales: {
-      x: { time: !props.isElapsed },
+      x: { time: !props.isElapsed && !props.x },
       y: { range: (_plot, _least, most) => [0, Math.max(most ?? 0, props.atLeast ?? 0) * 1.08 || 1] },
     },
     axes: [
-      { ...axis, space: 70, size: 26, ...(props.isElapsed ? { values: (_: uPlot, ticks: number[]) => ticks.map((tick) => `${tick} s`) } : { values: (_: uPlot, ticks: number[]) => ticks.map(timeOfDay) }) },
+      { ...axis, space: 70, size: 26, values: (_plot, ticks) => ticks.map(formatX) },
       { ...axis, size: 74, space: 32, gap: 6, values: (_plot, ticks) => ticks.map(props.format) },
     ],
     series: [
-      { label: "Time", value: (_plot, time) => (time === null ? "–" : props.isElapsed ? `${time.toFixed(2)} s` : timeOfDay(time)) },
+      { label: props.x?.name ?? "Time", value: (_plot, value) => (value === null ? "–" : formatX(value)) },
       ...props.lines.map((line) => ({
         label: line.label,
-        stroke: token(`series-${line.colour % 6}`),
+        stroke: token(`series-${line.colour % SERIES}`),
         width: 1.75,
-        ...(line.dashed ? { dash: [5, 4] } : {}),
+        ...(line.dash?.length ? { dash: [...line.dash] } : line.dashed ? { dash: [5, 4] } : {}),
         points: { show: false },
-        value: (_plot: uPlot, value: number | null) => (value === null ? "–" : props.format(value)),
+        value: (_plot: uPlot, value: number | null | undefined) => (value === null || value === undefined ? "–" : props.format(value)),
       })),
     ],
   };
