@@ -64,6 +64,8 @@ def request(page: Page, lab: Lab) -> dict[str, Any]:
     expect(page.locator(".path-nodes")).to_have_count(2)
     (flow,) = lab.rest.call("GET", "/flows")
     assert [" → ".join(stream["path"]) for stream in flow["streams"]] == paths(page)
+    # Switches count what passes; nothing has been sent.
+    expect(page.locator(".facts")).to_contain_text("Measured0 bit/s")
     return {"granted_bps": flow["rate_bps"]}
 
 

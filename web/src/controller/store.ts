@@ -60,6 +60,7 @@ export interface DirectionNow {
   capacity_bps: number;
   allocated_bps: number;
   measured_bps: number | null;
+  unrequested_bps: number | null;
   up: boolean;
   enabled: boolean;
   delay_s: number;
@@ -78,6 +79,7 @@ export function directionsOf(name: string): DirectionNow[] {
       capacity_bps: now.capacity_bps[index] ?? direction.capacity_bps,
       allocated_bps: now.allocated_bps[index] ?? 0,
       measured_bps: now.measured_bps[index] ?? null,
+      unrequested_bps: now.unrequested_bps[index] ?? null,
       up: now.up[index] ?? false,
       enabled: now.enabled[index] ?? true,
     }];
