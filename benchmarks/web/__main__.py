@@ -107,7 +107,9 @@ async def _request(running: Controller, network: Network, flows: int, seed: int)
                 "destination_port": 5000 + number,
                 "rate_bps": chooser.choice((1e6, 2e6, 5e6)),
             }
-            (await client.post("/v1/flows", json=wish)).raise_for_status()
+            while (answer := await client.post("/v1/flows", json=wish)).status_code == 503:
+                await asyncio.sleep(1)  # a model switch was slow to confirm
+            answer.raise_for_status()
 
 
 async def _look(running: Controller, browser: Browser, network: Network, flows: int) -> Result:

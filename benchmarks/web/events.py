@@ -35,7 +35,7 @@ def day_of_events_heap_mb(program: str) -> float:
             _wait_for(page, f"link N{first + _BATCH - 1} is up")
         session = page.context.new_cdp_session(page)
         session.send("HeapProfiler.collectGarbage")
-        used_mb = session.send("Runtime.getHeapUsage")["usedSize"] / 1e6
+        used_mb = float(session.send("Runtime.getHeapUsage")["usedSize"]) / 1e6
         browser.close()
     return round(used_mb, 1)
 

@@ -59,8 +59,9 @@ function FlowDetails({ flow }: { flow: Flow }) {
               <li key={`${stream.source_port} ${index}`}>
                 <i class={`swatch series-${index % 6}`} aria-hidden="true" />
                 <div>
-                  <div class="path-rate"><b>{bitrate(stream.rate_bps)}</b>{measuredGoodput(stream) === null ? null : <span> measured {bitrate(measuredGoodput(stream))}</span>}<span class="quiet"> {duration(stream.delay_s)} · port {stream.source_port}</span></div>
+                  <div class="path-rate"><b>{bitrate(stream.rate_bps)}</b>{measuredGoodput(stream) === null ? null : <span>, measured {bitrate(measuredGoodput(stream))}</span>}</div>
                   <div class="path-nodes">{stream.path.join(" → ")}</div>
+                  <div class="quiet">delay {duration(stream.delay_s)}, source port {stream.source_port}</div>
                 </div>
               </li>
             ))}
