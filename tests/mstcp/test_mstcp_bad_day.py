@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import mstcp
 from benchmarks.faults.relay import HOST, Path, listening
 from mstcp import StreamSpec
+from tests.fakes.waiting import until
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -95,9 +96,7 @@ async def test_a_connection_opens_on_whichever_path_answers() -> None:
             assert isinstance(writer.transport, mstcp.ConnectionTransport)
             return writer.transport.alive_streams
 
-        async with asyncio.timeout(30):
-            while alive() < 2:
-                await asyncio.sleep(0.01)
+        await until(lambda: alive() == 2, "the repaired path")
 
 
 async def test_a_peer_that_never_reads_is_not_polled_again_and_again_while_closing() -> None:

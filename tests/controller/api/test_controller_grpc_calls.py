@@ -13,6 +13,7 @@ from controller.api.grpc_server import ERROR_METADATA, make_server
 from controller.core.state import Settings
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.served_controller import Controller
+from tests.fakes.waiting import until
 
 REQUEST = control_pb2.FlowRequest(
     source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6, packet_bytes=590
@@ -41,13 +42,6 @@ async def refused(call: Any) -> tuple[grpc.StatusCode, control_pb2.Error]:
         await call
     metadata = dict(raised.value.trailing_metadata() or ())
     return raised.value.code(), control_pb2.Error.FromString(metadata[ERROR_METADATA])
-
-
-async def until(condition: Any) -> None:
-    deadline = asyncio.get_running_loop().time() + TIMEOUT_S
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.01)
 
 
 async def test_the_life_of_a_flow(stub: Any) -> None:

@@ -5,7 +5,6 @@ import json
 import re
 import socket
 import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -23,6 +22,7 @@ from controller.errors import Unavailable
 from controller.rules.pinned import TcpConnection
 from tests.fakes.openflow_table import Packet
 from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.waiting import until
 
 PROBLEM = {"type", "title", "status", "detail", "instance", "code", "field", "reason"}
 
@@ -432,13 +432,6 @@ async def test_a_body_that_is_too_large(client: httpx.AsyncClient) -> None:
     body = json.dumps(REQUEST | {"source": "x" * (1 << 20)})
     answer = await client.post("/v1/flows", content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["field"]) == (413, "body")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = asyncio.get_running_loop().time() + 20
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.01)
 
 
 async def test_a_link_is_changed_while_it_carries_a_flow(client: httpx.AsyncClient) -> None:
