@@ -48,6 +48,41 @@ def test_a_flow_lights_its_paths_and_a_link_lists_its_flows(served: Served, brow
         expect(page.get_by_text("No flow matches “nobody”")).to_be_visible()
 
 
+def on_map(page: Page, element: str) -> tuple[float, float]:
+    """Return where the middle of a node or link of the map is on the page."""
+    place = page.evaluate(
+        """(id) => {
+          const canvas = document.querySelector(".map-canvas");
+          const element = canvas._cyreg.cy.getElementById(id);
+          const box = element.isNode() ? element.renderedPosition() : element.renderedMidpoint();
+          const { left, top } = canvas.getBoundingClientRect();
+          return [left + box.x, top + box.y];
+        }""",
+        element,
+    )
+    return place[0], place[1]
+
+
+def test_the_map_is_clicked_and_dragged(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address) as page:
+        expect(page.locator(".summary")).to_contain_text("all connected")
+        page.mouse.click(*on_map(page, "S2-S3"))
+        expect(page.get_by_role("tabpanel").get_by_role("heading", name="S2-S3")).to_be_visible()
+        page.mouse.click(*on_map(page, "S4"))
+        expect(page.get_by_role("tabpanel").get_by_role("heading", name="S4")).to_be_visible()
+        x, y = on_map(page, "T0")
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + 40, y + 60, steps=5)
+        page.mouse.up()
+        kept = kept_places(page)
+        moved = on_map(page, "T0")
+        assert moved == pytest.approx((x + 40, y + 60), abs=3)
+        page.reload()
+        expect(page.locator(".summary")).to_contain_text("all connected")
+        assert kept_places(page) == kept
+
+
 def test_rows_sort_and_move_by_keyboard(served: Served, browser: Browser) -> None:
     for number, rate_bps in enumerate((3e6, 1e6, 2e6)):
         served.request(destination_port=6000 + number, rate_bps=rate_bps)
