@@ -28,6 +28,7 @@ _FILES = {
     "page.js": "text/javascript; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "licenses.txt": "text/plain; charset=utf-8",
 }
 
 _PROTECTION = {
