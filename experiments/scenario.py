@@ -312,9 +312,9 @@ class Ppfs(_Model):
 
 
 class Mstcp(_Model):
-    """Settings of MSTCP's sources: `scheduler` picks the stream of each frame; the paper's by default."""
+    """Settings of MSTCP's sources: `scheduler` picks the stream of each frame; the library's by default."""
 
-    scheduler: Literal["stochastic", "weighted", "earliest", "redundant"] = "stochastic"
+    scheduler: Literal["stochastic", "weighted", "earliest", "redundant"] = "weighted"
 
 
 class Mptcp(_Model):

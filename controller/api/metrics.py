@@ -71,9 +71,7 @@ class Metrics:
         self._refused = Counter(
             "mstcp_refused_requests", "Requests for flows refused.", ("code",), registry=self._registry
         )
-        self._rules = self._gauge(
-            "mstcp_switch_rules", "Rules and groups that a switch should have.", ("switch",)
-        )
+        self._rules = self._gauge("mstcp_switch_rules", "Rules that a switch should have.", ("switch",))
         self._queue = self._gauge("mstcp_queue_length", "Events that wait for the core.", ("queue",))
         self._dropped = self._gauge(
             "mstcp_dropped_packets", "Packets of hosts dropped because too many waited."
@@ -88,6 +86,20 @@ class Metrics:
         self._hosts = self._gauge("mstcp_learned_hosts", "Hosts learned from their ARP packets.")
         self._allocated = self._gauge("mstcp_allocated_bps", "Goodput of all flows, bit/s.")
         self._requested = self._gauge("mstcp_requested_bps", "Goodput that all flows have asked for, bit/s.")
+
+        link = ("link",)
+        self._link_loads = {
+            "capacity_bps": self._gauge("mstcp_link_capacity_bps", "Of one direction of a link.", link),
+            "allocated_bps": self._gauge(
+                "mstcp_link_allocated_bps", "Wire rate of all flows over it, with acknowledgements.", link
+            ),
+            "measured_bps": self._gauge(
+                "mstcp_link_measured_bps", "Wire rate that its switch has counted.", link
+            ),
+            "unrequested_bps": self._gauge(
+                "mstcp_link_unrequested_bps", "Wire rate of lasting traffic that belongs to no flow.", link
+            ),
+        }
 
     def _histogram(
         self, name: str, text: str, labels: tuple[str, ...], buckets: tuple[float, ...]
@@ -150,6 +162,13 @@ class Metrics:
         self._hosts.set(sizes.learned_hosts)
         self._allocated.set(sizes.allocated_bps)
         self._requested.set(sizes.requested_bps)
+        for gauge in self._link_loads.values():
+            gauge.clear()  # what is not measured any more has no value
+        for load in sizes.link_loads:
+            for name, gauge in self._link_loads.items():
+                value = getattr(load, name)
+                if value is not None:
+                    gauge.labels(load.link).set(value)
         return generate_latest(self._registry)
 
 

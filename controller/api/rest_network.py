@@ -76,10 +76,7 @@ async def links(response: Response, service: TheService, _: Reader) -> tuple[Lin
 @router.get("/v1/links/{link_id}", responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)})
 async def link(link_id: LinkId, response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
     """Show both directions of a link."""
-    links = cast("tuple[LinkView, ...]", (await service.view(ViewName.LINKS)).view)
-    views = tuple(view for view in links if {view.tail, view.head} == set(link_id.split("-")))
-    if not views:
-        raise NotFound("link_id", f"there is no link {link_id!r}; GET /v1/links lists them")
+    views = await service.links(link_id)
     response.headers["ETag"] = etag_of(views[0].revision)
     return views
 

@@ -36,6 +36,7 @@ __all__ = [
     "Message",
     "Notify",
     "PacketOut",
+    "ReadCounters",
     "RemoveGroup",
     "RemoveRule",
     "RemoveRules",
@@ -93,6 +94,14 @@ class PacketOut:
     datapath_id: int
     port: int
     frame: bytes
+
+
+@dataclass(frozen=True)
+class ReadCounters:
+    """Ask a switch what it has counted at its ports and, if wanted, for the rules that pin connections."""
+
+    datapath_id: int
+    pinned: bool
 
 
 @dataclass(frozen=True)
@@ -168,5 +177,7 @@ class Report:
 
 
 ClientMessage = Answer | Notify | Report
-DatapathMessage = InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | CloseConnection
+DatapathMessage = (
+    InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | ReadCounters | CloseConnection
+)
 Message = DatapathMessage | ClientMessage | Change

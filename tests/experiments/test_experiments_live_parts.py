@@ -66,7 +66,12 @@ def test_a_loop_in_the_rules_is_no_route() -> None:
 
 
 def counters(
-    carried: int, packets: int, drops: int = 0, late_us: float | None = 10.0
+    carried: int,
+    packets: int,
+    drops: int = 0,
+    late_us: float | None = 10.0,
+    queue_drops: int = 0,
+    lost: int = 0,
 ) -> list[DirectionCounters]:
     network = topologies.load("line:2")
     lateness = None if late_us is None else Lateness(late_us, late_us, 2 * late_us, 3 * late_us)
@@ -77,8 +82,8 @@ def counters(
             head=arc.head,
             packets=packets,
             bytes=carried,
-            dropped=0,
-            lost=0,
+            dropped=queue_drops,
+            lost=lost,
             dropped_by_machine=drops,
             queued_packets=0,
             queued_bytes=0,
@@ -103,6 +108,17 @@ def test_samples_become_utilisation_and_lateness() -> None:
     assert result.lateness_max_us == pytest.approx(90)
     places = {f"on link {arc.tail}->{arc.head}" for arc in network.arcs()}
     assert sampler.machine_drops() == dict.fromkeys(places, 2)
+
+
+def test_packets_dropped_in_the_warm_up_or_the_drain_do_not_count() -> None:
+    network = topologies.load("line:2")
+    drops = [(0, 0), (7, 1), (7, 3), (12, 3), (15, 9)]
+    readings = [counters(0, 0, queue_drops=queue, lost=lost) for queue, lost in drops]
+    sampler = LinkSampler(lambda: readings.pop(0))
+    for second in range(5):
+        sampler.sample(second * SECOND)
+    links = sampler.results(network, Window(SECOND, 2.0))
+    assert {link.packets_dropped for link in links} == {5 + 2}
 
 
 def test_lateness_is_none_where_it_is_not_measured() -> None:

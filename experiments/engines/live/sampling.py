@@ -125,10 +125,17 @@ class LinkSampler:
             link=f"{first.tail}->{first.head}",
             capacity_bps=capacity_bps,
             utilisation=float(np.dot(rates, widths_s) / window.duration_s / capacity_bps),
-            packets_dropped=counted[-1].dropped - first.dropped,
+            packets_dropped=_dropped(counted, times, window),
             **self._late[index].fields(),
             series=LinkSeries(
                 time_s=[float(time) for time in window.times_s()],
                 utilisation=[rate / capacity_bps for rate in rates],
             ),
         )
+
+
+def _dropped(counted: Sequence[DirectionCounters], times: np.ndarray, window: Window) -> int:
+    """Return the packets that the link dropped within the window, interpolated between samples."""
+    dropped = np.array([each.dropped + (each.lost or 0) for each in counted], dtype=np.float64)
+    before, after = np.interp([window.start_ns, window.end_ns], times, dropped)
+    return round(after - before)

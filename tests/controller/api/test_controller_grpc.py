@@ -2,7 +2,7 @@
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import grpc.aio
@@ -19,6 +19,7 @@ from controller.flows.flow import Flow
 from controller.loop import ControllerLoop
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.openflow_table import FakeSwitches
+from tests.fakes.waiting import until
 
 TIMEOUT_S = 20.0
 
@@ -277,7 +278,7 @@ async def test_a_client_that_does_not_read_fills_no_memory_and_is_sent_away(
     call = stub.Session()
     unknown = [f"nothing-{number}" for number in range(10 * MAX_UNSENT)]
     await call.write(control_pb2.ClientMessage(renewal=control_pb2.LeaseRenewal(flow_ids=unknown)))
-    await _until(lambda: len(queued) >= MAX_UNSENT)
+    await until(lambda: len(queued) >= MAX_UNSENT)
     with pytest.raises(grpc.aio.AioRpcError, match="left unread"):
         async for _ in call:
             pass
@@ -292,13 +293,6 @@ async def test_what_was_asked_in_a_session_that_broke_before_the_answer_is_undon
     call = stub.Session()
     request = control_pb2.FlowRequest(source="T0", destination="T2", destination_port=5001, rate_bps=1e6)
     await call.write(control_pb2.ClientMessage(request_id=1, request=request))
-    await _until(lambda: bool(controller.flows()))
+    await until(lambda: bool(controller.flows()))
     call.cancel()
-    await _until(lambda: not controller.flows())
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    deadline = asyncio.get_running_loop().time() + TIMEOUT_S
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.01)
+    await until(lambda: not controller.flows())
