@@ -133,7 +133,9 @@ def restart(page: Page, lab: Lab, folder: Path, store: str) -> dict[str, Any]:
     """Stop the controller; what happens after it is back is told once."""
     lab.controller.terminate()
     lab.controller.wait(timeout=60)
+    before = page.get_by_role("region", name="Flows").bounding_box()
     expect(page.get_by_text("Disconnected since")).to_be_visible()
+    assert page.get_by_role("region", name="Flows").bounding_box() == before, "nothing jumps"
     lab.controller, _ = start_controller(folder, "--store", store)
     wait_for(lab.rest.ready, "all switches and links again")
     expect(page.get_by_text("Disconnected since")).to_have_count(0)

@@ -100,7 +100,7 @@ function Direction({ direction }: { direction: DirectionNow }) {
         <i class={`use-${levelOf(use)}`} style={{ width: `${Math.min(1, use) * 100}%` }} />
         {measured === null ? null : <b style={{ left: `${Math.min(0.99, measured) * 100}%` }} />}
       </div>
-      <div class="quiet">{bitrate(direction.allocated_bps)} of {bitrate(direction.capacity_bps)}, measured {direction.measured_bps === null ? "not yet" : `${bitrate(direction.measured_bps)} (${percent(measured)})`}</div>
+      <div class="quiet">{bitrate(direction.allocated_bps)} of {bitrate(direction.capacity_bps)}, {direction.measured_bps === null ? "not measured" : `measured ${bitrate(direction.measured_bps)} (${percent(measured)})`}</div>
       {(direction.unrequested_bps ?? 0) > 0 ? <div class="unrequested">{bitrate(direction.unrequested_bps)} of it belong to no flow</div> : null}
     </div>
   );

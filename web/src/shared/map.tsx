@@ -330,7 +330,7 @@ function styleSheet(many: boolean): cytoscape.StylesheetJson {
     { selector: ".link.dim", style: { opacity: 0.28 } },
     { selector: "node.dim", style: { opacity: 0.4 } },
     { selector: "node.selected", style: { "border-width": many ? 2 : 4, "border-color": token("text") } },
-    { selector: ".link.selected", style: { "underlay-color": token("accent"), "underlay-opacity": 0.35, "underlay-padding": 5 } },
+    { selector: ".link.selected", style: { "underlay-color": token("accent"), "underlay-opacity": 0.4, "underlay-padding": 8 } },
     {
       selector: ".lit",
       style: {
