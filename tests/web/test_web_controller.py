@@ -1,15 +1,17 @@
 """The controller's page in a browser; the switches are fakes."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from benchmarks.web.networks import KDL_SWITCHES, network_of
 from controller.access import Access, Role, Token, digest_of
 from controller.core.client_events import ClientEventKind
 from controller.core.messages import Report
 from tests.fakes.served_controller import REQUEST, Controller
-from tests.web.browser import PATIENCE_MS, open_page, serious_faults
+from tests.web.browser import LOST, PATIENCE_MS, open_page, serious_faults
 from tests.web.served import Served, serve
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -130,6 +132,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser) -> None:
             token.fill("wrong")
             page.get_by_role("button", name="Use it").click()
             expect(page.get_by_role("alert")).to_contain_text("not known to the controller")
+            assert serious_faults(page) == []
             token.fill("read")
             page.get_by_role("button", name="Use it").click()
             # The owner is the token's name: shown as the text that it is.
@@ -212,6 +215,21 @@ def kept_places(page: Page) -> str:
     raise TimeoutError("no places are kept")
 
 
+def test_without_the_controller_it_says_what_is_so_and_what_to_do(browser: Browser) -> None:
+    controller = Controller(confirm_timeout_s=5.0, lease_s=600.0)
+    with serve(controller) as served, open_page(browser, served.address, allowed=LOST) as page:
+        served.request()
+        flow = page.get_by_role("row", name="T0 → T2")
+        expect(flow).to_be_visible()
+        before = flow.bounding_box()
+        served.stop()
+        alert = page.get_by_role("alert")
+        expect(alert).to_contain_text("Disconnected since")
+        expect(alert).to_contain_text("Look whether mstcp-controller runs at 127.0.0.1")
+        assert flow.bounding_box() == before, "nothing moves"
+        assert serious_faults(page) == []
+
+
 def test_places_on_the_map_and_the_theme_are_kept(served: Served, browser: Browser) -> None:
     with open_page(browser, served.address) as page:
         canvas = page.get_by_role("application")
@@ -228,6 +246,31 @@ def test_places_on_the_map_and_the_theme_are_kept(served: Served, browser: Brows
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
         expect(page.locator(".summary")).to_contain_text("all connected")
         assert kept_places(page) == kept
+
+
+def test_a_network_of_kdls_size(browser: Browser, tmp_path: Path) -> None:
+    """All of it is there, and the table draws what is seen; how fast is measured by benchmarks.web."""
+    topology = tmp_path / "network.json"
+    network = network_of(None, hosts=6, seed=1)
+    topology.write_text(network.model_dump_json())
+    with serve(Controller(str(topology), confirm_timeout_s=30.0, lease_s=600.0)) as served:
+        for number in range(200):
+            source, destination = network.hosts[number % 5], network.hosts[5]
+            fields = {"source": source, "destination": destination, "rate_bps": 1e6}
+            served.request(destination_port=5000 + number, **fields)
+        with open_page(browser, served.address) as page:
+            expect(page.locator(".flow-count")).to_have_text("200")
+            expect(page.locator(".page-name")).to_contain_text(f"{KDL_SWITCHES} switches, 6 hosts")
+            assert page.locator(".table-row").count() < 60
+            page.get_by_role("grid", name="Flows").focus()
+            page.keyboard.press("End")
+            expect(page.locator(".table-row[aria-selected=true]")).to_contain_text(":5199")
+            path = page.locator(".path-nodes").inner_text().split(" → ")
+            assert (path[0], path[-1]) == (network.hosts[199 % 5], network.hosts[5])
+            link = "-".join(path[1:3])
+            page.get_by_label("Find a node or link").fill(link)
+            page.get_by_label("Find a node or link").fill("-".join(path[2:0:-1]))
+            expect(page.get_by_role("tabpanel")).to_contain_text("flows over it")
 
 
 def test_of_many_events_the_last_ones_are_left(served: Served, browser: Browser) -> None:

@@ -15,10 +15,7 @@ from controller.network.live_network import arc_name
 from controller.wire import Framing
 from tests.controller.openflow.ovs_lab import Lab, laboratory, run, start_controller, wait_for
 from tests.sandbox import run_in_sandbox
-from tests.web.browser import PATIENCE_MS, chromium, missing, open_page
-
-LOST = ("Failed to load resource", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION")
-"""A browser says on its console that the controller was away, which a test does."""
+from tests.web.browser import LOST, PATIENCE_MS, chromium, missing, open_page
 
 RATE_BPS = 8.5e6
 
