@@ -9,7 +9,7 @@ import { theme } from "../shared/theme.ts";
 import { dotRows, drawDots } from "./dot_plot.ts";
 import type { DotPlot } from "./dot_plot.ts";
 import { inkOf, saveCsv, savePng, saveSvg } from "./export.ts";
-import type { Rows } from "./export.ts";
+import type { Rows } from "./csv.ts";
 import { drawLines, lineRows } from "./line_plot.ts";
 import type { Axis, LinePlot } from "./line_plot.ts";
 import { DASHES, FONT } from "./shapes.ts";
