@@ -106,8 +106,17 @@ test-rust: setup
 		"$$cargo" test --quiet --release --locked --workspace $(EXTENSIONS)
 
 .PHONY: test-python
-test-python: setup
+test-python: setup web/node_modules
 	@$(VENV)/python -m pytest --quiet --numprocesses auto --dist loadfile
+
+# axe-core, which looks for what keeps people out, comes with the toolchain.
+web/node_modules: web/package-lock.json | packages
+	@cd web && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+.PHONY: test-web
+test-web: setup web/node_modules ## the tests of the pages, in a real Chromium (root: also on real Open vSwitch)
+	@$(VENV)/python -m pytest --quiet tests/web
 
 .PHONY: explore
 explore: setup ## run the random tests with new examples, more of them (half an hour)
@@ -125,6 +134,12 @@ format: setup ## format the sources
 	@$(VENV)/ruff check --fix --quiet && $(VENV)/ruff format --quiet
 	@$(CARGO_COMMAND) fmt --all
 
+# The built pages are shipped: users need no Node. What a page is made of is hashed into it, and a test compares.
+.PHONY: web
+web: packages ## build the pages of the controller and the lab from web/
+	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
+	@echo "web: built controller/api/page and experiments/page"
+
 .PHONY: proto
 proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 	@$(VENV)/python -m mstcp.proto.generate
@@ -132,6 +147,10 @@ proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 .PHONY: kernel
 kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)
 	@scripts/build-kernel
+
+.PHONY: screenshots
+screenshots: setup ## take the pictures of the page for README and docs, from a run on real Open vSwitch (root)
+	@$(SUDO) $(VENV)/python -m tests.web.screenshots docs/images
 
 .PHONY: golden
 golden: setup ## renew the golden results of the virtual engine, after a change that is meant to change packets

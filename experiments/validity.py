@@ -25,13 +25,21 @@ class CpuMeter:
     def busy(self) -> float | None:
         """Return the share (0 to 1) since the last call; None if no time has passed."""
         before, self._last = self._last, self._read()
-        passed = [after - earlier for earlier, after in zip(before, self._last, strict=True)]
-        total = sum(passed[:8])
-        return sum(passed[column] for column in _BUSY_COLUMNS) / total if total > 0 else None
+        return _share(before, self._last)
+
+    def busy_so_far(self) -> float | None:
+        """Return the same as `busy`, which goes on from where it was."""
+        return _share(self._last, self._read())
 
     def _read(self) -> list[int]:
         line = self._stat.read_text().splitlines()[0]
         return [int(word) for word in line.split()[1:]]
+
+
+def _share(before: Sequence[int], after: Sequence[int]) -> float | None:
+    passed = [now - then for then, now in zip(before, after, strict=True)]
+    total = sum(passed[:8])
+    return sum(passed[column] for column in _BUSY_COLUMNS) / total if total > 0 else None
 
 
 def why_invalid(

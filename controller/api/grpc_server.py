@@ -23,6 +23,7 @@ from controller.api.grpc_messages import (
     error_of,
     event_of,
     flow_of,
+    link_of,
     preview_of,
     refusal,
     request_fields,
@@ -171,6 +172,14 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         page, _ = await _answer(context, self._service.flows(query))
         flows = [flow_of(flow) for flow in page.flows]
         return control_pb2.ListFlowsResponse(flows=flows, total=page.total, next_after=page.next_after or 0)
+
+    async def ListLinks(
+        self, request: control_pb2.ListLinksRequest, context: Any
+    ) -> control_pb2.ListLinksResponse:
+        """List both directions of all links, or of one."""
+        await _caller(context, self._access, Role.READ)
+        links = await _answer(context, self._service.links(request.link))
+        return control_pb2.ListLinksResponse(links=[link_of(link) for link in links])
 
     async def Preview(self, request: control_pb2.PreviewRequest, context: Any) -> control_pb2.PreviewResponse:
         """Tell what would happen if."""

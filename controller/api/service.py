@@ -304,6 +304,20 @@ class Service:
         """
         return _expect((await self.view(ViewName.RULES, switch)).view, RulesView)
 
+    async def links(self, name: str = "") -> tuple[LinkView, ...]:
+        """Return both directions of all links, or of the one that the topology file calls `name`, either way.
+
+        Raises:
+            NotFound: there is no such link.
+        """
+        links: tuple[LinkView, ...] = _expect((await self.view(ViewName.LINKS)).view, tuple)
+        if not name:
+            return links
+        views = tuple(view for view in links if {view.tail, view.head} == set(name.split("-")))
+        if not views:
+            raise NotFound("link", f"there is no link {name!r}; GET /v1/links lists them")
+        return views
+
     async def sizes(self) -> Sizes:
         """Return how much there is of everything."""
         return _expect((await self.view(ViewName.SIZES)).view, Sizes)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.core.client_events import ClientEventKind
+from controller.core.live_views import LiveView
 from controller.core.state_copy import StateCopy
 from controller.core.views import (
     FlowPage,
@@ -35,6 +36,7 @@ __all__ = [
     "Message",
     "Notify",
     "PacketOut",
+    "ReadCounters",
     "RemoveGroup",
     "RemoveRule",
     "RemoveRules",
@@ -95,6 +97,14 @@ class PacketOut:
 
 
 @dataclass(frozen=True)
+class ReadCounters:
+    """Ask a switch what it has counted at its ports and, if wanted, for the rules that pin connections."""
+
+    datapath_id: int
+    pinned: bool
+
+
+@dataclass(frozen=True)
 class LeaseResult:
     """The flows whose lease was renewed, those that do not exist, and those of other clients."""
 
@@ -108,6 +118,7 @@ Result = (
     | FlowPage
     | HealthView
     | LeaseResult
+    | LiveView
     | RulesView
     | Sizes
     | Snapshot
@@ -166,5 +177,7 @@ class Report:
 
 
 ClientMessage = Answer | Notify | Report
-DatapathMessage = InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | CloseConnection
+DatapathMessage = (
+    InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | ReadCounters | CloseConnection
+)
 Message = DatapathMessage | ClientMessage | Change

@@ -278,6 +278,11 @@ class FlowManager(Journaled):
         # What is lost is dealt with first.
         self._rebalance_due = max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S)
 
+    def capacity_returned(self, now: float) -> None:
+        """Take in that links have more for flows than before: those that have too little get it soon."""
+        self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._recovery.capacity_returned(now)
+
     def set_rates(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
         """Give running flows other goodputs, by stream, and tell their owners."""
         self._apply(rates, now)
@@ -450,8 +455,7 @@ class FlowManager(Journaled):
         if flow.state == "active":
             text = f"flow {flow.id} ended: {reason}"
             self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason})
-        self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
-        self._recovery.capacity_returned(now)
+        self.capacity_returned(now)
 
     def _remove_rules(self, flow: Flow | None) -> None:
         for switch in flow.switches() if flow is not None else ():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import select
 import selectors
 import sys
 import time
@@ -18,6 +19,15 @@ def emit(event: str, **fields: Any) -> None:
     """Tell the engine something."""
     sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
     sys.stdout.flush()
+
+
+def emit_if_there_is_room(event: str, **fields: Any) -> None:
+    """Tell the engine something, unless that would have to wait since it is busy: then it is left out."""
+    line = json.dumps({"event": event, **fields}) + "\n"
+    # A pipe that can be written to takes so much at once (pipe(7)).
+    if len(line) <= select.PIPE_BUF and select.select([], [sys.stdout], [], 0)[1]:
+        sys.stdout.write(line)
+        sys.stdout.flush()
 
 
 async def order() -> dict[str, Any]:

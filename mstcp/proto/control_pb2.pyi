@@ -290,10 +290,16 @@ class Stream(_message.Message):
     RATE_BPS_FIELD_NUMBER: _builtins.int
     DELAY_S_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
+    WIRE_BPS_FIELD_NUMBER: _builtins.int
+    MEASURED_BPS_FIELD_NUMBER: _builtins.int
     source_port: _builtins.int
     """the same for all paths of a split flow"""
     rate_bps: _builtins.float
     delay_s: _builtins.float
+    wire_bps: _builtins.float
+    """the same as rate_bps with all headers: what it takes of each link"""
+    measured_bps: _builtins.float
+    """wire rate counted where it enters the network; in ListFlows, where it is measured"""
     @_builtins.property
     def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -303,12 +309,16 @@ class Stream(_message.Message):
         rate_bps: _builtins.float = ...,
         delay_s: _builtins.float = ...,
         path: _abc.Iterable[_builtins.str] | None = ...,
+        wire_bps: _builtins.float = ...,
+        measured_bps: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "measured_bps", b"measured_bps"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delay_s", b"delay_s", "path", b"path", "rate_bps", b"rate_bps", "source_port", b"source_port"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "delay_s", b"delay_s", "measured_bps", b"measured_bps", "path", b"path", "rate_bps", b"rate_bps", "source_port", b"source_port", "wire_bps", b"wire_bps"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__measured_bps: _TypeAlias = _typing.Literal["measured_bps"]  # noqa: Y015
+    _WhichOneofArgType__measured_bps: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__measured_bps) -> _WhichOneofReturnType__measured_bps | None: ...
 
 Global___Stream: _TypeAlias = Stream  # noqa: Y015
 
@@ -682,6 +692,104 @@ class Flow(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Flow: _TypeAlias = Flow  # noqa: Y015
+
+@_typing.final
+class ListLinksRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINK_FIELD_NUMBER: _builtins.int
+    link: _builtins.str
+    """as the topology file names it ("S0-S4"); empty: all"""
+    def __init__(
+        self,
+        *,
+        link: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["link", b"link"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLinksRequest: _TypeAlias = ListLinksRequest  # noqa: Y015
+
+@_typing.final
+class ListLinksResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def links(self) -> _containers.RepeatedCompositeFieldContainer[Global___Link]:
+        """both directions of each"""
+
+    def __init__(
+        self,
+        *,
+        links: _abc.Iterable[Global___Link] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["links", b"links"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLinksResponse: _TypeAlias = ListLinksResponse  # noqa: Y015
+
+@_typing.final
+class Link(_message.Message):
+    """One direction of a link; rates are bit/s on the wire."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINK_FIELD_NUMBER: _builtins.int
+    CAPACITY_BPS_FIELD_NUMBER: _builtins.int
+    DELAY_S_FIELD_NUMBER: _builtins.int
+    UP_FIELD_NUMBER: _builtins.int
+    ENABLED_FIELD_NUMBER: _builtins.int
+    ALLOCATED_BPS_FIELD_NUMBER: _builtins.int
+    FREE_BPS_FIELD_NUMBER: _builtins.int
+    MEASURED_BPS_FIELD_NUMBER: _builtins.int
+    UNREQUESTED_BPS_FIELD_NUMBER: _builtins.int
+    link: _builtins.str
+    """tail->head"""
+    capacity_bps: _builtins.float
+    delay_s: _builtins.float
+    up: _builtins.bool
+    enabled: _builtins.bool
+    allocated_bps: _builtins.float
+    """to flows, with their acknowledgements"""
+    free_bps: _builtins.float
+    measured_bps: _builtins.float
+    """counted by its switch; not there where it is not measured"""
+    unrequested_bps: _builtins.float
+    """lasting traffic that belongs to no flow"""
+    def __init__(
+        self,
+        *,
+        link: _builtins.str = ...,
+        capacity_bps: _builtins.float = ...,
+        delay_s: _builtins.float = ...,
+        up: _builtins.bool = ...,
+        enabled: _builtins.bool = ...,
+        allocated_bps: _builtins.float = ...,
+        free_bps: _builtins.float = ...,
+        measured_bps: _builtins.float | None = ...,
+        unrequested_bps: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "_unrequested_bps", b"_unrequested_bps", "measured_bps", b"measured_bps", "unrequested_bps", b"unrequested_bps"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "_unrequested_bps", b"_unrequested_bps", "allocated_bps", b"allocated_bps", "capacity_bps", b"capacity_bps", "delay_s", b"delay_s", "enabled", b"enabled", "free_bps", b"free_bps", "link", b"link", "measured_bps", b"measured_bps", "unrequested_bps", b"unrequested_bps", "up", b"up"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__measured_bps: _TypeAlias = _typing.Literal["measured_bps"]  # noqa: Y015
+    _WhichOneofArgType__measured_bps: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps"]  # noqa: Y015
+    _WhichOneofReturnType__unrequested_bps: _TypeAlias = _typing.Literal["unrequested_bps"]  # noqa: Y015
+    _WhichOneofArgType__unrequested_bps: _TypeAlias = _typing.Literal["_unrequested_bps", b"_unrequested_bps"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__measured_bps) -> _WhichOneofReturnType__measured_bps | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unrequested_bps) -> _WhichOneofReturnType__unrequested_bps | None: ...
+
+Global___Link: _TypeAlias = Link  # noqa: Y015
 
 @_typing.final
 class Scaling(_message.Message):

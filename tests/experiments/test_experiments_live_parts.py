@@ -270,7 +270,7 @@ def test_every_request_is_one_that_the_controller_takes() -> None:
 
 def test_sockets_are_read_from_what_ss_prints() -> None:
     text = (
-        "ESTAB 0 8 10.0.0.1:61001 10.0.0.3:5001 timer:(on,200ms,0) ts sack cubic rto:204 "
+        "ESTAB 0 8 10.0.0.1:61001 10.0.0.3:5001 timer:(on,200ms,0) ts sack cubic rto:204 rtt:33.7/0.5 "
         "mss:536 cwnd:20 bytes_sent:900 retrans:0/7 reord_seen:3 tcp-ulp-mptcp flags:Jj token:0\n"
         "ESTAB 0 0 10.0.0.1:61000 10.0.0.3:5001 reno wscale:2,2 cwnd:9\n"
     )
@@ -280,6 +280,7 @@ def test_sockets_are_read_from_what_ss_prints() -> None:
     assert first.options == ()
     assert (second.congestion_control, second.is_subflow) == ("cubic", True)
     assert second.options == ("ts", "sack")
+    assert (first.rtt_s, second.rtt_s) == (None, 0.0337)
     assert second.counts == {"bytes_sent": 900, "mss": 536, "cwnd": 20, "retrans": 7, "reord_seen": 3}
 
 

@@ -22,6 +22,7 @@ from experiments.engines.live.machine_drops import MachineDrops
 from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
+from experiments.engines.live.telling import Telling
 from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.events import PhaseBegun, Report, TimeMeasured
@@ -119,11 +120,12 @@ class LiveEngine:
         drops = MachineDrops(plan.network, lab.names)
         begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         watched = stack.enter_context(self._watch_packets(lab, begin_ns))
-        programs = _programs(traffic, ovs)
+        takes_time = self.abilities.clock is Clock.MACHINE
+        programs = _programs(traffic, ovs) if takes_time else {}
         sampler = LinkSampler(emulation.link_counters)
-        measured = _measure(plan, begin_ns, traffic, programs, sampler, agent, report)
-        if self.abilities.clock is not Clock.MACHINE:
-            measured = replace(measured, cpu_busy=None, programs=[])  # there programs take no time
+        measured = _measure(plan, begin_ns, traffic, programs, sampler, agent, report, takes_time=takes_time)
+        if not takes_time:
+            measured = replace(measured, cpu_busy=None)
         report(PhaseBegun(text="draining"))
         transfers = traffic.finish()
         agent.finish()
@@ -165,13 +167,28 @@ def _measure(
     sampler: LinkSampler,
     agent: Agent,
     report: Report,
+    *,
+    takes_time: bool,
 ) -> _Measured:
-    """Start the sources at a time, and sample links and processor until the measurement is over."""
+    """Start the sources at a time, and sample links and processor until the measurement is over.
+
+    Args:
+        plan: what is run.
+        begin_ns: when the first source starts.
+        traffic: the sources and sinks.
+        programs: process ids of what packets pass.
+        sampler: of the links.
+        agent: of the protocol.
+        report: takes what is measured as it comes.
+        takes_time: whether programs take time on the engine's clock.
+    """
     settings = plan.scenario.live
     started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     start_ns = begin_ns + round(plan.scenario.warm_up_s * 1e9)
     window = Window(start_ns, plan.duration_s, settings.sample_s)
     traffic.start(begin_ns, window.end_ns)
+    telling = Telling(plan, traffic, sampler, agent, window, report, busy=takes_time)
+    telling.connected()
     meters: tuple[CpuMeter, ProgramMeter] | None = None
     looked = False
     while True:
@@ -185,6 +202,7 @@ def _measure(
             times = meters[1].read(plan.duration_s) if meters else []
             return _Measured(started_at, window, busy, times, sampler)
         report(TimeMeasured(seconds=max(0.0, (now_ns - window.start_ns) * 1e-9)))
+        telling.sampled(now_ns, meters[1] if meters else None)
         traffic.check_alive()
         left_s = (window.end_ns - now_ns) * 1e-9
         if not looked and left_s < LOOK_S:

@@ -172,3 +172,14 @@ async def test_a_watcher_that_does_not_read_is_cut_off_and_fills_no_memory(
             pass
     assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "reads too slowly" in (raised.value.details() or "")
+
+
+async def test_links_are_listed(stub: Any) -> None:
+    links = (await stub.ListLinks(control_pb2.ListLinksRequest())).links
+    assert len(links) == 22
+    assert not any(link.HasField("measured_bps") for link in links), "no counters are read here"
+    both = (await stub.ListLinks(control_pb2.ListLinksRequest(link="S4-S0"))).links
+    assert {link.link for link in both} == {"S0->S4", "S4->S0"}
+    assert all(link.capacity_bps == link.free_bps > 0 for link in both)
+    code, error = await refused(stub.ListLinks(control_pb2.ListLinksRequest(link="S0-S9")))
+    assert (code, error.field) == (grpc.StatusCode.NOT_FOUND, "link")
