@@ -10,6 +10,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # Found once a call, by the recipes that build.
 CARGO_COMMAND = $$(CARGO="$(CARGO)" scripts/find-cargo)
 CARGO ?=
+# Extension modules: there is no Python that a test of cargo's could link.
+EXTENSIONS := --exclude mstcp-py --exclude gomr-py --exclude netsim-py
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 BPF_SOURCES := $(wildcard switch/*/*.bpf.c)
 PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
@@ -24,7 +26,7 @@ help: ## list the targets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 .PHONY: setup
-setup: packages python .venv/.core .venv/.gomr build/.shim build/.wires build/.bpf ## install what is missing and build (idempotent)
+setup: packages python .venv/.built build/.bpf ## install what is missing and build (idempotent)
 
 .PHONY: packages
 packages:
@@ -36,36 +38,13 @@ endif
 python: packages
 	@scripts/python-environment
 
-# In .venv, since it goes with it.
-.venv/.core: $(RUST_SOURCES) pyproject.toml | python
-	@echo "setup: building the compiled core (mstcp._core)"
+# Both distributions, editable: the compiled parts go beside the packages that use them. In .venv, since it goes with it.
+.venv/.built: $(RUST_SOURCES) pyproject.toml lab/pyproject.toml | python
+	@echo "setup: building the compiled parts"
 	@mkdir -p build
-	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" CARGO="$$cargo" \
-		$(VENV)/maturin develop --quiet --release --locked --uv >build/core.log 2>&1 || \
-		{ cat build/core.log >&2; echo "setup: the compiled core could not be built (reason above)" >&2; exit 1; }
-	@touch $@
-
-# The routing engine is no part of the end-host library: a module of its own beside it.
-.venv/.gomr: $(RUST_SOURCES) crates/gomr-py/pyproject.toml crates/gomr-py/gomr_native.pyi .venv/.core | python
-	@echo "setup: building the routing engine (gomr_native)"
-	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" CARGO="$$cargo" \
-		$(VENV)/maturin develop --quiet --release --locked --uv --manifest-path crates/gomr-py/Cargo.toml \
-		>build/gomr.log 2>&1 || \
-		{ cat build/gomr.log >&2; echo "setup: the routing engine could not be built (reason above)" >&2; exit 1; }
-	@touch $@
-
-build/.wires: $(RUST_SOURCES) | packages
-	@echo "setup: building the link emulator"
-	@mkdir -p build
-	@cargo=$(CARGO_COMMAND); "$$cargo" build --quiet --release --locked --package link-emulator
-	@touch $@
-
-# Beside the package, where `mstcp run` looks for it.
-build/.shim: $(RUST_SOURCES) | packages
-	@echo "setup: building the library of mstcp run"
-	@mkdir -p build
-	@cargo=$(CARGO_COMMAND); "$$cargo" build --quiet --release --locked --package mstcp-shim
-	@cp target/release/libmstcp_shim.so mstcp/
+	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" CARGO="$$cargo" $(VENV)/uv pip install --no-deps \
+		--no-build-isolation --editable . --editable ./lab >build/compiled.log 2>&1 || \
+		{ cat build/compiled.log >&2; echo "setup: the compiled parts could not be built (reason above)" >&2; exit 1; }
 	@touch $@
 
 # The objects are shipped and carry their sources' hashes: clang is needed only where a source was changed.
@@ -99,6 +78,14 @@ docs: setup ## the documentation as a site: build/docs/index.html
 	@$(VENV)/python -m sphinx -q -W --keep-going -b html docs build/docs
 	@echo "docs: build/docs/index.html"
 
+.PHONY: wheels
+wheels: setup ## both distributions for this machine: dist/mstcp-*.whl and dist/mstcp_lab-*.whl
+	@scripts/build-wheels dist
+
+.PHONY: release
+release: setup ## wheels of both for x86-64 and aarch64 with checksums in dist/, from a clean tree
+	@scripts/release
+
 .PHONY: soak
 soak: setup ## MSTCP transfers of 1 GiB over streams that break, 50 seeds (about half an hour)
 	@$(VENV)/python -m benchmarks.soak
@@ -116,16 +103,25 @@ fuzz: setup ## fuzz every parser, FUZZ_SECONDS each (default 600); needs cargo-f
 .PHONY: test-rust
 test-rust: setup
 	@cargo=$(CARGO_COMMAND); PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
-		"$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py --exclude gomr-py
+		"$$cargo" test --quiet --release --locked --workspace $(EXTENSIONS)
 
 .PHONY: test-python
-test-python: setup
+test-python: setup web/node_modules
 	@$(VENV)/python -m pytest --quiet --numprocesses auto --dist loadfile
+
+# axe-core, which looks for what keeps people out, comes with the toolchain.
+web/node_modules: web/package-lock.json | packages
+	@cd web && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+.PHONY: test-web
+test-web: setup web/node_modules ## the tests of the pages, in a real Chromium (root: also on real Open vSwitch)
+	@$(VENV)/python -m pytest --quiet tests/web
 
 .PHONY: explore
 explore: setup ## run the random tests with new examples, more of them (half an hour)
 	@cargo=$(CARGO_COMMAND); for round in 1 2 3 4 5 6 7 8 9 10; do \
-		"$$cargo" test --quiet --release --locked --workspace --exclude mstcp-py --exclude gomr-py || exit 1; done
+		"$$cargo" test --quiet --release --locked --workspace $(EXTENSIONS) || exit 1; done
 	@HYPOTHESIS_PROFILE=explore $(VENV)/python -m pytest --quiet $$(grep -rlE '^(from|import) hypothesis' tests)
 
 .PHONY: agreement
@@ -138,6 +134,12 @@ format: setup ## format the sources
 	@$(VENV)/ruff check --fix --quiet && $(VENV)/ruff format --quiet
 	@$(CARGO_COMMAND) fmt --all
 
+# The built pages are shipped: users need no Node. What a page is made of is hashed into it, and a test compares.
+.PHONY: web
+web: packages ## build the pages of the controller and the lab from web/
+	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
+	@echo "web: built controller/api/page and experiments/page"
+
 .PHONY: proto
 proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 	@$(VENV)/python -m mstcp.proto.generate
@@ -146,6 +148,11 @@ proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)
 	@scripts/build-kernel
 
+.PHONY: screenshots
+screenshots: setup ## take the pictures of the pages for README and docs, from runs on real Open vSwitch (root) and simulated
+	@$(SUDO) $(VENV)/python -m tests.web.screenshots docs/images
+	@$(VENV)/python -m tests.web.screenshots_lab docs/images
+
 .PHONY: golden
 golden: setup ## renew the golden results of the virtual engine, after a change that is meant to change packets
 	@$(VENV)/python -m tests.experiments.virtual.golden
@@ -153,10 +160,11 @@ golden: setup ## renew the golden results of the virtual engine, after a change 
 
 .PHONY: lock
 lock: python ## renew requirements.lock and Cargo.lock from what pyproject.toml and the crates ask for
-	@$(VENV)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.10 --generate-hashes \
-		--no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
+	@$(VENV)/uv pip compile pyproject.toml lab/pyproject.toml --all-extras --group dev --universal --python-version 3.10 \
+		--generate-hashes --no-emit-package mstcp --no-emit-index-url --no-header --quiet --upgrade \
+		--output-file requirements.lock
 	@$(CARGO_COMMAND) update --quiet
 
 .PHONY: clean
 clean: ## remove what was built (not results/)
-	rm -rf .venv target build mstcp/_core*.so mstcp/libmstcp_shim.so
+	rm -rf .venv target build dist *.egg-info *.so mstcp/*.so topologies/link-emulator

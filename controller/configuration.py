@@ -83,6 +83,14 @@ class Discovery(_Section):
     confirm_timeout_s: Positive = Settings.confirm_timeout_s
 
 
+class Counters(_Section):
+    """How the load of links and flows is measured, and what follows from it."""
+
+    interval_s: float = Field(default=Settings.counter_interval_s, ge=0, allow_inf_nan=False)
+    messages_per_s: Positive = Settings.counter_messages_per_s
+    yielded_share: Share = Settings.yielded_share
+
+
 class TokenEntry(_Section):
     """A token that clients may have; `mstcp-controller token` makes one."""
 
@@ -109,6 +117,7 @@ class Configuration(_Section):
     listen: Listen = Listen()
     routing: Routing = Routing()
     discovery: Discovery = Discovery()
+    counters: Counters = Counters()
     tokens: tuple[TokenEntry, ...] = Field(default=(), strict=False)
     links: dict[str, LinkEntry] = Field(default_factory=dict)
 
@@ -122,7 +131,14 @@ class Configuration(_Section):
     def settings(self, lldp_key: bytes) -> Settings:
         """Return what the core is told."""
         routing = self.routing.model_dump(exclude={"planning_s"})
-        return Settings(**routing, **self.discovery.model_dump(), lldp_key=lldp_key)
+        return Settings(
+            **routing,
+            **self.discovery.model_dump(),
+            counter_interval_s=self.counters.interval_s,
+            counter_messages_per_s=self.counters.messages_per_s,
+            yielded_share=self.counters.yielded_share,
+            lldp_key=lldp_key,
+        )
 
     def access_tokens(self) -> tuple[Token, ...]:
         """Return the tokens that clients may have."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.address import Address
-from controller.configuration import Configuration, Discovery, Routing
+from controller.configuration import Configuration, Counters, Discovery, Routing
 from controller.gomr import OBJECTIVES
 
 __all__ = ["NO_STORE", "parser", "settings_of"]
@@ -35,6 +35,7 @@ _SETTINGS = {
     "reserved_share": ("routing", "reserved_share"),
     "probe_interval": ("discovery", "probe_interval_s"),
     "silence": ("discovery", "silence_s"),
+    "counter_interval": ("counters", "interval_s"),
 }
 """Where each option stands in the configuration."""
 
@@ -73,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     _add_listening(made)
     _add_routing(made)
     _add_discovery(made)
+    _add_counters(made)
     _add_process(made)
     return made
 
@@ -153,6 +155,16 @@ def _add_discovery(made: argparse.ArgumentParser) -> None:
         type=_positive,
         metavar="SECONDS",
         help=f"a link that answers no probe for so long is lost (default {defaults.silence_s:g})",
+    )
+
+
+def _add_counters(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--counter-interval",
+        type=_seconds,
+        metavar="SECONDS",
+        help="each switch is asked so often what its ports and flows carry, where there are not too many; "
+        f"0: none is (default {Counters().interval_s:g})",
     )
 
 

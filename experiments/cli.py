@@ -1,4 +1,4 @@
-"""`mstcp-lab`: list what there is, check the machine, run scenarios, report, export, solve, sweep."""
+"""`mstcp-lab`: list what there is, check the machine, run scenarios, report, browse, export, solve, sweep."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from experiments.reading import read_results
 from experiments.run_and_report import report, run_and_report
 from experiments.scenario import Scenario
 from experiments.sweep import command as sweep
+from experiments.web import command as web
 from experiments.workloads.shorthand import parse_workload
 from topologies import TopologyError, builtin_names
 from topologies import load as load_network
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_retries(resuming)
     scheduling.add_argument(resuming)
     resuming.add_argument("--json", action="store_true", help=JSON_HELP)
+    web.add_watch_arguments(resuming)
     resuming.set_defaults(command=_resume)
     shell.add_arguments(
         commands.add_parser("shell", help="bring a network up and open Mininet's prompt in it (needs root)")
@@ -98,6 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     reporting = commands.add_parser("report", help="write the report of a results folder again")
     reporting.add_argument("folder", type=Path, help="a folder with results.json")
     reporting.set_defaults(command=_report)
+    web.add_browse_arguments(
+        commands.add_parser("browse", help="look at results in a browser: choose, compare, scrub, export")
+    )
     comparing = commands.add_parser(
         "compare", help="compare results folders: what differs, and whether it matters"
     )
@@ -180,6 +185,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="DIR", help="where the results go (default results/NAME-TIME)"
     )
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    web.add_watch_arguments(parser)
     parser.set_defaults(command=_run)
 
 
@@ -228,7 +234,8 @@ def _list(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     job = job_from(args, time.time())
-    return _exit_status(run_and_report(job, json=args.json, scheduler=args.scheduler))
+    with web.watching(job, args) as watch:
+        return _exit_status(run_and_report(job, json=args.json, scheduler=args.scheduler, watch=watch))
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -236,7 +243,10 @@ def _resume(args: argparse.Namespace) -> int:
     if not job.pending():
         print(f"Every run in {args.folder} is there and valid.", file=sys.stderr)
         return 0
-    return _exit_status(run_and_report(job, json=args.json, resume=True, scheduler=args.scheduler))
+    with web.watching(job, args) as watch:
+        return _exit_status(
+            run_and_report(job, json=args.json, resume=True, scheduler=args.scheduler, watch=watch)
+        )
 
 
 def job_from(args: argparse.Namespace, now: float) -> Job:

@@ -24,6 +24,7 @@ from rich.text import Text
 
 from experiments.engines.live.requirements import PROGRAMS
 from experiments.errors import MissingRequirement
+from experiments.installation import repair_command
 from experiments.places.virtual import kernel_image, machine
 from experiments.validity import CpuMeter
 from switch import capabilities
@@ -42,7 +43,7 @@ PACKAGES = (
     "fastapi", "google.protobuf", "grpc", "highspy", "httpx", "jinja2", "matplotlib", "networkx", "numpy",
     "os_ken", "pulp", "pydantic", "rich", "uvicorn",
 )  # fmt: skip
-SETUP = "make setup"
+SETUP = repair_command()
 
 
 @dataclass(frozen=True)

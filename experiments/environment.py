@@ -10,11 +10,12 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+from experiments.installation import ROOT, is_checkout
 from experiments.results import Environment
 from switch import capabilities
 from topologies.mininet_path import find_version
 
-PACKAGES = ("mstcp", "os-ken", "numpy", "pydantic", "grpcio", "protobuf", "PuLP", "highspy")
+PACKAGES = ("mstcp", "mstcp-lab", "os-ken", "numpy", "pydantic", "grpcio", "protobuf", "PuLP", "highspy")
 SYSCTLS = (
     "net.core.rmem_max",
     "net.core.wmem_max",
@@ -25,7 +26,6 @@ SYSCTLS = (
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
 )
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def read_sysctl(name: str) -> str | None:
@@ -91,6 +91,8 @@ def available_qdiscs() -> list[str]:
 @functools.cache
 def git_revision() -> str | None:
     """Return the checkout's revision, with `-dirty` where files differ from it; None outside a checkout."""
+    if not is_checkout():
+        return None
     return _output("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40").strip() or None
 
 

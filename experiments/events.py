@@ -56,6 +56,7 @@ class RunFinished(_Event):
     event: Literal["run-finished"] = "run-finished"
     run: str
     summary: str
+    valid: bool = True
 
 
 class RunBroken(_Event):
@@ -64,6 +65,62 @@ class RunBroken(_Event):
     event: Literal["run-broken"] = "run-broken"
     run: str
     reason: str
+
+
+class ConnectedStream(_Event):
+    """One path of a flow: None if only the switches know it; its rate is None if nobody allocated one."""
+
+    path: list[str] | None
+    rate_bps: float | None
+
+
+class ConnectedFlow(_Event):
+    """A flow with its streams, in the order in which their rates are told."""
+
+    flow: str
+    src: str
+    dst: str
+    requested_bps: float
+    streams: list[ConnectedStream]
+
+
+class FlowsConnected(_Event):
+    """All flows of a run are connected; the first byte follows."""
+
+    event: Literal["flows-connected"] = "flows-connected"
+    flows: list[ConnectedFlow]
+
+
+class RatesMeasured(_Event):
+    """What links and streams carried since the last such event of the run.
+
+    Attributes:
+        seconds: From the start of the measurement, on the engine's clock; below 0 in the warm-up.
+        links: Utilisation of each direction of each link, in the order of the network's arcs.
+        streams_bps: Bytes sent on each stream as a rate, by flow; flows that told nothing are left out.
+    """
+
+    event: Literal["rates-measured"] = "rates-measured"
+    seconds: float
+    links: list[float]
+    streams_bps: dict[str, list[float]]
+
+
+class ValidityMeasured(_Event):
+    """Whether a run would be valid if it ended now.
+
+    Attributes:
+        seconds: As of `RatesMeasured`.
+        cpu_busy: Mean share of the machine's cores that was busy so far; None where programs take no time.
+        lateness_max_us: The most that a packet left a link too late; None where that is not measured.
+        problems: A sentence for each sign that it would not.
+    """
+
+    event: Literal["validity-measured"] = "validity-measured"
+    seconds: float
+    cpu_busy: float | None
+    lateness_max_us: float | None
+    problems: list[str]
 
 
 class OutputRefused(_Event):
@@ -80,6 +137,23 @@ class WorkFinished(_Event):
     event: Literal["work-finished"] = "work-finished"
 
 
+class InRun(_Event):
+    """What one of several runs tells that are made at once; `number` is the run's, from 1."""
+
+    event: Literal["in-run"] = "in-run"
+    number: int
+    told: Annotated[
+        RunStarted
+        | PhaseBegun
+        | TimeMeasured
+        | RunRepeated
+        | FlowsConnected
+        | RatesMeasured
+        | ValidityMeasured,
+        Field(discriminator="event"),
+    ]
+
+
 Event: TypeAlias = (
     RunsBegun
     | RunStarted
@@ -88,8 +162,12 @@ Event: TypeAlias = (
     | RunRepeated
     | RunFinished
     | RunBroken
+    | FlowsConnected
+    | RatesMeasured
+    | ValidityMeasured
     | OutputRefused
     | WorkFinished
+    | InRun
 )
 Report: TypeAlias = Callable[[Event], None]
 """Takes the events of runs."""

@@ -13,6 +13,7 @@ from experiments.engines.base import Engine, RunPlan
 from experiments.engines.together import run_together
 from experiments.errors import OutputError, RunFailed
 from experiments.events import (
+    InRun,
     Report,
     RunBroken,
     RunFinished,
@@ -49,7 +50,7 @@ def _execute_in_turn(job: Job, pending: list[tuple[int, RunPlan]], engine: Engin
             report(RunBroken(run=plan.label, reason=str(error)))
             continue
         _keep(job, number, result, engine, load)
-        report(RunFinished(run=plan.label, summary=summary(result)))
+        report(RunFinished(run=plan.label, summary=summary(result), valid=result.valid))
 
 
 def _attempt(job: Job, number: int, plan: RunPlan, engine: Engine, report: Report) -> RunResult:
@@ -75,11 +76,13 @@ def _execute_together(
     job: Job, pending: list[tuple[int, RunPlan]], engine: Engine, workers: int, report: Report
 ) -> None:
     """Run plans in several threads; results keep the plans' order."""
+    planned = len(job.plans())
     report(RunsBegun(planned=len(pending)))
     load = os.getloadavg()
 
     def run_one(_: int, numbered: tuple[int, RunPlan]) -> RunResult:
         number, plan = numbered
+        report(InRun(number=number, told=RunStarted(run=plan.label, number=number, planned=planned)))
         result = engine.run_case(plan, job.out / "logs" / plan.slug, ignore)
         _keep(job, number, result, engine, load)
         return result
@@ -91,7 +94,8 @@ def _execute_together(
             if isinstance(error, RunFailed):
                 report(RunBroken(run=plan.label, reason=str(error)))
             else:
-                report(RunFinished(run=plan.label, summary=summary(future.result())))
+                result = future.result()
+                report(RunFinished(run=plan.label, summary=summary(result), valid=result.valid))
 
 
 def _keep(job: Job, number: int, result: RunResult, engine: Engine, load: Sequence[float]) -> None:

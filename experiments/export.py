@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from experiments.errors import MissingRequirement, OutputError, ScenarioError
+from experiments.installation import extra_command
 from experiments.reading import read_results
 from experiments.tables import Table, tables
 
@@ -73,7 +74,7 @@ def _parquet_writer() -> Writer:
         import pyarrow.parquet
     except ImportError:
         raise MissingRequirement(
-            "Parquet files need pyarrow, which is not installed.", "pip install 'mstcp[parquet]'"
+            "Parquet files need pyarrow, which is not installed.", f"Install it: {extra_command('parquet')}"
         ) from None
 
     def write(table: Table, path: Path) -> None:

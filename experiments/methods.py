@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import netsim_native as sim
 from rich.console import Console
 from rich.table import Table
 
@@ -23,7 +24,6 @@ from experiments.report.statistics import Estimate, estimate
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import simulator
-from mstcp._core import sim
 
 MEGA = 1e-6
 DURATION_S = 20.0

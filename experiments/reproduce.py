@@ -76,7 +76,9 @@ def main(args: argparse.Namespace) -> int:
         ExperimentError: a run failed, the user stopped, or the files cannot be written.
     """
     if args.study == TABLE1 and not args.json and not args.resume:
-        return _table1(args)
+        out = (args.out or runner.default_output(TABLE1, time.time())).absolute()
+        table1_page(out, args.seeds, args.duration, args.scheduler)
+        return 0
     seeds = len(runner.seeds_up_to(args.seeds))
     if args.resume and args.out is None:
         raise ScenarioError("the command line", "--resume", "needs --out DIR, the folder to go on in")
@@ -134,21 +136,30 @@ def _with_duration(study: schema.Study, duration_s: float | None) -> schema.Stud
         raise ScenarioError("the command line", "--duration", first_problem(error)[1]) from None
 
 
-def _table1(args: argparse.Namespace) -> int:
+def table1_page(out: Path, seeds: int, duration_s: float | None = None, scheduler: str | None = None) -> None:
+    """Simulate Table I of the MSTCP paper; print it and write its page, plots and results.
+
+    Args:
+        out: the folder to write to, made if need be.
+        seeds: seeds 1 to this number are run.
+        duration_s: simulated seconds a run; by default the paper's.
+        scheduler: address of a Dask scheduler whose workers simulate; by default processes of this machine.
+
+    Raises:
+        ExperimentError: a run failed, the user stopped, or the files cannot be written.
+    """
     # Matplotlib takes a second to import, which the other commands should not wait for.
     from experiments.report.reproduction import PAPER_DURATION_S, reproduce
     from experiments.report.reproduction_page import write_reproduction
     from experiments.report.reproduction_text import print_reproduction
 
-    duration_s = PAPER_DURATION_S if args.duration is None else args.duration
-    out = (args.out or runner.default_output(TABLE1, time.time())).absolute()
-    jobs = {variant: job_of(variant, args.seeds, duration_s, out / variant) for variant in VARIANTS}
+    duration_s = PAPER_DURATION_S if duration_s is None else duration_s
+    jobs = {variant: job_of(variant, seeds, duration_s, out / variant) for variant in VARIANTS}
     errors = Console(stderr=True)
-    reproduction = reproduce({variant: _run(job, errors, args.scheduler) for variant, job in jobs.items()})
+    reproduction = reproduce({variant: _run(job, errors, scheduler) for variant, job in jobs.items()})
     page = write_reproduction(reproduction, out)
     print_reproduction(reproduction, Console())
     Console().print(f"Page: {page}", highlight=False, markup=False, soft_wrap=True)
-    return 0
 
 
 def _run(job: Job, errors: Console, scheduler: str | None) -> Results:

@@ -5,16 +5,25 @@ The job itself is in OUT/job.json, so that what is missing or was not valid can 
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from experiments import engines, places
 from experiments.engines.base import Engine
-from experiments.errors import CheckFailed, Interrupted, OutputError, RunFailed, ScenarioError
+from experiments.errors import (
+    CheckFailed,
+    ExperimentError,
+    Interrupted,
+    OutputError,
+    RunFailed,
+    ScenarioError,
+)
 from experiments.events import Event, Report, RunBroken
 from experiments.job import JOB_FILE, Job, write_atomically
 from experiments.results import EngineName, Environment, Results, RunResult
@@ -77,8 +86,13 @@ def run(job: Job, report: Report, *, resume: bool = False, scheduler: str | None
     """
     engine = engines.get(job.engine, scheduler)
     place = places.of(job.engine)
-    engine.check(job.plans())
-    place.check()
+    try:
+        engine.check(job.plans())
+        place.check()
+    except ExperimentError:
+        with suppress(OSError):  # it may not be there, or not be empty
+            job.out.rmdir()
+        raise
     prepare_output(job.out, resume=resume)
     write_atomically(job.out / JOB_FILE, job.model_dump_json(indent=1))
     failures: list[str] = []
@@ -190,6 +204,25 @@ def seeds_up_to(count: int) -> tuple[int, ...]:
     return tuple(range(1, count + 1))
 
 
-def default_output(scenario: str, now: float) -> Path:
-    """Return results/<scenario>-<UTC time> for a time in seconds since the epoch."""
-    return Path("results") / f"{scenario}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"
+def default_output(scenario: str, now: float, root: Path = Path("results")) -> Path:
+    """Make the folder results/<scenario>-<UTC time>, which no other run has, and return it.
+
+    Runs begun in the same second get -2, -3 and so on. A folder that cannot be made is returned all the same:
+    `prepare_output` says why it cannot.
+
+    Args:
+        scenario: the first part of its name.
+        now: in seconds since the epoch.
+        root: the folder that it is made in.
+    """
+    name = f"{scenario}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"
+    for number in itertools.count(1):
+        path = root / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError:
+            return path
+        return path
+    raise AssertionError("unreachable")

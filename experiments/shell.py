@@ -17,8 +17,8 @@ from pathlib import Path
 from experiments.engines.live import requirements
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
+from experiments.installation import ROOT
 from experiments.overrides import parse_assignments
-from experiments.places.base import ROOT
 from experiments.places.namespaces import UNSHARE, require_root
 from experiments.places.namespaces_worker import prepare_namespaces
 from switch.errors import SwitchError

@@ -25,7 +25,7 @@ from mstcp.preamble import Destination, DestinationRefused
 from mstcp.proxy import Upstream
 from mstcp.relay import LIMIT_BYTES, Pair, Tasks, abort, relay
 
-SHIM = Path(__file__).resolve().parent / "libmstcp_shim.so"
+SHIM = Path(__file__).resolve().parent / "libmstcp_shim.abi3.so"
 _REQUEST_BYTES = 20
 _CLAIM_S = 10.0
 """How long an open connection waits for the program to connect to us."""
@@ -40,7 +40,7 @@ class ShimMissing(MstcpError):
     """The library for LD_PRELOAD was not built."""
 
     def __str__(self) -> str:
-        return f"{SHIM} is not there: run `make setup`"
+        return f"{SHIM} is missing: run `make setup` in a checkout, or install mstcp again elsewhere"
 
 
 class Redirector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 from topologies.model import Network
 
@@ -22,15 +23,22 @@ def positions(network: Network, seed: int = 0) -> dict[str, Point]:
         seed: of the spring layout.
     """
     placed = {n.name: (n.x, n.y) for n in network.nodes if n.x is not None and n.y is not None}
-    if len(placed) == len(network.nodes):
-        return placed
-    if not placed:
-        return _spring(network, seed)
-    return _among_neighbours(network, placed)
-
-
-def _spring(network: Network, seed: int) -> dict[str, Point]:
     names = [node.name for node in network.nodes]
+    return place(names, placed, [link.ends for link in network.links], seed)
+
+
+def place(
+    names: list[str], placed: Mapping[str, Point], links: Iterable[tuple[str, str]], seed: int = 0
+) -> dict[str, Point]:
+    """Return the place of every node, as `positions`, of nodes of which some are `placed` already."""
+    if len(placed) == len(names):
+        return dict(placed)
+    if not placed:
+        return _spring(names, links, seed)
+    return _among_neighbours(names, placed, links)
+
+
+def _spring(names: list[str], links: Iterable[tuple[str, str]], seed: int) -> dict[str, Point]:
     if len(names) > SPRING_LIMIT:
         return {
             name: (math.cos(2 * math.pi * i / len(names)), math.sin(2 * math.pi * i / len(names)))
@@ -41,15 +49,16 @@ def _spring(network: Network, seed: int) -> dict[str, Point]:
 
     graph = nx.Graph()
     graph.add_nodes_from(names)
-    graph.add_edges_from(link.ends for link in network.links)
+    graph.add_edges_from(links)
     return {name: (float(x), float(y)) for name, (x, y) in nx.spring_layout(graph, seed=seed).items()}
 
 
-def _among_neighbours(network: Network, placed: dict[str, Point]) -> dict[str, Point]:
+def _among_neighbours(
+    names: list[str], placed: Mapping[str, Point], links: Iterable[tuple[str, str]]
+) -> dict[str, Point]:
     """Relax the nodes without a place towards the mean of their neighbours; siblings fan out around it."""
-    neighbours: dict[str, list[str]] = {node.name: [] for node in network.nodes}
-    for link in network.links:
-        a, b = link.ends
+    neighbours: dict[str, list[str]] = {name: [] for name in names}
+    for a, b in links:
         neighbours[a].append(b)
         neighbours[b].append(a)
     xs, ys = zip(*placed.values(), strict=True)

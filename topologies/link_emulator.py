@@ -34,7 +34,8 @@ __all__ = [
 ]
 
 BINARY_VARIABLE = "LINK_EMULATOR"
-BUILT_BINARY = Path(__file__).resolve().parent.parent / "target" / "release" / "link-emulator"
+BINARY = Path(__file__).resolve().with_name("link-emulator")
+"""Beside this module, in a checkout and in an installed package alike."""
 # A request takes milliseconds; on a machine too busy for this, no link is worth having.
 ANSWER_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 5.0
@@ -57,7 +58,10 @@ class EmulatorMissingError(LinkError):
 
     def __str__(self) -> str:
         places = ", ".join(str(place) for place in self.places)
-        return f"{places} is missing: build it with `make setup`, or name it in {BINARY_VARIABLE}"
+        return (
+            f"{places} is missing: build it with `make setup` in a checkout, install mstcp-lab again "
+            f"elsewhere, or name it in {BINARY_VARIABLE}"
+        )
 
 
 class EmulatorDiedError(LinkError):
@@ -99,13 +103,13 @@ class RequestRefusedError(LinkError):
 
 
 def find_binary() -> Path:
-    """Return the path of the program: that in the variable LINK_EMULATOR, else what `make setup` builds.
+    """Return the path of the program: that in the variable LINK_EMULATOR, else the package's own.
 
     Raises:
         EmulatorMissingError: there is none.
     """
     named = os.environ.get(BINARY_VARIABLE)
-    path = Path(named) if named else BUILT_BINARY
+    path = Path(named) if named else BINARY
     if not os.access(path, os.X_OK) or path.is_dir():
         raise EmulatorMissingError([path])
     return path

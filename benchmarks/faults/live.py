@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 import mstcp
-from benchmarks.faults.relay import HOST, Path, limit_buffers
+from benchmarks.faults.relay import HOST, Path, listening
 
 _WRITE_BYTES = 1 << 16
 _WINDOW_BYTES = 4 << 20
@@ -62,7 +62,7 @@ async def transfer(seed: int, total_bytes: int) -> Outcome:
         stack.push_async_exit(server)
         rate_bps = total_bytes * 8 / _NOMINAL_S / count
         paths = [Path(server.sockets[0].getsockname()[1], rate_bps) for _ in range(count)]
-        front = await _front(paths, stack)
+        front = await stack.enter_async_context(listening(paths))
         specs = [mstcp.StreamSpec() for _ in paths]
         client = await mstcp.open_connection(
             HOST, front, streams=specs, seed=seed, reorder_buffer_bytes=_WINDOW_BYTES
@@ -93,24 +93,6 @@ async def transfer(seed: int, total_bytes: int) -> Outcome:
         close_s,
         sum(stream.resent_bytes for end in ends for stream in end.streams),
     )
-
-
-async def _front(paths: list[Path], stack: contextlib.AsyncExitStack) -> int:
-    """Listen for the client's streams, and hand each to its own path by its source port; return the port."""
-    for path in paths:
-        stack.callback(path.close)
-    order: dict[int, int] = {}
-
-    async def route(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        source = writer.get_extra_info("peername")[1]
-        index = order.setdefault(source, len(order)) % len(paths)
-        await paths[index].relay(reader, writer)
-
-    front = await asyncio.start_server(route, HOST, 0)
-    stack.callback(front.close)
-    for sock in front.sockets:
-        limit_buffers(sock)
-    return int(front.sockets[0].getsockname()[1])
 
 
 async def _send(writer: asyncio.StreamWriter, seed: int, total_bytes: int) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+from collections.abc import AsyncIterator, Sequence
 
 HOST = "127.0.0.1"
 _PIECE_BYTES = 1 << 12
@@ -17,6 +18,42 @@ def limit_buffers(sock: socket.socket) -> None:
     """Let little wait in a relay's socket: a path has no megabytes of its own."""
     for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
         sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+
+
+@contextlib.asynccontextmanager
+async def listening(paths: Sequence[Path]) -> AsyncIterator[int]:
+    """Listen for a client's streams, and hand each to its own path by its source port; yield the port.
+
+    At the end everything is closed, also what was being opened: nothing is left to the event loop's end.
+    """
+    order: dict[int, int] = {}
+    tasks: set[asyncio.Task[None]] = set()
+    is_closed = False
+
+    def route(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if is_closed:
+            writer.transport.abort()
+            return
+        source = writer.get_extra_info("peername")[1]
+        path = paths[order.setdefault(source, len(order)) % len(paths)]
+        task = asyncio.create_task(path.relay(reader, writer))
+        tasks.add(task)
+        # Also of a task that is cancelled before it begins.
+        task.add_done_callback(lambda _: writer.transport.abort())
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(route, HOST, 0)
+    for sock in server.sockets:
+        limit_buffers(sock)
+    try:
+        yield int(server.sockets[0].getsockname()[1])
+    finally:
+        is_closed = True
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.05)  # what was just accepted comes to `route`, and what was aborted ends
 
 
 class Path:
@@ -94,12 +131,11 @@ class Path:
             self.longest_unused_s = max(self.longest_unused_s, self._loop.time() - self.repaired_s)
 
     async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one stream in both directions until an end of it breaks."""
+        """Carry one stream in both directions until an end of it breaks; the caller aborts `writer` then."""
         try:
             onward = await self._open_onward()
         except OSError:
-            writer.close()
-            return
+            return  # whose caller closes the writer
         stream = _Stream([writer, onward[1]])
         self._streams.add(stream)
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.api.event_history import ClientEvent
 from controller.core.preview_views import PreviewPathView, PreviewView
-from controller.core.views import FlowView, SplitView
+from controller.core.views import FlowView, LinkView, SplitView
 from controller.errors import ErrorCode, RequestError
 from mstcp.proto import control_pb2
 
@@ -18,6 +18,7 @@ __all__ = [
     "error_of",
     "event_of",
     "flow_of",
+    "link_of",
     "preview_of",
     "refusal",
     "request_fields",
@@ -63,6 +64,8 @@ def allocation_of(flow: FlowView) -> control_pb2.Allocation:
                 rate_bps=stream.rate_bps,
                 delay_s=stream.delay_s,
                 path=stream.path,
+                wire_bps=stream.wire_bps,
+                measured_bps=stream.measured_bps,
             )
             for stream in flow.streams
         ],
@@ -95,6 +98,21 @@ def flow_of(flow: FlowView) -> control_pb2.Flow:
         splitting=flow.splitting,
         expires_in_s=flow.expires_in_s,
         lost_links=flow.lost_links,
+    )
+
+
+def link_of(link: LinkView) -> control_pb2.Link:
+    """Return one direction of a link."""
+    return control_pb2.Link(
+        link=link.link,
+        capacity_bps=link.capacity_bps,
+        delay_s=link.delay_s,
+        up=link.up,
+        enabled=link.enabled,
+        allocated_bps=link.allocated_bps,
+        free_bps=link.free_bps,
+        measured_bps=link.measured_bps,
+        unrequested_bps=link.unrequested_bps,
     )
 
 

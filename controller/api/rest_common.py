@@ -13,12 +13,14 @@ from starlette.exceptions import HTTPException
 
 from controller.access import Access, Role
 from controller.api.idempotency import IdempotencyStore
+from controller.api.live import LiveSnapshots
 from controller.api.problems import CLIENT_CLOSED
 from controller.api.schema import MAX_TIMEOUT_S
 from controller.api.service import Service
 from controller.core.callers import Caller
 from controller.core.views import FlowView
 from controller.errors import InvalidRequest
+from topologies.layout import Point
 
 __all__ = [
     "ETAG_HEADER",
@@ -56,6 +58,8 @@ class Api:
         access: Who may.
         queues: Says how many events of each kind wait for the core.
         dropped_packets: Says how many packets of hosts were dropped.
+        live: The snapshots that all pages share.
+        places: Where nodes are drawn, by their names; empty until somebody looks.
         longest_stream_s: A stream of events is ended after so long, and its client resumes it.
     """
 
@@ -65,6 +69,11 @@ class Api:
     dropped_packets: Callable[[], int] = lambda: 0
     longest_stream_s: float | None = None
     idempotency: IdempotencyStore[FlowView] = field(default_factory=IdempotencyStore)
+    live: LiveSnapshots = field(init=False)
+    places: dict[str, Point] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.live = LiveSnapshots(self.service)
 
 
 def _api(request: Request) -> Api:

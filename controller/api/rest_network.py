@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import cast
 
 from fastapi import APIRouter, Response
@@ -14,6 +16,7 @@ from controller.api.rest_common import (
     LinkId,
     Reader,
     SwitchName,
+    TheApi,
     TheService,
     etag_of,
     revisions_of,
@@ -29,6 +32,7 @@ from controller.core.views import (
     TopologyView,
 )
 from controller.errors import NotFound
+from topologies.layout import Point, place
 
 __all__ = ["router"]
 
@@ -47,9 +51,18 @@ _EVENT = {
 
 
 @router.get("/v1/topology")
-async def topology(service: TheService, _: Reader) -> TopologyView:
-    """Show the network of the topology file, and what of it is up."""
-    return cast(TopologyView, (await service.view(ViewName.TOPOLOGY)).view)
+async def topology(api: TheApi, _: Reader) -> TopologyView:
+    """Show the network of the topology file, and what of it is up; nodes without a place are given one."""
+    view = cast(TopologyView, (await api.service.view(ViewName.TOPOLOGY)).view)
+    if not api.places:
+        api.places = await asyncio.to_thread(_places, view)  # a second, where the file has none
+    placed = ((node, api.places[node.name]) for node in view.nodes)
+    return replace(view, nodes=tuple(replace(node, x=x, y=y) for node, (x, y) in placed))
+
+
+def _places(view: TopologyView) -> dict[str, Point]:
+    placed = {node.name: (node.x, node.y) for node in view.nodes if node.x is not None and node.y is not None}
+    return place([node.name for node in view.nodes], placed, [link.ends for link in view.links])
 
 
 @router.get("/v1/links", responses=_EVENT)  # type: ignore[arg-type]
@@ -63,10 +76,7 @@ async def links(response: Response, service: TheService, _: Reader) -> tuple[Lin
 @router.get("/v1/links/{link_id}", responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)})
 async def link(link_id: LinkId, response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
     """Show both directions of a link."""
-    links = cast("tuple[LinkView, ...]", (await service.view(ViewName.LINKS)).view)
-    views = tuple(view for view in links if {view.tail, view.head} == set(link_id.split("-")))
-    if not views:
-        raise NotFound("link_id", f"there is no link {link_id!r}; GET /v1/links lists them")
+    views = await service.links(link_id)
     response.headers["ETag"] = etag_of(views[0].revision)
     return views
 

@@ -24,6 +24,7 @@ class ClientEventKind(str, Enum):
     LINK_CHANGED = "link_changed"  # its rate, delay or state were set
     PORT_DOWN = "port_down"
     PORT_UP = "port_up"
+    UNREQUESTED_TRAFFIC = "unrequested_traffic"  # of no flow, on a link: it began, or ended (0 bit/s)
     SWITCH_DOWN = "switch_down"  # its connection ended; it is assumed to forward still
     SWITCH_LOST = "switch_lost"  # it did not come back in time
     SWITCH_UP = "switch_up"

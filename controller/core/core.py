@@ -8,7 +8,7 @@ from typing import Any
 from controller.core import events
 from controller.core.client_events import ClientEventKind
 from controller.core.journal import Journal, JournaledDict
-from controller.core.messages import Message, PacketOut
+from controller.core.messages import Message, PacketOut, Postpone
 from controller.core.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.core.queries import Queries
 from controller.core.requests import LinkChange
@@ -16,6 +16,7 @@ from controller.core.state import Settings, State
 from controller.errors import RequestError
 from controller.flows.link_changes import LINK, LinkChanges
 from controller.flows.manager import FlowManager
+from controller.flows.measuring import Measuring
 from controller.flows.record import FLOW
 from controller.flows.state_copy import copy_of
 from controller.network import arp, lldp
@@ -54,11 +55,12 @@ class Core:
         self._flows = FlowManager(
             self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}"), solved
         )
+        self._measuring = Measuring(self._state, self._outbox, self._flows.capacity_returned)
         self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
         self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
-        self._queries = Queries(self._state, self._default_routes, self._flows)
+        self._queries = Queries(self._state, self._default_routes, self._protection, self._flows)
         self._now = 0.0  # of the event in hand
         self._handlers: dict[type, Callable[[Any], None]] = {
             events.SwitchConnected: self._switch_connected,
@@ -69,6 +71,8 @@ class Core:
             events.PacketArrived: self._packet_arrived,
             events.BarrierReceived: self._barrier_received,
             events.RulesRefused: self._rules_refused,
+            events.CountersRead: self._counters_read,
+            events.CountersRefused: self._counters_refused,
             events.FlowRequested: self._flow_requested,
             events.RequestAbandoned: self._request_abandoned,
             events.FlowChanged: self._flow_changed,
@@ -141,6 +145,7 @@ class Core:
             self._discovery,
             self._state.hosts,
             self._protection,
+            self._measuring,
         )
         deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
@@ -173,6 +178,7 @@ class Core:
         self._outbox.tell(ClientEventKind.SWITCH_UP, f"{switch} is connected", facts)
         others = (*self._protection.entries(switch), *self._flows.pinned_rules(switch))
         self._default_routes.connect(switch, others, event.installed)
+        self._measuring.switch_joined(event.datapath_id, self._now)
         self._links_may_have_changed()
         self._default_routes.refresh_soon(self._now)
 
@@ -192,6 +198,7 @@ class Core:
         self._discovery.remove_switch(datapath_id)
         self._default_routes.disconnect(switch)
         self._flows.switch_lost(switch, self._now)
+        self._measuring.switch_left(datapath_id, self._now)
 
     def _give_up_switches(self) -> None:
         """Take switches that did not come back in time for gone, with all their links."""
@@ -293,14 +300,17 @@ class Core:
             )
             self._default_routes.refresh_soon(self._now)
         target = self._state.hosts.find(packet.target_ip)
-        if packet.is_request and target is not None and packet.target_ip != packet.sender_ip:
-            if self._state.hosts.has_known_mac(target):
-                reply = arp.build_reply(packet, target.mac)
-                self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
-            elif self._state.hosts.is_reachable(target):
-                # Its answer tells its address; who asked asks again within a second, and is answered then.
-                datapath_id = self._state.live.datapath_id(target.switch)
-                self._outbox.put(PacketOut(datapath_id, target.port, event.frame))
+        if target is None or packet.target_ip == packet.sender_ip:
+            return
+        if packet.is_request and self._state.hosts.has_known_mac(target):
+            reply = arp.build_reply(packet, target.mac)
+            self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
+        elif self._state.hosts.is_reachable(target) and (
+            packet.is_request or self._state.hosts.is_sender(switch, event.port, packet)
+        ):
+            # A question for a host whose address is not known goes to that host alone; its answer, back.
+            datapath_id = self._state.live.datapath_id(target.switch)
+            self._outbox.put(PacketOut(datapath_id, target.port, event.frame))
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -309,8 +319,12 @@ class Core:
             self._flows.confirm(event.barrier, switch, self._now)
 
     def _together(self, event: events.Together) -> None:
-        for each in event.events:
+        requested = [each for each in event.events if isinstance(each, events.FlowRequested)]
+        for each in event.events if not requested else ():
             self._on(each)
+        left = self._flows.request_all(requested, self._now)
+        if left:
+            self._outbox.put(Postpone(left))
 
     def _rules_refused(self, event: events.RulesRefused) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -323,6 +337,12 @@ class Core:
             self._protection.refuse(switch, event.reason)
         else:
             self._flows.refuse(owners, switch, event, self._now)
+
+    def _counters_read(self, event: events.CountersRead) -> None:
+        self._measuring.take(event, self._now)
+
+    def _counters_refused(self, event: events.CountersRefused) -> None:
+        self._measuring.refused(event)
 
     def _flow_requested(self, event: events.FlowRequested) -> None:
         self._flows.request(event, self._now)
@@ -368,6 +388,7 @@ class Core:
         self._state.hosts.set_age(settings.host_age_s)
         self._discovery.set_times(settings.probe_interval_s, settings.silence_s)
         self._state.flows.set_ack_ratio(settings.ack_ratio)
+        self._measuring.settings_changed(self._now)
         self._change_links(links)
         self._flows.capacity_changed(self._now)
         kind, text = ClientEventKind.CONFIGURATION_APPLIED, "the configuration was applied"
@@ -401,3 +422,4 @@ class Core:
         self._flows.tick(self._now)
         self._default_routes.tick(self._now)
         self._protection.tick(self._now)
+        self._measuring.tick(self._now)

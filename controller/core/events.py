@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from controller.core.callers import ANYBODY, Caller
 from controller.core.requests import FlowQuery, FlowRequest, LinkChange, ViewName
 from controller.core.settings import Settings
+from controller.rules.counters import PinnedBy, PinnedCount, PortCounters
 from controller.rules.reconcile import Installed
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "ConfigurationRefused",
     "ControllerStopping",
     "CopyRequested",
+    "CountersRead",
+    "CountersRefused",
     "Event",
     "FlowChanged",
     "FlowReleased",
@@ -113,6 +116,28 @@ class RulesRefused:
     barrier: int
     reason: str
     cookie: int | None = None
+
+
+@dataclass(frozen=True)
+class CountersRead:
+    """A switch said at `read_at` what it has counted; it took so many messages, there and back.
+
+    `ports` are by number, `pinned` by what the rules look at.
+    """
+
+    datapath_id: int
+    read_at: float
+    ports: Mapping[int, PortCounters]
+    pinned: Mapping[PinnedBy, PinnedCount]
+    messages: int
+
+
+@dataclass(frozen=True)
+class CountersRefused:
+    """A switch does not say what it has counted."""
+
+    datapath_id: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -255,6 +280,8 @@ Event = (
     | PacketArrived
     | BarrierReceived
     | RulesRefused
+    | CountersRead
+    | CountersRefused
     | FlowRequested
     | RequestAbandoned
     | FlowChanged

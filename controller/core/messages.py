@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.core.client_events import ClientEventKind
+from controller.core.events import FlowRequested
+from controller.core.live_views import LiveView
 from controller.core.state_copy import StateCopy
 from controller.core.views import (
     FlowPage,
@@ -35,6 +37,8 @@ __all__ = [
     "Message",
     "Notify",
     "PacketOut",
+    "Postpone",
+    "ReadCounters",
     "RemoveGroup",
     "RemoveRule",
     "RemoveRules",
@@ -95,6 +99,14 @@ class PacketOut:
 
 
 @dataclass(frozen=True)
+class ReadCounters:
+    """Ask a switch what it has counted at its ports and, if wanted, for the rules that pin connections."""
+
+    datapath_id: int
+    pinned: bool
+
+
+@dataclass(frozen=True)
 class LeaseResult:
     """The flows whose lease was renewed, those that do not exist, and those of other clients."""
 
@@ -108,6 +120,7 @@ Result = (
     | FlowPage
     | HealthView
     | LeaseResult
+    | LiveView
     | RulesView
     | Sizes
     | Snapshot
@@ -165,6 +178,15 @@ class Report:
     kind: ClientEventKind | None = None
 
 
+@dataclass(frozen=True)
+class Postpone:
+    """Hand these events over again, before any other requests: something else may be urgent meanwhile."""
+
+    events: tuple[FlowRequested, ...]
+
+
 ClientMessage = Answer | Notify | Report
-DatapathMessage = InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | CloseConnection
-Message = DatapathMessage | ClientMessage | Change
+DatapathMessage = (
+    InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | ReadCounters | CloseConnection
+)
+Message = DatapathMessage | ClientMessage | Change | Postpone

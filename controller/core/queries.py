@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from controller.core.events import ViewRequested
+from controller.core.live_views import LiveFlowView, LiveLinksView, LiveView, NodeState
 from controller.core.messages import Result
 from controller.core.requests import FlowQuery, ViewName
 from controller.core.state import State
@@ -14,7 +15,10 @@ from controller.core.views import (
     FlowPage,
     FlowView,
     GroupView,
+    LinkLoad,
+    PortCountersView,
     PortView,
+    Purpose,
     RulesView,
     RuleView,
     Sizes,
@@ -24,17 +28,21 @@ from controller.errors import NotFound
 from controller.flows.flow import Flow
 from controller.flows.manager import FlowManager
 from controller.rules.classification import classification_rules
+from controller.rules.counters import PortCounters
 from controller.rules.default_routes import DefaultRoutes
 from controller.rules.model import (
     TABLE_DEFAULT,
     GotoTable,
     Group,
     Output,
+    Restamp,
     Rule,
     ToGroup,
     flow_number,
+    is_bypass_cookie,
     is_flow_cookie,
 )
+from controller.rules.protection import Protection
 
 __all__ = ["Queries"]
 
@@ -42,9 +50,12 @@ __all__ = ["Queries"]
 class Queries:
     """Answers what clients ask about the state; changes nothing."""
 
-    def __init__(self, state: State, default_routes: DefaultRoutes, flows: FlowManager) -> None:
+    def __init__(
+        self, state: State, default_routes: DefaultRoutes, protection: Protection, flows: FlowManager
+    ) -> None:
         self._state = state
         self._default_routes = default_routes
+        self._protection = protection
         self._flows = flows
 
     def view(self, event: ViewRequested, now: float) -> Result:
@@ -54,6 +65,7 @@ class Queries:
             ViewName.HEALTH: self._state.health,
             ViewName.HOSTS: self._state.host_views,
             ViewName.LINKS: self._state.links,
+            ViewName.LIVE: lambda: self._live(now),
             ViewName.RULES: lambda: self._rules(event.key),
             ViewName.SIZES: self._sizes,
             ViewName.SWITCHES: self._switches,
@@ -67,7 +79,7 @@ class Queries:
         rest = sorted((f for f in matching if f.number > query.after), key=lambda f: f.number)
         shown = rest[: query.limit]
         return FlowPage(
-            flows=tuple(self._state.view(flow, now) for flow in shown),
+            flows=tuple(self._state.measured_view(flow, now) for flow in shown),
             total=len(matching),
             next_after=shown[-1].number if len(rest) > len(shown) else None,
         )
@@ -85,7 +97,35 @@ class Queries:
         flow = self._state.flows.get(flow_id)
         if flow is None:
             return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
-        return self._state.view(flow, now)
+        return self._state.measured_view(flow, now)
+
+    def _live(self, now: float) -> LiveView:
+        return LiveView(
+            links=self._live_links(),
+            nodes=tuple(self._node_state(node.name) for node in self._state.live.network.nodes),
+            flows=tuple(self._live_flow(flow, now) for flow in self._state.flows),
+        )
+
+    def _live_links(self) -> LiveLinksView:
+        views = self._state.links()
+        return LiveLinksView(
+            up=tuple(view.up for view in views),
+            enabled=tuple(view.enabled for view in views),
+            capacity_bps=tuple(view.capacity_bps for view in views),
+            allocated_bps=tuple(view.allocated_bps for view in views),
+            measured_bps=tuple(view.measured_bps for view in views),
+            unrequested_bps=tuple(view.unrequested_bps for view in views),
+        )
+
+    def _node_state(self, name: str) -> NodeState:
+        live, host = self._state.live, self._state.hosts.find(name)
+        if name not in live.network.switches:
+            return "up" if host is not None and self._state.hosts.is_reachable(host) else "down"
+        return "up" if live.is_connected(name) else "away" if live.is_away(name) else "down"
+
+    def _live_flow(self, flow: Flow, now: float) -> LiveFlowView:
+        view = self._state.measured_view(flow, now)
+        return LiveFlowView(**{name: getattr(view, name) for name in _LIVE_FLOW})
 
     def _switches(self) -> tuple[SwitchDetailView, ...]:
         counts = self._rule_counts()
@@ -110,6 +150,7 @@ class Queries:
                     neighbour=arc.head,
                     link=arc.link,
                     up=live.port_is_live(datapath_id, arc.tail_port),
+                    counters=_counters(self._state.measured.counters(datapath_id, arc.tail_port)),
                 )
                 for arc in live.arcs_from(name)
             ),
@@ -122,6 +163,7 @@ class Queries:
             return NotFound("switch", f"there is no switch {switch!r} in the topology file; it has {known}")
         entries = (
             *classification_rules(),
+            *self._protection.entries(switch),
             *self._default_routes.sent_to(switch),
             *self._flows.pinned_rules(switch),
         )
@@ -135,10 +177,12 @@ class Queries:
         )
 
     def _rule_counts(self) -> dict[str, int]:
-        """Return how many rules and groups each switch should have; those of streams by their paths alone."""
+        """Return how many rules each switch should have; streams are counted by their paths alone."""
         classification = len(classification_rules())
         counts = {
-            name: classification + len(self._default_routes.sent_to(name))
+            name: classification
+            + self._protection.rule_count(name)
+            + sum(isinstance(entry, Rule) for entry in self._default_routes.sent_to(name))
             for name in self._state.live.network.switches
         }
         for flow in self._state.flows:
@@ -149,7 +193,7 @@ class Queries:
             else:
                 for stage in flow.stages(self._state.live.ports):
                     for switch, entries in stage.items():
-                        counts[switch] += len(entries)
+                        counts[switch] += sum(isinstance(entry, Rule) for entry in entries)
         return counts
 
     def _sizes(self) -> Sizes:
@@ -163,7 +207,35 @@ class Queries:
             rules=self._rule_counts(),
             allocated_bps=sum(flow.rate_bps for flow in state.flows),
             requested_bps=sum(flow.requested_bps for flow in state.flows),
+            link_loads=tuple(
+                LinkLoad(
+                    name,
+                    arc.rate_bps,
+                    max(0.0, state.flows.load_bps(name)),
+                    state.measured.arc_bps(name),
+                    state.measured.unrequested_bps(name),
+                )
+                for name, arc in live.arcs.items()
+            ),
         )
+
+
+_LIVE_FLOW = tuple(LiveFlowView.__dataclass_fields__)
+
+
+def _counters(counters: PortCounters | None) -> PortCountersView | None:
+    if counters is None:
+        return None
+    return PortCountersView(
+        received_packets=counters.received_packets,
+        sent_packets=counters.sent_packets,
+        received_bytes=counters.received_bytes,
+        sent_bytes=counters.sent_bytes,
+        received_dropped=counters.received_dropped,
+        sent_dropped=counters.sent_dropped,
+        received_errors=counters.received_errors,
+        sent_errors=counters.sent_errors,
+    )
 
 
 def _leads_through(flow: Flow, through: str) -> bool:
@@ -179,18 +251,22 @@ def _rule(rule: Rule, flows: dict[int, str]) -> RuleView:
     return RuleView(
         table=rule.table,
         priority=rule.priority,
-        match={name: value for name, value in vars(rule.match).items() if value is not None},
+        match=rule.match.fields(),
         action=_action(rule),
         cookie=f"{rule.cookie:#x}",
-        purpose="flow"
-        if is_flow
-        else "default_route"
-        if rule.table == TABLE_DEFAULT and rule.priority
-        else "classification",
+        purpose=_purpose(rule),
         flow_id=flows.get(flow_number(rule.cookie)) if is_flow else None,
         packets=None,
         bytes=None,
     )
+
+
+def _purpose(rule: Rule) -> Purpose:
+    if is_flow_cookie(rule.cookie):
+        return "flow"
+    if is_bypass_cookie(rule.cookie):
+        return "bypass"
+    return "default_route" if rule.table == TABLE_DEFAULT and rule.priority else "classification"
 
 
 def _action(rule: Rule) -> str:
@@ -199,11 +275,16 @@ def _action(rule: Rule) -> str:
         return f"{rewrite}output:{rule.action.port}"
     if isinstance(rule.action, ToGroup):
         return f"group:{rule.action.group}"
+    if isinstance(rule.action, Restamp):
+        return f"set_source:{rule.action.source_mac},goto:{rule.action.table}"
     if isinstance(rule.action, GotoTable):
         return f"goto:{rule.action.table}"
     return "controller"
 
 
 def _group(group: Group) -> GroupView:
-    buckets = tuple(BucketView(weight=each.weight, port=each.output.port) for each in group.buckets)
+    buckets = tuple(
+        BucketView(weight=each.weight, port=each.output.port, watch_port=each.watch_port)
+        for each in group.buckets
+    )
     return GroupView(number=group.number, buckets=buckets)

@@ -61,6 +61,7 @@ class ViewName(Enum):
     HEALTH = auto()
     HOSTS = auto()
     LINKS = auto()
+    LIVE = auto()
     RULES = auto()  # of one switch
     SIZES = auto()
     SWITCHES = auto()

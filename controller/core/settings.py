@@ -33,6 +33,11 @@ class Settings:
         moves_per_s: So many running flows are moved to better paths at most.
         fast_failover: Switches heal a port that goes down by themselves, with groups (`rules.protection`).
         solve_limit_s: A solve may take so long; then the best rates that are known by then are taken.
+        counter_interval_s: Each switch is asked for its counters so often; less often where there are many.
+            0: none is.
+        counter_messages_per_s: Questions for counters and answers to them come to no more than so many.
+        yielded_share: Of each link, at most this share is left to traffic that nobody asked for, where the
+            counters show that there is any; what flows have already is not taken from them.
         boot_id: Begins the ids of flows where nothing else makes them.
     """
 
@@ -51,4 +56,7 @@ class Settings:
     moves_per_s: float = 50.0
     fast_failover: bool = True
     solve_limit_s: float = 10.0
+    counter_interval_s: float = 1.0
+    counter_messages_per_s: float = 100.0
+    yielded_share: float = 0.5
     boot_id: str = "f"

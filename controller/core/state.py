@@ -19,6 +19,7 @@ from controller.core.views import (
 from controller.flows.flow import Flow, FlowTable
 from controller.network.hosts import HostTable
 from controller.network.live_network import LiveNetwork, arc_name
+from controller.network.measured_load import MeasuredLoad
 from controller.wire import allocatable_bps
 from topologies.model import Arc, Network
 
@@ -33,6 +34,7 @@ class State(Journaled):
         self.live = LiveNetwork(network)
         self.hosts = HostTable(self.live, settings.host_age_s)
         self.flows = FlowTable(settings.ack_ratio)
+        self.measured = MeasuredLoad(self.live)
         # Switches that have confirmed all default routes, and what they refused.
         self.confirmed: JournaledSet[str] = JournaledSet()
         self.refusals: JournaledDict[str, str] = JournaledDict()
@@ -40,7 +42,7 @@ class State(Journaled):
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable copy of everything that clients may see."""
         return Snapshot(
-            flows=tuple(self.view(flow, now) for flow in self.flows),
+            flows=tuple(self.measured_view(flow, now) for flow in self.flows),
             links=self.links(),
             hosts=self.host_views(),
             topology=self.topology(),
@@ -48,12 +50,31 @@ class State(Journaled):
         )
 
     def view(self, flow: Flow, now: float) -> FlowView:
-        """Return an immutable copy of a flow for clients."""
+        """Return an immutable copy of a flow for its owner; what it carries is not looked up."""
         return flow.view(now, self.lost_links(flow))
+
+    def measured_view(self, flow: Flow, now: float) -> FlowView:
+        """Return an immutable copy of a flow, with what it carries."""
+        measured = tuple(
+            None if counted is None else self.measured.pinned_bps(*counted) for counted in flow.counted_by()
+        )
+        return flow.view(now, self.lost_links(flow), measured)
 
     def allocatable_bps(self, arc: str) -> float:
         """Return what flows may take of a link in one direction, named as `S0->S4`."""
         return allocatable_bps(self.live.arcs[arc].rate_bps, self.settings.reserved_share)
+
+    def offered_bps(self, arc: str) -> float:
+        """Return what the optimum may hand out of an arc: not what is left to traffic that nobody asked for.
+
+        What flows have already is not taken from them.
+        """
+        allocatable_bps = self.allocatable_bps(arc)
+        yielded_bps = self.measured.yielded_bps(arc)
+        if not yielded_bps:
+            return allocatable_bps
+        left_bps = min(allocatable_bps, self.live.arcs[arc].rate_bps - yielded_bps)
+        return max(left_bps, min(allocatable_bps, self.flows.load_bps(arc)))
 
     def lost_links(self, flow: Flow) -> tuple[str, ...]:
         """Return the links of a flow's paths that are down."""
@@ -72,6 +93,7 @@ class State(Journaled):
     def _link(self, name: str, arc: Arc) -> LinkView:
         # The sums are kept up flow by flow: without rounding, links that are empty again have 1e-10 bit/s.
         allocated_bps = max(0.0, round(self.flows.load_bps(name), 3))
+        measured_bps = self.measured.arc_bps(name)
         return LinkView(
             link=name,
             name=arc.link,
@@ -83,9 +105,11 @@ class State(Journaled):
             enabled=self.live.is_enabled(arc.link),
             revision=self.live.revision(arc.link),
             allocated_bps=allocated_bps,
-            free_bps=max(0.0, arc.rate_bps - allocated_bps),
+            free_bps=max(0.0, arc.rate_bps - allocated_bps - self.measured.yielded_bps(name)),
             utilisation=allocated_bps / arc.rate_bps,
-            measured_bps=None,
+            measured_bps=measured_bps,
+            measured_utilisation=None if measured_bps is None else measured_bps / arc.rate_bps,
+            unrequested_bps=self.measured.unrequested_bps(name),
         )
 
     def host_views(self) -> tuple[HostView, ...]:

@@ -17,10 +17,12 @@ __all__ = ["StateCopy"]
 class StateCopy:
     """Everything that routing depends on, as it was at one moment; nothing of it changes any more.
 
-    `flows` are pairs of an id and a record (`controller.flows.record`).
+    `flows` are pairs of an id and a record (`controller.flows.record`); `yielded_bps` is what is left of
+    arcs, by their names, to traffic that nobody asked for.
     """
 
     network: Network
     settings: Settings
     status: LiveStatus
     flows: tuple[tuple[str, Mapping[str, Any]], ...]
+    yielded_bps: Mapping[str, float]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 __all__ = [
     "BucketView",
@@ -13,10 +13,13 @@ __all__ = [
     "HealthView",
     "HostView",
     "IngressView",
+    "LinkLoad",
     "LinkView",
     "LostFlowView",
     "NodeView",
+    "PortCountersView",
     "PortView",
+    "Purpose",
     "RuleView",
     "RulesView",
     "Sizes",
@@ -42,6 +45,10 @@ class StreamView:
 
     source_port: int = described("The same for all paths of a split flow.")
     rate_bps: float = described("Goodput allocated, bit/s.")
+    wire_bps: float = described("The same with all headers: what it takes of each link, bit/s.")
+    measured_bps: float | None = described(
+        "Wire rate counted where it enters the network, averaged over three intervals; null where it is not."
+    )
     delay_s: float = described("One-way propagation delay along the path.")
     path: tuple[str, ...] = described("Host, switches, host.")
 
@@ -87,6 +94,7 @@ class FlowView:
     destination_port: int
     requested_bps: float = described("Goodput asked for, bit/s.")
     rate_bps: float = described("Goodput granted: the sum over the streams.")
+    measured_bps: float | None = described("Wire rate counted: the sum over the streams; null where one is.")
     objective: str | None = described("Null where the paths were given by hand.")
     packet_bytes: int
     streams: tuple[StreamView, ...]
@@ -110,9 +118,15 @@ class LinkView:
     enabled: bool = described("False: it may not be used, whether it is there or not.")
     revision: int = described("Counts its changes by clients; the ETag of the link.")
     allocated_bps: float = described("Wire rate of all flows, with headers and acknowledgements.")
-    free_bps: float
+    free_bps: float = described("Of the capacity, what is neither allocated nor left to unrequested traffic.")
     utilisation: float = described("Share of the capacity that is allocated.")
-    measured_bps: float | None = described("Wire rate counted by the switch; null where none is.")
+    measured_bps: float | None = described(
+        "Wire rate counted by the switch over the last interval; null where none is."
+    )
+    measured_utilisation: float | None = described("The same as a share of the capacity.")
+    unrequested_bps: float | None = described(
+        "Lasting traffic that belongs to no flow; null where it is not measured."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +153,20 @@ class SwitchView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PortCountersView:
+    """What a switch has counted at a port since the port was made."""
+
+    received_packets: int
+    sent_packets: int
+    received_bytes: int
+    sent_bytes: int
+    received_dropped: int
+    sent_dropped: int
+    received_errors: int
+    sent_errors: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class PortView:
     """A port of a switch that the topology file has."""
 
@@ -146,6 +174,7 @@ class PortView:
     neighbour: str
     link: str
     up: bool = described("The port itself; whether packets pass the link is the link's `up`.")
+    counters: PortCountersView | None = described("As they were last read; null where they are not.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +185,12 @@ class SwitchDetailView(SwitchView):
         "away: its connection ended a moment ago, and it is assumed to forward still."
     )
     flows: int = described("Flows whose paths lead through it.")
-    rules: int = described("Rules and groups that it should have.")
+    rules: int = described("Rules that it should have.")
     refusal: str | None = described("Why it refused its default routes; null if it did not.")
     ports: tuple[PortView, ...]
+
+
+Purpose = Literal["classification", "default_route", "bypass", "flow"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +200,12 @@ class RuleView:
     table: int
     priority: int
     match: dict[str, str | int] = described("The fields it looks at; all packets match if there are none.")
-    action: str = described("output:<port>, group:<number>, goto:<table>, controller.", examples=["output:2"])
+    action: str = described(
+        "output:<port>, group:<number>, goto:<table>, controller; set_source:<address> before it.",
+        examples=["output:2"],
+    )
     cookie: str = described("As `ovs-ofctl dump-flows` prints it.", examples=["0x4d53000200000001"])
-    purpose: Literal["classification", "default_route", "flow"]
+    purpose: Purpose
     flow_id: str | None = described("The flow that it is for.")
     packets: int | None = described("That matched it; null where the switch was not asked.")
     bytes: int | None = described("Of these packets.")
@@ -182,11 +217,12 @@ class BucketView:
 
     weight: int
     port: int
+    watch_port: int | None = described("Taken only while this port is up; null in a select group.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupView:
-    """A select group: each connection takes one of its buckets."""
+    """A select group: each connection takes one of its buckets; with watched ports, a fast-failover group."""
 
     number: int
     buckets: tuple[BucketView, ...]
@@ -265,6 +301,16 @@ class FlowPage:
     next_after: int | None = described("Null on the last page.")
 
 
+class LinkLoad(NamedTuple):
+    """One direction of a link in `/metrics`; all in bit/s on the wire."""
+
+    link: str
+    capacity_bps: float
+    allocated_bps: float
+    measured_bps: float | None
+    unrequested_bps: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
     """How much there is of everything, for `/metrics`."""
@@ -277,6 +323,7 @@ class Sizes:
     rules: dict[str, int] = described("By switch.")
     allocated_bps: float
     requested_bps: float
+    link_loads: tuple[LinkLoad, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

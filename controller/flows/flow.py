@@ -12,9 +12,10 @@ from controller.core.journal import Journaled, JournaledDict
 from controller.core.views import FlowView, IngressView, SplitView, StreamView
 from controller.network.hosts import Host
 from controller.network.live_network import arc_name
+from controller.rules.counters import PinnedBy
 from controller.rules.model import Group, Stages, flow_cookie, merge_stages
 from controller.rules.pinned import TcpConnection, pinned_path_stages
-from controller.rules.split import TAGS, Split, SplitRules, shares_of, stamps
+from controller.rules.split import TAGS, Split, SplitRules, shares_of, stamps, tag_of
 from controller.rules.ways import Ways
 from controller.wire import Framing
 
@@ -203,8 +204,24 @@ class Flow(Journaled):
         """Return the switches of all paths, each once, in the order in which a packet meets them."""
         return tuple(dict.fromkeys(switch for path in self.routes() for switch in path[1:-1]))
 
-    def view(self, now: float, lost_links: tuple[str, ...]) -> FlowView:
-        """Return an immutable copy for clients."""
+    def counted_by(self) -> tuple[tuple[str, PinnedBy] | None, ...]:
+        """Return for each stream the switch whose rule counts all of it, and what that rule looks at."""
+        if self.split is None:
+            return tuple(zip((path[1] for path in self.paths), self.tcp_connections(), strict=True))
+        # Where a group of the ingress chooses, the next switch is the first that knows the path.
+        place = 1 if self.split.mode == "packets" else 2
+        marks = stamps(self.split.tag, len(self.streams))
+        return tuple(
+            (path[place], mark) if len(path) > place + 1 else None
+            for path, mark in zip(self.paths, marks, strict=True)
+        )
+
+    def view(
+        self, now: float, lost_links: tuple[str, ...], measured: Sequence[float | None] | None = None
+    ) -> FlowView:
+        """Return an immutable copy for clients; `measured` are wire rates (bit/s), by stream."""
+        measured = measured or [None] * len(self.streams)
+        counted = [bps for bps in measured if bps is not None]
         return FlowView(
             flow_id=self.id,
             owner=self.belongs_to or None,
@@ -218,16 +235,19 @@ class Flow(Journaled):
             destination_port=self.destination_port,
             requested_bps=self.requested_bps,
             rate_bps=self.rate_bps,
+            measured_bps=sum(counted) if len(counted) == len(self.streams) else None,
             objective=self.objective,
             packet_bytes=self.framing.packet_bytes,
             streams=tuple(
                 StreamView(
                     source_port=stream.source_port,
                     rate_bps=stream.rate_bps,
+                    wire_bps=self.framing.wire_bps(stream.rate_bps, self.connection_count),
+                    measured_bps=bps,
                     delay_s=stream.delay_s,
                     path=stream.path,
                 )
-                for stream in self.streams
+                for stream, bps in zip(self.streams, measured, strict=True)
             ),
             lease_s=self.lease_s,
             expires_in_s=max(0.0, self.expires_at - now),
@@ -272,6 +292,7 @@ class FlowTable(Journaled):
         self._ports: JournaledDict[str, JournaledDict[int, int]] = JournaledDict()  # host -> port -> holders
         self._short: JournaledDict[str, None] = JournaledDict()
         self._manual: JournaledDict[str, None] = JournaledDict()
+        self._by_tag: JournaledDict[int, str] = JournaledDict()  # split flows
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
@@ -301,9 +322,13 @@ class FlowTable(Journaled):
 
     def free_tag(self, preferred: int) -> int | None:
         """Return a tag that no split flow has, the preferred one or the next; None if there is none."""
-        used = {flow.split.tag for flow in self if flow.split is not None}
         tags = ((preferred + offset) % TAGS for offset in range(TAGS))
-        return next((tag for tag in tags if tag not in used), None)
+        return next((tag for tag in tags if tag not in self._by_tag), None)
+
+    def with_stamp(self, stamp: str) -> Flow | None:
+        """Return the split flow whose packets carry a stamp."""
+        flow_id = self._by_tag.get(tag_of(stamp))
+        return None if flow_id is None else self._flows[flow_id]
 
     def add(self, flow: Flow) -> None:
         """Take a flow in."""
@@ -314,6 +339,8 @@ class FlowTable(Journaled):
             ports[connection.source_port] = ports.get(connection.source_port, 0) + 1
         if flow.given_bps is not None:
             self._manual[flow.id] = None
+        if flow.split is not None:
+            self._by_tag[flow.split.tag] = flow.id
         self.index(flow)
         self.account(flow)
 
@@ -328,6 +355,8 @@ class FlowTable(Journaled):
                 del ports[connection.source_port]
         self.unindex(flow)
         self._manual.pop(flow.id, None)
+        if flow.split is not None:
+            self._by_tag.pop(flow.split.tag, None)
         self._short.pop(flow.id, None)
         self._account(flow.id, {})
         del self._loads_of[flow.id]
@@ -352,11 +381,16 @@ class FlowTable(Journaled):
         self._account(flow.id, arc_loads((flow,), self._ack_ratio))
 
     def _account(self, flow_id: str, loads: dict[str, float]) -> None:
-        before = self._loads_of.get(flow_id, {})
-        for arc in before.keys() | loads.keys():
-            change_bps = loads.get(arc, 0.0) - before.get(arc, 0.0)
+        before = self._loads_of.get(flow_id)
+        changes = loads
+        if before:
+            changes = {
+                arc: loads.get(arc, 0.0) - before.get(arc, 0.0) for arc in before.keys() | loads.keys()
+            }
+        totals = self._loads
+        for arc, change_bps in changes.items():
             if change_bps:
-                self._loads[arc] = self._loads.get(arc, 0.0) + change_bps
+                totals[arc] = totals.get(arc, 0.0) + change_bps
         self._loads_of[flow_id] = loads
 
     def index(self, flow: Flow) -> None:
@@ -368,6 +402,10 @@ class FlowTable(Journaled):
         """Take a flow off the lists of its switches; before its paths change."""
         for switch in flow.switches():
             del self._by_switch[switch][flow.id]
+
+    def is_used(self, switch: str) -> bool:
+        """Return whether a flow's paths lead through a switch."""
+        return bool(self._by_switch.get(switch))
 
     def through(self, switch: str) -> list[Flow]:
         """Return the flows whose paths lead through a switch."""
@@ -411,5 +449,6 @@ def add_loads(
     """Add to arcs' loads a wire rate on a path, with its ACKs on `ack_path` or on the reverse (None)."""
     for arc in arcs_of(path):
         loads[arc] = loads.get(arc, 0.0) + wire_bps
+    ack_bps = wire_bps * ack_ratio
     for arc in arcs_of(ack_path or path[::-1]):
-        loads[arc] = loads.get(arc, 0.0) + wire_bps * ack_ratio
+        loads[arc] = loads.get(arc, 0.0) + ack_bps

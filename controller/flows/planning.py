@@ -175,7 +175,7 @@ def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
     wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
     add_loads(loads, nodes, wire_bps, state.settings.ack_ratio, None)
     for arc, load_bps in loads.items():
-        if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.allocatable_bps(arc):
+        if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
             return False
     return True
 
@@ -323,7 +323,7 @@ def _solve(
 ) -> Allocation:
     loads = arc_loads(kept, state.settings.ack_ratio)
     free_bps = {
-        name: max(0.0, state.allocatable_bps(name) - loads.get(name, 0.0))
+        name: max(0.0, state.offered_bps(name) - loads.get(name, 0.0))
         for name in state.live.arcs
         if state.live.arc_is_up(name)
     }

@@ -243,7 +243,7 @@ class Recovery(Journaled):
         for arc, load_bps in after.items():
             # Where both paths lead, the flow is either on one or on the other.
             other_bps = self._state.flows.load_bps(arc) - before.get(arc, 0.0)
-            capacity_bps = self._state.allocatable_bps(arc)
+            capacity_bps = self._state.offered_bps(arc)
             if other_bps + max(load_bps, before.get(arc, 0.0)) > capacity_bps * (1 + 1e-9):
                 return False
         return True

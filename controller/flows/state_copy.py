@@ -13,13 +13,16 @@ __all__ = ["copy_of", "state_of"]
 def copy_of(state: State) -> StateCopy:
     """Return a copy; it takes some microseconds for each flow."""
     flows = tuple((flow.id, record_of(_when_moved(flow))) for flow in state.flows)
-    return StateCopy(state.live.network, state.settings, state.live.status(), flows)
+    return StateCopy(
+        state.live.network, state.settings, state.live.status(), flows, state.measured.all_yielded()
+    )
 
 
 def state_of(copy: StateCopy) -> State:
     """Return a state of its own, like the one that was copied."""
     state = State(copy.network, copy.settings)
     state.live.become(copy.status)
+    state.measured.set_yielded(copy.yielded_bps)
     for flow_id, record in copy.flows:
         flow = flow_of(flow_id, record, state, 0.0)
         if flow is not None:

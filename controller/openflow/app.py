@@ -15,9 +15,10 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controller.core import events
-from controller.core.messages import CloseConnection, DatapathMessage
+from controller.core.messages import CloseConnection, DatapathMessage, ReadCounters
 from controller.network import lldp
 from controller.network.packet_limits import PortLimits
+from controller.openflow.counters import MULTIPART_REPLY, CounterReading
 from controller.openflow.decoding import read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
 from controller.openflow.readback import Readback
@@ -67,6 +68,9 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         self._transactions = count(1)
         self._unsent: dict[Any, list[bytes]] = {}
         self._readings: dict[Any, Readback] = {}  # switches that have not said yet what they have
+        self._counting: dict[
+            Any, CounterReading
+        ] = {}  # switches that have not said yet what they have counted
         self._watched: set[tuple[int, int]] = set()  # ports that their switch has said are live
         self._echoed: set[Any] = set()  # switches that have answered `_ARE_YOU_ALIVE`
 
@@ -83,7 +87,12 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             self._unsent.pop(datapath, None)
             datapath.close()
         else:
-            data = encode(message, self._transaction())
+            if isinstance(message, ReadCounters):
+                pinned = self._transaction() if message.pinned else None
+                reading = self._counting[datapath] = CounterReading(self._transaction(), pinned)
+                data = reading.requests()
+            else:
+                data = encode(message, self._transaction())
             self._unsent.setdefault(datapath, []).append(data)
 
     def flush(self) -> None:
@@ -102,6 +111,12 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         elif kind == _PACKET_IN:
             packet = read_packet_in(whole)
             self._packet_arrived(connection.id, packet.port, packet.frame)
+        elif kind == MULTIPART_REPLY and self._is_counting(connection, transaction):
+            self._take_counters(connection, transaction, whole)
+        elif kind == ofp.OFPT_ERROR and self._is_counting(connection, transaction):
+            del self._counting[connection]
+            refusal = read_refusal(whole)
+            self._post(events.CountersRefused(connection.id, _reason(refusal.type, refusal.code)))
         elif kind == ofp.OFPT_ERROR and transaction < OWN_TRANSACTIONS:
             refusal = read_refusal(whole)
             reason = _reason(refusal.type, refusal.code)
@@ -109,6 +124,21 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         else:
             return False
         return True
+
+    def _is_counting(self, connection: Any, transaction: int) -> bool:
+        reading = self._counting.get(connection)
+        return reading is not None and transaction in reading.unanswered
+
+    def _take_counters(self, connection: Any, transaction: int, whole: bytes) -> None:
+        """Take a part of what a switch has counted in, and hand over what is complete."""
+        reading = self._counting[connection]
+        if reading.take(transaction, whole):
+            del self._counting[connection]
+            self._post(
+                events.CountersRead(
+                    connection.id, time.monotonic(), reading.ports, reading.pinned, reading.messages
+                )
+            )
 
     def _packet_arrived(self, datapath_id: int, port: int, frame: bytes) -> None:
         """Hand a discovery packet or ARP over, unless its port has sent too many."""
@@ -138,6 +168,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
                 datapath.send(bytes(request.buf))
             return
         self._readings.pop(datapath, None)
+        self._counting.pop(datapath, None)
         self._echoed.discard(datapath)
         if self._datapaths.get(datapath_id) is datapath:
             del self._datapaths[datapath_id]

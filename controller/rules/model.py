@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = [
     "COOKIE_CLASSIFY",
     "ETH_TYPE_ARP",
     "ETH_TYPE_IPV4",
     "ETH_TYPE_LLDP",
+    "FLOW_COOKIES",
     "IP_PROTO_TCP",
     "PRIORITY_ARP",
     "PRIORITY_BYPASS",
@@ -48,9 +49,11 @@ __all__ = [
     "flow_cookie",
     "flow_number",
     "host_cookie",
+    "is_bypass_cookie",
     "is_flow_cookie",
     "merge_stages",
     "port_group_number",
+    "port_of_group",
     "split_group_number",
 ]
 
@@ -68,6 +71,8 @@ COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
 _COOKIE_HOST = 0x4D53_0001_0000_0000
 _COOKIE_FLOW = 0x4D53_0002_0000_0000
 _COOKIE_BYPASS = 0x4D53_0003_0000_0000
+FLOW_COOKIES = (_COOKIE_FLOW, 0xFFFF_000F_0000_0000)
+"""Value and mask of the cookies of all flows' rules."""
 _GENERATIONS = 1 << 12  # in the twelve bits above the kind's four
 
 # The same for the numbers of groups.
@@ -85,7 +90,10 @@ PRIORITY_MISS = 0
 
 @dataclass(frozen=True)
 class Match:
-    """What a rule looks at; None matches anything."""
+    """What a rule looks at; None matches anything.
+
+    `packed` is the same as bytes once a shell has made them: a connection's rules share one match.
+    """
 
     eth_type: int | None = None
     ip_protocol: int | None = None
@@ -94,6 +102,12 @@ class Match:
     source_port: int | None = None
     destination_port: int | None = None
     source_mac: str | None = None
+    packed: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    def fields(self) -> dict[str, int | str]:
+        """Return what it looks at, by name."""
+        values = vars(self).items()
+        return {name: value for name, value in values if value is not None and name != "packed"}
 
 
 @dataclass(frozen=True)
@@ -206,6 +220,11 @@ def port_group_number(port: int) -> int:
     return _GROUP_PORT | port
 
 
+def port_of_group(number: int) -> int | None:
+    """Return the port whose fast-failover group has a number; None for other groups."""
+    return number ^ _GROUP_PORT if number & 0xFF00_0000 == _GROUP_PORT else None
+
+
 def bypass_cookie(number: int) -> int:
     """Return the cookie of the rules of a bypass."""
     return _COOKIE_BYPASS | number
@@ -221,9 +240,15 @@ def flow_number(cookie: int) -> int:
     return cookie & 0xFFFF_FFFF
 
 
+def is_bypass_cookie(cookie: int) -> bool:
+    """Return whether a cookie is that of a bypass."""
+    return cookie & 0xFFFF_FFFF_0000_0000 == _COOKIE_BYPASS
+
+
 def is_flow_cookie(cookie: int) -> bool:
     """Return whether a cookie is that of a flow's rules."""
-    return cookie & 0xFFFF_000F_0000_0000 == _COOKIE_FLOW
+    value, mask = FLOW_COOKIES
+    return cookie & mask == value
 
 
 def host_cookie(ip: str) -> int:

@@ -71,6 +71,10 @@ class Protection(Journaled):
         groups = [self._group(arc) for arc in guarded]
         return (*groups, *self._at.get(switch, JournaledDict()).values())
 
+    def rule_count(self, switch: str) -> int:
+        """Return how many of `entries` are rules."""
+        return len(self._at.get(switch, ()))
+
     def refuse(self, switch: str, reason: str) -> None:
         """Take in that a switch did not accept its bypasses: it does without."""
         if switch not in self._unable:

@@ -34,7 +34,16 @@ from controller.rules.model import (
 from controller.rules.pinned import TcpConnection, path_stages, pinned_path_stages, pinned_rule
 from controller.rules.ways import Ways
 
-__all__ = ["MAX_SPLIT_PATHS", "TAGS", "Split", "SplitRules", "bucket_weights", "shares_of", "stamps"]
+__all__ = [
+    "MAX_SPLIT_PATHS",
+    "TAGS",
+    "Split",
+    "SplitRules",
+    "bucket_weights",
+    "shares_of",
+    "stamps",
+    "tag_of",
+]
 
 MAX_SPLIT_PATHS = 16
 """Paths of one split flow, at most; as many as the splitter's table holds."""
@@ -68,6 +77,11 @@ class Split(Journaled):
 def stamps(tag: int, count: int) -> tuple[str, ...]:
     """Return the stamps of so many paths: locally administered addresses 0a:50:50:<tag>:<path>."""
     return tuple(f"0a:50:50:{tag >> 8:02x}:{tag & 0xFF:02x}:{index:02x}" for index in range(count))
+
+
+def tag_of(stamp: str) -> int:
+    """Return the tag in a stamp."""
+    return int(stamp[9:14].replace(":", ""), 16)
 
 
 def shares_of(rates_bps: Sequence[float]) -> tuple[float, ...]:

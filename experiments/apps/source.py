@@ -8,6 +8,8 @@ its workload decides; each write is stamped with CLOCK_MONOTONIC and its offset 
 | {"order": "connect", "flow": ...}, perhaps with "source_ports" | {"event": "connected", ...} |
 | {"order": "start", "flows": {flow: {"start_ns": ..., "stop_ns": ...,
   "rate_bps": to keep to, or null}}} | |
+| | {"event": "sampled", "flow": ..., "time_ns": ..., "streams": [bytes sent, ...],
+  "subflows": {port: bytes sent}} now and then |
 | | {"event": "done", "flows": {flow: ...}} when the sinks have all |
 | | {"event": "failed", "reason": ...} when something went wrong |
 """
@@ -26,7 +28,7 @@ import mstcp
 from experiments.apps import kernel_mptcp, subflows
 from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
-from experiments.apps.process import emit, order, run, selector_for
+from experiments.apps.process import emit, emit_if_there_is_room, order, run, selector_for
 from experiments.apps.writing import BacklogSource, Source, TickSource
 from experiments.workloads.schema import Bulk, Requests
 from mstcp.control import ControllerClient
@@ -49,6 +51,7 @@ async def main(configs: list[SourceConfig]) -> None:
             _, writer = await _connect(config, told.get("source_ports", []), controllers)
             kind = BacklogSource if isinstance(config.workload, (Bulk, Requests)) else TickSource
             source = sources[config.flow] = kind(config, writer, pattern, _subflows(config, writer))
+            source.on_sample = partial(emit_if_there_is_room, "sampled", flow=config.flow)
             emit("connected", **source.describe())
         reports = await asyncio.gather(
             *(_send(source, told["flows"][name], by_name[name]) for name, source in sources.items())

@@ -25,6 +25,10 @@ MOST_CATCH_UP_NS = 50_000_000
 """A source that keeps to a rate makes up for this much time, and no more, in which it could not write."""
 
 
+def _ignore(**_: Any) -> None:
+    """Tell nobody."""
+
+
 class Source(asyncio.Protocol):
     """Writes one flow and keeps its log; the protocol of its connection, over which requests may come.
 
@@ -58,6 +62,8 @@ class Source(asyncio.Protocol):
         self._samples: list[list[int]] = []
         self._subflows = subflows
         self._subflow_samples: list[tuple[int, int, int]] = []
+        self.on_sample: Callable[..., None] = _ignore
+        """Told `time_ns`, the bytes of all `streams` and those of `subflows` by port, at each sample."""
         transport.set_protocol(self)
 
     def describe(self) -> dict[str, Any]:
@@ -172,11 +178,16 @@ class Source(asyncio.Protocol):
 
     def _take_sample(self) -> None:
         counters = self.transport.get_extra_info("counters")
-        self._sample_times_ns.append(now_ns())
-        self._samples.append([stream.bytes_sent for stream in counters.streams])
+        time_ns = now_ns()
+        streams = [stream.bytes_sent for stream in counters.streams]
+        self._sample_times_ns.append(time_ns)
+        self._samples.append(streams)
+        subflows: Mapping[int, int] = {}
         if self._subflows is not None:
+            subflows = self._subflows()
             now = now_ns()
-            self._subflow_samples += [(now, port, sent) for port, sent in self._subflows().items()]
+            self._subflow_samples += [(now, port, sent) for port, sent in subflows.items()]
+        self.on_sample(time_ns=time_ns, streams=streams, subflows=dict(subflows))
 
 
 class TickSource(Source):

@@ -10,9 +10,6 @@ from experiments.errors import OutputError
 from experiments.events import Event, OutputRefused, Report, WorkFinished
 from experiments.job import Job
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The folder that the packages are in."""
-
 
 class Place(Protocol):
     """Where a job's pending runs are made."""

@@ -21,8 +21,9 @@ from contextlib import suppress
 from experiments.engines.base import Engine
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.events import Report, from_line
+from experiments.installation import ROOT
 from experiments.job import Job
-from experiments.places.base import ROOT, WorkerEvents, last_line
+from experiments.places.base import WorkerEvents, last_line
 
 PATIENCE_S = 10.0
 """How long a worker that was told to stop may take before it is killed."""

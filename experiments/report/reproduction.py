@@ -130,7 +130,7 @@ def reproduce(results: Mapping[str, Results]) -> Reproduction:
             for flow in group
         }
         table[variant] = [
-            Row(paper, ns3[(variant, *key)], ours[key])
+            Row(paper, ns3[variant, paper.scenario, paper.flow, paper.protocol], ours[key])
             for paper in load_reference().row
             if (key := (paper.scenario, paper.flow, paper.protocol)) in ours
         ]

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from experiments.engines.sim.methods import absolute_names
 from experiments.engines.sim.process import Simulated, SimulationFailed
 from experiments.errors import ClusterUnreachable, MissingRequirement
+from experiments.installation import extra_command
 from experiments.scheduling import remote
 
 ANSWER_S = 5.0
@@ -43,7 +44,7 @@ class Cluster:
         if find_spec("distributed") is None:
             raise MissingRequirement(
                 "A cluster needs Dask, which is not installed.",
-                "Install it (make setup does, pip install 'mstcp[cluster]' too), or leave --scheduler out.",
+                f"Install it ({extra_command('cluster')}), or leave --scheduler out.",
             )
         _check_answer(address)
         import distributed

@@ -9,9 +9,10 @@ import hashlib
 import json
 import time
 
+import netsim_native as sim
+
 from experiments.engines.sim.worker import OwnMethodFailed, peak_rss_bytes
 from experiments.engines.sim.worker import simulate as make_run
-from mstcp._core import sim
 
 PROBE = {
     "format": 1,

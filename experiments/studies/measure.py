@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import netsim_native as sim
+
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.process import SimulationFailed
 from experiments.errors import OutputError, RunFailed, ScenarioError
@@ -18,7 +20,6 @@ from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import Simulator
 from experiments.studies.cases import cases
 from experiments.studies.schema import Study
-from mstcp._core import sim
 
 Measured = Mapping[tuple[str, str], list[float]]
 """Of each case and metric, a figure for each seed, in the order of the seeds."""

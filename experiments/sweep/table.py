@@ -83,8 +83,9 @@ def notes(results: Sequence[PointResult]) -> list[str]:
     """Return what a reader of the numbers should know."""
     told = []
     found = {(r.point.load, r.point.seed, r.point.protocol): r.received_bps for r in results}
-    hashed = [key for key in found if key[2] == "ecmp" and (*key[:2], "ospf") in found]
-    if hashed and all(found[key] == found[(*key[:2], "ospf")] for key in hashed):
+    shortest = {key: (key[0], key[1], "ospf") for key in found if key[2] == "ecmp"}
+    hashed = [(key, other) for key, other in shortest.items() if other in found]
+    if hashed and all(found[key] == found[other] for key, other in hashed):
         told.append("No two paths are equally long, so ecmp is ospf; --metric hops makes ties.")
     if results:
         events = sum(result.events for result in results)

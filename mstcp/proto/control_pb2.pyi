@@ -34,6 +34,7 @@ class ClientMessage(_message.Message):
     CHANGE_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
     RENEWAL_FIELD_NUMBER: _builtins.int
+    BUNDLE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.int
     """Chosen by the client, echoed in the answer. 0: no answer is expected (renewals)."""
     @_builtins.property
@@ -44,6 +45,10 @@ class ClientMessage(_message.Message):
     def release(self) -> Global___FlowRelease: ...
     @_builtins.property
     def renewal(self) -> Global___LeaseRenewal: ...
+    @_builtins.property
+    def bundle(self) -> Global___ClientBundle:
+        """has no request_id of its own"""
+
     def __init__(
         self,
         *,
@@ -52,16 +57,41 @@ class ClientMessage(_message.Message):
         change: Global___FlowChange | None = ...,
         release: Global___FlowRelease | None = ...,
         renewal: Global___LeaseRenewal | None = ...,
+        bundle: Global___ClientBundle | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "bundle", b"bundle", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "bundle", b"bundle", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["request", "change", "release", "renewal"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["request", "change", "release", "renewal", "bundle"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
 Global___ClientMessage: _TypeAlias = ClientMessage  # noqa: Y015
+
+@_typing.final
+class ClientBundle(_message.Message):
+    """Many messages as one, none of them a bundle: they are handled together, and each is answered for itself. Who has
+    sent a bundle gets what waits to be sent at the same time in bundles too.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientMessage]: ...
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___ClientMessage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClientBundle: _TypeAlias = ClientBundle  # noqa: Y015
 
 @_typing.final
 class ServerMessage(_message.Message):
@@ -73,6 +103,7 @@ class ServerMessage(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     CHANGED_FIELD_NUMBER: _builtins.int
     ENDED_FIELD_NUMBER: _builtins.int
+    BUNDLE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.int
     """Of the request that this answers; 0 for AllocationChanged and FlowEnded, which the controller sends by itself."""
     @_builtins.property
@@ -85,6 +116,10 @@ class ServerMessage(_message.Message):
     def changed(self) -> Global___AllocationChanged: ...
     @_builtins.property
     def ended(self) -> Global___FlowEnded: ...
+    @_builtins.property
+    def bundle(self) -> Global___ServerBundle:
+        """to clients that have sent one"""
+
     def __init__(
         self,
         *,
@@ -94,16 +129,37 @@ class ServerMessage(_message.Message):
         error: Global___Error | None = ...,
         changed: Global___AllocationChanged | None = ...,
         ended: Global___FlowEnded | None = ...,
+        bundle: Global___ServerBundle | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "body", b"body", "changed", b"changed", "ended", b"ended", "error", b"error", "released", b"released"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "body", b"body", "bundle", b"bundle", "changed", b"changed", "ended", b"ended", "error", b"error", "released", b"released"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "body", b"body", "changed", b"changed", "ended", b"ended", "error", b"error", "released", b"released", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "body", b"body", "bundle", b"bundle", "changed", b"changed", "ended", b"ended", "error", b"error", "released", b"released", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["allocation", "released", "error", "changed", "ended"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["allocation", "released", "error", "changed", "ended", "bundle"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
 Global___ServerMessage: _TypeAlias = ServerMessage  # noqa: Y015
+
+@_typing.final
+class ServerBundle(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerMessage]: ...
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___ServerMessage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerBundle: _TypeAlias = ServerBundle  # noqa: Y015
 
 @_typing.final
 class FlowRequest(_message.Message):
@@ -290,10 +346,16 @@ class Stream(_message.Message):
     RATE_BPS_FIELD_NUMBER: _builtins.int
     DELAY_S_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
+    WIRE_BPS_FIELD_NUMBER: _builtins.int
+    MEASURED_BPS_FIELD_NUMBER: _builtins.int
     source_port: _builtins.int
     """the same for all paths of a split flow"""
     rate_bps: _builtins.float
     delay_s: _builtins.float
+    wire_bps: _builtins.float
+    """the same as rate_bps with all headers: what it takes of each link"""
+    measured_bps: _builtins.float
+    """wire rate counted where it enters the network; in ListFlows, where it is measured"""
     @_builtins.property
     def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -303,12 +365,16 @@ class Stream(_message.Message):
         rate_bps: _builtins.float = ...,
         delay_s: _builtins.float = ...,
         path: _abc.Iterable[_builtins.str] | None = ...,
+        wire_bps: _builtins.float = ...,
+        measured_bps: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "measured_bps", b"measured_bps"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delay_s", b"delay_s", "path", b"path", "rate_bps", b"rate_bps", "source_port", b"source_port"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "delay_s", b"delay_s", "measured_bps", b"measured_bps", "path", b"path", "rate_bps", b"rate_bps", "source_port", b"source_port", "wire_bps", b"wire_bps"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__measured_bps: _TypeAlias = _typing.Literal["measured_bps"]  # noqa: Y015
+    _WhichOneofArgType__measured_bps: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__measured_bps) -> _WhichOneofReturnType__measured_bps | None: ...
 
 Global___Stream: _TypeAlias = Stream  # noqa: Y015
 
@@ -682,6 +748,104 @@ class Flow(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Flow: _TypeAlias = Flow  # noqa: Y015
+
+@_typing.final
+class ListLinksRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINK_FIELD_NUMBER: _builtins.int
+    link: _builtins.str
+    """as the topology file names it ("S0-S4"); empty: all"""
+    def __init__(
+        self,
+        *,
+        link: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["link", b"link"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLinksRequest: _TypeAlias = ListLinksRequest  # noqa: Y015
+
+@_typing.final
+class ListLinksResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def links(self) -> _containers.RepeatedCompositeFieldContainer[Global___Link]:
+        """both directions of each"""
+
+    def __init__(
+        self,
+        *,
+        links: _abc.Iterable[Global___Link] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["links", b"links"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLinksResponse: _TypeAlias = ListLinksResponse  # noqa: Y015
+
+@_typing.final
+class Link(_message.Message):
+    """One direction of a link; rates are bit/s on the wire."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINK_FIELD_NUMBER: _builtins.int
+    CAPACITY_BPS_FIELD_NUMBER: _builtins.int
+    DELAY_S_FIELD_NUMBER: _builtins.int
+    UP_FIELD_NUMBER: _builtins.int
+    ENABLED_FIELD_NUMBER: _builtins.int
+    ALLOCATED_BPS_FIELD_NUMBER: _builtins.int
+    FREE_BPS_FIELD_NUMBER: _builtins.int
+    MEASURED_BPS_FIELD_NUMBER: _builtins.int
+    UNREQUESTED_BPS_FIELD_NUMBER: _builtins.int
+    link: _builtins.str
+    """tail->head"""
+    capacity_bps: _builtins.float
+    delay_s: _builtins.float
+    up: _builtins.bool
+    enabled: _builtins.bool
+    allocated_bps: _builtins.float
+    """to flows, with their acknowledgements"""
+    free_bps: _builtins.float
+    measured_bps: _builtins.float
+    """counted by its switch; not there where it is not measured"""
+    unrequested_bps: _builtins.float
+    """lasting traffic that belongs to no flow"""
+    def __init__(
+        self,
+        *,
+        link: _builtins.str = ...,
+        capacity_bps: _builtins.float = ...,
+        delay_s: _builtins.float = ...,
+        up: _builtins.bool = ...,
+        enabled: _builtins.bool = ...,
+        allocated_bps: _builtins.float = ...,
+        free_bps: _builtins.float = ...,
+        measured_bps: _builtins.float | None = ...,
+        unrequested_bps: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "_unrequested_bps", b"_unrequested_bps", "measured_bps", b"measured_bps", "unrequested_bps", b"unrequested_bps"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "_unrequested_bps", b"_unrequested_bps", "allocated_bps", b"allocated_bps", "capacity_bps", b"capacity_bps", "delay_s", b"delay_s", "enabled", b"enabled", "free_bps", b"free_bps", "link", b"link", "measured_bps", b"measured_bps", "unrequested_bps", b"unrequested_bps", "up", b"up"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__measured_bps: _TypeAlias = _typing.Literal["measured_bps"]  # noqa: Y015
+    _WhichOneofArgType__measured_bps: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps"]  # noqa: Y015
+    _WhichOneofReturnType__unrequested_bps: _TypeAlias = _typing.Literal["unrequested_bps"]  # noqa: Y015
+    _WhichOneofArgType__unrequested_bps: _TypeAlias = _typing.Literal["_unrequested_bps", b"_unrequested_bps"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__measured_bps) -> _WhichOneofReturnType__measured_bps | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unrequested_bps) -> _WhichOneofReturnType__unrequested_bps | None: ...
+
+Global___Link: _TypeAlias = Link  # noqa: Y015
 
 @_typing.final
 class Scaling(_message.Message):

@@ -136,6 +136,11 @@ class ControllerStub:
                 request_serializer=mstcp_dot_proto_dot_control__pb2.ListFlowsRequest.SerializeToString,
                 response_deserializer=mstcp_dot_proto_dot_control__pb2.ListFlowsResponse.FromString,
                 _registered_method=True)
+        self.ListLinks = channel.unary_unary(
+                '/mstcp.control.v1.Controller/ListLinks',
+                request_serializer=mstcp_dot_proto_dot_control__pb2.ListLinksRequest.SerializeToString,
+                response_deserializer=mstcp_dot_proto_dot_control__pb2.ListLinksResponse.FromString,
+                _registered_method=True)
         self.Preview = channel.unary_unary(
                 '/mstcp.control.v1.Controller/Preview',
                 request_serializer=mstcp_dot_proto_dot_control__pb2.PreviewRequest.SerializeToString,
@@ -183,6 +188,12 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListLinks(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Preview(self, request, context):
         """What would happen if; nothing does.
         """
@@ -224,6 +235,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.ListFlows,
                     request_deserializer=mstcp_dot_proto_dot_control__pb2.ListFlowsRequest.FromString,
                     response_serializer=mstcp_dot_proto_dot_control__pb2.ListFlowsResponse.SerializeToString,
+            ),
+            'ListLinks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLinks,
+                    request_deserializer=mstcp_dot_proto_dot_control__pb2.ListLinksRequest.FromString,
+                    response_serializer=mstcp_dot_proto_dot_control__pb2.ListLinksResponse.SerializeToString,
             ),
             'Preview': grpc.unary_unary_rpc_method_handler(
                     servicer.Preview,
@@ -373,6 +389,33 @@ class Controller:
             '/mstcp.control.v1.Controller/ListFlows',
             mstcp_dot_proto_dot_control__pb2.ListFlowsRequest.SerializeToString,
             mstcp_dot_proto_dot_control__pb2.ListFlowsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLinks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mstcp.control.v1.Controller/ListLinks',
+            mstcp_dot_proto_dot_control__pb2.ListLinksRequest.SerializeToString,
+            mstcp_dot_proto_dot_control__pb2.ListLinksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -75,6 +75,7 @@ class ControllerStub:
     ReleaseFlow: _grpc.UnaryUnaryMultiCallable[_control_pb2.FlowRelease, _control_pb2.Released]
     RenewFlows: _grpc.UnaryUnaryMultiCallable[_control_pb2.LeaseRenewal, _control_pb2.Renewed]
     ListFlows: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListFlowsRequest, _control_pb2.ListFlowsResponse]
+    ListLinks: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListLinksRequest, _control_pb2.ListLinksResponse]
     Preview: _grpc.UnaryUnaryMultiCallable[_control_pb2.PreviewRequest, _control_pb2.PreviewResponse]
     """What would happen if; nothing does."""
     Watch: _grpc.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.WatchEvent]
@@ -92,6 +93,7 @@ class ControllerAsyncStub(ControllerStub):
     ReleaseFlow: _aio.UnaryUnaryMultiCallable[_control_pb2.FlowRelease, _control_pb2.Released]  # type: ignore[assignment]
     RenewFlows: _aio.UnaryUnaryMultiCallable[_control_pb2.LeaseRenewal, _control_pb2.Renewed]  # type: ignore[assignment]
     ListFlows: _aio.UnaryUnaryMultiCallable[_control_pb2.ListFlowsRequest, _control_pb2.ListFlowsResponse]  # type: ignore[assignment]
+    ListLinks: _aio.UnaryUnaryMultiCallable[_control_pb2.ListLinksRequest, _control_pb2.ListLinksResponse]  # type: ignore[assignment]
     Preview: _aio.UnaryUnaryMultiCallable[_control_pb2.PreviewRequest, _control_pb2.PreviewResponse]  # type: ignore[assignment]
     """What would happen if; nothing does."""
     Watch: _aio.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.WatchEvent]  # type: ignore[assignment]
@@ -136,6 +138,13 @@ class ControllerServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.ListFlowsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.ListFlowsResponse, _abc.Awaitable[_control_pb2.ListFlowsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListLinks(
+        self,
+        request: _control_pb2.ListLinksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.ListLinksResponse, _abc.Awaitable[_control_pb2.ListLinksResponse]]: ...
 
     @_abc_1.abstractmethod
     def Preview(

@@ -12,6 +12,7 @@ __all__ = [
     "ANY",
     "Action",
     "Bucket",
+    "Count",
     "ErrorReason",
     "FlowMod",
     "GroupMod",
@@ -32,6 +33,7 @@ __all__ = [
     "parse_match",
     "parse_packet_out",
     "port_description",
+    "port_stats_entry",
     "take_messages",
 ]
 
@@ -49,6 +51,7 @@ _BUCKET = struct.Struct("!HHII4x")
 _PACKET_OUT = struct.Struct("!IIH6x")
 _PACKET_IN = struct.Struct("!IHBBQ")
 _FLOW_STATS = struct.Struct("!HBxIIHHHH4xQQQ")
+_PORT_STATS = struct.Struct("!I4x4Q72x")
 _PORT = struct.Struct("!I4x6s2x16sIIIIIIII")
 _BASIC_CLASS = 0x8000
 _IN_PORT = 0
@@ -122,6 +125,19 @@ class PortState(IntEnum):
 
 MatchFields = tuple[tuple[int, bytes], ...]
 """(field number, value) pairs, sorted: OXM fields of the basic class without masks."""
+
+
+@dataclass
+class Count:
+    """Packets, and their bytes, that a rule or a port has seen."""
+
+    packets: int = 0
+    bytes: int = 0
+
+    def add(self, packets: int, size_bytes: int) -> None:
+        """Count so many packets of one size."""
+        self.packets += packets
+        self.bytes += packets * size_bytes
 
 
 @dataclass(frozen=True)
@@ -304,10 +320,15 @@ def port_description(number: int, state: PortState, name: str) -> bytes:
     return _PORT.pack(number, address, name.encode()[:15], 0, state, 0, 0, 0, 0, 0, 0)
 
 
-def flow_stats_entry(
-    table: int, priority: int, cookie: int, match_bytes: bytes, instructions: bytes, age_s: int
-) -> bytes:
+def flow_stats_entry(change: FlowMod, count: Count) -> bytes:
     """Return a rule as flow statistics have it."""
-    length = _FLOW_STATS.size + len(match_bytes) + len(instructions)
-    head = _FLOW_STATS.pack(length, table, age_s, 0, priority, 0, 0, 0, cookie, 0, 0)
-    return head + match_bytes + instructions
+    length = _FLOW_STATS.size + len(change.match_bytes) + len(change.instruction_bytes)
+    head = _FLOW_STATS.pack(
+        length, change.table, 0, 0, change.priority, 0, 0, 0, change.cookie, count.packets, count.bytes
+    )
+    return head + change.match_bytes + change.instruction_bytes
+
+
+def port_stats_entry(number: int, received: Count, sent: Count) -> bytes:
+    """Return a port as port statistics have it; nothing is dropped, and its age is unknown."""
+    return _PORT_STATS.pack(number, received.packets, sent.packets, received.bytes, sent.bytes)

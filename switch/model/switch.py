@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from switch.model import openflow
-from switch.model.openflow import ErrorReason, Kind, Multipart, PortState
+from switch.model.openflow import ALL_TABLES, Count, ErrorReason, Kind, Multipart, PortState
 from switch.model.tables import Refused, Tables
 
 __all__ = ["Faults", "ModelSwitch"]
@@ -54,6 +55,8 @@ class ModelSwitch:
     faults: Faults = field(default_factory=Faults)
     send_out: Callable[[int, bytes], None] = lambda _port, _frame: None
     down: set[int] = field(default_factory=set)
+    received: dict[int, Count] = field(default_factory=lambda: defaultdict(Count))  # by port
+    sent: dict[int, Count] = field(default_factory=lambda: defaultdict(Count))
     flow_mods: int = 0
     barriers: int = 0
     is_ready: bool = False  # the handshake of the present connection is over
@@ -88,6 +91,19 @@ class ModelSwitch:
     def frame_arrived(self, port: int, frame: bytes) -> bytes:
         """Return the packet-in for a frame that goes to the controller."""
         return openflow.packet_in(port, frame)
+
+    def carry(
+        self, port: int, packet: Mapping[int, bytes], packets: int, size_bytes: int
+    ) -> tuple[int | None, dict[int, bytes]]:
+        """Let packets of one size arrive at a port; returns where they go, as `Tables.forward`.
+
+        Ports and rules count them.
+        """
+        self.received[port].add(packets, size_bytes)
+        out_port, fields = self.tables.forward(packet, self.down, packets, size_bytes)
+        if out_port is not None:
+            self.sent[out_port].add(packets, size_bytes)
+        return out_port, fields
 
     def _answer(self, kind: int, xid: int, whole: bytes) -> bytes:
         if kind in (Kind.FLOW_MOD, Kind.GROUP_MOD):
@@ -159,8 +175,12 @@ class ModelSwitch:
         if kind == Multipart.GROUP_DESCRIPTION:
             return _replies(kind, xid, self._groups())
         if kind == Multipart.PORT_STATISTICS:
-            blank = bytes(104)
-            return _replies(kind, xid, (struct.pack("!I4x", port) + blank for port in sorted(self.ports)))
+            ports = sorted(self.ports)
+            return _replies(
+                kind,
+                xid,
+                (openflow.port_stats_entry(port, self.received[port], self.sent[port]) for port in ports),
+            )
         if kind == Multipart.DESCRIPTION:
             texts = ("model", "model", "1", "", self.name)
             sizes = (256, 256, 256, 32, 256)
@@ -170,12 +190,10 @@ class ModelSwitch:
         return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
 
     def _flow_stats(self, body: bytes) -> Iterable[bytes]:
-        _, _, _, cookie, mask = struct.unpack_from("!B3xII4xQQ", body)
+        table, _, _, cookie, mask = struct.unpack_from("!B3xII4xQQ", body)
         for rule in self.tables.rules(cookie, mask):
-            change = rule.change
-            yield openflow.flow_stats_entry(
-                change.table, change.priority, change.cookie, change.match_bytes, change.instruction_bytes, 0
-            )
+            if table in (ALL_TABLES, rule.change.table):
+                yield openflow.flow_stats_entry(rule.change, rule.count)
 
     def _groups(self) -> Iterable[bytes]:
         for group in self.tables.groups.values():

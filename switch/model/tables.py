@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from switch.model.openflow import (
     ALL_GROUPS,
     ALL_TABLES,
     Bucket,
+    Count,
     ErrorReason,
     FlowMod,
     GroupMod,
@@ -41,6 +42,7 @@ class StoredRule:
 
     change: FlowMod
     installed_by: int
+    count: Count = field(default_factory=Count)
 
     def instructions(self) -> Instructions:
         """Read what it does."""
@@ -169,19 +171,26 @@ class Tables:
                 self._forget(key)
 
     def forward(
-        self, packet: Mapping[int, bytes], down: Collection[int] = ()
+        self,
+        packet: Mapping[int, bytes],
+        down: Collection[int] = (),
+        packets: int = 0,
+        size_bytes: int = 0,
     ) -> tuple[int | None, dict[int, bytes]]:
         """Return the port out of which a packet goes (None: dropped), and its fields as it leaves.
 
         Args:
             packet: Values by OXM field number.
             down: Ports that are down; a fast-failover group passes them over.
+            packets: Its rules count so many of it.
+            size_bytes: Of each.
         """
         fields, table = dict(packet), 0
         while True:
             rule = self._best(table, fields)
             if rule is None:
                 return None, fields
+            rule.count.add(packets, size_bytes)
             instructions = rule.instructions()
             for action in instructions.actions:
                 port = self._apply(action.group, action.port, action.set_field, fields, down)

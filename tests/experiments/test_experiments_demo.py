@@ -68,11 +68,14 @@ def test_live_runs_that_are_not_valid_are_given_up_for_virtual_ones(
 
     monkeypatch.setattr(demo, "run_and_report", invented)
     monkeypatch.setattr(demo, "probe", lambda: FAST)
-    monkeypatch.setattr("experiments.reproduce.main", lambda _: 0)
+    monkeypatch.setattr(demo, "TABLE_SEEDS", 1)
+    monkeypatch.setattr(demo, "TABLE_DURATION_S", 2.0)
     assert demo.main(demo_arguments(tmp_path / "out")) == 0
     assert [job.engine for job in begun] == ["live", "virtual"]
     assert begun[0].out != begun[1].out
-    assert "3 live runs were not valid" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "3 live runs were not valid" in printed
+    assert (tmp_path / "out" / "table1" / "table1.html").exists()
 
 
 def demo_arguments(out: Path) -> Any:

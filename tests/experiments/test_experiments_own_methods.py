@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import netsim_native as sim
 import pytest
 
 from experiments import cli
 from experiments.engines.sim.methods import load
-from mstcp._core import sim
 
 DOCS = Path(cli.__file__).parents[1] / "docs" / "own-methods.md"
 TWO_PATHS: dict[str, Any] = {

@@ -11,7 +11,7 @@ import pytest
 import topologies
 from experiments import runner, scenario
 from experiments.engines.base import Abilities, Clock, RunPlan
-from experiments.errors import OutputError, RunFailed, UnknownName
+from experiments.errors import MissingRequirement, OutputError, RunFailed, UnknownName
 from experiments.events import Event, PhaseBegun, Report, RunBroken, RunFinished, RunRepeated
 from experiments.execution import execute
 from experiments.job import Job, write_atomically
@@ -271,8 +271,23 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
         write_atomically(tmp_path / "missing" / "a.json", "x")
 
 
-def test_default_folder_is_named_after_scenario_and_time() -> None:
-    assert runner.default_output("butterfly", 0.0) == Path("results/butterfly-19700101T000000Z")
+def test_runs_of_one_second_have_default_folders_of_their_own(tmp_path: Path) -> None:
+    folders = [runner.default_output("butterfly", 0.0, tmp_path / "results") for _ in range(3)]
+    name = "butterfly-19700101T000000Z"
+    assert [folder.name for folder in folders] == [name, f"{name}-2", f"{name}-3"]
+    assert all(folder.is_dir() for folder in folders)
+
+
+def test_a_default_folder_that_cannot_be_made_is_left_to_who_writes_there(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert runner.default_output("butterfly", 0.0, tmp_path / "file").parent == tmp_path / "file"
+
+
+def test_a_refused_run_leaves_no_empty_folder(tmp_path: Path) -> None:
+    out = runner.default_output("butterfly", 0.0, tmp_path)
+    with pytest.raises(MissingRequirement, match="ppfs-group"):
+        runner.run(make_job(out, engine="sim", protocols=("ppfs-group",)), lambda event: None)
+    assert not out.exists()
 
 
 def test_an_unknown_engine_is_named(tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from benchmarks.controller.process import Controller, controller
@@ -29,11 +27,3 @@ async def controlled(
     ):
         await running.ready()
         yield running, fleet
-
-
-async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until a condition holds; fail with what was waited for."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"in vain for {PATIENCE_S:g} s: {what}"
-        await asyncio.sleep(0.01)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from controller.api.schema import parse
 from controller.core.core import Core
 from controller.core.events import (
     BarrierReceived,
+    CountersRead,
     Event,
     FlowChanged,
     FlowReleased,
@@ -27,6 +29,8 @@ from controller.core.messages import (
     InstallRules,
     Notify,
     PacketOut,
+    Postpone,
+    ReadCounters,
     RemoveGroup,
     RemoveRule,
     RemoveRules,
@@ -37,21 +41,27 @@ from controller.core.views import FlowView, Snapshot
 from controller.errors import RequestError
 from controller.network import lldp
 from controller.network.live_network import LiveNetwork, arc_name
+from controller.rules.counters import PinnedBy, PinnedCount, PortCounters
 from controller.rules.model import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
     TABLE_DEFAULT,
+    TABLE_PINNED,
+    Action,
     Bucket,
     Entry,
     GotoTable,
     Group,
     GroupChange,
     Match,
+    Output,
     Restamp,
     Rule,
     ToController,
     ToGroup,
+    is_flow_cookie,
+    port_of_group,
 )
 from controller.rules.pinned import TcpConnection
 from controller.rules.reconcile import Installed
@@ -170,6 +180,11 @@ class FakeTable:
                 mac = output.source_mac or packet.source_mac
                 return output.port, replace(packet, source_mac=mac)
 
+    def pinned_rule(self, packet: Packet) -> Rule | None:
+        """Return the rule that pins a packet's connection; None where it takes the default routes."""
+        rule = self._best(TABLE_PINNED, packet)
+        return rule if rule is not None and is_flow_cookie(rule.cookie) else None
+
     def _bucket(self, group: Group, packet: Packet) -> Bucket | None:
         """Choose the first whose port is up (fast failover), or by a hash of the connection.
 
@@ -192,7 +207,7 @@ class FakeTable:
             rule
             for rule in self.rules.values()
             if rule.table == table
-            and all(value is None or fields[name] == value for name, value in vars(rule.match).items())
+            and all(fields[name] == value for name, value in rule.match.fields().items())
         ]
         best = max(matching, key=lambda rule: rule.priority, default=None)
         if best is not None:
@@ -213,9 +228,16 @@ class FakeSwitches:
         self.installed: list[InstallRules] = []
         self.closed: list[CloseConnection] = []
         self._live = LiveNetwork(network)
+        self._sent: Counter[tuple[int, int]] = Counter()  # bytes by port
+        self._received: Counter[tuple[int, int]] = Counter()
+        self._pinned: Counter[tuple[int, Match]] = Counter()
 
-    def carry_out(self, message: DatapathMessage) -> BarrierReceived | LinkDiscovered | None:
-        """Do what a message says; returns what comes back: the barrier of rules, a probe that has arrived."""
+    def carry_out(
+        self, message: DatapathMessage, now: float = 0.0
+    ) -> BarrierReceived | LinkDiscovered | CountersRead | None:
+        """Do what a message says; returns what comes back: a barrier, a probe that has arrived, counters."""
+        if isinstance(message, ReadCounters):
+            return self._counters(message, now)
         if isinstance(message, PacketOut):
             return self._put_out(message)
         if isinstance(message, CloseConnection):
@@ -238,6 +260,38 @@ class FakeSwitches:
         for entry in message.entries:
             table.install(entry)
         return BarrierReceived(message.datapath_id, message.barrier)
+
+    def carry(self, packet: Packet, source: str, size_bytes: int) -> tuple[str, ...]:
+        """Let so many bytes of packets go out from a host; ports and pinned rules count them."""
+        nodes, _ = self.trace(packet, source)
+        for before, node, after in zip(nodes, nodes[1:], nodes[2:], strict=False):
+            datapath_id = self.network.datapath_id(node)
+            self._received[datapath_id, self._live.ports[node, before]] += size_bytes
+            if after in (DROPPED, CONTROLLER):
+                break
+            self._sent[datapath_id, self._live.ports[node, after]] += size_bytes
+            rule = self.tables[datapath_id].pinned_rule(packet)
+            if rule is not None:
+                self._pinned[datapath_id, rule.match] += size_bytes
+            _, packet = self.tables[datapath_id].forward(packet)
+        return nodes
+
+    def _counters(self, message: ReadCounters, now: float) -> CountersRead:
+        datapath_id, rules = message.datapath_id, self.tables[message.datapath_id].rules.values()
+        ports = {
+            port: PortCounters(
+                0, 0, self._received[datapath_id, port], self._sent[datapath_id, port], 0, 0, 0, 0, now
+            )
+            for (node, _), port in self._live.ports.items()
+            if node in self.network.switches and self.network.datapath_id(node) == datapath_id
+        }
+        pinned: dict[PinnedBy, PinnedCount] = {}
+        for rule in rules if message.pinned else ():
+            if is_flow_cookie(rule.cookie):
+                pinned[_pinned_by(rule.match)] = PinnedCount(
+                    _out_port(rule.action), self._pinned[datapath_id, rule.match]
+                )
+        return CountersRead(datapath_id, now, ports, pinned, 4)
 
     def routes_sent(self, datapath_id: int) -> list[InstallRules]:
         """Return the messages by which a switch was given default routes."""
@@ -325,6 +379,7 @@ class ControlledNetwork:
         self.now = 0.0
         self.notifications: list[Notify] = []
         self.reports: list[Report] = []
+        self.postponed: list[Postpone] = []
         self.records: Records = {}
 
     def bring_up(self) -> None:
@@ -350,8 +405,11 @@ class ControlledNetwork:
                     self.write(message)
                 elif isinstance(message, Report):
                     self.reports.append(message)
+                elif isinstance(message, Postpone):
+                    self.postponed.append(message)
+                    events += message.events
                 else:
-                    back = self.switches.carry_out(message)
+                    back = self.switches.carry_out(message, self.now)
                     if isinstance(back, BarrierReceived) and back.datapath_id in silent:
                         continue
                     if back is not None:
@@ -414,6 +472,21 @@ class ControlledNetwork:
             raise answer.result
         assert isinstance(answer.result, FlowView)
         return answer.result
+
+
+def _pinned_by(match: Match) -> PinnedBy:
+    if match.source_mac is not None:
+        return match.source_mac
+    assert match.source_ip is not None and match.destination_ip is not None
+    assert match.source_port is not None and match.destination_port is not None
+    return TcpConnection(match.source_ip, match.destination_ip, match.source_port, match.destination_port)
+
+
+def _out_port(action: Action) -> int | None:
+    if isinstance(action, ToGroup):
+        return port_of_group(action.group)
+    assert isinstance(action, Output)
+    return action.port
 
 
 def segments_of(flow: FlowView) -> list[tuple[tuple[str, ...], TcpConnection]]:

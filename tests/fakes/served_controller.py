@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import topologies
@@ -22,18 +23,23 @@ REQUEST: dict[str, Any] = {
 
 
 class Controller:
-    """The real core, loop and service layer; the switches are fakes. `silent`: they confirm nothing."""
+    """The real core, loop and service layer; the switches are fakes. `silent`: they confirm nothing.
+
+    Counters are not read unless the settings say so: views then stay as they are.
+    """
 
     def __init__(self, topology: str = "butterfly", **settings: Any) -> None:
         network = topologies.load(topology)
         self.silent = False
         self.switches = FakeSwitches(network)
-        self.core = Core(network, Settings(**{"confirm_timeout_s": 0.05} | settings))
+        self.core = Core(
+            network, Settings(**{"confirm_timeout_s": 0.05, "counter_interval_s": 0.0} | settings)
+        )
         self.loop = ControllerLoop(self.core, self.send, lambda message: self.service.deliver(message))
         self.service = Service(self.loop.post)
 
     def send(self, message: DatapathMessage) -> None:
-        barrier = self.switches.carry_out(message)
+        barrier = self.switches.carry_out(message, time.monotonic())
         if barrier is not None and not self.silent:
             self.loop.post(barrier)
 

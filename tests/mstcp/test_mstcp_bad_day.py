@@ -8,8 +8,9 @@ import time
 from collections.abc import AsyncIterator
 
 import mstcp
-from benchmarks.faults.relay import HOST, Path
+from benchmarks.faults.relay import HOST, Path, listening
 from mstcp import StreamSpec
+from tests.fakes.waiting import until
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -26,34 +27,35 @@ async def over_paths(
 
     async with contextlib.AsyncExitStack() as stack:
         server = await mstcp.start_server(accept, HOST, 0, reorder_buffer_bytes=1 << 18)
-        stack.push_async_exit(server)
+        stack.push_async_callback(_stop, server)
         paths = [Path(server.sockets[0].getsockname()[1], 1e9) for _ in range(count)]
         for index in silent:
             paths[index].stop(0, 1)
-        order: dict[int, int] = {}
-
-        async def route(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            source = writer.get_extra_info("peername")[1]
-            await paths[order.setdefault(source, len(order)) % count].relay(reader, writer)
-
-        front = await asyncio.start_server(route, HOST, 0)
-        stack.callback(front.close)
-        port = front.sockets[0].getsockname()[1]
+        port = await stack.enter_async_context(listening(paths))
         client = await mstcp.open_connection(HOST, port, streams=[StreamSpec()] * count, seed=1)
+        stack.push_async_callback(_abort, client[1])
+        # Where a path is slow a second hello may have opened another connection, which the server gives up.
         peer = await asyncio.wait_for(accepted.get(), 30)
-        try:
-            yield client, peer, paths
-        finally:
-            for _, writer in (client, peer):
-                writer.transport.abort()
-                with contextlib.suppress(mstcp.MstcpError):
-                    await writer.wait_closed()
-            front.close()
-            for _ in range(3):  # what was being opened meanwhile ends too
-                await asyncio.sleep(0.05)
-                for path in paths:
-                    path.close()
-            await asyncio.sleep(0.05)
+        while _connection_id(peer) != _connection_id(client):
+            peer = await asyncio.wait_for(accepted.get(), 30)
+        yield client, peer, paths
+
+
+def _connection_id(pair: Pair) -> bytes:
+    return bytes(pair[1].get_extra_info("connection_id"))
+
+
+async def _abort(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+    with contextlib.suppress(mstcp.MstcpError):
+        await writer.wait_closed()
+
+
+async def _stop(server: mstcp.Server) -> None:
+    """Close a server with all its connections, also those that nobody has taken."""
+    server.close()
+    server.abort_clients()
+    await server.wait_closed()
 
 
 async def test_a_window_update_that_is_lost_with_its_stream_is_repeated_over_another() -> None:
@@ -94,9 +96,7 @@ async def test_a_connection_opens_on_whichever_path_answers() -> None:
             assert isinstance(writer.transport, mstcp.ConnectionTransport)
             return writer.transport.alive_streams
 
-        async with asyncio.timeout(30):
-            while alive() < 2:
-                await asyncio.sleep(0.01)
+        await until(lambda: alive() == 2, "the repaired path")
 
 
 async def test_a_peer_that_never_reads_is_not_polled_again_and_again_while_closing() -> None:

@@ -8,13 +8,14 @@ import hashlib
 import random
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 import mstcp
 from mstcp import ConnectionTransport, StreamSpec, _core
+from tests.fakes.waiting import until
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -210,12 +211,6 @@ async def test_a_connection_whose_streams_do_not_come_back_is_lost_after_its_tim
             await client_reader.read()
         assert loop.time() - started >= 0.3
         assert await reader.read() == b""
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("is_named", [False, True])

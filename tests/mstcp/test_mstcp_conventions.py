@@ -203,8 +203,9 @@ async def test_files_are_sent_from_any_place(count: int, how: str, tmp_path: Pat
 
 
 # --- TLS within a connection --------------------------------------------------------------------------------
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="StreamWriter.start_tls came with Python 3.11")
 async def test_tls_is_begun_within_a_connection() -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("StreamWriter.start_tls came with Python 3.11")
     authority = trustme.CA()
     inside, outside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(inside)

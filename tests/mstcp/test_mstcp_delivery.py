@@ -18,6 +18,7 @@ from mstcp import ConnectionTransport, StreamSpec, _core
 from mstcp.open_stream import OpenStream
 from mstcp.transport import Setup
 from mstcp.transport.delivery import Delivery
+from tests.fakes.waiting import until
 
 Told = tuple[str, bytes]
 
@@ -240,14 +241,6 @@ async def raw() -> AsyncIterator[tuple[Raw, Listening]]:
     yield raw, protocol
     raw.close()
     await raw.transport.wait_closed()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async def wait() -> None:
-        while not condition():
-            await asyncio.sleep(0.001)
-
-    await asyncio.wait_for(wait(), 20)
 
 
 @pytest.mark.parametrize("writes", [False, True])

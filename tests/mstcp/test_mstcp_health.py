@@ -11,7 +11,7 @@ import random
 import socket
 import struct
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pytest
 import mstcp
 from mstcp import ConnectionTransport, StreamSpec
 from mstcp.stats import parse_tcp_info
+from tests.fakes.waiting import until
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -85,14 +86,6 @@ async def connected(
 def transport(writer: asyncio.StreamWriter) -> ConnectionTransport:
     assert isinstance(writer.transport, ConnectionTransport)
     return writer.transport
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async def poll() -> None:
-        while not condition():
-            await asyncio.sleep(0.005)
-
-    await asyncio.wait_for(poll(), 30)
 
 
 # --- figures ------------------------------------------------------------------------------------------------

@@ -37,16 +37,9 @@ from mstcp.proxy import Entry, Exit, Upstream
 from mstcp.redirect import SHIM
 from tests.fakes.mstcp_command import ended, mstcp_command
 from tests.fakes.tcp_server import keep_silent, tcp_server
+from tests.fakes.waiting import until
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async def poll() -> None:
-        while not condition():
-            await asyncio.sleep(0.005)
-
-    await asyncio.wait_for(poll(), 20)
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

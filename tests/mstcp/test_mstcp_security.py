@@ -18,6 +18,7 @@ from mstcp.limits import HalfOpen, Turns
 from mstcp.proto import hello_pb2
 from tests.fakes.echo_server import EchoServer
 from tests.fakes.raw_client import RawClient, read_answer, refusal_of
+from tests.fakes.waiting import until
 from tests.vectors import generate
 
 PROTOCOL_ERROR = 1
@@ -92,14 +93,6 @@ async def rest(reader: asyncio.StreamReader) -> bytes:
         while piece := await asyncio.wait_for(reader.read(1 << 16), 20):
             data += piece
     return data
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async def poll() -> None:
-        while not condition():
-            await asyncio.sleep(0.005)
-
-    await asyncio.wait_for(poll(), 20)
 
 
 async def refusal(port: int, opening: bytes) -> tuple[int | None, tuple[int, str]]:

@@ -14,6 +14,7 @@ from mstcp import StreamSpec, _core
 from mstcp.hello import NOT_AUTHORISED, UNKNOWN_CONNECTION
 from tests.fakes.echo_server import EchoServer
 from tests.fakes.raw_client import RawClient, refusal_of
+from tests.fakes.waiting import until
 
 
 @contextlib.asynccontextmanager
@@ -54,14 +55,6 @@ async def ask_mstcp(port: int, data: bytes, count: int = 2, **options: Any) -> b
 
 def hello(count: int = 2, payload: int = 100) -> bytes:
     return RawClient(count=count, payload=payload).hello()
-
-
-async def until(condition: Any) -> None:
-    async def poll() -> None:
-        while not condition():
-            await asyncio.sleep(0.005)
-
-    await asyncio.wait_for(poll(), 20)
 
 
 async def test_both_kinds_at_one_server() -> None:

@@ -10,9 +10,8 @@ import threading
 import time
 from typing import Any
 
+import netsim_native as sim
 import pytest
-
-from mstcp._core import sim
 
 
 def description(**changes: Any) -> dict[str, Any]:
@@ -121,6 +120,16 @@ def test_a_scheduler_that_does_not_exist_is_refused() -> None:
         sim.check(json.dumps(document))
 
 
+@pytest.mark.parametrize(("warm_up_s", "counts"), [(0.0, True), (3.0, False)])
+def test_drops_of_the_warm_up_are_not_of_the_measurement(warm_up_s: float, counts: bool) -> None:
+    document = description(warm_up_s=warm_up_s)
+    document["links"][1]["queue_packets"] = 5
+    document["flows"][0] |= {"traffic": {"kind": "cbr", "rate_bps": 4e6}, "stop_s": 2.0}
+    link = {link["link"]: link for link in json.loads(sim.run(json.dumps(document)))["links"]}["S->B"]
+    assert link["dropped_queue"] > 10
+    assert link["packets_dropped"] == (link["dropped_queue"] if counts else 0)
+
+
 def test_other_threads_go_on() -> None:
     running = threading.Thread(target=sim.run, args=(json.dumps(description(duration_s=2000.0)),))
     running.start()
@@ -134,7 +143,7 @@ def test_other_threads_go_on() -> None:
 def test_ctrl_c_ends_a_run() -> None:
     program = f"""
 import json, signal
-from mstcp._core import sim
+import netsim_native as sim
 # A test run that was put into the background ignores the signal, and so would its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("running", flush=True)

@@ -66,7 +66,7 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
                 raise InvalidTopology(f"{under}[{index}].{name}", f"there is no node {edge[name]!r}", file)
         number = graph.add_edge(*ends)
         own = {name: value for name, value in edge.items() if name not in ("source", "target", "key")}
-        graph.edges[(*ends, number)].update(own)
+        graph.edges[ends[0], ends[1], number].update(own)
     return network_of(
         graph,
         file,

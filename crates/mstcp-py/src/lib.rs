@@ -1,4 +1,4 @@
-//! `mstcp._core`: the protocol core for Python, with the simulator as `mstcp._core.sim`. Converts and nothing else; see `mstcp/_core/__init__.pyi`.
+//! `mstcp._core`: the protocol core for Python. Converts and nothing else; see `mstcp/_core.pyi`.
 // The functions' documentation for users is in the stub; PyO3's macros make items of their own.
 #![allow(missing_docs)]
 
@@ -8,8 +8,6 @@ mod counters;
 mod frames;
 mod handshake;
 mod receive_memory;
-mod sim;
-mod sim_methods;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::{frame, scheduler};
@@ -60,6 +58,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     connection::register(module)?;
     receive_memory::register(module)?;
     frames::register(module)?;
-    handshake::register(module)?;
-    sim::register(module)
+    handshake::register(module)
 }

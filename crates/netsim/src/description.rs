@@ -349,7 +349,7 @@ impl Default for MstcpDescription {
     fn default() -> Self {
         Self {
             binding: Binding::Early,
-            scheduler: "stochastic".to_owned(),
+            scheduler: "weighted".to_owned(),
             reorder_buffer_bytes: 4 << 20,
             frame_payload_bytes: None,
             send_buffer_s: None,

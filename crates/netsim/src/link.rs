@@ -103,6 +103,13 @@ pub struct Counters {
     pub max_wait: Nanos,
 }
 
+impl Counters {
+    /// Packets that entered the link and will not leave it, whatever the reason.
+    pub fn dropped(&self) -> u64 {
+        self.dropped_queue + self.lost + self.dropped_down
+    }
+}
+
 /// A link's one direction.
 #[derive(Debug)]
 pub struct Link {

@@ -181,6 +181,8 @@ pub struct LinkResults {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Packets that it dropped during the measurement: for want of room, by loss, or because it was down.
+    pub packets_dropped: u64,
     /// Packets that the queue had no room for.
     pub dropped_queue: u64,
     /// Packets that the wire lost.
@@ -414,6 +416,7 @@ impl Simulation {
             let counters = self.link_counters(index);
             let arc = &self.network.arcs()[index];
             let begun = self.at_start.busy.get(index).copied().unwrap_or(0);
+            let dropped_before = self.at_start.dropped.get(index).copied().unwrap_or(0);
             let share = |busy: Nanos, time: Nanos| {
                 if time == 0 {
                     0.0
@@ -431,6 +434,7 @@ impl Simulation {
                 utilisation: share(self.link_busy(index) - begun, self.measured()),
                 packets: counters.packets,
                 bytes: counters.bytes,
+                packets_dropped: counters.dropped() - dropped_before,
                 dropped_queue: counters.dropped_queue,
                 lost: counters.lost,
                 dropped_down: counters.dropped_down,

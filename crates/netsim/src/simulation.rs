@@ -83,6 +83,8 @@ pub struct Sample {
     pub time: Nanos,
     /// Of each link's direction, the time its transmitter has been busy.
     pub busy: Vec<Nanos>,
+    /// Of each link's direction, the packets it has dropped.
+    pub dropped: Vec<u64>,
     /// Of each flow's streams, the application bytes sent.
     pub stream_bytes: Vec<Vec<u64>>,
     /// Of each flow's streams, the application bytes acknowledged.
@@ -395,6 +397,9 @@ impl Simulation {
             time: self.now,
             busy: (0..self.links.len())
                 .map(|link| self.link_busy(link))
+                .collect(),
+            dropped: (0..self.links.len())
+                .map(|link| self.link_counters(link).dropped())
                 .collect(),
             stream_bytes: self
                 .flows

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import selectors
+import struct
 import subprocess
+import termios
 import time
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 STOP_TIMEOUT_S = 5.0
 READ_BYTES = 65536
+SAMPLED = "sampled"
+"""The event that may come at any time: what a source has sent so far."""
+MOST_SAMPLES = 4096
+"""Kept until they are asked for; the oldest go first."""
 
 
 class ChildFailed(Exception):
@@ -37,9 +45,15 @@ class Child:
         self._stdin = process.stdin
         self._stdout = process.stdout
         self._pending = b""
+        self._samples: deque[dict[str, Any]] = deque(maxlen=MOST_SAMPLES)
         os.set_blocking(self._stdout.fileno(), False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._stdout, selectors.EVENT_READ)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     def tell(self, message: dict[str, Any]) -> None:
         """Send one JSON line.
@@ -60,7 +74,7 @@ class Child:
             ChildFailed: it reported a failure, ended, or said nothing in time.
         """
         deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._pending:
+        while b"\n" not in self._after_samples():
             left = deadline - time.monotonic()
             if left <= 0:
                 raise ChildFailed(
@@ -79,6 +93,17 @@ class Child:
             raise ChildFailed(f"{self.name} came to {message['event']!r} where {event!r} was expected.")
         return message
 
+    def sampled(self) -> list[dict[str, Any]]:
+        """Return what it has told of its samples since the last call, without waiting."""
+        # Asked for before it is read: a reading that fails would move a virtual clock on.
+        waiting = struct.unpack("i", fcntl.ioctl(self._stdout, termios.FIONREAD, bytes(4)))[0]
+        if waiting:
+            self._pending += os.read(self._stdout.fileno(), waiting)
+        self._after_samples()
+        told = list(self._samples)
+        self._samples.clear()
+        return told
+
     def check_alive(self) -> None:
         """Raise ChildFailed if it has ended."""
         if self._process.poll() is not None:
@@ -92,6 +117,17 @@ class Child:
         for pipe in (self._stdin, self._stdout):
             with suppress(OSError):
                 pipe.close()
+
+    def _after_samples(self) -> bytes:
+        """Put aside the samples that what was read begins with; returns the rest."""
+        while b"\n" in self._pending:
+            line, _, rest = self._pending.partition(b"\n")
+            message: dict[str, Any] = json.loads(line)
+            if message["event"] != SAMPLED:
+                break
+            self._samples.append(message)
+            self._pending = rest
+        return self._pending
 
     def _end_text(self) -> str:
         with suppress(subprocess.TimeoutExpired):

@@ -68,6 +68,8 @@ class ControllerProcess:
             "none",
             # A machine that is busy with packets must not take a link for lost in the midst of a run.
             *("--probe-interval", "1", "--silence", "10"),
+            # The run's own counters are read by the runner.
+            *("--counter-interval", "0"),
         ]
         argv += ["--openflow", f"{LOOPBACK}:{OPENFLOW_PORT}"]
         # The management network is inside the run's own namespaces: nobody else reaches it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +19,15 @@ from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
+from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
+from experiments.engines.live.telling import Telling
 from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.events import PhaseBegun, Report, TimeMeasured
 from experiments.metrics import Window
-from experiments.results import Environment, RunResult
+from experiments.results import Environment, ProgramTimes, RunResult
 from experiments.validity import CpuMeter, why_invalid
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
@@ -118,9 +120,12 @@ class LiveEngine:
         drops = MachineDrops(plan.network, lab.names)
         begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         watched = stack.enter_context(self._watch_packets(lab, begin_ns))
-        measured = _measure(plan, begin_ns, traffic, LinkSampler(emulation.link_counters), agent, report)
-        if self.abilities.clock is not Clock.MACHINE:
-            measured = replace(measured, cpu_busy=None)  # there programs take no time
+        takes_time = self.abilities.clock is Clock.MACHINE
+        programs = _programs(traffic, ovs) if takes_time else {}
+        sampler = LinkSampler(emulation.link_counters)
+        measured = _measure(plan, begin_ns, traffic, programs, sampler, agent, report, takes_time=takes_time)
+        if not takes_time:
+            measured = replace(measured, cpu_busy=None)
         report(PhaseBegun(text="draining"))
         transfers = traffic.finish()
         agent.finish()
@@ -150,35 +155,68 @@ class _Measured:
     started_at: str
     window: Window
     cpu_busy: float | None
+    programs: list[ProgramTimes]
     sampler: LinkSampler
 
 
 def _measure(
-    plan: RunPlan, begin_ns: int, traffic: Traffic, sampler: LinkSampler, agent: Agent, report: Report
+    plan: RunPlan,
+    begin_ns: int,
+    traffic: Traffic,
+    programs: Mapping[str, int],
+    sampler: LinkSampler,
+    agent: Agent,
+    report: Report,
+    *,
+    takes_time: bool,
 ) -> _Measured:
-    """Start the sources at a time, and sample links and processor until the measurement is over."""
+    """Start the sources at a time, and sample links and processor until the measurement is over.
+
+    Args:
+        plan: what is run.
+        begin_ns: when the first source starts.
+        traffic: the sources and sinks.
+        programs: process ids of what packets pass.
+        sampler: of the links.
+        agent: of the protocol.
+        report: takes what is measured as it comes.
+        takes_time: whether programs take time on the engine's clock.
+    """
     settings = plan.scenario.live
     started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     start_ns = begin_ns + round(plan.scenario.warm_up_s * 1e9)
     window = Window(start_ns, plan.duration_s, settings.sample_s)
     traffic.start(begin_ns, window.end_ns)
-    meter: CpuMeter | None = None
+    telling = Telling(plan, traffic, sampler, agent, window, report, busy=takes_time)
+    telling.connected()
+    meters: tuple[CpuMeter, ProgramMeter] | None = None
     looked = False
     while True:
         now_ns = time.monotonic_ns()
         sampler.sample(now_ns)
         agent.sample(now_ns)
-        if meter is None and now_ns >= window.start_ns:
-            meter = CpuMeter()
+        if meters is None and now_ns >= window.start_ns:
+            meters = CpuMeter(), ProgramMeter(programs)
         if now_ns >= window.end_ns:
-            return _Measured(started_at, window, meter.busy() if meter else None, sampler)
+            busy = meters[0].busy() if meters else None
+            times = meters[1].read(plan.duration_s) if meters else []
+            return _Measured(started_at, window, busy, times, sampler)
         report(TimeMeasured(seconds=max(0.0, (now_ns - window.start_ns) * 1e-9)))
+        telling.sampled(now_ns, meters[1] if meters else None)
         traffic.check_alive()
         left_s = (window.end_ns - now_ns) * 1e-9
         if not looked and left_s < LOOK_S:
             looked = True
             agent.look()
         time.sleep(min(settings.sample_s, max(left_s, 0.001)))
+
+
+def _programs(traffic: Traffic, ovs: PrivateInstance) -> dict[str, int]:
+    """Return the programs that packets pass: sources, sinks and, unless the kernel forwards, the switch."""
+    programs = traffic.programs()
+    if ovs.datapath == "netdev" and ovs.forwarder_pid is not None:
+        programs["Open vSwitch"] = ovs.forwarder_pid
+    return programs
 
 
 def _result(
@@ -195,7 +233,8 @@ def _result(
         for transfer in transfers
     ]
     links = measured.sampler.results(plan.network, measured.window)
-    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, links, lost) + agent.problems()
+    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, measured.programs, links, lost)
+    reasons += agent.problems()
     return RunResult(
         protocol=plan.protocol,
         scenario=plan.case_name,
@@ -205,6 +244,7 @@ def _result(
         valid=not reasons,
         why_invalid=reasons,
         host_cpu_busy=measured.cpu_busy,
+        programs=measured.programs,
         sysctls=sysctls,
         flows=flows,
         links=links,

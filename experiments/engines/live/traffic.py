@@ -172,6 +172,18 @@ class Traffic:
                 flows = {t.name: orders[t.name] for t in self._transfers if getattr(t.flow.flow, end) == host}
                 child.tell({"order": "start", "flows": flows})
 
+    def programs(self) -> dict[str, int]:
+        """Return the process ids of sources and sinks, by what a sentence calls them."""
+        return {child.name[0].lower() + child.name[1:]: child.pid for child in self._children}
+
+    def connections(self) -> Sequence[Transfer]:
+        """Return the transfers, in the order of the scenario's flows."""
+        return self._transfers
+
+    def sampled(self) -> list[dict[str, Any]]:
+        """Return what the sources have told of their samples since the last call, without waiting."""
+        return [sample for source in self._sources.values() for sample in source.sampled()]
+
     def check_alive(self) -> None:
         """Raise ChildFailed if a source or sink has ended."""
         for child in self._children:

@@ -6,6 +6,8 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
+import netsim_native as sim
+
 from controller.errors import ControllerError
 from experiments import environment
 from experiments.engines.base import Abilities, Clock, RunPlan
@@ -17,10 +19,10 @@ from experiments.engines.sim.results import run_result
 from experiments.engines.sim.routing import routes
 from experiments.errors import MissingRequirement, RunFailed, ScenarioError
 from experiments.events import Report
+from experiments.installation import extra_command
 from experiments.results import Environment, RunResult, SimulationCost
 from experiments.scenario import Scenario
 from experiments.scheduling.simulator import simulator
-from mstcp._core import sim
 
 PROTOCOLS = ("ospf", "ecmp", "ppfs", "mstcp", "mptcp", "mptcp-dualhomed", "mptcp-sdn")
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
@@ -149,7 +151,7 @@ def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, s
         return [
             (
                 "Parquet needs pyarrow, which is not installed.",
-                "Install it (make setup does, pip install pyarrow too), or take csv.",
+                f"Install it ({extra_command('parquet')}), or take csv.",
             )
         ]
     congestion_control = plan.scenario.tcp.congestion_control

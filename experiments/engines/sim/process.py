@@ -8,12 +8,11 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from experiments.engines.sim.methods import absolute_names
+from experiments.installation import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 REASON_CHARACTERS = 500
 
 

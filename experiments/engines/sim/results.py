@@ -168,7 +168,7 @@ def _link(found: dict[str, Any], times_s: list[float]) -> LinkResult:
         link=found["link"],
         capacity_bps=found["capacity_bps"],
         utilisation=found["utilisation"],
-        packets_dropped=found["dropped_queue"] + found["lost"] + found["dropped_down"],
+        packets_dropped=found["packets_dropped"],
         lateness_mean_us=None,
         lateness_p99_us=None,
         lateness_max_us=None,

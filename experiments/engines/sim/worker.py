@@ -13,8 +13,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import netsim_native as sim
+
 from experiments.engines.sim.methods import load
-from mstcp._core import sim
 
 REFUSED = 2
 """Exit status for a run that was not made or not kept; the reason is on standard error."""

@@ -11,7 +11,7 @@ import sysconfig
 from contextlib import suppress
 from pathlib import Path
 
-from experiments.places.base import ROOT
+from experiments.installation import ROOT
 from experiments.places.virtual.kernel_image import cache_folder
 
 PACKAGES = ("mstcp", "controller", "switch", "topologies", "experiments")

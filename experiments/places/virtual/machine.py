@@ -24,7 +24,8 @@ from pathlib import Path
 from types import TracebackType
 
 from experiments.errors import MissingRequirement, RunFailed
-from experiments.places.base import ROOT, last_line
+from experiments.installation import ROOT
+from experiments.places.base import last_line
 from experiments.places.virtual import kernel_image
 
 START_NS = 1_767_225_600 * 10**9

@@ -12,7 +12,17 @@ from pathlib import Path
 from experiments.engines.base import Engine, RunPlan
 from experiments.engines.together import run_together
 from experiments.errors import OutputError, RunFailed
-from experiments.events import Event, OutputRefused, Report, RunBroken, RunFinished, RunsBegun, from_line
+from experiments.events import (
+    Event,
+    InRun,
+    OutputRefused,
+    Report,
+    RunBroken,
+    RunFinished,
+    RunsBegun,
+    WorkFinished,
+    from_line,
+)
 from experiments.job import Job
 from experiments.places.base import WorkerEvents
 from experiments.places.virtual import machine
@@ -67,10 +77,18 @@ class VirtualKernel:
         report(RunsBegun(planned=len(pending)))
 
         def run_one(_: int, numbered: tuple[int, RunPlan]) -> list[Event]:
-            """Return how the run ended; what it reports on the way would mix with the others'."""
-            heard: list[Event] = []
-            self._run_one(job, *numbered, cores, heard.append)
-            return [event for event in heard if isinstance(event, RunFinished | RunBroken)]
+            """Return how the run ended; what it reports on the way is told with its number."""
+            number, plan = numbered
+            ends: list[Event] = []
+
+            def hear(event: Event) -> None:
+                if isinstance(event, RunFinished | RunBroken):
+                    ends.append(event)
+                elif not isinstance(event, RunsBegun | OutputRefused | WorkFinished | InRun):
+                    report(InRun(number=number, told=event))
+
+            self._run_one(job, number, plan, cores, hear)
+            return ends
 
         together = run_together(pending, run_one, workers=workers, stop=self._stop)
         with closing(together) as ending:

@@ -13,6 +13,7 @@ from controller.api.grpc_server import ERROR_METADATA, make_server
 from controller.core.state import Settings
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.served_controller import Controller
+from tests.fakes.waiting import until
 
 REQUEST = control_pb2.FlowRequest(
     source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6, packet_bytes=590
@@ -41,13 +42,6 @@ async def refused(call: Any) -> tuple[grpc.StatusCode, control_pb2.Error]:
         await call
     metadata = dict(raised.value.trailing_metadata() or ())
     return raised.value.code(), control_pb2.Error.FromString(metadata[ERROR_METADATA])
-
-
-async def until(condition: Any) -> None:
-    deadline = asyncio.get_running_loop().time() + TIMEOUT_S
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.01)
 
 
 async def test_the_life_of_a_flow(stub: Any) -> None:
@@ -178,3 +172,14 @@ async def test_a_watcher_that_does_not_read_is_cut_off_and_fills_no_memory(
             pass
     assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "reads too slowly" in (raised.value.details() or "")
+
+
+async def test_links_are_listed(stub: Any) -> None:
+    links = (await stub.ListLinks(control_pb2.ListLinksRequest())).links
+    assert len(links) == 22
+    assert not any(link.HasField("measured_bps") for link in links), "no counters are read here"
+    both = (await stub.ListLinks(control_pb2.ListLinksRequest(link="S4-S0"))).links
+    assert {link.link for link in both} == {"S0->S4", "S4->S0"}
+    assert all(link.capacity_bps == link.free_bps > 0 for link in both)
+    code, error = await refused(stub.ListLinks(control_pb2.ListLinksRequest(link="S0-S9")))
+    assert (code, error.field) == (grpc.StatusCode.NOT_FOUND, "link")

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import Callable
+import time
 from typing import Any
 
 import httpx
@@ -13,12 +13,16 @@ import uvicorn
 
 from controller.api.idempotency import IdempotencyStore
 from controller.api.rest import make_app
+from controller.api.rest_common import Api
 from controller.api.schema import parse
 from controller.api.service import Service
 from controller.core.events import PortWentDown
 from controller.core.state import Settings
 from controller.errors import Unavailable
+from controller.rules.pinned import TcpConnection
+from tests.fakes.openflow_table import Packet
 from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.waiting import until
 
 PROBLEM = {"type", "title", "status", "detail", "instance", "code", "field", "reason"}
 
@@ -167,6 +171,7 @@ async def test_openapi_describes_everything(client: httpx.AsyncClient) -> None:
         "/v1/switches/{switch}",
         "/v1/switches/{switch}/rules",
         "/v1/health",
+        "/v1/live",
         "/v1/events",
         "/v1/version",
         "/healthz",
@@ -353,7 +358,7 @@ async def test_the_flow_of_a_client_that_goes_away_is_undone(controller: Control
     controller.silent = True
     _, writer = await asyncio.open_connection(*listener.getsockname())
     body = json.dumps(REQUEST).encode()
-    lines = ("POST /v1/flows HTTP/1.1", "Host: x", "Content-Type: application/json")
+    lines = ("POST /v1/flows HTTP/1.1", "Host: localhost", "Content-Type: application/json")
     head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "", ""))
     writer.write(head.encode() + body)
     await until(lambda: len(controller.core._state.flows) == 1)
@@ -364,8 +369,19 @@ async def test_the_flow_of_a_client_that_goes_away_is_undone(controller: Control
     await serving
 
 
+async def protected(controller: Controller) -> None:
+    """Wait until each of the butterfly's 14 ports towards switches has a bypass: they come last."""
+
+    def with_bypass() -> int:
+        groups = [group for table in controller.switches.tables.values() for group in table.groups.values()]
+        return sum(len(group.buckets) == 2 for group in groups if group.is_failover)
+
+    await until(lambda: with_bypass() == 14)
+
+
 async def test_switches_and_their_rules(client: httpx.AsyncClient, controller: Controller) -> None:
     await client.get("/v1/health")
+    await protected(controller)
     flow = (await client.post("/v1/flows", json=REQUEST)).json()
     switches = {switch["name"]: switch for switch in (await client.get("/v1/switches")).json()}
     assert set(switches) == {f"S{number}" for number in range(6)}
@@ -373,6 +389,7 @@ async def test_switches_and_their_rules(client: httpx.AsyncClient, controller: C
         table = controller.switches.tables[switch["datapath_id"]]
         rules = (await client.get(f"/v1/switches/{name}/rules")).json()
         assert switch["rules"] == len(rules["rules"]) == len(table.rules)
+        assert {group["number"] for group in rules["groups"]} == set(table.groups)
         assert {rule["cookie"] for rule in rules["rules"]} == {f"{r.cookie:#x}" for r in table.rules.values()}
         of_flows = [rule for rule in rules["rules"] if rule["purpose"] == "flow"]
         assert {rule["flow_id"] for rule in of_flows} <= {flow["flow_id"]}
@@ -390,6 +407,7 @@ async def test_for_those_who_operate_it(client: httpx.AsyncClient, controller: C
     assert (await client.get("/readyz")).json() == {"ready": True, "reason": ""}
     assert (await client.get("/v1/version")).json()["name"] == "mstcp-controller"
     await client.post("/v1/flows", json=REQUEST)
+    await protected(controller)
     await client.get("/v1/nothing")
     answer = await client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -416,13 +434,6 @@ async def test_a_body_that_is_too_large(client: httpx.AsyncClient) -> None:
     assert (answer.status_code, answer.json()["field"]) == (413, "body")
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = asyncio.get_running_loop().time() + 20
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.01)
-
-
 async def test_a_link_is_changed_while_it_carries_a_flow(client: httpx.AsyncClient) -> None:
     await client.get("/v1/health")
     await client.post("/v1/flows", json=REQUEST)
@@ -435,3 +446,35 @@ async def test_a_link_is_changed_while_it_carries_a_flow(client: httpx.AsyncClie
     for wrong in ({"rate_bps": 0}, {"delay_s": -1}, {"enabled": "no"}, {"colour": "red"}):
         assert (await client.patch("/v1/links/S0-S4", json=wrong)).status_code == 422
     assert (await client.patch("/v1/links/S0-S9", json={})).status_code == 404
+
+
+async def test_what_switches_have_counted_is_shown() -> None:
+    running = Controller(counter_interval_s=0.02)
+    running.start()
+    running.service.bind(asyncio.get_running_loop())
+    transport = httpx.ASGITransport(make_app(Api(running.service, longest_stream_s=0.05)))
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://controller") as client:
+            await client.get("/v1/health")
+            flow = (await client.post("/v1/flows", json=REQUEST)).json()
+            ends = flow["source_ip"], flow["destination_ip"], flow["streams"][0]["source_port"], 5001
+            packet, path = Packet.tcp(TcpConnection(*ends)), flow["streams"][0]["path"]
+            deadline = time.monotonic() + 20
+            first = None
+            while not first:
+                assert time.monotonic() < deadline
+                running.switches.carry(packet, "T0", 590)
+                await asyncio.sleep(0.005)
+                (shown,) = (await client.get("/v1/flows")).json()
+                first = shown["streams"][0]["measured_bps"]
+            links = {link["link"]: link for link in (await client.get("/v1/links")).json()}
+            link = links[f"{path[0]}->{path[1]}"]
+            assert link["measured_utilisation"] == pytest.approx(link["measured_bps"] / link["capacity_bps"])
+            assert shown["measured_bps"] == pytest.approx(sum(s["measured_bps"] for s in shown["streams"]))
+            assert shown["streams"][0]["wire_bps"] > shown["streams"][0]["rate_bps"]
+            switch = (await client.get("/v1/switches/S0")).json()
+            (towards_host,) = (port for port in switch["ports"] if port["neighbour"] == "T0")
+            assert towards_host["counters"]["received_bytes"] >= 590
+            assert 'mstcp_link_measured_bps{link="S0->S2"}' in (await client.get("/metrics")).text
+    finally:
+        running.loop.stop()

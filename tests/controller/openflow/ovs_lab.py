@@ -144,6 +144,19 @@ class Lab:
             server.communicate()
 
 
+def start_controller(folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """Start a controller of the folder's `network.json`; returns it and its REST address."""
+    topology = folder / "network.json"
+    command = [sys.executable, "-m", "controller.cli", "--topology", str(topology), "--log-format", "json"]
+    command += ["--store", "none", "--probe-interval", "1", "--silence", "10"]  # the machine may be busy
+    command += options
+    with (folder / "controller.log").open("a") as log:
+        controller = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert controller.stdout is not None
+    addresses = json.loads(controller.stdout.readline())
+    return controller, str(addresses["rest"][0])
+
+
 @contextmanager
 def laboratory(
     network: Network,
@@ -155,15 +168,8 @@ def laboratory(
     run("ip", "link", "set", "lo", "up")
     # The hosts' names must not be seen outside.
     run("mount", "-t", "tmpfs", "none", "/run")
-    topology = folder / "network.json"
-    topology.write_text(network.model_dump_json())
-    command = [sys.executable, "-m", "controller.cli", "--topology", str(topology), "--log-format", "json"]
-    command += ["--store", "none", "--probe-interval", "1", "--silence", "10"]  # the machine may be busy
-    command += options
-    with (folder / "controller.log").open("w") as log:
-        controller = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert controller.stdout is not None
-    addresses = json.loads(controller.stdout.readline())
+    (folder / "network.json").write_text(network.model_dump_json())
+    controller, address = start_controller(folder, *options)
     with PrivateInstance(folder / "ovs", datapath="netdev") as ovs:
         for name, ports in make_links(network, join).items():
             ovs.add_bridge(
@@ -172,4 +178,4 @@ def laboratory(
                 ports=ports,
                 controllers=[("127.0.0.1", 6653)],
             )
-        yield Lab(network, ovs, Rest(addresses["rest"][0]), controller)
+        yield Lab(network, ovs, Rest(address), controller)

@@ -79,9 +79,7 @@ def test_a_rule_is_read_back_as_it_was_sent(rule: Rule) -> None:
     (_, xid, whole), (kind, barrier_xid, _) = model.take_messages(bytearray(data))
     assert (xid, kind, barrier_xid) == (77, model.Kind.BARRIER_REQUEST, 77)
     change = model.parse_flow_mod(whole)
-    entry = model.flow_stats_entry(
-        change.table, change.priority, change.cookie, change.match_bytes, change.instruction_bytes, 0
-    )
+    entry = model.flow_stats_entry(change, model.Count())
     reply = multipart(model.Multipart.FLOW, entry)
     assert read_back(reply, multipart(model.Multipart.GROUP_DESCRIPTION, b"")) == ((rule,), ())
 

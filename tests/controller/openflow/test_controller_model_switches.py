@@ -13,7 +13,8 @@ from benchmarks.controller.client import Refused, Session
 from benchmarks.controller.process import controller
 from controller.rules.model import port_group_number
 from switch.model import Fleet, ModelSwitch
-from tests.fakes.controller_command import controlled, until
+from tests.fakes.controller_command import controlled
+from tests.fakes.waiting import until
 
 FLOW_COOKIES = (0x4D53_0002_0000_0000, 0xFFFF_000F_0000_0000)
 BUTTERFLY = topologies.load("butterfly")

@@ -149,7 +149,7 @@ def test_what_takes_ppfs_from_6_mbps() -> None:
     ],
 )
 def test_settings_reach_the_simulator(key: str, value: object, place: tuple[str | int, ...]) -> None:
-    from mstcp._core import sim
+    import netsim_native as sim
 
     def found(plan: RunPlan) -> object:
         at: Any = described(plan)

@@ -162,7 +162,7 @@ def test_parquet_has_the_rows(tmp_path: Path) -> None:
 
 def test_parquet_without_pyarrow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("experiments.engines.sim.engine.find_spec", lambda name: None)
-    with pytest.raises(MissingRequirement, match="pip install pyarrow"):
+    with pytest.raises(MissingRequirement, match="make setup"):
         SimEngine().check([plan_of("ospf", sim__trace=["parquet"])])
 
 

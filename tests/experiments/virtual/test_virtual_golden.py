@@ -59,7 +59,7 @@ def test_every_protocol_is_as_it_was(results: Results) -> None:
     if golden.programs() == kept["programs"]:
         assert seen == kept["runs"], "another result: if that is meant, renew it (make golden)"
         return
-    # Other programs, in other checkouts, may send other packets. What they carry is the same to a per cent,
+    # Other versions of programs may send other packets. What they carry is the same to a per cent,
     # but for those that go through many recoveries, where one packet decides on the next seconds.
     for name, run in kept["runs"].items():
         tolerance = 0.25 if name.startswith(("ppfs, ", "mptcp-dualhomed")) else 0.01

@@ -124,7 +124,7 @@ fn flow(index: usize, scenario: u8, protocol: &str) -> Value {
         "protocol": if protocol == "mstcp" { "mstcp" } else { "tcp" },
         "traffic": { "kind": "cbr", "rate_bps": requested * 1e6 },
         "paths": paths,
-        "mstcp": { "binding": "early" },
+        "mstcp": { "binding": "early", "scheduler": "stochastic" },
     })
 }
 

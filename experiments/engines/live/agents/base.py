@@ -120,6 +120,16 @@ class Agent:
         for host in sorted({host for flow in flows.values() for host in (flow.src, flow.dst)}):
             self._kernel_counters[host] = read_counters(self.lab.emulation, host)
 
+    def streams(self, flow: str) -> list[CarriedPath] | None:
+        """Return a connected flow's allocated paths; None if its source knows them, or nobody."""
+        del flow
+        return None
+
+    def counted_bytes(self, flow: str) -> list[int] | None:
+        """Return what each path of a flow had carried at the last sample; None if its source knows that."""
+        del flow
+        return None
+
     def carried(self, flow: str) -> list[CarriedPath] | None:
         """Return a flow's paths; None if its source knows them."""
         del flow

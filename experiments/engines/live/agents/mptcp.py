@@ -55,6 +55,10 @@ class MptcpAgent(Agent):
         self._flows = {name: self.lab.controller.flow(view["flow_id"]) for name, view in self._flows.items()}
         return {name: view["rate_bps"] for name, view in self._flows.items()}
 
+    def streams(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths, if the controller was asked for them."""
+        return self.carried(flow)
+
     def carried(self, flow: str) -> list[CarriedPath] | None:
         """Return the allocated paths."""
         if flow not in self._flows:

@@ -60,15 +60,24 @@ class SplitAgent(Agent):
         super().finish()
         self.lab.ovs.appctl("revalidator/wait")
 
+    def streams(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths."""
+        return [
+            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
+            for stream in self._flows[flow]["streams"]
+        ]
+
+    def counted_bytes(self, flow: str) -> list[int] | None:
+        """Return the payload that the splitter has sent along each path."""
+        samples = self._samples[flow]
+        return samples[-1] if samples else None
+
     def carried(self, flow: str) -> list[CarriedPath] | None:
         """Return the allocated paths, with the payload that went along each as far as it was counted."""
         times = np.array(self._times_ns, dtype=np.int64)
         samples = np.array(self._samples[flow], dtype=np.int64)
         view = self._flows[flow]
-        paths = [
-            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
-            for stream in view["streams"]
-        ]
+        paths = self.streams(flow) or []
         if len(samples):
             return [
                 replace(path, times_ns=times, counted_bytes=samples[:, index])

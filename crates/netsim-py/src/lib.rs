@@ -1,4 +1,8 @@
-//! `mstcp._core.sim`: the simulator for Python. Descriptions and results cross as JSON; see `mstcp/_core/sim.pyi`.
+//! `netsim_native`: the simulator for Python. Descriptions and results cross as JSON; see `netsim_native.pyi`.
+// The functions' documentation for users is in the stub; PyO3's macros make items of their own.
+#![allow(missing_docs)]
+
+mod methods;
 
 use netsim::methods::{BuiltInOnly, Methods};
 use netsim::{Description, Simulation};
@@ -7,9 +11,9 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::sim_methods::{Ack, Acked, Failure, Loader, Subflow, View, Window};
+use methods::{Ack, Acked, Failure, Loader, Subflow, View, Window};
 
-create_exception!(mstcp._core.sim, InvalidDescription, PyValueError);
+create_exception!(netsim_native, InvalidDescription, PyValueError);
 
 /// Events between two looks for Ctrl-C: some tens of milliseconds.
 const EVENTS_PER_SLICE: u64 = 250_000;
@@ -82,20 +86,15 @@ fn check(description: &str, methods: Option<Py<PyAny>>) -> PyResult<()> {
     Ok(())
 }
 
-/// Add the submodule, and make it a module that `import mstcp._core.sim` finds.
-pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = parent.py();
-    let module = PyModule::new(py, "sim")?;
-    module.setattr("__name__", "mstcp._core.sim")?;
+#[pymodule]
+fn netsim_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
     module.add("InvalidDescription", py.get_type::<InvalidDescription>())?;
-    module.add_function(wrap_pyfunction!(run, &module)?)?;
-    module.add_function(wrap_pyfunction!(check, &module)?)?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_class::<Window>()?;
     module.add_class::<Acked>()?;
     module.add_class::<Subflow>()?;
     module.add_class::<View>()?;
-    module.add_class::<Ack>()?;
-    parent.add("sim", &module)?;
-    let modules = py.import("sys")?.getattr("modules")?;
-    modules.set_item("mstcp._core.sim", module)
+    module.add_class::<Ack>()
 }

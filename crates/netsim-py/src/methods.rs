@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 /// The congestion window of a connection; a congestion control changes the first two.
-#[pyclass(module = "mstcp._core.sim")]
+#[pyclass(module = "netsim_native")]
 #[derive(Debug, Default)]
 pub struct Window {
     #[pyo3(get, set)]
@@ -67,7 +67,7 @@ impl Window {
 }
 
 /// What an ACK of new data says.
-#[pyclass(module = "mstcp._core.sim", frozen, get_all)]
+#[pyclass(module = "netsim_native", frozen, get_all)]
 #[derive(Debug)]
 pub struct Acked {
     now_s: f64,
@@ -77,7 +77,7 @@ pub struct Acked {
 }
 
 /// A subflow, as a scheduler sees it.
-#[pyclass(module = "mstcp._core.sim", frozen, get_all)]
+#[pyclass(module = "netsim_native", frozen, get_all)]
 #[derive(Debug)]
 pub struct Subflow {
     index: usize,
@@ -91,7 +91,7 @@ pub struct Subflow {
 }
 
 /// What a scheduler chooses by.
-#[pyclass(module = "mstcp._core.sim", frozen, get_all)]
+#[pyclass(module = "netsim_native", frozen, get_all)]
 #[derive(Debug)]
 pub struct View {
     subflows: Py<PyList>,
@@ -100,7 +100,7 @@ pub struct View {
 }
 
 /// An ACK, as a response to reordering sees it.
-#[pyclass(module = "mstcp._core.sim", frozen, get_all)]
+#[pyclass(module = "netsim_native", frozen, get_all)]
 #[derive(Debug)]
 pub struct Ack {
     now_s: f64,

@@ -1,11 +1,6 @@
-"""The protocol core (crates/mstcp-core), pure and sans-IO: no sockets, no clock, no global random numbers.
-
-The simulator `sim` shares this compiled module.
-"""
+"""The protocol core (crates/mstcp-core), pure and sans-IO: no sockets, no clock, no global random numbers."""
 
 from typing import Any, final
-
-from mstcp._core import sim
 
 __all__ = [
     "CONFIRM_BYTES",
@@ -34,7 +29,6 @@ __all__ = [
     "hello_rest_bytes",
     "limit_receive_memory",
     "receive_memory",
-    "sim",
     "unacknowledged_bytes",
 ]
 

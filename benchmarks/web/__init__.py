@@ -1,0 +1,1 @@
+"""The controller's page under load; see `benchmarks.web.__main__`."""

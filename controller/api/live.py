@@ -1,0 +1,102 @@
+"""One picture of everything, made once a second at most and shared by all who look."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from pydantic import TypeAdapter
+
+from controller.api.metrics import Figures
+from controller.api.packed import Packed, pack
+from controller.api.service import Service
+from controller.core.live_views import LiveView
+from controller.core.requests import ViewName
+from controller.core.views import Sizes, described
+
+__all__ = ["LiveDocument", "LiveSnapshots"]
+
+_INTERVAL_S = 1.0
+_SIZES_INTERVAL_S = 5.0
+"""Rules are counted flow by flow: not each second."""
+
+_LEVEL = 1
+"""Of the compression: the next ones take three times as long for a tenth less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveDocument(LiveView):
+    """Links, nodes, flows and figures at one moment."""
+
+    time_s: float = described("When, in seconds since 1970.")
+    event_id: str = described("Of the last event that is in it: /v1/events goes on from there.")
+    rules: dict[str, int] = described("Rules and groups that each switch should have; some seconds old.")
+    figures: Figures
+
+
+class LiveSnapshots:
+    """Answers everybody who asks within an interval with the same bytes.
+
+    Args:
+        service: Gives the views.
+        clock: Seconds, monotonic.
+        interval_s: So old may a snapshot be that is handed out.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        clock: Callable[[], float] = time.monotonic,
+        interval_s: float = _INTERVAL_S,
+    ) -> None:
+        self._service = service
+        self._clock = clock
+        self._interval_s = interval_s
+        self._document = TypeAdapter(LiveDocument)
+        self._making: asyncio.Task[Packed] | None = None
+        self._made_at = float("-inf")
+        self._sizes: Sizes | None = None
+        self._sized_at = float("-inf")
+
+    async def latest(self) -> Packed:
+        """Return the last snapshot, or a new one if it is too old.
+
+        Raises:
+            RequestError: The controller is busy or stopping.
+        """
+        making = self._making
+        is_current = making is not None and (
+            not making.done() or (making.exception() is None and self._age_s() < self._interval_s)
+        )
+        if making is None or not is_current:
+            self._made_at = self._clock()
+            making = self._making = asyncio.ensure_future(self._make())
+        return await asyncio.shield(making)
+
+    def _age_s(self) -> float:
+        return self._clock() - self._made_at
+
+    async def _make(self) -> Packed:
+        seen = await self._service.view(ViewName.LIVE)
+        sizes = await self._recent_sizes()
+        live = cast(LiveView, seen.view)
+        document = LiveDocument(
+            **vars(live),
+            time_s=time.time(),
+            event_id=seen.event_id,
+            rules=sizes.rules,
+            figures=self._service.metrics.figures(self._service.waiting),
+        )
+        return await asyncio.to_thread(self._pack, document)
+
+    async def _recent_sizes(self) -> Sizes:
+        now = self._clock()
+        if self._sizes is None or now - self._sized_at >= _SIZES_INTERVAL_S:
+            self._sizes, self._sized_at = await self._service.sizes(), now
+        return self._sizes
+
+    def _pack(self, document: LiveDocument) -> Packed:
+        return pack(self._document.dump_json(document), _LEVEL)

@@ -1,0 +1,160 @@
+"""Asks a switch what it has counted, and reads the answers (ONF TS-012, sections 7.3.5.2 and 7.3.5.6)."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from functools import lru_cache
+
+from controller.openflow.decoding import Malformed
+from controller.openflow.encoding import header
+from controller.rules.counters import PinnedBy, PinnedCount, PortCounters
+from controller.rules.model import FLOW_COOKIES, TABLE_PINNED, port_of_group
+from controller.rules.pinned import TcpConnection
+
+__all__ = ["MULTIPART_REPLY", "CounterReading"]
+
+MULTIPART_REPLY = 19
+_MULTIPART_REQUEST = 18
+_FLOWS, _PORTS = 1, 4
+
+_MULTIPART = struct.Struct("!HH4x")  # type, flags
+_REQUEST_MORE = 1
+_HEADER_BYTES = 8
+_PORTS_REQUEST = struct.Struct("!I4x")
+_FLOWS_REQUEST = struct.Struct("!B3xII4xQQHH4x")  # the match has no fields
+_ANY = 0xFFFF_FFFF
+_LAST_PORT = 0xFFFF_FF00
+# Port; packets, bytes, dropped and errors, each received and sent; four kinds of errors; its age.
+_PORT = struct.Struct("!I4x8Q32xII")
+_FLOW = struct.Struct("!HB21xQ8xQ")  # length, table; cookie; bytes
+_OXM = struct.Struct("!HBB")
+_BASIC_CLASS = 0x8000
+_ETH_SRC, _IPV4_SRC, _IPV4_DST, _TCP_SRC, _TCP_DST = 4, 11, 12, 13, 14
+_APPLY_ACTIONS, _OUTPUT, _GROUP = 4, 0, 22
+
+_MAX_MESSAGES = 4096
+"""A switch that answers with more, some two million rules, is asked for its counters no more."""
+
+
+class CounterReading:
+    """One switch's counters: the questions, and the answers until they are complete.
+
+    Args:
+        ports_transaction: Number of the question for its ports.
+        pinned_transaction: Number of the question for the rules that pin connections; None: it is not asked.
+    """
+
+    def __init__(self, ports_transaction: int, pinned_transaction: int | None) -> None:
+        self._ports_transaction = ports_transaction
+        self._pinned_transaction = pinned_transaction
+        self.unanswered = {ports_transaction, *(() if pinned_transaction is None else (pinned_transaction,))}
+        self.messages = len(self.unanswered)
+        self.ports: dict[int, PortCounters] = {}
+        self.pinned: dict[PinnedBy, PinnedCount] = {}
+
+    def requests(self) -> bytes:
+        """Return the questions."""
+        asked = _request(_PORTS, self._ports_transaction, _PORTS_REQUEST.pack(_ANY))
+        if self._pinned_transaction is not None:
+            cookie, mask = FLOW_COOKIES
+            body = _FLOWS_REQUEST.pack(TABLE_PINNED, _ANY, _ANY, cookie, mask, 1, 4)
+            asked += _request(_FLOWS, self._pinned_transaction, body)
+        return asked
+
+    def take(self, transaction: int, whole: bytes) -> bool:
+        """Take a message of an answer in; returns whether that was the last of all.
+
+        Raises:
+            Malformed: it is not what was asked for.
+        """
+        self.messages += 1
+        if self.messages > _MAX_MESSAGES:
+            raise Malformed(f"an answer of more than {_MAX_MESSAGES} messages")
+        try:
+            kind, flags = _MULTIPART.unpack_from(whole, _HEADER_BYTES)
+            is_ports = transaction == self._ports_transaction
+            if kind != (_PORTS if is_ports else _FLOWS):
+                raise Malformed(f"statistics of type {kind} that were not asked for")
+            body = whole[_HEADER_BYTES + _MULTIPART.size :]
+            if is_ports:
+                self._take_ports(body)
+            else:
+                self._take_flows(body)
+        except struct.error as error:
+            raise Malformed(f"statistics: {error}") from None
+        if not flags & _REQUEST_MORE:
+            self.unanswered.discard(transaction)
+        return not self.unanswered
+
+    def _take_ports(self, body: bytes) -> None:
+        if len(body) % _PORT.size:
+            raise Malformed(f"statistics of ports of {len(body)} bytes")
+        for number, *counts, seconds, nanoseconds in _PORT.iter_unpack(body):
+            if number <= _LAST_PORT:
+                values = (*counts, seconds + 1e-9 * nanoseconds)
+                self.ports[number] = PortCounters(*values)
+
+    def _take_flows(self, body: bytes) -> None:
+        place = 0
+        while place < len(body):
+            length, table, _, total = _FLOW.unpack_from(body, place)
+            match_at = place + _FLOW.size
+            match_bytes = int.from_bytes(body[match_at + 2 : match_at + 4], "big")
+            actions_at = match_at + (match_bytes + 7) // 8 * 8
+            end = place + length
+            if not match_at + 8 <= actions_at <= end <= len(body):
+                raise Malformed(f"statistics of a rule of {length} bytes, its match of {match_bytes}")
+            by = _pinned_by(body[match_at : match_at + match_bytes]) if table == TABLE_PINNED else None
+            if by is not None:
+                self.pinned[by] = PinnedCount(_out_port(body[actions_at:end]), total)
+            place = end
+
+
+def _request(kind: int, transaction: int, body: bytes) -> bytes:
+    head = header(_MULTIPART_REQUEST, _HEADER_BYTES + _MULTIPART.size + len(body), transaction)
+    return head + _MULTIPART.pack(kind, 0) + body
+
+
+@lru_cache(maxsize=1 << 16)
+def _pinned_by(match: bytes) -> PinnedBy | None:
+    """Read a match; None where it is not of a pinned rule."""
+    fields, place = {}, 4
+    while place < len(match):
+        oxm_class, field, size = _OXM.unpack_from(match, place)
+        value = match[place + _OXM.size : place + _OXM.size + size]
+        if oxm_class != _BASIC_CLASS or field & 1 or len(value) != size:
+            return None
+        fields[field >> 1] = value
+        place += _OXM.size + size
+    if _ETH_SRC in fields:
+        return fields[_ETH_SRC].hex(":")
+    wanted = (_IPV4_SRC, _IPV4_DST, _TCP_SRC, _TCP_DST)
+    if any(field not in fields for field in wanted):
+        return None
+    source, destination = (str(ipaddress.IPv4Address(fields[field])) for field in wanted[:2])
+    return TcpConnection(source, destination, *(int.from_bytes(fields[field], "big") for field in wanted[2:]))
+
+
+@lru_cache(maxsize=1 << 14)
+def _out_port(instructions: bytes) -> int | None:
+    """Return the port that actions send to, by a fast-failover group too; None for any other group."""
+    place = 0
+    while place + 8 <= len(instructions):
+        kind, length = struct.unpack_from("!HH", instructions, place)
+        if kind == _APPLY_ACTIONS:
+            return _first_output(instructions[place + 8 : place + length])
+        place += max(length, 8)
+    return None
+
+
+def _first_output(actions: bytes) -> int | None:
+    place = 0
+    while place + 8 <= len(actions):
+        kind, length, target = struct.unpack_from("!HHI", actions, place)
+        if kind == _OUTPUT:
+            return int(target)
+        if kind == _GROUP:
+            return port_of_group(target)
+        place += max(length, 8)
+    return None

@@ -1,0 +1,23 @@
+"""What this program runs from: a checkout, or an environment that the distributions were installed into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+"""The folder that holds the packages."""
+
+
+def is_checkout(root: Path = ROOT) -> bool:
+    """Return whether the packages stand in a clone of the repository."""
+    return (root / "lab" / "pyproject.toml").is_file()
+
+
+def repair_command(root: Path = ROOT) -> str:
+    """Return the command that brings back what a complete installation has."""
+    return "make setup" if is_checkout(root) else "pip install --force-reinstall mstcp-lab"
+
+
+def extra_command(extra: str, root: Path = ROOT) -> str:
+    """Return the command that installs what an extra of `mstcp-lab` brings."""
+    return "make setup" if is_checkout(root) else f"pip install 'mstcp-lab[{extra}]'"

@@ -1,0 +1,63 @@
+"""A controller with REST on a socket; its switches are fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from controller.access import Access
+from controller.address import Address, listen
+from controller.api.rest_common import Api
+from controller.api.servers import ServiceThread
+from controller.core.events import PortCameUp, PortWentDown
+from tests.fakes.served_controller import REQUEST, Controller
+
+
+@dataclass
+class Served:
+    """A controller that answers at an address."""
+
+    controller: Controller
+    address: str
+    services: ServiceThread
+
+    def stop(self) -> None:
+        """End REST, as when the process ends."""
+        self.services.stop()
+
+    def post(self, path: str, body: Any, **headers: str) -> Any:
+        answer = httpx.post(self.address + path, json=body, headers=headers, timeout=60)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def get(self, path: str) -> Any:
+        return httpx.get(self.address + path, timeout=60).json()
+
+    def request(self, **fields: Any) -> Any:
+        return self.post("/v1/flows", REQUEST | fields)
+
+    def set_link(self, link: str, up: bool) -> None:
+        """Let both ports of a link go down or up."""
+        network = self.controller.switches.network
+        event = PortCameUp if up else PortWentDown
+        for arc in network.arcs():
+            if arc.link == link and arc.tail in network.switches:
+                self.controller.loop.post(event(network.datapath_id(arc.tail), arc.tail_port))
+
+
+@contextmanager
+def serve(controller: Controller, access: Access | None = None) -> Iterator[Served]:
+    """Start a controller and its REST interface."""
+    listener, bound = listen("--rest", Address("127.0.0.1", 0))
+    services = ServiceThread(Api(controller.service, access or Access()), [listener], [])
+    controller.start()
+    services.start()
+    try:
+        yield Served(controller, f"http://{bound}", services)
+    finally:
+        services.stop()
+        controller.loop.stop()

@@ -1,0 +1,62 @@
+import "../shared/theme.css";
+import "../shared/layout.css";
+import "./lab.css";
+import { useSignal } from "@preact/signals";
+import { render } from "preact";
+import { Empty, Loading } from "../shared/notices.tsx";
+import { needsToken } from "../shared/http.ts";
+import { applyTheme, theme, toggleTheme } from "../shared/theme.ts";
+import { Browse } from "./browse.tsx";
+import type { Document } from "./documents.ts";
+import { documents, failure, open, plan } from "./session.ts";
+import { Sweep } from "./sweep.tsx";
+import { Watch } from "./watch.tsx";
+
+function Page() {
+  const chosen = useSignal(0);
+  const all = documents.value ?? [];
+  const shown = all[chosen.value];
+  return (
+    <div class="lab">
+      <header class="page-head">
+        <div class="page-name"><img src="page/icon.svg" alt="" /><div>
+          <h1>{shown ? shown.scenario : "MSTCP lab"}</h1>
+          {shown ? <p class="quiet">{plan.value ? "runs in hand" : "results"}, engine {shown.engine}</p> : null}
+        </div></div>
+        <span class="spacer" />
+        {all.length > 1 ? (
+          <label class="row"><span class="visually-hidden">Results</span>
+            <select value={String(chosen.value)} onChange={(event) => { chosen.value = Number(event.currentTarget.value); }}>
+              {all.map((each, index) => <option key={index} value={String(index)}>{each.source}</option>)}
+            </select>
+          </label>
+        ) : null}
+        <button onClick={toggleTheme}>{theme.value === "dark" ? "Light" : "Dark"}</button>
+      </header>
+      <main>
+        <Content shown={shown} index={chosen.value} />
+      </main>
+    </div>
+  );
+}
+
+function Content({ shown, index }: { shown: Document | undefined; index: number }) {
+  if (needsToken.value) return <Empty title="The address lacks its token">Open the whole address that mstcp-lab printed, with what comes after the #. An address of an earlier start does not work any more.</Empty>;
+  if (failure.value) return <Empty title="The results cannot be read">{failure.value}. Start mstcp-lab again and open the address that it prints.</Empty>;
+  if (!shown) return <Loading what="results" />;
+  if (shown.kind === "sweep") return <Sweep overview={shown} />;
+  return (
+    <>
+      {plan.value ? <Watch network={shown.network} /> : null}
+      <Browse key={index} overview={shown} index={index} />
+    </>
+  );
+}
+
+applyTheme();
+void open();
+const root = document.getElementById("page");
+if (root) {
+  root.replaceChildren();
+  render(<Page />, root);
+}

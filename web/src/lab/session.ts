@@ -1,0 +1,82 @@
+/** What the page has from its server: results, their parts as they are wanted, and the runs in hand. */
+import { signal } from "@preact/signals";
+import { ApiError, getJson, setBearer } from "../shared/http.ts";
+import { follow } from "../shared/sse.ts";
+import type { ServerEvent } from "../shared/sse.ts";
+import { apply, begin } from "./live.ts";
+import type { Live } from "./live.ts";
+import type { LabEvent, RunRow, Session, WatchPlan } from "./types.ts";
+import type { Document } from "./documents.ts";
+
+/** Why there is nothing; empty while all is well. */
+export const failure = signal("");
+export const documents = signal<readonly Document[] | null>(null);
+export const plan = signal<WatchPlan | null>(null);
+
+/** The runs in hand; a new object after new events, around the same map. */
+export const live = signal<Live | null>(null);
+export const connection = signal<{ connected: boolean; reason: string }>({ connected: false, reason: "" });
+/** Take the token of the address, ask what there is, and follow the runs if some are in hand. */
+export async function open(): Promise<void> {
+  const token = /^#token=([\w-]+)$/.exec(location.hash)?.[1];
+  if (token) setBearer(token);
+  try {
+    const session = await getJson<Session>("/api/session");
+    const indices = Array.from({ length: session.documents }, (_, index) => index);
+    documents.value = await Promise.all(indices.map((index) => getJson<Document>(`/api/documents/${index}`)));
+    if (session.watch) watch(session.watch);
+  } catch (error) {
+    failure.value = error instanceof ApiError ? error.detail : String(error);
+  }
+}
+
+function watch(wanted: WatchPlan): void {
+  live.value = begin(wanted);
+  plan.value = wanted;
+  follow("/api/events", "/api/events", {
+    events: (events) => {
+      const now = { ...(live.value ?? begin(wanted)) };
+      for (const event of events) take(now, event);
+      live.value = now;
+    },
+    connected: (connected, reason) => {
+      // The server ends with the runs: that is no fault then.
+      if (connected || !live.value?.ended) connection.value = { connected, reason };
+    },
+  });
+}
+
+function take(now: Live, event: ServerEvent): void {
+  const told = JSON.parse(event.data) as LabEvent;
+  apply(now, told);
+  if (told.event === "run-finished") void addRow(told.number);
+}
+
+/** Add a run that has ended to the results, or replace what was there of it. */
+async function addRow(number: number): Promise<void> {
+  try {
+    const row = await getJson<RunRow>(`/api/documents/0/runs/${number}/row`);
+    parts.delete(`0/${number}/flows`);
+    parts.delete(`0/${number}/links`);
+    const [first, ...others] = documents.value ?? [];
+    if (first?.kind !== "results") return;
+    const runs = [...first.runs.filter((run) => run.number !== number), row].sort((a, b) => a.number - b.number);
+    documents.value = [{ ...first, runs }, ...others];
+  } catch (error) {
+    connection.value = { connected: connection.value.connected, reason: error instanceof ApiError ? error.detail : String(error) };
+  }
+}
+
+const MOST_PARTS = 400;
+const parts = new Map<string, Promise<unknown>>();
+
+/** A part of a run's results; asked for once while it is among those that were used last. */
+export function partOf<T>(index: number, run: number, part: "flows" | "links" | "evidence"): Promise<T> {
+  const key = `${index}/${run}/${part}`;
+  const known = parts.get(key) ?? getJson<T>(`/api/documents/${index}/runs/${run}/${part}`);
+  parts.delete(key);
+  parts.set(key, known);
+  known.catch(() => parts.delete(key));
+  if (parts.size > MOST_PARTS) parts.delete(parts.keys().next().value ?? "");
+  return known as Promise<T>;
+}
