@@ -28,7 +28,7 @@ pub(crate) use pool::KEPT_LOSS;
 
 /// Relative gain below which a path is not worth entering.
 pub(crate) const GAIN: f64 = 1e-11;
-/// The same where costs do not matter: no path that admits more gains less.
+/// The same where costs do not matter: what gains less hardly ever admits more, and the proof shows where it does.
 const COARSE_GAIN: f64 = 0.1;
 /// Candidates looked at for each pivot.
 const WINDOW: usize = 64;
@@ -117,7 +117,7 @@ pub(crate) struct Solver {
     kept: usize,
     /// Prices of the last optimum; empty before the first.
     last_prices: Vec<f64>,
-    /// Work of the last solve from scratch; 0 before the first, or where none is to be gone back to.
+    /// Work of the last solve from scratch; 0 before the first, or where no solve is to be given up.
     cold_work: u64,
     /// Pivots without progress, less those with it, since the solve began or bounds were last perturbed.
     stalled: usize,

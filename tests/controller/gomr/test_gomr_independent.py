@@ -1,4 +1,4 @@
-"""A few problems of `python -m benchmarks.gomr --independent`: every objective beside its definition over edges."""
+"""A few problems of `python -m benchmarks.gomr --independent`: every objective beside its definition."""
 
 from __future__ import annotations
 
