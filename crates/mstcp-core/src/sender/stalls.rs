@@ -58,37 +58,42 @@ impl Sender {
             let stream = &mut self.streams[slot];
             stream.sent.stalls += 1;
             stream.stalled_ns = now_ns;
+            stream.taken_stalled_ns = None;
             self.set_state(slot, StreamState::Stalled);
             self.send_again(slot);
         }
-        self.relieve_stalled();
+        self.relieve_stalled(now_ns);
         found
     }
 
-    /// Send over others what stalled streams had to take while there were no others.
-    fn relieve_stalled(&mut self) {
+    /// Send over others what stalled streams had to take while there were no others, if they do not bring that either.
+    fn relieve_stalled(&mut self, now_ns: u64) {
         if self.eligible.without(self.stalled).is_empty() {
             return;
         }
         for slot in self.stalled.iter() {
-            let newest = self.streams[slot].in_flight.back();
-            if newest.is_some_and(|frame| !frame.is_queued) {
+            let taken_ns = self.streams[slot].taken_stalled_ns;
+            if taken_ns.is_some_and(|at_ns| now_ns >= at_ns + self.patience_ns(slot)) {
+                self.streams[slot].taken_stalled_ns = None;
                 self.send_again(slot);
             }
         }
     }
 
+    /// How long a stream may report nothing, in nanoseconds.
+    fn patience_ns(&self, slot: usize) -> u64 {
+        (STALL_NS + self.round_trips_ns()) << self.streams[slot].slowness
+    }
+
     /// When a stream will be found stalled if nothing is reported; none if nothing is to be reported.
     fn stalls_at_ns(&self, slot: usize, since_ns: u64) -> Option<u64> {
         let stream = &self.streams[slot];
-        let round_trips_ns = self.round_trips_ns();
-        let patience_ns = (STALL_NS + round_trips_ns) << stream.slowness;
         // One that was held up looks at all its streams at once.
-        let after_ns = (AFTER_SILENCE_NS + round_trips_ns) << stream.slowness;
+        let after_ns = (AFTER_SILENCE_NS + self.round_trips_ns()) << stream.slowness;
         let data_ns = (!stream.in_flight.is_empty()).then_some(stream.progress_ns);
         let acks_ns = stream.acks_unseen_ns.map(|at_ns| at_ns + SEEN_DELAY_NS);
         let from_ns = data_ns.into_iter().chain(acks_ns).min()?;
-        Some((from_ns + patience_ns).max(since_ns + after_ns))
+        Some((from_ns + self.patience_ns(slot)).max(since_ns + after_ns))
     }
 
     /// When to look again, if nothing comes from the peer.
