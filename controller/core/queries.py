@@ -115,6 +115,7 @@ class Queries:
             capacity_bps=tuple(view.capacity_bps for view in views),
             allocated_bps=tuple(view.allocated_bps for view in views),
             measured_bps=tuple(view.measured_bps for view in views),
+            unrequested_bps=tuple(view.unrequested_bps for view in views),
         )
 
     def _node_state(self, name: str) -> NodeState:

@@ -15,7 +15,7 @@ from experiments.scenario import Mptcp, Scenario, Tcp
 
 
 def socket_with(congestion_control: str, *options: str) -> SocketState:
-    return SocketState("10.0.0.1", 61000, 5001, congestion_control, False, options, {})
+    return SocketState("10.0.0.1", 61000, 5001, congestion_control, False, options, None, {})
 
 
 def test_a_connection_as_asked_for_has_no_mismatch() -> None:

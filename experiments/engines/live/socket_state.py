@@ -19,7 +19,11 @@ _COUNTERS = ("Tcp", "MPTcp")
 
 @dataclass(frozen=True)
 class SocketState:
-    """One TCP connection, or MPTCP subflow, at the side that sends."""
+    """One TCP connection, or MPTCP subflow, at the side that sends.
+
+    Attributes:
+        rtt_s: The smoothed round-trip time (RFC 6298, SRTT); None before the first measurement.
+    """
 
     source_ip: str
     source_port: int
@@ -27,6 +31,7 @@ class SocketState:
     congestion_control: str | None
     is_subflow: bool
     options: tuple[str, ...]
+    rtt_s: float | None
     counts: dict[str, int]
 
     def as_json(self) -> dict[str, Any]:
@@ -36,6 +41,7 @@ class SocketState:
             "source_port": self.source_port,
             "congestion_control": self.congestion_control,
             "options": list(self.options),
+            "rtt_s": self.rtt_s,
             **self.counts,
         }
 
@@ -51,12 +57,15 @@ def _socket(match: re.Match[str]) -> SocketState:
     options = tuple(word for word in words if word in _FLAGS)
     names = (word for word in words if word not in _FLAGS and ":" not in word and not word.startswith("("))
     counts: dict[str, int] = {}
+    rtt_s = None
     for word in words:
         name, _, value = word.partition(":")
         # Retransmissions are `retrans:NOW/EVER`.
         number = value.rpartition("/")[2]
         if name in (*_COUNTS, *_STATE) and number.isdigit():
             counts[name] = int(number)
+        elif name == "rtt":  # SRTT and its variation, in milliseconds
+            rtt_s = float(value.partition("/")[0]) / 1000
     return SocketState(
         source_ip=match[1],
         source_port=int(match[2]),
@@ -64,6 +73,7 @@ def _socket(match: re.Match[str]) -> SocketState:
         congestion_control=next(names, None),
         is_subflow="tcp-ulp-mptcp" in words,
         options=options,
+        rtt_s=rtt_s,
         counts=counts,
     )
 
