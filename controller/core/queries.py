@@ -27,7 +27,7 @@ from controller.core.views import (
 from controller.errors import NotFound
 from controller.flows.flow import Flow
 from controller.flows.manager import FlowManager
-from controller.rules.classification import classification_rules
+from controller.rules.classification import classification
 from controller.rules.counters import PortCounters
 from controller.rules.default_routes import DefaultRoutes
 from controller.rules.model import (
@@ -37,6 +37,7 @@ from controller.rules.model import (
     Output,
     Restamp,
     Rule,
+    ToController,
     ToGroup,
     flow_number,
     is_bypass_cookie,
@@ -162,7 +163,7 @@ class Queries:
             known = ", ".join(live.network.switches[:12])
             return NotFound("switch", f"there is no switch {switch!r} in the topology file; it has {known}")
         entries = (
-            *classification_rules(),
+            *classification(self._state.metered_ports.get(switch, ())),
             *self._protection.entries(switch),
             *self._default_routes.sent_to(switch),
             *self._flows.pinned_rules(switch),
@@ -178,9 +179,9 @@ class Queries:
 
     def _rule_counts(self) -> dict[str, int]:
         """Return how many rules each switch should have; streams are counted by their paths alone."""
-        classification = len(classification_rules())
+        metered = self._state.metered_ports
         counts = {
-            name: classification
+            name: sum(isinstance(entry, Rule) for entry in classification(metered.get(name, ())))
             + self._protection.rule_count(name)
             + sum(isinstance(entry, Rule) for entry in self._default_routes.sent_to(name))
             for name in self._state.live.network.switches
@@ -279,7 +280,8 @@ def _action(rule: Rule) -> str:
         return f"set_source:{rule.action.source_mac},goto:{rule.action.table}"
     if isinstance(rule.action, GotoTable):
         return f"goto:{rule.action.table}"
-    return "controller"
+    meter = rule.action.meter if isinstance(rule.action, ToController) else None
+    return "controller" if meter is None else f"meter:{meter},controller"
 
 
 def _group(group: Group) -> GroupView:

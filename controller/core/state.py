@@ -37,6 +37,7 @@ class State(Journaled):
         self.measured = MeasuredLoad(self.live)
         # Switches that have confirmed all default routes, and what they refused.
         self.confirmed: JournaledSet[str] = JournaledSet()
+        self.metered_ports: JournaledDict[str, tuple[int, ...]] = JournaledDict()  # of connected switches
         self.refusals: JournaledDict[str, str] = JournaledDict()
 
     def snapshot(self, now: float) -> Snapshot:
