@@ -149,8 +149,9 @@ kernel: setup ## build the kernel of the virtual engine again, and compare it wi
 	@scripts/build-kernel
 
 .PHONY: screenshots
-screenshots: setup ## take the pictures of the page for README and docs, from a run on real Open vSwitch (root)
+screenshots: setup ## take the pictures of the pages for README and docs, from runs on real Open vSwitch (root) and simulated
 	@$(SUDO) $(VENV)/python -m tests.web.screenshots docs/images
+	@$(VENV)/python -m tests.web.screenshots_lab docs/images
 
 .PHONY: golden
 golden: setup ## renew the golden results of the virtual engine, after a change that is meant to change packets

@@ -124,7 +124,7 @@ class Run:
         self.telling = Telling(*parts, busy=False)
 
     def _counters(self) -> list[DirectionCounters]:
-        late = Lateness(mean_us=1.0, p50_us=1.0, p99_us=2.0, max_us=3.0 * self.packets)
+        late = Lateness(1.0, 1.0, p99_us=2.0 * self.packets, max_us=3.0 * self.packets)
         common: dict[str, Any] = dict.fromkeys(("dropped", "lost", "dropped_by_machine"), 0)
         common |= dict.fromkeys(("queued_packets", "queued_bytes"), 0)
         return [
@@ -136,7 +136,7 @@ class Run:
 
     def sample(self, now_s: float) -> None:
         self.sampler.sample(round(now_s * SECOND))
-        self.telling.sampled(round(now_s * SECOND))
+        self.telling.sampled(round(now_s * SECOND), None)
 
 
 def test_rates_are_those_between_samples_and_come_from_who_knows_them() -> None:

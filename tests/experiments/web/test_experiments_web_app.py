@@ -214,22 +214,18 @@ def test_a_sweep_is_opened_with_its_means(tmp_path: Path) -> None:
 
 
 def point_result(point: Point) -> PointResult:
-    counts = dict.fromkeys(
-        (
-            "packets_sent",
-            "packets_delivered",
-            "packets_dropped",
-            "packets_in_flight",
-            "retransmits",
-            "events",
-        ),
-        0,
+    counts = (
+        "packets_sent",
+        "packets_delivered",
+        "packets_dropped",
+        "packets_in_flight",
+        "retransmits",
+        "events",
     )
-    counts |= dict.fromkeys(("flows", "flows_admitted", "paths", "bytes_written", "bytes_read"), 1)
-    rates = dict.fromkeys(("requested_bps", "admitted_bps", "received_bps"), point.load * 1e7)
-    return PointResult(
-        point=point, delay_mean_s=0.01, bytes_wrong=0, wall_s=0.1, peak_rss_bytes=1, **counts, **rates
-    )
+    fields: dict[str, Any] = dict.fromkeys((*counts, "bytes_wrong", "peak_rss_bytes"), 0)
+    fields |= dict.fromkeys(("flows", "flows_admitted", "paths", "bytes_written", "bytes_read"), 1)
+    fields |= dict.fromkeys(("requested_bps", "admitted_bps", "received_bps"), point.load * 1e7)
+    return PointResult(point=point, delay_mean_s=0.01, wall_s=0.1, **fields)
 
 
 def test_what_solve_wrote_is_told_how_to_open(tmp_path: Path) -> None:
