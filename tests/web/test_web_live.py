@@ -63,6 +63,9 @@ def request(page: Page, lab: Lab) -> dict[str, Any]:
     assert [" → ".join(stream["path"]) for stream in flow["streams"]] == paths(page)
     # Switches count what passes; nothing has been sent.
     expect(page.locator(".facts")).to_contain_text("Measured0 bit/s")
+    page.get_by_role("button", name="Measured", exact=True).click()
+    expect(page.locator(".legend-title")).to_have_text("Measured utilisation")
+    page.get_by_role("button", name="Allocated", exact=True).click()
     return {"granted_bps": flow["rate_bps"]}
 
 
