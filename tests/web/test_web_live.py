@@ -63,9 +63,10 @@ def request(page: Page, lab: Lab) -> dict[str, Any]:
     assert [" → ".join(stream["path"]) for stream in flow["streams"]] == paths(page)
     # Switches count what passes; nothing has been sent.
     expect(page.locator(".facts")).to_contain_text("Measured0 bit/s")
-    page.get_by_role("button", name="Measured", exact=True).click()
+    colours = page.get_by_role("group", name="Colour links by")
+    colours.get_by_role("button", name="Measured").click()
     expect(page.locator(".legend-title")).to_have_text("Measured utilisation")
-    page.get_by_role("button", name="Allocated", exact=True).click()
+    colours.get_by_role("button", name="Allocated").click()
     return {"granted_bps": flow["rate_bps"]}
 
 
