@@ -87,9 +87,9 @@ def serious_faults(page: Page) -> list[Any]:
         pytest.skip("axe-core is missing: run 'make web'")
     # Evaluated by the browser's debugger, which the content security policy does not bind.
     page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run({resultTypes: ['violations']})")
+    report = page.evaluate("axe.run({resultTypes: ['violations']})")
     return [
         (violation["id"], [node["target"] for node in violation["nodes"]][:5], violation["help"])
-        for violation in found["violations"]
+        for violation in report["violations"]
         if violation["impact"] in ("serious", "critical")
     ]

@@ -172,7 +172,7 @@ async function look(): Promise<void> {
   });
 }
 
-function isStillThere(error: unknown): string {
+function reasonOf(error: unknown): string {
   return error instanceof ApiError ? error.detail : "the page met an answer that it does not know; load it again";
 }
 
@@ -185,7 +185,7 @@ async function watch(): Promise<void> {
       failures = 0;
     } catch (error) {
       failures += 1;
-      if (connection.value.state !== "lost") connection.value = { state: "lost", since_ms: Date.now(), reason: isStillThere(error) };
+      if (connection.value.state !== "lost") connection.value = { state: "lost", since_ms: Date.now(), reason: reasonOf(error) };
     }
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, INTERVAL_MS * Math.min(5, Math.max(1, failures)));
