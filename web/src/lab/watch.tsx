@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { duration, percent, plural, remaining } from "../shared/format.ts";
 import { MapLegend, NetworkMapView } from "../shared/map.tsx";
 import { Badge, Empty, Notice } from "../shared/notices.tsx";
-import { LineFigure } from "./figure.tsx";
+import { LineFigure, MOST_LINES } from "./figure.tsx";
 import { counts, timeLeft } from "./live.ts";
 import type { Live, LiveRun, RunState } from "./live.ts";
 import { mapLinks, mapNodes } from "./network.tsx";
@@ -72,15 +72,19 @@ function partOfRunning(live: Live, wanted: WatchPlan): number {
   return running.reduce((sum, run) => sum + Math.min(0.95, run.seconds / wanted.duration_s), 0);
 }
 
+/** Of more runs than this only the numbers are shown. */
+const MOST_MARKED = 400;
+
 function Runs({ live, shown, onChoose }: { live: Live; shown: number | null; onChoose: (number: number) => void }) {
   const rows = useMemo(() => rowsOf(live), [live]);
+  const isMany = live.runs.size > MOST_MARKED;
   return (
     <div class="card runs"><div class="card-head"><h2>Runs</h2><span class="spacer" />
       <span class="runs-key quiet">{(Object.keys(WORDS) as RunState[]).map((state) => <span key={state}><i class={`run ${state}`} aria-hidden="true">{MARKS[state]}</i>{WORDS[state]}</span>)}</span></div>
       <div class="runs-body">
         {rows.map(({ name, runs }) => (
           <div class="runs-row" key={name}><span class="runs-name">{name}</span>
-            <span class="runs-marks">{runs.map((run) => <RunMark key={run.number} run={run} isShown={run.number === shown} onChoose={onChoose} />)}</span>
+            <span class="runs-marks">{isMany ? <Counted runs={runs} /> : runs.map((run) => <RunMark key={run.number} run={run} isShown={run.number === shown} onChoose={onChoose} />)}</span>
           </div>
         ))}
       </div>
@@ -95,6 +99,12 @@ function rowsOf(live: Live): { name: string; runs: LiveRun[] }[] {
     rows.set(name, [...(rows.get(name) ?? []), run]);
   }
   return [...rows].map(([name, runs]) => ({ name, runs }));
+}
+
+/** How many runs are in each state. */
+function Counted({ runs }: { runs: readonly LiveRun[] }) {
+  const states = (Object.keys(WORDS) as RunState[]).map((state) => ({ state, count: runs.filter((run) => run.state === state).length }));
+  return <>{states.filter(({ count }) => count > 0).map(({ state, count }) => <span class="counted" key={state}><i class={`run ${state}`} aria-hidden="true">{MARKS[state]}</i>{count} {WORDS[state]}</span>)}</>;
 }
 
 function RunMark({ run, isShown, onChoose }: { run: LiveRun; isShown: boolean; onChoose: (number: number) => void }) {
@@ -160,5 +170,6 @@ export function streamsNow(run: LiveRun, title: string): LinePlot {
       y: run.samples.map((sample) => sample.streams_bps[name]?.[index] ?? null),
     }));
   });
-  return { name: `now-${run.case}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, ${title.toLowerCase()}`, x: TIME, y: RATE, lines };
+  const shown = lines.length <= MOST_LINES ? lines : [{ label: `all ${lines.length} streams`, series: 0, x, y: x.map((_, index) => lines.reduce((sum, line) => sum + (line.y[index] ?? 0), 0)) }];
+  return { name: `now-${run.case}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, ${title.toLowerCase()}`, x: TIME, y: RATE, lines: shown };
 }
