@@ -2,11 +2,12 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { duration, percent, plural, remaining } from "../shared/format.ts";
 import { MapLegend, NetworkMapView } from "../shared/map.tsx";
+import type { Selection } from "../shared/map.tsx";
 import { Badge, Empty, Notice } from "../shared/notices.tsx";
 import { LineFigure, MOST_LINES } from "./figure.tsx";
 import { counts, timeLeft } from "./live.ts";
 import type { Live, LiveRun, RunState } from "./live.ts";
-import { mapLinks, mapNodes } from "./network.tsx";
+import { Directions, mapLinks, mapNodes } from "./network.tsx";
 import { RATE, TIME } from "./plots.ts";
 import type { LinePlot } from "./line_plot.ts";
 import { connection, live as runsInHand, plan } from "./session.ts";
@@ -122,6 +123,7 @@ function Now({ run, wanted, network, now_s }: NowProps) {
   const latest = run.samples.at(-1);
   const utilisation = useMemo(() => new Map(wanted.links.map((name, index): [string, number] => [name, latest?.links[index] ?? 0])), [latest]);
   const plot = useMemo(() => streamsNow(run, title), [run]);
+  const [selected, setSelected] = useState<Selection>(null);
   const since = run.began_s === null ? null : Math.max(0, now_s - run.began_s);
   return (
     <>
@@ -138,9 +140,12 @@ function Now({ run, wanted, network, now_s }: NowProps) {
       </div>
       {wanted.clock === "simulated" ? null : latest ? (
         <div class="figures now-figures">
-          <LineFigure plot={plot} height={240} {...(run.flows.some((flow) => flow.streams.some((stream) => stream.path === null)) ? { note: "Streams without a path take the switches' default route, which is read at the end of the run." } : {})} />
-          <section class="card figure" aria-label="Links at the moment"><div class="card-head"><h2>Links at the moment</h2></div>
-            <div class="network-map"><NetworkMapView name={network.name} nodes={mapNodes(network)} links={mapLinks(network, utilisation)} /><MapLegend title="Utilisation of the fuller direction" /></div>
+          <LineFigure wide plot={plot} height={240} {...(run.flows.some((flow) => flow.streams.some((stream) => stream.path === null)) ? { note: "Streams without a path take the switches' default route, which is read at the end of the run." } : {})} />
+          <section class="card figure wide" aria-label="Links at the moment"><div class="card-head"><h2>Links at the moment</h2></div>
+            <div class="network">
+              <div class="network-map"><NetworkMapView name={network.name} nodes={mapNodes(network)} links={mapLinks(network, utilisation)} selected={selected} onSelect={setSelected} /><MapLegend title="Utilisation of the fuller direction" /></div>
+              <Directions network={network} utilisation={utilisation} selected={selected?.kind === "link" ? selected.id : null} onSelect={(id) => setSelected({ kind: "link", id })} />
+            </div>
           </section>
         </div>
       ) : <Empty title="Nothing is measured yet">The run is {run.phase || "starting"}; rates and links appear with its first bytes.</Empty>}
