@@ -132,6 +132,18 @@ class LinkResult(_Model):
     series: LinkSeries | None = None
 
 
+class ProgramTimes(_Model):
+    """What a program that packets pass (its busiest thread) got of a processor during the measurement."""
+
+    program: str
+    ran: float
+    """Share of the time that it ran."""
+    waited: float
+    """Share of the time that it could run and waited for a processor."""
+    wait_mean_us: float
+    """Mean from when it could run to when it did."""
+
+
 class RunResult(_Model):
     """One protocol on one scenario with one seed."""
 
@@ -147,6 +159,8 @@ class RunResult(_Model):
     """Of each attempt that was made before this one and was not valid: why."""
     host_cpu_busy: float | None
     """Mean share of the machine's cores that was busy during the measurement."""
+    programs: list[ProgramTimes] = Field(default_factory=list)
+    """Of sources, sinks and switches; empty where time is not the machine's."""
     sysctls: dict[str, str]
     """Of the hosts' network namespaces, read back."""
     flows: list[FlowResult]

@@ -205,14 +205,16 @@ class Live(_Model):
     """Settings of the live engine alone.
 
     A run is marked invalid when the machine could not keep up with it: more than `cpu_busy_max` of all cores
-    busy, or wires that released packets too late. The bounds of the lateness come from what is measured: the
-    shortest link of the butterfly delays by 1 ms, and Linux retransmits after 200 ms at the least (RFC 6298
-    has 1 s).
+    busy, sources, sinks or switches that waited too long for a processor, or wires that released packets too
+    late. The bounds come from what is measured: the shortest link of the butterfly delays by 1 ms, and Linux
+    retransmits after 200 ms at the least (RFC 6298 has 1 s).
     """
 
     link_backend: Literal["auto", "netem", "emulator"] = "auto"
     sample_s: float = Field(default=0.25, gt=0.01, le=10)
     cpu_busy_max: float = Field(default=0.97, gt=0, le=1)
+    program_wait_max_us: float = Field(default=1000, gt=0)
+    program_busy_max: float = Field(default=0.95, gt=0, le=1)
     lateness_p99_max_us: float = Field(default=1000, gt=0)
     lateness_max_us: float = Field(default=100_000, gt=0)
 

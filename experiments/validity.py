@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.results import LinkResult
+from experiments.results import LinkResult, ProgramTimes
 from experiments.scenario import Live
 
 _BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
@@ -43,13 +43,18 @@ def _share(before: Sequence[int], after: Sequence[int]) -> float | None:
 
 
 def why_invalid(
-    settings: Live, cpu_busy: float | None, links: Sequence[LinkResult], lost: Mapping[str, int]
+    settings: Live,
+    cpu_busy: float | None,
+    programs: Sequence[ProgramTimes],
+    links: Sequence[LinkResult],
+    lost: Mapping[str, int],
 ) -> list[str]:
     """Return a sentence for each sign that the machine was too slow for the run.
 
     Args:
         settings: the bounds.
         cpu_busy: mean share of the cores that was busy during the measurement.
+        programs: what those that packets pass got of a processor.
         links: with the lateness of the link emulator where it is used.
         lost: packets that the kernel dropped because the emulator or a switch read them too late, by place,
             as `at port 2 of S3`.
@@ -57,6 +62,7 @@ def why_invalid(
     reasons = []
     if cpu_busy is not None and cpu_busy > settings.cpu_busy_max:
         reasons.append(f"{cpu_busy:.0%} of the processor was busy, above {settings.cpu_busy_max:.0%}")
+    reasons += _slow_programs(settings, programs)
     for quantity, bound, field in (
         ("99 % of", settings.lateness_p99_max_us, "lateness_p99_us"),
         ("all", settings.lateness_max_us, "lateness_max_us"),
@@ -71,6 +77,31 @@ def why_invalid(
     if lost:
         reasons.append(_lost_text(lost))
     return reasons
+
+
+def _slow_programs(settings: Live, programs: Sequence[ProgramTimes]) -> list[str]:
+    """Return why programs that packets pass delayed them: they waited long, or never had nothing to do."""
+    reasons = []
+    waited = [each for each in programs if each.wait_mean_us > settings.program_wait_max_us]
+    if waited:
+        worst = max(waited, key=lambda each: each.wait_mean_us)
+        reasons.append(
+            f"{worst.program}{_and_others(waited)} waited {worst.wait_mean_us / 1e3:.1f} ms on average for a "
+            f"processor, above {settings.program_wait_max_us / 1e3:g} ms"
+        )
+    behind = [each for each in programs if each.ran + each.waited > settings.program_busy_max]
+    if behind:
+        worst = max(behind, key=lambda each: each.ran + each.waited)
+        wanted = worst.ran + worst.waited
+        reasons.append(
+            f"{worst.program}{_and_others(behind)} ran or waited for a processor {wanted:.0%} of the time, "
+            f"above {settings.program_busy_max:.0%}: packets wait in front of it"
+        )
+    return reasons
+
+
+def _and_others(programs: Sequence[ProgramTimes]) -> str:
+    return f" (and {len(programs) - 1} more)" if len(programs) > 1 else ""
 
 
 def _lost_text(lost: Mapping[str, int]) -> str:

@@ -214,6 +214,12 @@ class PrivateInstance:
         if names:
             self.vsctl(*[word for name in names for word in ("--", "--if-exists", "del-br", name)][1:])
 
+    @property
+    def forwarder_pid(self) -> int | None:
+        """Process id of ovs-vswitchd while it runs; in the userspace datapath all packets pass it."""
+        daemon = self._daemons.get("ovs-vswitchd")
+        return daemon.pid if daemon is not None else None
+
     def add_ports(self, bridge: str, ports: Sequence[Port]) -> None:
         """Add ports to a bridge, with just the numbers asked for.
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -111,6 +111,30 @@ def test_scenario_1_with_both_protocols(tmp_path: Path, lab: Lab) -> None:
     check_mstcp(runs["mstcp"])
     assert results.environment.link_backend in ("netem", "emulator")
     assert traces(out) == []
+
+
+@contextmanager
+def loaded_machine() -> Iterator[None]:
+    """Keep every core busy with two endless loops, which end with the block or after two minutes."""
+    loop = "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end: pass"
+    count = 2 * len(os.sched_getaffinity(0))
+    with ExitStack() as stack:
+        for _ in range(count):
+            process = subprocess.Popen([sys.executable, "-c", loop])
+            stack.enter_context(process)
+            stack.callback(process.kill)
+        yield
+
+
+def test_a_run_on_a_loaded_machine_says_which_program_had_no_processor(tmp_path: Path, lab: Lab) -> None:
+    options = ("--engine", "live", "--protocol", "ospf", "--scenario", "1", "--duration", "2")
+    with loaded_machine():
+        stdout, stderr = lab("run", "butterfly", *options, "--json", "--out", str(tmp_path)).communicate()
+    [run] = Results.model_validate_json(stdout).runs
+    assert not run.valid, stderr
+    assert {times.program for times in run.programs} >= {"the source in T0", "the sink in T2"}
+    assert any("for a processor" in reason for reason in run.why_invalid), (run.why_invalid, run.programs)
+    assert "for a processor" in stderr
 
 
 def check_sound(run: RunResult) -> None:

@@ -13,6 +13,7 @@ import topologies
 from controller.api.schema import FlowRequestBody
 from experiments import protocols, scenario
 from experiments.engines.live.agents.split import shares_of
+from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.routes import default_path
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.socket_state import parse_sockets
@@ -21,7 +22,7 @@ from experiments.metrics import Window
 from experiments.protocols import FlowPlan
 from experiments.protocols.mptcp import MptcpSdn
 from experiments.protocols.ppfs import Ppfs
-from experiments.results import LinkResult
+from experiments.results import LinkResult, ProgramTimes
 from experiments.validity import CpuMeter, why_invalid
 from topologies.wires import DirectionCounters, Lateness
 
@@ -129,8 +130,36 @@ def test_lateness_is_none_where_it_is_not_measured() -> None:
     sampler.sample(SECOND)
     for link in sampler.results(network, Window(0, 1.0)):
         assert link.lateness_mean_us is link.lateness_p99_us is link.lateness_max_us is None
-    assert why_invalid(LIVE, None, sampler.results(network, Window(0, 1.0)), {}) == []
+    assert why_invalid(LIVE, None, [], sampler.results(network, Window(0, 1.0)), {}) == []
     assert sampler.machine_drops() == {}
+
+
+def test_a_programs_times_are_those_of_its_busiest_thread(tmp_path: Path) -> None:
+    def schedstat(thread: int, ran_ms: int, waited_ms: int, times: int) -> None:
+        folder = tmp_path / "7" / "task" / str(thread)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "schedstat").write_text(f"{ran_ms}000000 {waited_ms}000000 {times}\n")
+
+    schedstat(7, 100, 5, 100)
+    schedstat(8, 50, 1, 10)
+    meter = ProgramMeter({"the sink in T2": 7, "gone": 9}, tmp_path)
+    schedstat(7, 110, 6, 1100)
+    schedstat(8, 250, 41, 30)
+    schedstat(9, 1, 0, 1)  # begun since
+    [times] = meter.read(duration_s=2.0)
+    assert times.program == "the sink in T2"
+    assert (times.ran, times.waited, times.wait_mean_us) == pytest.approx((0.1, 0.02, 2000))
+
+
+def test_a_program_without_a_processor_makes_a_run_invalid() -> None:
+    fine = ProgramTimes(program="the source in T0", ran=0.7, waited=0.2, wait_mean_us=900)
+    waiting = ProgramTimes(program="the sink in T2", ran=0.1, waited=0.2, wait_mean_us=1500)
+    behind = ProgramTimes(program="Open vSwitch", ran=0.7, waited=0.28, wait_mean_us=2500)
+    assert why_invalid(LIVE, 0.9, [fine], [], {}) == []
+    assert why_invalid(LIVE, 0.9, [fine, waiting, behind], [], {}) == [
+        "Open vSwitch (and 1 more) waited 2.5 ms on average for a processor, above 1 ms",
+        "Open vSwitch ran or waited for a processor 98% of the time, above 95%: packets wait in front of it",
+    ]
 
 
 def link_result(p99_us: float | None, max_us: float | None) -> LinkResult:
@@ -170,13 +199,13 @@ def link_result(p99_us: float | None, max_us: float | None) -> LinkResult:
 def test_a_machine_that_was_too_slow_is_named(
     busy: float, p99_us: float | None, max_us: float | None, lost: dict[str, int], reason: str
 ) -> None:
-    reasons = why_invalid(LIVE, busy, [link_result(10.0, 20.0), link_result(p99_us, max_us)], lost)
+    reasons = why_invalid(LIVE, busy, [], [link_result(10.0, 20.0), link_result(p99_us, max_us)], lost)
     assert len(reasons) == 1
     assert reason in reasons[0]
 
 
 def test_a_machine_that_kept_up_is_valid() -> None:
-    assert why_invalid(LIVE, 0.8, [link_result(50.0, 4000.0)], {}) == []
+    assert why_invalid(LIVE, 0.8, [], [link_result(50.0, 4000.0)], {}) == []
 
 
 def test_cpu_meter_counts_what_is_not_idle(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ class Run:
 
     def sample(self, now_s: float) -> None:
         self.sampler.sample(round(now_s * SECOND))
-        self.telling.sampled(round(now_s * SECOND))
+        self.telling.sampled(round(now_s * SECOND), None)
 
 
 def test_rates_are_those_between_samples_and_come_from_who_knows_them() -> None:

@@ -50,6 +50,11 @@ class Child:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._stdout, selectors.EVENT_READ)
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def tell(self, message: dict[str, Any]) -> None:
         """Send one JSON line.
 

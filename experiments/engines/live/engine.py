@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
+from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
@@ -26,7 +27,7 @@ from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.events import PhaseBegun, Report, TimeMeasured
 from experiments.metrics import Window
-from experiments.results import Environment, RunResult
+from experiments.results import Environment, ProgramTimes, RunResult
 from experiments.validity import CpuMeter, why_invalid
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
@@ -120,8 +121,9 @@ class LiveEngine:
         begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         watched = stack.enter_context(self._watch_packets(lab, begin_ns))
         takes_time = self.abilities.clock is Clock.MACHINE
+        programs = _programs(traffic, ovs) if takes_time else {}
         sampler = LinkSampler(emulation.link_counters)
-        measured = _measure(plan, begin_ns, traffic, sampler, agent, report, takes_time=takes_time)
+        measured = _measure(plan, begin_ns, traffic, programs, sampler, agent, report, takes_time=takes_time)
         if not takes_time:
             measured = replace(measured, cpu_busy=None)
         report(PhaseBegun(text="draining"))
@@ -153,6 +155,7 @@ class _Measured:
     started_at: str
     window: Window
     cpu_busy: float | None
+    programs: list[ProgramTimes]
     sampler: LinkSampler
 
 
@@ -160,6 +163,7 @@ def _measure(
     plan: RunPlan,
     begin_ns: int,
     traffic: Traffic,
+    programs: Mapping[str, int],
     sampler: LinkSampler,
     agent: Agent,
     report: Report,
@@ -172,6 +176,7 @@ def _measure(
         plan: what is run.
         begin_ns: when the first source starts.
         traffic: the sources and sinks.
+        programs: process ids of what packets pass.
         sampler: of the links.
         agent: of the protocol.
         report: takes what is measured as it comes.
@@ -184,24 +189,34 @@ def _measure(
     traffic.start(begin_ns, window.end_ns)
     telling = Telling(plan, traffic, sampler, agent, window, report, busy=takes_time)
     telling.connected()
-    meter: CpuMeter | None = None
+    meters: tuple[CpuMeter, ProgramMeter] | None = None
     looked = False
     while True:
         now_ns = time.monotonic_ns()
         sampler.sample(now_ns)
         agent.sample(now_ns)
-        if meter is None and now_ns >= window.start_ns:
-            meter = CpuMeter()
+        if meters is None and now_ns >= window.start_ns:
+            meters = CpuMeter(), ProgramMeter(programs)
         if now_ns >= window.end_ns:
-            return _Measured(started_at, window, meter.busy() if meter else None, sampler)
+            busy = meters[0].busy() if meters else None
+            times = meters[1].read(plan.duration_s) if meters else []
+            return _Measured(started_at, window, busy, times, sampler)
         report(TimeMeasured(seconds=max(0.0, (now_ns - window.start_ns) * 1e-9)))
-        telling.sampled(now_ns)
+        telling.sampled(now_ns, meters[1] if meters else None)
         traffic.check_alive()
         left_s = (window.end_ns - now_ns) * 1e-9
         if not looked and left_s < LOOK_S:
             looked = True
             agent.look()
         time.sleep(min(settings.sample_s, max(left_s, 0.001)))
+
+
+def _programs(traffic: Traffic, ovs: PrivateInstance) -> dict[str, int]:
+    """Return the programs that packets pass: sources, sinks and, unless the kernel forwards, the switch."""
+    programs = traffic.programs()
+    if ovs.datapath == "netdev" and ovs.forwarder_pid is not None:
+        programs["Open vSwitch"] = ovs.forwarder_pid
+    return programs
 
 
 def _result(
@@ -218,7 +233,8 @@ def _result(
         for transfer in transfers
     ]
     links = measured.sampler.results(plan.network, measured.window)
-    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, links, lost) + agent.problems()
+    reasons = why_invalid(plan.scenario.live, measured.cpu_busy, measured.programs, links, lost)
+    reasons += agent.problems()
     return RunResult(
         protocol=plan.protocol,
         scenario=plan.case_name,
@@ -228,6 +244,7 @@ def _result(
         valid=not reasons,
         why_invalid=reasons,
         host_cpu_busy=measured.cpu_busy,
+        programs=measured.programs,
         sysctls=sysctls,
         flows=flows,
         links=links,

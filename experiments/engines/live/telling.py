@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from experiments.engines.base import RunPlan
 from experiments.engines.live.agents import Agent
+from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.traffic import Traffic
 from experiments.events import (
@@ -17,6 +19,7 @@ from experiments.events import (
     ValidityMeasured,
 )
 from experiments.metrics import NANOSECONDS, Window
+from experiments.results import ProgramTimes
 from experiments.validity import CpuMeter, why_invalid
 
 VALIDITY_EVERY_S = 1.0
@@ -75,15 +78,21 @@ class Telling:
         ]
         self._report(FlowsConnected(flows=flows))
 
-    def sampled(self, now_ns: int) -> None:
-        """Tell what was measured since the last call; links and agent have been sampled just before."""
+    def sampled(self, now_ns: int, programs: ProgramMeter | None) -> None:
+        """Tell what was measured since the last call; links and agent have been sampled just before.
+
+        Args:
+            now_ns: the time.
+            programs: since the start of the measurement; None before it.
+        """
         seconds = (now_ns - self._window.start_ns) * NANOSECONDS
         streams_bps = self._streams_bps(now_ns)
         links = self._sampler.latest_utilisation(self._plan.network)
         self._report(RatesMeasured(seconds=seconds, links=links, streams_bps=streams_bps))
         if now_ns >= self._next_validity_ns:
             self._next_validity_ns = now_ns + round(VALIDITY_EVERY_S / NANOSECONDS)
-            self._report(self._validity(seconds))
+            times = programs.read(seconds) if programs is not None and seconds > 0 else []
+            self._report(self._validity(seconds, times))
 
     def _streams(self, flow: str, connected: list[dict[str, Any]]) -> list[ConnectedStream]:
         planned = self._agent.streams(flow)
@@ -121,14 +130,15 @@ class Telling:
         seconds = (time_ns - before_ns) * NANOSECONDS
         return [max(0, now - then) * 8 / seconds for now, then in zip(counted, before, strict=True)]
 
-    def _validity(self, seconds: float) -> ValidityMeasured:
+    def _validity(self, seconds: float, programs: Sequence[ProgramTimes]) -> ValidityMeasured:
         busy: float | None = None
         if self._busy:
             self._meter = self._meter or CpuMeter()
             busy = self._meter.busy_so_far()
         links = self._sampler.lateness_so_far(self._plan.network)
         late = [link.lateness_max_us for link in links if link.lateness_max_us is not None]
-        problems = why_invalid(self._plan.scenario.live, busy, links, self._sampler.machine_drops())
+        lost = self._sampler.machine_drops()
+        problems = why_invalid(self._plan.scenario.live, busy, programs, links, lost)
         return ValidityMeasured(
             seconds=seconds, cpu_busy=busy, lateness_max_us=max(late, default=None), problems=problems
         )

@@ -172,6 +172,10 @@ class Traffic:
                 flows = {t.name: orders[t.name] for t in self._transfers if getattr(t.flow.flow, end) == host}
                 child.tell({"order": "start", "flows": flows})
 
+    def programs(self) -> dict[str, int]:
+        """Return the process ids of sources and sinks, by what a sentence calls them."""
+        return {child.name[0].lower() + child.name[1:]: child.pid for child in self._children}
+
     def connections(self) -> Sequence[Transfer]:
         """Return the transfers, in the order of the scenario's flows."""
         return self._transfers
