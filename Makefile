@@ -144,13 +144,19 @@ web: packages ## build the pages of the controller and the lab from web/
 proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 	@$(VENV)/python -m mstcp.proto.generate
 
+.PHONY: schemas
+schemas: setup ## renew docs/results-1.schema.json from experiments/results.py
+	@$(VENV)/python -c 'import json; from experiments.results import Results; print(json.dumps(Results.model_json_schema(), indent=1))' \
+		>docs/results-1.schema.json
+
 .PHONY: kernel
 kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)
 	@scripts/build-kernel
 
 .PHONY: screenshots
-screenshots: setup ## take the pictures of the page for README and docs, from a run on real Open vSwitch (root)
+screenshots: setup ## take the pictures of the pages for README and docs, from runs on real Open vSwitch (root) and simulated
 	@$(SUDO) $(VENV)/python -m tests.web.screenshots docs/images
+	@$(VENV)/python -m tests.web.screenshots_lab docs/images
 
 .PHONY: golden
 golden: setup ## renew the golden results of the virtual engine, after a change that is meant to change packets

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from datetime import datetime, timezone
 
 __all__ = ["LogWriter", "set_up"]
 
 _FLUSH_S = 1.0
 _PAUSE_S = 0.01
+_AT_ONCE = 256
+"""Lines that are written by one call, at most."""
 
 
 class _TextFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s")
+        self._second, self._text = 0, ""
+
+    def formatTime(  # noqa: N802
+        self,
+        record: logging.LogRecord,
+        datefmt: str | None = None,  # noqa: ARG002
+    ) -> str:
+        """Return the time as always, most of it made once a second."""
+        second = int(record.created)
+        if second != self._second:
+            self._second = second
+            self._text = time.strftime(self.default_time_format, self.converter(record.created))
+        return f"{self._text},{int(record.msecs):03d}"
 
 
 class _JsonFormatter(logging.Formatter):
@@ -39,11 +56,15 @@ class LogWriter(logging.Handler):
     """Writes lines from a thread of its own, so that nobody waits for the reader of standard error.
 
     Lines for which there is no room are dropped, and how many were is written once there is.
+
+    Args:
+        write: Writes lines; may take its time.
+        capacity: So many lines may wait.
     """
 
-    def __init__(self, target: logging.Handler, capacity: int = 10_000) -> None:
+    def __init__(self, write: Callable[[list[logging.LogRecord]], None], capacity: int = 10_000) -> None:
         super().__init__()
-        self._target = target
+        self._write_lines = write
         self._lines: deque[logging.LogRecord] = deque()
         self._capacity = capacity
         self._arrived = threading.Event()
@@ -72,14 +93,15 @@ class LogWriter(logging.Handler):
             self._arrived.wait()
             self._arrived.clear()
             while self._lines:
-                self._target.handle(self._lines.popleft())
+                waiting = min(len(self._lines), _AT_ONCE)
+                self._write_lines([self._lines.popleft() for _ in range(waiting)])
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
                 text = "%d lines were dropped, since nobody read the log"
                 missing = logging.LogRecord(
                     "controller", logging.WARNING, __file__, 0, text, (dropped,), None
                 )
-                self._target.handle(missing)
+                self._write_lines([missing])
             if not self._stopping:
                 time.sleep(_PAUSE_S)  # to wake up once for many lines
 
@@ -91,9 +113,14 @@ def set_up(form: str, level: int = logging.INFO) -> LogWriter:
         form: `text` or `json`.
         level: Least level of our own lines; libraries are heard from warnings on.
     """
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
-    writer = LogWriter(handler)
+    formatter = _JsonFormatter() if form == "json" else _TextFormatter()
+
+    def write(records: list[logging.LogRecord]) -> None:
+        with contextlib.suppress(OSError):  # nobody is there to be told
+            sys.stderr.write("".join([formatter.format(record) + "\n" for record in records]))
+            sys.stderr.flush()
+
+    writer = LogWriter(write)
     logging.basicConfig(level=logging.WARNING, handlers=[writer], force=True)
     logging.getLogger("controller").setLevel(level)
     return writer

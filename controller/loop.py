@@ -31,6 +31,7 @@ from controller.core.messages import (
     DatapathMessage,
     Message,
     Notify,
+    Postpone,
     Report,
 )
 from controller.errors import RequestError, StoreError, Unavailable
@@ -154,33 +155,32 @@ class ControllerLoop:
         """Begin to work."""
         self._thread.start()
 
-    def post(self, event: Event) -> None:
-        """Put an event in the queue; where that is full, a packet is dropped and a request refused."""
-        if isinstance(event, RequestAbandoned) and self._forget(event.token):
-            self._deliver(Answer(event.token, Unavailable("", "the client gave up before it was served")))
-            return
-        kind = _kind(event)
+    def post(self, *events: Event) -> None:
+        """Put events in their queues; where one is full, a packet is dropped and a request refused."""
+        refused: list[tuple[Event, str]] = []
         with self._arrived:
-            queue = self._queues[kind]
-            if kind is _Kind.PACKET and len(queue) >= _MAX_PACKETS:
-                self._dropped_packets += 1
-                return
-            refused = kind is _Kind.REQUEST and len(queue) >= _MAX_REQUESTS
-            if not refused:
-                queue.append(event)
-                self._arrived.notify()
-        if refused:
-            busy = Unavailable("", f"{_MAX_REQUESTS} requests wait already; ask again later")
-            self._answer(event, busy)
+            for event in events:
+                kind = _kind(event)
+                queue = self._queues[kind]
+                if isinstance(event, RequestAbandoned) and self._forget(event.token):
+                    refused.append((event, "the client gave up before it was served"))
+                elif kind is _Kind.PACKET and len(queue) >= _MAX_PACKETS:
+                    self._dropped_packets += 1
+                elif kind is _Kind.REQUEST and len(queue) >= _MAX_REQUESTS:
+                    refused.append((event, f"{_MAX_REQUESTS} requests wait already; ask again later"))
+                else:
+                    queue.append(event)
+            self._arrived.notify()
+        for event, reason in refused:
+            self._answer(event, Unavailable("", reason))
 
     def _forget(self, token: int) -> bool:
         """Take back a request that has not been handled yet."""
         requests = self._queues[_Kind.REQUEST]
-        with self._arrived:
-            for event in requests:
-                if isinstance(event, FlowRequested) and event.token == token:
-                    requests.remove(event)
-                    return True
+        for event in requests:
+            if isinstance(event, FlowRequested) and event.token == token:
+                requests.remove(event)
+                return True
         return False
 
     def stop(self, last: Event | None = None) -> None:
@@ -251,7 +251,7 @@ class ControllerLoop:
             return
         if isinstance(event, TimePassed):
             self._timer_failures, self._timer_paused_until = 0, None
-        if self._planning_s and (planned := _planned(event)):
+        if self._planning_s and (planned := _planned(event, messages)):
             self._pause(self._planning_s * planned)
         self.carry_out(messages)
         now = self._clock()
@@ -287,7 +287,7 @@ class ControllerLoop:
         if token is not None:
             self._deliver(Answer(token, error))
 
-    def _carry_out(self, message: DatapathMessage | ClientMessage) -> None:
+    def _carry_out(self, message: DatapathMessage | ClientMessage | Postpone) -> None:
         if isinstance(message, Report):
             level = logging.getLevelName(message.level.upper())
             LOG.log(level, message.text, extra={"data": dict(message.data)})
@@ -295,6 +295,9 @@ class ControllerLoop:
                 self._deliver(message)
         elif isinstance(message, Answer | Notify):
             self._deliver(message)
+        elif isinstance(message, Postpone):
+            with self._arrived:
+                self._queues[_Kind.REQUEST].extendleft(reversed(message.events))
         else:
             self._send_or_close(message)
 
@@ -309,10 +312,11 @@ class ControllerLoop:
                 self._send_or_close(CloseConnection(message.datapath_id, reason))
 
 
-def _planned(event: Event) -> int:
-    """Return how many requests that have to be planned an event has."""
+def _planned(event: Event, messages: list[Message]) -> int:
+    """Return how many requests have been planned with an event."""
     if isinstance(event, Together):
-        return sum(isinstance(each, FlowRequested) for each in event.events)
+        postponed = sum(len(message.events) for message in messages if isinstance(message, Postpone))
+        return sum(isinstance(each, FlowRequested) for each in event.events) - postponed
     return int(isinstance(event, FlowRequested | FlowChanged))
 
 

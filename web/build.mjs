@@ -1,4 +1,5 @@
-// Builds the pages into the Python packages: one script, one style sheet and index.html each. The same sources give the same bytes.
+// Builds the pages into the Python packages: index.html, one script, one style sheet and the licences of what is in them. The same
+// sources give the same bytes.
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
@@ -32,16 +33,31 @@ async function hashOf(page) {
   return hash.digest("hex");
 }
 
+/** The licence of each package that the bundle holds a part of, which their copies must carry. */
+async function licensesOf(inputs) {
+  const packages = new Set(Object.keys(inputs).flatMap((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []));
+  const texts = [];
+  for (const name of [...packages].sort()) {
+    const folder = join(root, "node_modules", name);
+    const { version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    const file = (await readdir(folder)).sort().find((each) => /^licen[cs]e/i.test(each));
+    if (file === undefined) throw new Error(`${name} has no file with its licence: look at how it may be copied`);
+    texts.push(`${name} ${version} (${license})\n\n${(await readFile(join(folder, file), "utf8")).trim()}\n`);
+  }
+  return texts.join(`\n${"-".repeat(100)}\n\n`);
+}
+
 const wanted = process.argv.slice(2);
 for (const [page, target] of Object.entries(pages)) {
   if (wanted.length > 0 && !wanted.includes(page)) continue;
   const outdir = join(root, target);
   await mkdir(outdir, { recursive: true });
-  await build({
+  const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: { page: `src/${page}/main.tsx` },
     outdir,
     bundle: true,
+    metafile: true,
     format: "esm",
     target: ["es2022"],
     minify: true,
@@ -53,5 +69,6 @@ for (const [page, target] of Object.entries(pages)) {
   });
   await copyFile(join(root, `src/${page}/index.html`), join(outdir, "index.html"));
   await copyFile(join(root, "src/shared/icon.svg"), join(outdir, "icon.svg"));
+  await writeFile(join(outdir, "licenses.txt"), await licensesOf(metafile.inputs));
   await writeFile(join(outdir, "sources.sha256"), `${await hashOf(page)}\n`);
 }

@@ -17,13 +17,14 @@ class Refused(Exception):
 
 
 class Session:
-    """One gRPC session; any number of requests at once."""
+    """One gRPC session; any number of requests at once, which travel as one message (`ClientBundle`)."""
 
     def __init__(self, address: str) -> None:
         self._channel = grpc.aio.insecure_channel(address)
         self._call: Any = control_pb2_grpc.FlowControlStub(self._channel).Session()
         self._waiting: dict[int, asyncio.Future[pb.ServerMessage]] = {}
         self._last = 0
+        self._unsent: list[pb.ClientMessage] = []
         self._writing = asyncio.Lock()  # gRPC takes one message at a time
         self.ended: list[str] = []
         self.changed_at: dict[str, float] = {}  # flow id -> when its last AllocationChanged came
@@ -44,8 +45,7 @@ class Session:
 
     async def renew(self, flow_ids: list[str]) -> None:
         """Renew leases; nothing is answered."""
-        async with self._writing:
-            await self._call.write(pb.ClientMessage(renewal=pb.LeaseRenewal(flow_ids=flow_ids)))
+        await self._send(pb.ClientMessage(renewal=pb.LeaseRenewal(flow_ids=flow_ids)))
 
     async def close(self) -> None:
         """End the session."""
@@ -58,19 +58,30 @@ class Session:
         message.request_id = self._last
         answer: asyncio.Future[pb.ServerMessage] = asyncio.get_running_loop().create_future()
         self._waiting[self._last] = answer
-        async with self._writing:
-            await self._call.write(message)
+        await self._send(message)
         found = await answer
         if found.WhichOneof("body") == "error":
             raise Refused(found.error.reason)
         return found
 
+    async def _send(self, message: pb.ClientMessage) -> None:
+        self._unsent.append(message)
+        async with self._writing:
+            if self._unsent:  # else another has sent it along with its own
+                bundle, self._unsent = pb.ClientBundle(messages=self._unsent), []
+                await self._call.write(pb.ClientMessage(bundle=bundle))
+
     async def _read(self) -> None:
-        async for message in self._call:
-            body = message.WhichOneof("body")
-            if body == "changed":
-                self.changed_at[message.changed.allocation.flow_id] = time.perf_counter()
-            elif body == "ended":
-                self.ended.append(message.ended.flow_id)
-            else:
-                self._waiting.pop(message.request_id).set_result(message)
+        async for received in self._call:
+            is_bundle = received.HasField("bundle")
+            for message in received.bundle.messages if is_bundle else (received,):
+                self._take(message)
+
+    def _take(self, message: pb.ServerMessage) -> None:
+        body = message.WhichOneof("body")
+        if body == "changed":
+            self.changed_at[message.changed.allocation.flow_id] = time.perf_counter()
+        elif body == "ended":
+            self.ended.append(message.ended.flow_id)
+        else:
+            self._waiting.pop(message.request_id).set_result(message)

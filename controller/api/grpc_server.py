@@ -8,7 +8,8 @@ been answered is undone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from itertools import count
 from typing import Any, NoReturn, TypeVar
 
@@ -42,8 +43,11 @@ __all__ = ["ERROR_METADATA", "MAX_UNSENT", "ControllerServicer", "FlowControlSer
 
 _T = TypeVar("_T")
 
-_MAX_IN_FLIGHT = 256
+_MAX_IN_FLIGHT = 1024
 """Requests of one session that wait for an answer; further ones are not read until then."""
+
+_MAX_BUNDLED = 256
+"""Messages that are sent as one, at most."""
 
 MAX_UNSENT = 4096
 """Messages that a client may leave unread before its session is ended."""
@@ -100,7 +104,7 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
         session = _Session(self._service, f"grpc-{next(self._sessions)}", caller)
         reader = asyncio.create_task(session.read(request_iterator))
         try:
-            while (message := await session.unsent.get()) is not None:
+            while (message := await session.next_message()) is not None:
                 await context.write(message)
             if session.overflowed:
                 await context.abort(
@@ -255,7 +259,9 @@ class _Session:
 
     def __init__(self, service: Service, owner: str, caller: Caller) -> None:
         self._caller = caller
-        self.unsent: asyncio.Queue[control_pb2.ServerMessage | None] = asyncio.Queue()
+        self._unsent: deque[control_pb2.ServerMessage | None] = deque()  # None: the end
+        self._has_unsent = asyncio.Event()
+        self._takes_bundles = False
         self._service = service
         self._owner = owner
         self._in_flight = asyncio.Semaphore(_MAX_IN_FLIGHT)
@@ -275,14 +281,47 @@ class _Session:
         """Hand the client's messages to the service until it closes its side."""
         try:
             async for message in messages:
-                await self._in_flight.acquire()
-                self._waiting += 1
-                self._submit(message)
+                if message.HasField("bundle"):
+                    await self._submit_bundle(message.bundle.messages)
+                else:
+                    await self._in_flight.acquire()
+                    self._submit(message)
         finally:
             self._finished = True
             self._end_if_done()
 
+    async def _submit_bundle(self, messages: Sequence[control_pb2.ClientMessage]) -> None:
+        """Hand over side by side as many messages as may be in flight, and so on."""
+        self._takes_bundles = True
+        left = deque(messages)
+        while left:
+            await self._in_flight.acquire()
+            with self._service.together():
+                self._submit(left.popleft())
+                while left and not self._in_flight.locked():
+                    await self._in_flight.acquire()
+                    self._submit(left.popleft())
+
+    async def next_message(self) -> control_pb2.ServerMessage | None:
+        """Wait for what is to be sent; None at the end. Who takes bundles gets all that waits as one."""
+        while not self._unsent:
+            self._has_unsent.clear()
+            await self._has_unsent.wait()
+        message = self._unsent.popleft()
+        if message is None or not self._takes_bundles or not self._unsent:
+            return message
+        messages = [message]
+        while self._unsent and len(messages) < _MAX_BUNDLED and (following := self._unsent[0]) is not None:
+            messages.append(following)
+            self._unsent.popleft()
+        return control_pb2.ServerMessage(bundle=control_pb2.ServerBundle(messages=messages))
+
+    def _put(self, message: control_pb2.ServerMessage | None) -> None:
+        self._unsent.append(message)
+        self._has_unsent.set()
+
     def _submit(self, message: control_pb2.ClientMessage) -> None:
+        self._waiting += 1
         request_id, body = message.request_id, message.WhichOneof("body")
 
         def done(answer: Answer) -> None:
@@ -344,15 +383,14 @@ class _Session:
         """
         if self.overflowed:
             return
-        if self.unsent.qsize() >= MAX_UNSENT:
+        if len(self._unsent) >= MAX_UNSENT:
             self.overflowed = True
             self.close()
-            while not self.unsent.empty():
-                self.unsent.get_nowait()
-            self.unsent.put_nowait(None)
+            self._unsent.clear()
+            self._put(None)
         else:
-            self.unsent.put_nowait(message)
+            self._put(message)
 
     def _end_if_done(self) -> None:
         if self._finished and self._waiting == 0:
-            self.unsent.put_nowait(None)
+            self._put(None)

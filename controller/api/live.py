@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -12,12 +11,13 @@ from typing import cast
 from pydantic import TypeAdapter
 
 from controller.api.metrics import Figures
+from controller.api.packed import Packed, pack
 from controller.api.service import Service
 from controller.core.live_views import LiveView
 from controller.core.requests import ViewName
 from controller.core.views import Sizes, described
 
-__all__ = ["LiveDocument", "LiveSnapshots", "Packed"]
+__all__ = ["LiveDocument", "LiveSnapshots"]
 
 _INTERVAL_S = 1.0
 _SIZES_INTERVAL_S = 5.0
@@ -25,8 +25,6 @@ _SIZES_INTERVAL_S = 5.0
 
 _LEVEL = 1
 """Of the compression: the next ones take three times as long for a tenth less."""
-
-_GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +35,6 @@ class LiveDocument(LiveView):
     event_id: str = described("Of the last event that is in it: /v1/events goes on from there.")
     rules: dict[str, int] = described("Rules and groups that each switch should have; some seconds old.")
     figures: Figures
-
-
-@dataclass(frozen=True)
-class Packed:
-    """An answer's body, ready to be sent."""
-
-    plain: bytes
-    gzipped: bytes
 
 
 class LiveSnapshots:
@@ -109,6 +99,4 @@ class LiveSnapshots:
         return self._sizes
 
     def _pack(self, document: LiveDocument) -> Packed:
-        plain = self._document.dump_json(document)
-        packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-        return Packed(plain, packer.compress(plain) + packer.flush())
+        return pack(self._document.dump_json(document), _LEVEL)

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
-from controller.api import rest_events, rest_flows, rest_live, rest_network, rest_operations
+from controller.api import rest_events, rest_flows, rest_live, rest_network, rest_operations, rest_page
 from controller.api.problems import Problem, add_error_handlers, problem_responses
 from controller.api.rest_common import Api, no_unknown_parameters
 from controller.api.rest_limits import CountAnswers, LimitBody
@@ -48,7 +48,7 @@ def make_app(api: Api | Service) -> FastAPI:
     )
     app.state.api = api
     add_error_handlers(app)
-    for module in (rest_flows, rest_network, rest_events, rest_operations, rest_live):
+    for module in (rest_flows, rest_network, rest_events, rest_operations, rest_live, rest_page):
         app.include_router(module.router)
     app.add_middleware(LimitBody)
     app.add_middleware(SameSite, access=api.access)

@@ -150,9 +150,8 @@ class FlowRequestBody(BaseModel):
 
     def to_request(self) -> FlowRequest:
         """Return the request as the core takes it."""
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        fields["paths"] = tuple(RequestedPath(path.nodes, path.rate_bps) for path in self.paths)
-        return FlowRequest(**fields)
+        paths = tuple(RequestedPath(path.nodes, path.rate_bps) for path in self.paths)
+        return FlowRequest(**{**self.__dict__, "paths": paths})
 
 
 class RateChange(BaseModel):

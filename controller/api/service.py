@@ -6,8 +6,9 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
@@ -73,7 +74,7 @@ class Service:
     Answers, notifications and events reach their callbacks in the order in which the core gave them.
 
     Args:
-        post: Puts an event in the controller's queue.
+        post: Puts events in the controller's queue, side by side.
         timeout_s: A request that is not answered within this is undone.
         metrics: Takes the figures of requests.
         clock: Seconds on the clock of the core's events.
@@ -81,12 +82,13 @@ class Service:
 
     def __init__(
         self,
-        post: Callable[[Event], None],
+        post: Callable[..., None],
         timeout_s: float = _ANSWER_TIMEOUT_S,
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._post = post
+        self._post_together = post
+        self._held: list[Event] | None = None  # what is posted together
         self.timeout_s = timeout_s
         self.metrics = metrics or Metrics()
         self.history = EventHistory(secrets.token_hex(4))
@@ -124,6 +126,23 @@ class Service:
             self._dispatch(Answer(token, Unavailable("", "the controller is stopping")), 0.0)
         self.history.close()
         self._previews.shutdown(wait=False, cancel_futures=True)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Hand over at its end, side by side, all that is asked in this context; nothing may wait in it."""
+        held: list[Event] = []
+        self._held = held
+        try:
+            yield
+        finally:
+            self._held = None
+            self._post_together(*held)
+
+    def _post(self, event: Event) -> None:
+        if self._held is None:
+            self._post_together(event)
+        else:
+            self._held.append(event)
 
     @property
     def waiting(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from controller.core import events
 from controller.core.client_events import ClientEventKind
 from controller.core.journal import Journal, JournaledDict
-from controller.core.messages import Message, PacketOut
+from controller.core.messages import Message, PacketOut, Postpone
 from controller.core.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.core.queries import Queries
 from controller.core.requests import LinkChange
@@ -300,14 +300,17 @@ class Core:
             )
             self._default_routes.refresh_soon(self._now)
         target = self._state.hosts.find(packet.target_ip)
-        if packet.is_request and target is not None and packet.target_ip != packet.sender_ip:
-            if self._state.hosts.has_known_mac(target):
-                reply = arp.build_reply(packet, target.mac)
-                self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
-            elif self._state.hosts.is_reachable(target):
-                # Its answer tells its address; who asked asks again within a second, and is answered then.
-                datapath_id = self._state.live.datapath_id(target.switch)
-                self._outbox.put(PacketOut(datapath_id, target.port, event.frame))
+        if target is None or packet.target_ip == packet.sender_ip:
+            return
+        if packet.is_request and self._state.hosts.has_known_mac(target):
+            reply = arp.build_reply(packet, target.mac)
+            self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
+        elif self._state.hosts.is_reachable(target) and (
+            packet.is_request or self._state.hosts.is_sender(switch, event.port, packet)
+        ):
+            # A question for a host whose address is not known goes to that host alone; its answer, back.
+            datapath_id = self._state.live.datapath_id(target.switch)
+            self._outbox.put(PacketOut(datapath_id, target.port, event.frame))
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -316,8 +319,12 @@ class Core:
             self._flows.confirm(event.barrier, switch, self._now)
 
     def _together(self, event: events.Together) -> None:
-        for each in event.events:
+        requested = [each for each in event.events if isinstance(each, events.FlowRequested)]
+        for each in event.events if not requested else ():
             self._on(each)
+        left = self._flows.request_all(requested, self._now)
+        if left:
+            self._outbox.put(Postpone(left))
 
     def _rules_refused(self, event: events.RulesRefused) -> None:
         switch = self._state.live.switch_name(event.datapath_id)

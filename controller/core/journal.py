@@ -17,6 +17,8 @@ __all__ = ["Journal", "Journaled", "JournaledDict", "JournaledSet", "undo_by"]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
+_ABSENT = object()
+
 _Undo = tuple[Callable[..., object], tuple[object, ...]]
 _open: ContextVar[list[_Undo] | None] = ContextVar("journal", default=None)
 
@@ -51,33 +53,43 @@ class Journaled:
 
     def __setattr__(self, name: str, value: object) -> None:
         attributes = self.__dict__
-        undo = _open.get()
-        if undo is not None and name in attributes:  # else the object is new, and goes with the event
-            undo.append((attributes.__setitem__, (name, attributes[name])))
+        if name in attributes:  # else the object is new, and goes with the event
+            undo = _open.get()
+            if undo is not None:
+                undo.append((attributes.__setitem__, (name, attributes[name])))
         attributes[name] = value
 
 
 class JournaledDict(dict[_K, _V], Generic[_K, _V]):
     """A dict whose changes are undone when the event that made them fails."""
 
+    # Called some fifty times for each flow: `dict`'s own methods, named, are twice as fast as super().
+
     def __setitem__(self, key: _K, value: _V) -> None:
-        self._remember(key)
-        super().__setitem__(key, value)
+        undo = _open.get()
+        if undo is not None:
+            undo.append((_restore, (self, key, dict.get(self, key, _ABSENT))))
+        dict.__setitem__(self, key, value)
 
     def __delitem__(self, key: _K) -> None:
-        self._remember(key)
-        super().__delitem__(key)
+        undo = _open.get()
+        if undo is not None:
+            undo.append((_restore, (self, key, dict.get(self, key, _ABSENT))))
+        dict.__delitem__(self, key)
 
     def pop(self, key: _K, *default: Any) -> Any:
         """Remove a key and return its value."""
-        if key in self:
-            self._remember(key)
-        return super().pop(key, *default)
+        undo = _open.get()
+        if undo is not None and key in self:
+            undo.append((_restore, (self, key, dict.__getitem__(self, key))))
+        return dict.pop(self, key, *default)
 
     def setdefault(self, key: _K, default: _V) -> _V:
         """Return the value of a key, which is `default` from now on if there was none."""
-        self._remember(key)
-        return super().setdefault(key, default)
+        if key not in self:
+            self[key] = default
+            return default
+        return self[key]
 
     def clear(self) -> None:
         """Remove all keys."""
@@ -92,13 +104,13 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
         """Not journaled, so not offered."""
         raise NotImplementedError("pop a key")
 
-    def _remember(self, key: _K) -> None:
-        undo = _open.get()
-        if undo is not None:
-            if key in self:
-                undo.append((super().__setitem__, (key, self[key])))
-            else:
-                undo.append((super().pop, (key, None)))
+
+def _restore(changed: dict[Any, Any], key: object, value: object) -> None:
+    """Let a key have the value that it had, or none."""
+    if value is _ABSENT:
+        dict.pop(changed, key, None)
+    else:
+        dict.__setitem__(changed, key, value)
 
 
 class JournaledSet(set[_V], Generic[_V]):

@@ -22,6 +22,7 @@ class LiveLinksView:
     capacity_bps: tuple[float, ...]
     allocated_bps: tuple[float, ...] = described("Wire rate of all flows.")
     measured_bps: tuple[float | None, ...] = described("Wire rate counted; null where none is.")
+    unrequested_bps: tuple[float | None, ...] = described("Of it, what belongs to no flow.")
 
 
 @dataclass(frozen=True, kw_only=True)

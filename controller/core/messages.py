@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.core.client_events import ClientEventKind
+from controller.core.events import FlowRequested
 from controller.core.live_views import LiveView
 from controller.core.state_copy import StateCopy
 from controller.core.views import (
@@ -36,6 +37,7 @@ __all__ = [
     "Message",
     "Notify",
     "PacketOut",
+    "Postpone",
     "ReadCounters",
     "RemoveGroup",
     "RemoveRule",
@@ -176,8 +178,15 @@ class Report:
     kind: ClientEventKind | None = None
 
 
+@dataclass(frozen=True)
+class Postpone:
+    """Hand these events over again, before any other requests: something else may be urgent meanwhile."""
+
+    events: tuple[FlowRequested, ...]
+
+
 ClientMessage = Answer | Notify | Report
 DatapathMessage = (
     InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | ReadCounters | CloseConnection
 )
-Message = DatapathMessage | ClientMessage | Change
+Message = DatapathMessage | ClientMessage | Change | Postpone

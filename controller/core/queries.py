@@ -79,7 +79,7 @@ class Queries:
         rest = sorted((f for f in matching if f.number > query.after), key=lambda f: f.number)
         shown = rest[: query.limit]
         return FlowPage(
-            flows=tuple(self._state.view(flow, now) for flow in shown),
+            flows=tuple(self._state.measured_view(flow, now) for flow in shown),
             total=len(matching),
             next_after=shown[-1].number if len(rest) > len(shown) else None,
         )
@@ -97,7 +97,7 @@ class Queries:
         flow = self._state.flows.get(flow_id)
         if flow is None:
             return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
-        return self._state.view(flow, now)
+        return self._state.measured_view(flow, now)
 
     def _live(self, now: float) -> LiveView:
         return LiveView(
@@ -114,6 +114,7 @@ class Queries:
             capacity_bps=tuple(view.capacity_bps for view in views),
             allocated_bps=tuple(view.allocated_bps for view in views),
             measured_bps=tuple(view.measured_bps for view in views),
+            unrequested_bps=tuple(view.unrequested_bps for view in views),
         )
 
     def _node_state(self, name: str) -> NodeState:
@@ -123,7 +124,7 @@ class Queries:
         return "up" if live.is_connected(name) else "away" if live.is_away(name) else "down"
 
     def _live_flow(self, flow: Flow, now: float) -> LiveFlowView:
-        view = self._state.view(flow, now)
+        view = self._state.measured_view(flow, now)
         return LiveFlowView(**{name: getattr(view, name) for name in _LIVE_FLOW})
 
     def _switches(self) -> tuple[SwitchDetailView, ...]:
@@ -250,7 +251,7 @@ def _rule(rule: Rule, flows: dict[int, str]) -> RuleView:
     return RuleView(
         table=rule.table,
         priority=rule.priority,
-        match={name: value for name, value in vars(rule.match).items() if value is not None},
+        match=rule.match.fields(),
         action=_action(rule),
         cookie=f"{rule.cookie:#x}",
         purpose=_purpose(rule),

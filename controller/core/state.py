@@ -42,7 +42,7 @@ class State(Journaled):
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable copy of everything that clients may see."""
         return Snapshot(
-            flows=tuple(self.view(flow, now) for flow in self.flows),
+            flows=tuple(self.measured_view(flow, now) for flow in self.flows),
             links=self.links(),
             hosts=self.host_views(),
             topology=self.topology(),
@@ -50,7 +50,11 @@ class State(Journaled):
         )
 
     def view(self, flow: Flow, now: float) -> FlowView:
-        """Return an immutable copy of a flow for clients."""
+        """Return an immutable copy of a flow for its owner; what it carries is not looked up."""
+        return flow.view(now, self.lost_links(flow))
+
+    def measured_view(self, flow: Flow, now: float) -> FlowView:
+        """Return an immutable copy of a flow, with what it carries."""
         measured = tuple(
             None if counted is None else self.measured.pinned_bps(*counted) for counted in flow.counted_by()
         )

@@ -381,11 +381,16 @@ class FlowTable(Journaled):
         self._account(flow.id, arc_loads((flow,), self._ack_ratio))
 
     def _account(self, flow_id: str, loads: dict[str, float]) -> None:
-        before = self._loads_of.get(flow_id, {})
-        for arc in before.keys() | loads.keys():
-            change_bps = loads.get(arc, 0.0) - before.get(arc, 0.0)
+        before = self._loads_of.get(flow_id)
+        changes = loads
+        if before:
+            changes = {
+                arc: loads.get(arc, 0.0) - before.get(arc, 0.0) for arc in before.keys() | loads.keys()
+            }
+        totals = self._loads
+        for arc, change_bps in changes.items():
             if change_bps:
-                self._loads[arc] = self._loads.get(arc, 0.0) + change_bps
+                totals[arc] = totals.get(arc, 0.0) + change_bps
         self._loads_of[flow_id] = loads
 
     def index(self, flow: Flow) -> None:
@@ -444,5 +449,6 @@ def add_loads(
     """Add to arcs' loads a wire rate on a path, with its ACKs on `ack_path` or on the reverse (None)."""
     for arc in arcs_of(path):
         loads[arc] = loads.get(arc, 0.0) + wire_bps
+    ack_bps = wire_bps * ack_ratio
     for arc in arcs_of(ack_path or path[::-1]):
-        loads[arc] = loads.get(arc, 0.0) + wire_bps * ack_ratio
+        loads[arc] = loads.get(arc, 0.0) + ack_bps

@@ -75,8 +75,14 @@ class Granted:
 
 
 def grant(
-    state: State, optima: LiveOptima, request: FlowRequest, flow_id: str, number: int, is_settled: bool
-) -> Granted:
+    state: State,
+    optima: LiveOptima,
+    request: FlowRequest,
+    flow_id: str,
+    number: int,
+    is_settled: bool,
+    may_solve: bool = True,
+) -> Granted | None:
     """Find out what a request would be given.
 
     Args:
@@ -86,6 +92,10 @@ def grant(
         flow_id: What the flow is to be called.
         number: Its place in the order of requests.
         is_settled: The running flows have their optimum.
+        may_solve: Whether it may take a solve.
+
+    Returns:
+        None if it takes a solve that may not be.
 
     Raises:
         InvalidRequest, NotFound, Conflict, InfeasibleRequest: the request is refused.
@@ -99,6 +109,8 @@ def grant(
         requested_bps = request.rate_bps or 0.0
         wanted = newcomer(flow_id, request, admission, requested_bps)
         free = on_a_free_path(state, admission.objective, wanted) if is_settled else None
+        if free is None and not may_solve:
+            return None
         optimum = free or optimise(state, optima, admission.objective, wanted)
         _check_granted(optimum.paths, requested_bps, admission)
     split = _split(state, request, optimum, number)

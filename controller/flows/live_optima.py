@@ -26,6 +26,9 @@ class LiveOptima:
         network: Its arcs are the edges of every problem.
         time_limit_s: Seconds that a solve may take; None for no limit. What is found by then is the answer.
         solved: Called after each solve with the objective and the seconds that it took.
+
+    Attributes:
+        solves: How many there have been.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class LiveOptima:
         self._network = network
         self._solved = solved
         self.time_limit_s = time_limit_s
+        self.solves = 0
         self._delays_version = network.delays_version
         self._engines: dict[str, LiveEngine] = {}
 
@@ -53,6 +57,7 @@ class LiveOptima:
         Raises:
             SolverError: The solver failed, from its last basis and from scratch.
         """
+        self.solves += 1
         capacities = {name: capacity_bps.get(name, 0.0) for name in self._network.arcs}
         if self._delays_version != self._network.delays_version:
             self._engines, self._delays_version = {}, self._network.delays_version

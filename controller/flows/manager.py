@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +11,6 @@ from controller.core.client_events import ClientEventKind
 from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed, RulesRefused
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import (
-    AllocationChanged,
     FlowEnded,
     LeaseResult,
     Notify,
@@ -37,25 +35,17 @@ from controller.flows.granting import NEGLIGIBLE_SHARE, grant
 from controller.flows.installation import Installation, Installations
 from controller.flows.interruptions import Interruptions
 from controller.flows.live_optima import LiveOptima
-from controller.flows.planning import SEPARABLE, optimise
-from controller.flows.record import FLOW, flow_of, record_of
+from controller.flows.planning import optimise
+from controller.flows.rates import GROUP_OF, Rates
+from controller.flows.record import FLOW, flow_of
 from controller.flows.recovery import MOVE, Recovery
 from controller.flows.telling import facts_of, tell_refused
 from controller.rules.model import Group, GroupChange, Rule, Stages, flow_number
 
 __all__ = ["FlowManager"]
 
-_REBALANCE_AFTER_S = 0.1
-"""After links have changed, the rates of flows that stay wait for those that have to move."""
-
 _ENDED_REMEMBERED = 10_000
 """Flows whose ids are remembered after their end: to release them again is no error."""
-
-_GROUP_OF = "group of "
-"""Owner of a barrier that follows new shares: this and the flow's id."""
-
-_REBALANCE_INTERVAL_S = 0.5
-"""Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
 
 
 class FlowManager(Journaled):
@@ -76,22 +66,38 @@ class FlowManager(Journaled):
         self._outbox = outbox
         self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
         self._installations = Installations(state, outbox)
-        self._recovery = Recovery(state, outbox, self._optima, self._apply, self._tell)
         self._interruptions = Interruptions(state, outbox)
+        self._rates = Rates(state, outbox, self._optima, self._interruptions)
+        self._recovery = Recovery(state, outbox, self._optima, self._rates.apply, self._rates.tell)
         self._last_number = 0
         self._leases_due: float | None = None  # no lease runs out before
-        self._rebalanced = -math.inf
-        self._rebalance_due: float | None = None
 
     # What clients ask
 
-    def request(self, event: FlowRequested, now: float) -> None:
-        """Route a new flow, take its rates in and begin to install its paths."""
+    def request_all(self, requested: Sequence[FlowRequested], now: float) -> tuple[FlowRequested, ...]:
+        """Route new flows in order, up to the second that takes a solve; returns that and those after it.
+
+        So what is urgent waits for one solve at most.
+        """
+        solved = self._optima.solves
+        for index, event in enumerate(requested):
+            if not self.request(event, now, may_solve=self._optima.solves == solved):
+                return tuple(requested[index:])
+        return ()
+
+    def request(self, event: FlowRequested, now: float, may_solve: bool = True) -> bool:
+        """Route a new flow, take its rates in and begin to install its paths.
+
+        Returns whether that is done: not if it takes a solve that may not be.
+        """
         try:
             if event.deadline is not None and event.deadline <= now:
                 raise DeadlineExceeded("", "the time for the request was over before it was its turn")
             with self._solving_until(event.deadline, now):
-                flow, rates = self._plan(event, now)
+                planned = self._plan(event, now, may_solve)
+            if planned is None:
+                return False
+            flow, rates = planned
             absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
             if absent:
                 raise Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again")
@@ -100,13 +106,14 @@ class FlowManager(Journaled):
             tell_refused(
                 self._outbox, event.request.source, event.request.destination, refusal, event.caller.name
             )
-            return
+            return True
         self._last_number = flow.number
         self._state.flows.add(flow)
-        self._apply(rates, now)
+        self._rates.apply(rates, now)
         if flow.split is not None:
             flow.split.group = flow.group(self._state.live.ports)
         self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
+        return True
 
     def abandon(self, token: int, now: float) -> None:
         """End a flow that is being installed for a client that no longer waits."""
@@ -129,12 +136,12 @@ class FlowManager(Journaled):
             self._refuse(event.token, error)
             return
         self._renew(flow, now)
-        self._set_rates({flow.id: rates.pop(flow.id)})
-        self._apply(rates, now)
-        self._save(flow)
+        self._rates.set({flow.id: rates.pop(flow.id)})
+        self._rates.apply(rates, now)
+        self._rates.save(flow)
         text = f"flow {flow.id} changed its rate"
         self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow))
-        group = self._new_group(flow)
+        group = self._rates.new_group(flow)
         if group is None:
             self._outbox.answer(event.token, self._state.view(flow, now))
         else:
@@ -221,8 +228,8 @@ class FlowManager(Journaled):
             return
         flow.state = "active"
         self._renew(flow, now)
-        self._update_group(flow)
-        self._save(flow)
+        self._rates.update_group(flow)
+        self._rates.save(flow)
         lost = self._state.lost_links(flow)
         if lost:
             self._recovery.links_changed(lost, now)
@@ -242,7 +249,7 @@ class FlowManager(Journaled):
         if owner.startswith(MOVE):
             self._recovery.refuse(owner, switch, reason, now)
             return
-        flow = self._state.flows.get(owner.removeprefix(_GROUP_OF))
+        flow = self._state.flows.get(owner.removeprefix(GROUP_OF))
         if flow is None:
             return
         installation = self._installations.of(flow.id)
@@ -251,7 +258,7 @@ class FlowManager(Journaled):
         if installation is not None:
             self._give_up(installation, f"{switch} refused the rules: {reason}", now)
             return
-        if owner.startswith(_GROUP_OF) and flow.split is not None:
+        if owner.startswith(GROUP_OF) and flow.split is not None:
             flow.split.group = None  # so the next change of rates sends it again
             self._outbox.report(
                 "error", f"{switch} refused new shares of flow {flow.id}: {reason}", flow=flow.id
@@ -275,23 +282,20 @@ class FlowManager(Journaled):
             return
         self._interruptions.links_lost(lost, now)
         self._recovery.links_changed(lost, now)
-        # What is lost is dealt with first.
-        self._rebalance_due = max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._rates.links_changed(now)
 
     def capacity_returned(self, now: float) -> None:
         """Take in that links have more for flows than before: those that have too little get it soon."""
-        self._rebalance_due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._rates.capacity_returned(now)
         self._recovery.capacity_returned(now)
 
     def set_rates(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
         """Give running flows other goodputs, by stream, and tell their owners."""
-        self._apply(rates, now)
+        self._rates.apply(rates, now)
 
     def capacity_changed(self, now: float) -> None:
         """Take in that links have other rates or delays: rates follow at once, better paths soon."""
-        self._rebalance_due, self._rebalanced = None, now
-        for objective in sorted({flow.objective for flow in self._state.flows if flow.objective}):
-            self._apply(self._optimum_or_nothing(objective), now)
+        self._rates.capacity_changed(now)
         self._recovery.capacity_returned(now)
 
     def switch_lost(self, switch: str, now: float) -> None:
@@ -317,16 +321,14 @@ class FlowManager(Journaled):
                     self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
             left = (flow.expires_at for flow in active if flow.expires_at > now)
             self._leases_due = min(left, default=None)
-        if self._rebalance_due is not None and self._rebalance_due <= now:
-            self._rebalance_due, self._rebalanced = None, now
-            self._rebalance(now)
+        self._rates.tick(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
         times = (
             self._installations.next_deadline(),
             self._recovery.next_deadline(),
-            self._rebalance_due,
+            self._rates.next_deadline(),
             self._leases_due,
         )
         return min((time for time in times if time is not None), default=None)
@@ -343,12 +345,16 @@ class FlowManager(Journaled):
         finally:
             self._optima.time_limit_s = limit_s
 
-    def _plan(self, event: FlowRequested, now: float) -> tuple[Flow, Mapping[str, tuple[float, ...]]]:
-        """Return the new flow and the rates that running flows get beside it."""
+    def _plan(
+        self, event: FlowRequested, now: float, may_solve: bool
+    ) -> tuple[Flow, Mapping[str, tuple[float, ...]]] | None:
+        """Return the new flow and the rates of running flows beside it; None without the solve it takes."""
         number = self._last_number + 1
         flow_id = self._new_flow_id(number)
-        is_settled = self._rebalance_due is None
-        granted = grant(self._state, self._optima, event.request, flow_id, number, is_settled)
+        is_settled = self._rates.is_settled
+        granted = grant(self._state, self._optima, event.request, flow_id, number, is_settled, may_solve)
+        if granted is None:
+            return None
         flow = granted.flow(now)
         flow.owner, flow.belongs_to = event.owner, event.caller.name
         return flow, granted.rates
@@ -378,48 +384,6 @@ class FlowManager(Journaled):
         flow.expires_at = now + flow.lease_s
         if self._leases_due is None or flow.expires_at < self._leases_due:
             self._leases_due = flow.expires_at
-
-    def _set_rates(self, rates: Mapping[str, tuple[float, ...]]) -> list[Flow]:
-        """Give flows their rates; returns those for which it makes a difference."""
-        changed = []
-        for flow_id, values in rates.items():
-            flow = self._state.flows.get(flow_id)
-            if flow is None:
-                continue
-            least_bps = NEGLIGIBLE_SHARE * flow.requested_bps
-            if any(
-                abs(s.rate_bps - value) > least_bps for s, value in zip(flow.streams, values, strict=True)
-            ):
-                changed.append(flow)
-                for stream, value in zip(flow.streams, values, strict=True):
-                    stream.rate_bps = value
-                self._state.flows.account(flow)
-        return changed
-
-    def _apply(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
-        """Give running flows new rates and tell their owners; a flow being installed hears by its answer."""
-        for flow in self._set_rates(rates):
-            if flow.state == "active":
-                self._update_group(flow)
-                self._save(flow)
-                self._interruptions.settled(flow, now, has_moved=False)
-                self._outbox.report("info", f"flow {flow.id} has new rates", **facts_of(flow))
-                self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
-
-    def _new_group(self, flow: Flow) -> Group | None:
-        """Return the group with the weights of a split flow's rates if its ingress switch has other ones."""
-        group = flow.group(self._state.live.ports)
-        if flow.split is None or group is None or group == flow.split.group:
-            return None
-        flow.split.group = group
-        return group if self._state.live.is_connected(flow.source.switch) else None
-
-    def _update_group(self, flow: Flow) -> None:
-        """Give the group that splits a flow the weights of its rates, if it has others."""
-        group = self._new_group(flow)
-        if group is not None:
-            datapath_id = self._state.live.datapath_id(flow.source.switch)
-            self._outbox.install(datapath_id, (GroupChange(group),), _GROUP_OF + flow.id)
 
     def _end(
         self,
@@ -477,34 +441,7 @@ class FlowManager(Journaled):
         if flow.split is not None:
             flow.split.group = None
         if flow.objective is not None:
-            self._apply(self._optimum_or_nothing(flow.objective), now)
-
-    def _rebalance(self, now: float) -> None:
-        """Let the flows that are left share what has become free."""
-        # Those over one path that have all they asked for cannot gain, nor do others by them.
-        gaining = [
-            flow for flow in self._state.flows if len(flow.streams) > 1 or flow.objective not in SEPARABLE
-        ]
-        for objective in sorted({f.objective for f in [*gaining, *self._state.flows.short()] if f.objective}):
-            self._apply(self._optimum_or_nothing(objective), now)
-
-    def _optimum_or_nothing(self, objective: str) -> Mapping[str, tuple[float, ...]]:
-        try:
-            return optimise(self._state, self._optima, objective).rates
-        except ControllerError as error:
-            self._outbox.report("error", f"the flows keep their rates: {error}", objective=objective)
-            return {}
-
-    def _tell(self, flow: Flow, now: float) -> None:
-        """Store a flow that has other paths or rates, and tell its owner."""
-        self._update_group(flow)
-        self._save(flow)
-        self._interruptions.settled(flow, now, has_moved=True)
-        self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
-
-    def _save(self, flow: Flow) -> None:
-        flow.revision += 1
-        self._outbox.store(FLOW, flow.id, record_of(flow))
+            self._rates.apply(self._rates.optimum(flow.objective), now)
 
     # Answers
 

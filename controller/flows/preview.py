@@ -107,6 +107,7 @@ class _Trial:
         number += max((flow.number for flow in self._flows), default=0)
         try:
             granted = grant(self._state, self._optima, request, f"preview-{number}", number, is_settled=True)
+            assert granted is not None, "it may take a solve"
         except RequestError as error:
             return AddedFlowView(
                 source=request.source,

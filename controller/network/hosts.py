@@ -147,6 +147,11 @@ class HostTable(Journaled):
             return self._put(replace(known, mac=packet.sender_mac, switch=switch, port=port))
         return None
 
+    def is_sender(self, switch: str, port: int, packet: ArpPacket) -> bool:
+        """Return whether an ARP packet at an edge port is of the host that it says it is of."""
+        host = self._by_ip.get(packet.sender_ip)
+        return host is not None and host.mac == packet.sender_mac and self._is_at(host, switch, port)
+
     @staticmethod
     def _is_at(host: Host, switch: str, port: int) -> bool:
         return (host.switch, host.port) == (switch, port)

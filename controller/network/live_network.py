@@ -9,15 +9,13 @@ from itertools import pairwise
 
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from controller.network.least_delay import LeastDelay
+from controller.network.strangers import Strangers
 from controller.rules.ways import Ways
 from topologies.model import Arc, Network
 
 __all__ = ["LiveNetwork", "LiveStatus", "arc_name"]
 
 _Port = tuple[int, int]  # datapath id, port number
-
-_MAX_STRANGE = 64
-"""Switches, and ports with links, that the file does not have: so many of each are kept as faults."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,7 @@ class LiveNetwork(Journaled):
         self._away: JournaledSet[int] = JournaledSet()
         self._live_ports: JournaledSet[_Port] = JournaledSet()
         self._seen: JournaledSet[str] = JournaledSet()
-        self._strange_switches: JournaledSet[int] = JournaledSet()
-        self._strange_links: JournaledDict[_Port, _Port] = JournaledDict()  # by head: the tail last seen
+        self._strangers = Strangers(self._switches)
         self._up: JournaledSet[str] = JournaledSet()
         self._changed: JournaledDict[str, None] = JournaledDict()  # links that went or returned
         self._version = 0  # of `_up`
@@ -154,7 +151,7 @@ class LiveNetwork(Journaled):
         self.arcs[there] = replace(self.arcs[there], tail_port=port)
         if back in self.arcs:
             self.arcs[back] = replace(self.arcs[back], head_port=port)
-        self._strange_links.pop((datapath_id, port), None)
+        self._strangers.forget_end((datapath_id, port))
 
     def _learn_link(self, tail: _Port, head: _Port) -> bool:
         """Learn the ports of a link from a discovery packet; returns whether there was one to learn."""
@@ -179,7 +176,7 @@ class LiveNetwork(Journaled):
         arc = self.arc_at(datapath_id, port)
         if arc is not None and arc.head not in self._hosts:
             return False
-        return arc is not None or (datapath_id, port) not in self._strange_links
+        return arc is not None or not self._strangers.leads_to((datapath_id, port))
 
     def port_is_live(self, datapath_id: int, port: int) -> bool:
         """Return whether a connected switch's port is up."""
@@ -383,8 +380,7 @@ class LiveNetwork(Journaled):
         What was known of the links of a switch that was away stays, where their ports are up still.
         """
         if datapath_id not in self._switches:
-            if len(self._strange_switches) < _MAX_STRANGE:
-                self._strange_switches.add(datapath_id)
+            self._strangers.add_switch(datapath_id)
             return False
         if datapath_id in self._connected:
             self.disconnect(datapath_id)
@@ -400,14 +396,14 @@ class LiveNetwork(Journaled):
 
     def leave(self, datapath_id: int) -> None:
         """Note that a switch's connection ended: for a while it is assumed to forward as before."""
-        self._strange_switches.discard(datapath_id)
+        self._strangers.remove_switch(datapath_id)
         if datapath_id in self._connected:
             self._connected.discard(datapath_id)
             self._away.add(datapath_id)
 
     def disconnect(self, datapath_id: int) -> None:
         """Note that a switch is gone: nothing is known of its ports and links any more."""
-        self._strange_switches.discard(datapath_id)
+        self._strangers.remove_switch(datapath_id)
         self._connected.discard(datapath_id)
         self._away.discard(datapath_id)
         for port in self._ports_of(datapath_id):
@@ -440,16 +436,14 @@ class LiveNetwork(Journaled):
         if arc is not None:
             self._seen.discard_all((arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)))
             self._refresh((arc,))
-        for head, tail in list(self._strange_links.items()):
-            if (datapath_id, port) in (head, tail):
-                del self._strange_links[head]
+        self._strangers.forget_port((datapath_id, port))
 
     def is_known(self, tail: _Port, head: _Port) -> bool:
         """Return whether a discovery packet from one port to another is known already."""
         arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             return arc_name(arc.tail, arc.head) in self._seen
-        return self._strange_links.get(head) == tail
+        return self._strangers.has_link(tail, head)
 
     def discovered(self, tail: _Port, head: _Port) -> str | None:
         """Note a discovery packet from one port to another.
@@ -460,10 +454,7 @@ class LiveNetwork(Journaled):
         self._learn_link(tail, head)
         arc = self.arc_at(*tail)
         if arc is None or not self._leads_to(arc, head):
-            if head not in self._strange_links and len(self._strange_links) >= _MAX_STRANGE:
-                return None
-            self._strange_links[head] = tail
-            return self._strange_link(tail, head)
+            return self._strangers.add_link(tail, head)
         if tail in self._live_ports and head in self._live_ports:
             self._seen.add(arc_name(arc.tail, arc.head))
             self._refresh((arc,))
@@ -474,8 +465,7 @@ class LiveNetwork(Journaled):
 
     def lost(self, tail: _Port, head: _Port) -> None:
         """Note that discovery sees a link no more."""
-        if self._strange_links.get(head) == tail:
-            del self._strange_links[head]
+        self._strangers.remove_link(tail, head)
         arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             self._seen.discard(arc_name(arc.tail, arc.head))
@@ -491,19 +481,4 @@ class LiveNetwork(Journaled):
 
     def faults(self) -> tuple[str, ...]:
         """Return what is connected that the file does not have, as sentences."""
-        switches = [
-            f"A switch with datapath id {datapath_id} is connected that is not in the topology file; "
-            "it is not used."
-            for datapath_id in sorted(self._strange_switches)
-        ]
-        links = [self._strange_link(tail, head) for head, tail in sorted(self._strange_links.items())]
-        return tuple(switches + links)
-
-    def _strange_link(self, tail: _Port, head: _Port) -> str:
-        return (
-            f"A link from {self._describe(tail)} to {self._describe(head)} was found but is not in the "
-            "topology file; it is not used."
-        )
-
-    def _describe(self, end: _Port) -> str:
-        return f"{self._switches.get(end[0], f'datapath {end[0]}')} port {end[1]}"
+        return self._strangers.faults()

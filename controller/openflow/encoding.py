@@ -78,6 +78,9 @@ _OXM = (
 )
 _BASIC_CLASS = 0x8000
 _SOURCE_MAC_FIELD = 4
+_OXM_HEADS = tuple(
+    (name, struct.pack("!HBB", _BASIC_CLASS, number << 1, size), size) for name, number, size in _OXM
+)
 
 # A switch drops what would go back where it came from; Open vSwitch lets it be forgotten (its action
 # `load:0->NXM_OF_IN_PORT[]`, 16 bits).
@@ -129,54 +132,22 @@ def _entry(entry: Entry, transaction: int) -> bytes:
 
 def _flow_mod(rule: Rule, command: int, transaction: int) -> bytes:
     """Return what adds a rule, or removes it and no other."""
-    match = _match(rule.match)
-    instructions = _instructions(rule.action) if command == _FLOW_ADD else b""
-    return (
-        _FLOW_MOD.pack(
-            VERSION,
-            FLOW_MOD,
-            _FLOW_MOD.size + len(match) + len(instructions),
-            transaction,
-            rule.cookie,
-            0 if command == _FLOW_ADD else _ALL_BITS,
-            rule.table,
-            command,
-            0,
-            0,
-            rule.priority,
-            _NO_BUFFER,
-            _ANY,
-            _ANY,
-            0,
-        )
-        + match
-        + instructions
-    )
+    tail = _match(rule.match)
+    mask = _ALL_BITS
+    if command == _FLOW_ADD:
+        tail += _instructions(rule.action)
+        mask = 0
+    table, priority, size = rule.table, rule.priority, _FLOW_MOD.size + len(tail)
+    head = (VERSION, FLOW_MOD, size, transaction, rule.cookie, mask, table, command, 0, 0, priority)
+    return _FLOW_MOD.pack(*head, _NO_BUFFER, _ANY, _ANY, 0) + tail
 
 
 def _removal(cookie: int, mask: int, transaction: int) -> bytes:
     """Return what removes all rules whose cookie has these bits."""
     match = _match(Match())
-    return (
-        _FLOW_MOD.pack(
-            VERSION,
-            FLOW_MOD,
-            _FLOW_MOD.size + len(match),
-            transaction,
-            cookie,
-            mask,
-            _ALL_TABLES,
-            _FLOW_DELETE,
-            0,
-            0,
-            0,
-            _NO_BUFFER,
-            _ANY,
-            _ANY,
-            0,
-        )
-        + match
-    )
+    size = _FLOW_MOD.size + len(match)
+    head = (VERSION, FLOW_MOD, size, transaction, cookie, mask, _ALL_TABLES, _FLOW_DELETE, 0, 0, 0)
+    return _FLOW_MOD.pack(*head, _NO_BUFFER, _ANY, _ANY, 0) + match
 
 
 def _group_mod(command: int, number: int, buckets: tuple[Bucket, ...], transaction: int) -> bytes:
@@ -201,12 +172,22 @@ def _packet_out(message: PacketOut, transaction: int) -> bytes:
     )
 
 
-@lru_cache(maxsize=1 << 14)
 def _match(match: Match) -> bytes:
+    """Return a match as bytes; they are made once."""
+    packed = match.packed
+    if packed is None:
+        packed = _packed(match)
+        object.__setattr__(match, "packed", packed)  # it is the same match
+    return packed
+
+
+def _packed(match: Match) -> bytes:
     fields = b"".join(
-        struct.pack("!HBB", _BASIC_CLASS, number << 1, size) + _value(value, size)
-        for name, number, size in _OXM
-        if (value := getattr(match, name)) is not None
+        [
+            head + _value(value, size)
+            for name, head, size in _OXM_HEADS
+            if (value := getattr(match, name)) is not None
+        ]
     )
     return _padded(struct.pack("!HH", 1, 4 + len(fields)) + fields)
 
@@ -214,7 +195,12 @@ def _match(match: Match) -> bytes:
 def _value(value: int | str, size: int) -> bytes:
     if isinstance(value, int):
         return value.to_bytes(size, "big")
-    return _mac(value) if size == 6 else ipaddress.IPv4Address(value).packed
+    return _mac(value) if size == 6 else _ip(value)
+
+
+@lru_cache(maxsize=1 << 12)
+def _ip(text: str) -> bytes:
+    return ipaddress.IPv4Address(text).packed
 
 
 def _mac(text: str) -> bytes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = [
     "COOKIE_CLASSIFY",
@@ -90,7 +90,10 @@ PRIORITY_MISS = 0
 
 @dataclass(frozen=True)
 class Match:
-    """What a rule looks at; None matches anything."""
+    """What a rule looks at; None matches anything.
+
+    `packed` is the same as bytes once a shell has made them: a connection's rules share one match.
+    """
 
     eth_type: int | None = None
     ip_protocol: int | None = None
@@ -99,6 +102,12 @@ class Match:
     source_port: int | None = None
     destination_port: int | None = None
     source_mac: str | None = None
+    packed: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    def fields(self) -> dict[str, int | str]:
+        """Return what it looks at, by name."""
+        values = vars(self).items()
+        return {name: value for name, value in values if value is not None and name != "packed"}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,12 @@ from experiments.web.documents import PARTS, Document, NoSuchRun
 from experiments.web.event_log import EventLog
 
 PAGE = Path(__file__).resolve().parents[1] / "page"
-FILES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
+FILES = {
+    "page.js": "text/javascript",
+    "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    "licenses.txt": "text/plain",
+}
 API = "/api/"
 HEARTBEAT_S = 15.0
 RETRY_MS = 1000

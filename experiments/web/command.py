@@ -36,7 +36,11 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
 def add_browse_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `browse`."""
     parser.add_argument(
-        "results", nargs="+", type=Path, metavar="RESULTS", help="folders with results, or their documents"
+        "results",
+        nargs="+",
+        type=Path,
+        metavar="RESULTS",
+        help="folders with results (of run, sweep, …), or their documents",
     )
     parser.add_argument(
         "--port", type=_port, default=0, help="the page's port on 127.0.0.1 (default: any that is free)"
@@ -53,10 +57,10 @@ def browse(args: argparse.Namespace) -> int:
     """
     # FastAPI takes half a second to import.
     from experiments.web.app import Content
-    from experiments.web.opening import open_results
+    from experiments.web.opening import open_documents
     from experiments.web.server import PageServer
 
-    documents = [open_results(path) for path in args.results]
+    documents = [document for path in args.results for document in open_documents(path)]
     with PageServer(Content(documents), args.port) as server:
         _say(f"Open {server.address}\nCtrl-C ends it.")
         try:

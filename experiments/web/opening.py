@@ -1,17 +1,128 @@
-"""Opens what `mstcp-lab browse` is given: results documents."""
+"""Opens what `mstcp-lab browse` is given: results of runs, folders of such folders, and sweeps."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from experiments.reading import read_results
-from experiments.web.documents import Document, FinishedResults
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from experiments.errors import ScenarioError
+from experiments.reading import DOCUMENT, read_results
+from experiments.report.statistics import Estimate
+from experiments.scenario import first_problem
+from experiments.sweep.plan import Sweep
+from experiments.sweep.store import PointResult
+from experiments.web.documents import Document, FinishedResults, NoSuchRun, looks
+
+SWEEP = "sweep.json"
+SOLUTION = "solution.html"
+MOST_FOUND = 50
+"""Of the documents in a folder that has none itself."""
 
 
-def open_results(path: Path) -> Document:
-    """Open a folder with results, or a document.
+def open_documents(path: Path) -> list[Document]:
+    """Open a document, a folder with one, or all below a folder that has none.
 
     Raises:
         ScenarioError: there is nothing that a page could show.
     """
-    return FinishedResults(read_results(path), str(path))
+    if path.is_dir() and not (path / DOCUMENT).exists():
+        found = list(_below(path))
+        if found:
+            return [_open(file) for file in found]
+        _refuse_solution(path)
+    return [_open(path)]
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    if (folder / SWEEP).exists():
+        yield folder / SWEEP
+        return
+    depths = ("*", "*/*")
+    found = sorted(
+        f for depth in depths for name in (DOCUMENT, SWEEP) for f in folder.glob(f"{depth}/{name}")
+    )
+    if len(found) > MOST_FOUND:
+        reason = f"holds {len(found)} folders with results, and a page shows {MOST_FOUND}: name some of them"
+        raise ScenarioError(str(folder), "", reason)
+    yield from found
+
+
+def _refuse_solution(folder: Path) -> None:
+    if (folder / SOLUTION).exists():
+        reason = f"is what `mstcp-lab solve` wrote, which has no runs: open its {SOLUTION} in a browser"
+        raise ScenarioError(str(folder), "", reason)
+
+
+def _open(path: Path) -> Document:
+    if path.name == SWEEP:
+        return FinishedSweep(path)
+    return FinishedResults(read_results(path), str(path.parent if path.name == DOCUMENT else path))
+
+
+class _Row(BaseModel):
+    """As `experiments.sweep.summary.Row`."""
+
+    load: float
+    protocol: str
+    requested_bps: Estimate
+    admitted_bps: Estimate
+    received_bps: Estimate
+    received_of_admitted: Estimate | None
+    received_of_requested: Estimate | None
+    delay_mean_s: Estimate | None
+
+
+class _Document(BaseModel):
+    """As `experiments.sweep.summary.document` makes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: int
+    sweep: Sweep
+    summary: list[_Row]
+    points: list[PointResult]
+
+
+class FinishedSweep:
+    """The document of a sweep.
+
+    Args:
+        path: of the document.
+
+    Raises:
+        ScenarioError: it is none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._document = _Document.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise ScenarioError(str(path), "", f"cannot be read: {error.strerror}") from None
+        except ValidationError as error:
+            place, reason = first_problem(error)
+            raise ScenarioError(str(path), place, f"is not the document of a sweep: {reason}") from None
+        except ValueError:
+            raise ScenarioError(str(path), "", "is not the document of a sweep: it is not JSON") from None
+
+    def overview(self) -> dict[str, Any]:
+        """Return its conditions, and means over the seeds for each load and protocol."""
+        sweep = self._document.sweep
+        return {
+            "kind": "sweep",
+            "source": str(self._path.parent),
+            "scenario": Path(sweep.conditions.network).stem,
+            "engine": "sim",
+            "conditions": sweep.conditions.model_dump(mode="json"),
+            "seeds": sweep.seeds,
+            "looks": looks(sweep.protocols),
+            "rows": [row.model_dump(mode="json") for row in self._document.summary],
+        }
+
+    def part(self, number: int, part: str) -> Any:
+        """Refuse: a sweep keeps nothing of a run but its figures."""
+        raise NoSuchRun(number, part)

@@ -34,6 +34,7 @@ class ClientMessage(_message.Message):
     CHANGE_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
     RENEWAL_FIELD_NUMBER: _builtins.int
+    BUNDLE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.int
     """Chosen by the client, echoed in the answer. 0: no answer is expected (renewals)."""
     @_builtins.property
@@ -44,6 +45,10 @@ class ClientMessage(_message.Message):
     def release(self) -> Global___FlowRelease: ...
     @_builtins.property
     def renewal(self) -> Global___LeaseRenewal: ...
+    @_builtins.property
+    def bundle(self) -> Global___ClientBundle:
+        """has no request_id of its own"""
+
     def __init__(
         self,
         *,
@@ -52,16 +57,41 @@ class ClientMessage(_message.Message):
         change: Global___FlowChange | None = ...,
         release: Global___FlowRelease | None = ...,
         renewal: Global___LeaseRenewal | None = ...,
+        bundle: Global___ClientBundle | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "bundle", b"bundle", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "bundle", b"bundle", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["request", "change", "release", "renewal"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["request", "change", "release", "renewal", "bundle"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
 Global___ClientMessage: _TypeAlias = ClientMessage  # noqa: Y015
+
+@_typing.final
+class ClientBundle(_message.Message):
+    """Many messages as one, none of them a bundle: they are handled together, and each is answered for itself. Who has
+    sent a bundle gets what waits to be sent at the same time in bundles too.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientMessage]: ...
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___ClientMessage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClientBundle: _TypeAlias = ClientBundle  # noqa: Y015
 
 @_typing.final
 class ServerMessage(_message.Message):
@@ -73,6 +103,7 @@ class ServerMessage(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     CHANGED_FIELD_NUMBER: _builtins.int
     ENDED_FIELD_NUMBER: _builtins.int
+    BUNDLE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.int
     """Of the request that this answers; 0 for AllocationChanged and FlowEnded, which the controller sends by itself."""
     @_builtins.property
@@ -85,6 +116,10 @@ class ServerMessage(_message.Message):
     def changed(self) -> Global___AllocationChanged: ...
     @_builtins.property
     def ended(self) -> Global___FlowEnded: ...
+    @_builtins.property
+    def bundle(self) -> Global___ServerBundle:
+        """to clients that have sent one"""
+
     def __init__(
         self,
         *,
@@ -94,16 +129,37 @@ class ServerMessage(_message.Message):
         error: Global___Error | None = ...,
         changed: Global___AllocationChanged | None = ...,
         ended: Global___FlowEnded | None = ...,
+        bundle: Global___ServerBundle | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "body", b"body", "changed", b"changed", "ended", b"ended", "error", b"error", "released", b"released"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "body", b"body", "bundle", b"bundle", "changed", b"changed", "ended", b"ended", "error", b"error", "released", b"released"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "body", b"body", "changed", b"changed", "ended", b"ended", "error", b"error", "released", b"released", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "body", b"body", "bundle", b"bundle", "changed", b"changed", "ended", b"ended", "error", b"error", "released", b"released", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["allocation", "released", "error", "changed", "ended"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["allocation", "released", "error", "changed", "ended", "bundle"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
 Global___ServerMessage: _TypeAlias = ServerMessage  # noqa: Y015
+
+@_typing.final
+class ServerBundle(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerMessage]: ...
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___ServerMessage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerBundle: _TypeAlias = ServerBundle  # noqa: Y015
 
 @_typing.final
 class FlowRequest(_message.Message):

@@ -29,6 +29,7 @@ from controller.core.messages import (
     InstallRules,
     Notify,
     PacketOut,
+    Postpone,
     ReadCounters,
     RemoveGroup,
     RemoveRule,
@@ -206,7 +207,7 @@ class FakeTable:
             rule
             for rule in self.rules.values()
             if rule.table == table
-            and all(value is None or fields[name] == value for name, value in vars(rule.match).items())
+            and all(fields[name] == value for name, value in rule.match.fields().items())
         ]
         best = max(matching, key=lambda rule: rule.priority, default=None)
         if best is not None:
@@ -378,6 +379,7 @@ class ControlledNetwork:
         self.now = 0.0
         self.notifications: list[Notify] = []
         self.reports: list[Report] = []
+        self.postponed: list[Postpone] = []
         self.records: Records = {}
 
     def bring_up(self) -> None:
@@ -403,6 +405,9 @@ class ControlledNetwork:
                     self.write(message)
                 elif isinstance(message, Report):
                     self.reports.append(message)
+                elif isinstance(message, Postpone):
+                    self.postponed.append(message)
+                    events += message.events
                 else:
                     back = self.switches.carry_out(message, self.now)
                     if isinstance(back, BarrierReceived) and back.datapath_id in silent:

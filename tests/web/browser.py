@@ -15,6 +15,9 @@ CHROMIUM = "chromium"
 PATIENCE_MS = 60_000
 """A machine may be busy; what is waited for takes less than a second on an idle one."""
 
+LOST = ("Failed to load resource", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION")
+"""What a browser says on its console when a server has gone, which some tests want."""
+
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 

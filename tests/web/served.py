@@ -23,6 +23,11 @@ class Served:
 
     controller: Controller
     address: str
+    services: ServiceThread
+
+    def stop(self) -> None:
+        """End REST, as when the process ends."""
+        self.services.stop()
 
     def post(self, path: str, body: Any, **headers: str) -> Any:
         answer = httpx.post(self.address + path, json=body, headers=headers, timeout=60)
@@ -52,7 +57,7 @@ def serve(controller: Controller, access: Access | None = None) -> Iterator[Serv
     controller.start()
     services.start()
     try:
-        yield Served(controller, f"http://{bound}")
+        yield Served(controller, f"http://{bound}", services)
     finally:
         services.stop()
         controller.loop.stop()

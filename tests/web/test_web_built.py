@@ -1,6 +1,7 @@
 """The built pages are those of the sources, small, and need nothing from elsewhere."""
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -48,6 +49,14 @@ def test_the_page_asks_nobody_else(page: str) -> None:
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//|url\((?!data:)|@import", text)
     assert "<script>" not in text
     assert "style=" not in text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_licences_of_its_parts_go_with_it(page: str) -> None:
+    licenses = (PAGES[page] / "licenses.txt").read_text()
+    for name, version in json.loads((WEB / "package.json").read_text())["dependencies"].items():
+        assert f"{name} {version} (" in licenses
+    assert "Permission is hereby granted" in licenses
 
 
 def test_the_lock_names_no_registry() -> None:

@@ -1,15 +1,17 @@
 """The controller's page in a browser; the switches are fakes."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from benchmarks.web.networks import KDL_SWITCHES, network_of
 from controller.access import Access, Role, Token, digest_of
 from controller.core.client_events import ClientEventKind
 from controller.core.messages import Report
 from tests.fakes.served_controller import REQUEST, Controller
-from tests.web.browser import PATIENCE_MS, open_page, serious_faults
+from tests.web.browser import LOST, PATIENCE_MS, open_page, serious_faults
 from tests.web.served import Served, serve
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -46,6 +48,41 @@ def test_a_flow_lights_its_paths_and_a_link_lists_its_flows(served: Served, brow
         expect(page.locator(".table-row")).to_have_count(1)
         page.get_by_label("Search flows").fill("nobody")
         expect(page.get_by_text("No flow matches “nobody”")).to_be_visible()
+
+
+def on_map(page: Page, element: str) -> tuple[float, float]:
+    """Return where the middle of a node or link of the map is on the page."""
+    place = page.evaluate(
+        """(id) => {
+          const canvas = document.querySelector(".map-canvas");
+          const element = canvas._cyreg.cy.getElementById(id);
+          const box = element.isNode() ? element.renderedPosition() : element.renderedMidpoint();
+          const { left, top } = canvas.getBoundingClientRect();
+          return [left + box.x, top + box.y];
+        }""",
+        element,
+    )
+    return place[0], place[1]
+
+
+def test_the_map_is_clicked_and_dragged(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address) as page:
+        expect(page.locator(".summary")).to_contain_text("all connected")
+        page.mouse.click(*on_map(page, "S2-S3"))
+        expect(page.get_by_role("tabpanel").get_by_role("heading", name="S2-S3")).to_be_visible()
+        page.mouse.click(*on_map(page, "S4"))
+        expect(page.get_by_role("tabpanel").get_by_role("heading", name="S4")).to_be_visible()
+        x, y = on_map(page, "T0")
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + 40, y + 60, steps=5)
+        page.mouse.up()
+        kept = kept_places(page)
+        moved = on_map(page, "T0")
+        assert moved == pytest.approx((x + 40, y + 60), abs=3)
+        page.reload()
+        expect(page.locator(".summary")).to_contain_text("all connected")
+        assert kept_places(page) == kept
 
 
 def test_rows_sort_and_move_by_keyboard(served: Served, browser: Browser) -> None:
@@ -95,6 +132,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser) -> None:
             token.fill("wrong")
             page.get_by_role("button", name="Use it").click()
             expect(page.get_by_role("alert")).to_contain_text("not known to the controller")
+            assert serious_faults(page) == []
             token.fill("read")
             page.get_by_role("button", name="Use it").click()
             # The owner is the token's name: shown as the text that it is.
@@ -177,6 +215,21 @@ def kept_places(page: Page) -> str:
     raise TimeoutError("no places are kept")
 
 
+def test_without_the_controller_it_says_what_is_so_and_what_to_do(browser: Browser) -> None:
+    controller = Controller(confirm_timeout_s=5.0, lease_s=600.0)
+    with serve(controller) as served, open_page(browser, served.address, allowed=LOST) as page:
+        served.request()
+        flow = page.get_by_role("row", name="T0 → T2")
+        expect(flow).to_be_visible()
+        before = flow.bounding_box()
+        served.stop()
+        alert = page.get_by_role("alert")
+        expect(alert).to_contain_text("Disconnected since")
+        expect(alert).to_contain_text("Look whether mstcp-controller runs at 127.0.0.1")
+        assert flow.bounding_box() == before, "nothing moves"
+        assert serious_faults(page) == []
+
+
 def test_places_on_the_map_and_the_theme_are_kept(served: Served, browser: Browser) -> None:
     with open_page(browser, served.address) as page:
         canvas = page.get_by_role("application")
@@ -195,12 +248,37 @@ def test_places_on_the_map_and_the_theme_are_kept(served: Served, browser: Brows
         assert kept_places(page) == kept
 
 
-def test_a_day_of_events_leaves_the_last_ones(served: Served, browser: Browser) -> None:
-    """One a second, as fast as the browser takes them."""
+def test_a_network_of_kdls_size(browser: Browser, tmp_path: Path) -> None:
+    """All of it is there, and the table draws what is seen; how fast is measured by benchmarks.web."""
+    topology = tmp_path / "network.json"
+    network = network_of(None, hosts=6, seed=1)
+    topology.write_text(network.model_dump_json())
+    with serve(Controller(str(topology), confirm_timeout_s=30.0, lease_s=600.0)) as served:
+        for number in range(200):
+            source, destination = network.hosts[number % 5], network.hosts[5]
+            fields = {"source": source, "destination": destination, "rate_bps": 1e6}
+            served.request(destination_port=5000 + number, **fields)
+        with open_page(browser, served.address) as page:
+            expect(page.locator(".flow-count")).to_have_text("200")
+            expect(page.locator(".page-name")).to_contain_text(f"{KDL_SWITCHES} switches, 6 hosts")
+            assert page.locator(".table-row").count() < 60
+            page.get_by_role("grid", name="Flows").focus()
+            page.keyboard.press("End")
+            expect(page.locator(".table-row[aria-selected=true]")).to_contain_text(":5199")
+            path = page.locator(".path-nodes").inner_text().split(" → ")
+            assert (path[0], path[-1]) == (network.hosts[199 % 5], network.hosts[5])
+            link = "-".join(path[1:3])
+            page.get_by_label("Find a node or link").fill(link)
+            page.get_by_label("Find a node or link").fill("-".join(path[2:0:-1]))
+            expect(page.get_by_role("tabpanel")).to_contain_text("flows over it")
+
+
+def test_of_many_events_the_last_ones_are_left(served: Served, browser: Browser) -> None:
+    """A day's worth is in benchmarks.web."""
     with open_page(browser, served.address) as page:
         expect(page.locator(".segments .badge")).to_contain_text("live")
-        day, batch = 86_400, 2_400
-        for first in range(0, day, batch):
+        count, batch = 12_000, 2_400
+        for first in range(0, count, batch):
             for number in range(first, first + batch):
                 report = Report("info", f"link N{number} is up", {"link": "S2-S3"}, ClientEventKind.LINK_UP)
                 served.controller.service.deliver(report)

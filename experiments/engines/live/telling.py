@@ -59,10 +59,10 @@ class Telling:
         self._meter: CpuMeter | None = None
         self._next_validity_ns = window.start_ns
         self._before: dict[str, tuple[int, list[int]]] = {}
-        self._ports: dict[str, list[int]] = {}
+        self._sent_by_port: dict[str, dict[int, int]] = {}
         for transfer in traffic.connections():
-            if planned := agent.streams(transfer.name):
-                self._ports[transfer.name] = [each.source_port or 0 for each in planned]
+            planned = agent.streams(transfer.name) or []
+            self._sent_by_port[transfer.name] = {each.source_port or 0: 0 for each in planned}
 
     def connected(self) -> None:
         """Tell which flows there are, and their streams."""
@@ -113,14 +113,14 @@ class Telling:
         return {flow: rate for flow, rate in rates.items() if rate}
 
     def _counted(self, sample: dict[str, Any]) -> list[int]:
-        """Return the bytes of each stream, or of each subflow where the source knows them."""
+        """Return the bytes of each stream, or of each subflow; one that is gone has sent nothing more."""
         by_port = {int(port): sent for port, sent in sample["subflows"].items()}
         if not by_port:
             streams: list[int] = sample["streams"]
             return streams
-        ports = self._ports.setdefault(sample["flow"], [])
-        ports += [port for port in by_port if port not in ports]
-        return [by_port.get(port, 0) for port in ports]
+        sent = self._sent_by_port.setdefault(sample["flow"], {})
+        sent.update(by_port)
+        return list(sent.values())
 
     def _rates(self, flow: str, time_ns: int, counted: list[int]) -> list[float]:
         """Return what was carried since the last sample; nothing where there is none to compare with."""

@@ -10,6 +10,7 @@ import pytest
 
 import mstcp
 import topologies
+from controller.api import grpc_server
 from controller.api.grpc_server import MAX_UNSENT, make_server
 from controller.api.service import Service
 from controller.core.core import Core
@@ -238,6 +239,38 @@ async def test_many_requests_in_one_session(channel: grpc.aio.Channel) -> None:
     assert answers == set(range(1, 21))
 
 
+async def test_many_requests_as_one_message(channel: grpc.aio.Channel) -> None:
+    """Each is answered for itself; who sends bundles gets them too, and others never do."""
+    stub: Any = control_pb2_grpc.FlowControlStub(channel)
+    call, count = stub.Session(), 300
+    requests = [
+        control_pb2.ClientMessage(
+            request_id=number, request=flow_request(source_ports=[10000 + number], rate_bps=1e3, max_paths=1)
+        )
+        for number in range(1, count + 1)
+    ]
+    requests[7].request.rate_bps = -1.0
+    requests.append(control_pb2.ClientMessage(request_id=count + 1, bundle=control_pb2.ClientBundle()))
+    await call.write(control_pb2.ClientMessage(bundle=control_pb2.ClientBundle(messages=requests)))
+    answers: dict[int, str | None] = {}
+    received = 0
+    while len(answers) < count + 1:
+        message = await asyncio.wait_for(call.read(), TIMEOUT_S)
+        received += 1
+        for each in message.bundle.messages if message.HasField("bundle") else (message,):
+            assert each.request_id not in answers
+            answers[each.request_id] = each.WhichOneof("body")
+    refused = {number for number, body in answers.items() if body == "error"}
+    assert refused == {8, count + 1}, "a wrong rate, and a bundle in a bundle"
+    assert received < count
+    other = stub.Session()
+    for number in range(5):
+        request = flow_request(source_ports=[20000 + number], rate_bps=1e3)
+        await other.write(control_pb2.ClientMessage(request_id=number + 1, request=request))
+    for _ in range(5):
+        assert (await asyncio.wait_for(other.read(), TIMEOUT_S)).WhichOneof("body") == "allocation"
+
+
 async def test_a_split_flow_and_its_new_shares(channel: grpc.aio.Channel) -> None:
     session = Session(channel)
     path = control_pb2.RequestedPath(nodes=["T0", "S0", "S4", "T2"], rate_bps=4e6)
@@ -266,14 +299,14 @@ async def test_a_client_that_does_not_read_fills_no_memory_and_is_sent_away(
     channel: grpc.aio.Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued: list[int] = []
-    put = asyncio.Queue.put_nowait
+    put = grpc_server._Session._put
 
-    def counted(queue: Any, message: Any) -> None:
-        if isinstance(message, control_pb2.ServerMessage):
-            queued.append(queue.qsize())
-        put(queue, message)
+    def counted(session: Any, message: Any) -> None:
+        if message is not None:
+            queued.append(len(session._unsent))
+        put(session, message)
 
-    monkeypatch.setattr(asyncio.Queue, "put_nowait", counted)
+    monkeypatch.setattr(grpc_server._Session, "_put", counted)
     stub: Any = control_pb2_grpc.FlowControlStub(channel)
     call = stub.Session()
     unknown = [f"nothing-{number}" for number in range(10 * MAX_UNSENT)]

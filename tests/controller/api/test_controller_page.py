@@ -33,7 +33,9 @@ def serve(controller: Controller, access: Access | None = None) -> httpx.AsyncCl
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8080")
 
 
-@pytest.mark.parametrize("path", ["/", "/page/page.js", "/page/page.css", "/page/icon.svg"])
+@pytest.mark.parametrize(
+    "path", ["/", "/page/page.js", "/page/page.css", "/page/icon.svg", "/page/licenses.txt"]
+)
 async def test_the_page_is_served_and_runs_nothing_but_itself(loopback: httpx.AsyncClient, path: str) -> None:
     answer = await loopback.get(path)
     assert answer.status_code == 200

@@ -17,7 +17,7 @@ from controller.core.messages import Answer, InstallRules
 from controller.core.outbox import Outbox
 from controller.errors import Unavailable
 from controller.flows.installation import Installations
-from controller.flows.manager import FlowManager
+from controller.flows.rates import Rates
 from controller.network.hosts import HostTable
 from tests.fakes.openflow_table import ControlledNetwork
 
@@ -56,7 +56,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: Ba
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), Panic()])
 @pytest.mark.parametrize(
-    ("owner", "name"), [(Installations, "begin"), (Outbox, "install_for"), (FlowManager, "_apply")]
+    ("owner", "name"), [(Installations, "begin"), (Outbox, "install_for"), (Rates, "apply")]
 )
 def test_a_request_that_fails_leaves_everything_as_it_was(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: BaseException
@@ -86,7 +86,7 @@ def test_time_that_passes_is_applied_whole_too(monkeypatch: pytest.MonkeyPatch) 
     net = network()
     net.request(**REQUEST)
     net.now += 31
-    monkeypatch.setattr(FlowManager, "_rebalance", _raise)
+    monkeypatch.setattr(Rates, "_rebalance", _raise)
     with pytest.raises(ZeroDivisionError):
         net.core.handle(TimePassed(), net.now)
     assert len(net.core._state.flows) == 1, "the lease has not run out: the event did not happen"

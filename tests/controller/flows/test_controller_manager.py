@@ -6,9 +6,17 @@ import pytest
 
 import topologies
 from controller.api.schema import parse
-from controller.core.events import FlowRequested, LeaseRenewed, PortWentDown, RulesRefused, SwitchDisconnected
+from controller.core.events import (
+    FlowRequested,
+    LeaseRenewed,
+    PortWentDown,
+    RulesRefused,
+    SwitchDisconnected,
+    Together,
+)
 from controller.core.messages import AllocationChanged, FlowEnded, InstallRules, LeaseResult
 from controller.core.state import Settings
+from controller.core.views import FlowView
 from controller.errors import (
     Conflict,
     ControllerError,
@@ -494,3 +502,26 @@ def test_a_flow_that_no_path_carries_is_reported(net: ControlledNetwork) -> None
     (lost,) = net.snapshot().health.flows_on_lost_links
     assert lost.flow_id == flow.flow_id
     assert lost.links == ("S0-S2",), "where it went last"
+
+
+def test_of_requests_that_come_together_one_solve_is_made_at_a_time() -> None:
+    """What switches say meanwhile waits for one solve, not for all; nobody is overtaken."""
+    net = ControlledNetwork(topologies.load("butterfly"))
+    net.bring_up()
+    # Each wants more than its path of least delay has, so each takes a solve.
+    wanted = {
+        "source": "T0",
+        "destination": "T2",
+        "rate_bps": 6e6,
+        "packet_bytes": 590,
+        "destination_port": 5001,
+    }
+    requests = tuple(
+        FlowRequested(token, parse(wanted | {"source_ports": (40000 + 2 * token, 40001 + 2 * token)}))
+        for token in range(1, 5)
+    )
+    answers = net.handle(Together(requests))
+    assert sorted(answer.token for answer in answers) == [1, 2, 3, 4]
+    assert [len(message.events) for message in net.postponed] == [3]
+    granted = [answer.result for answer in answers if isinstance(answer.result, FlowView)]
+    assert sum(flow.rate_bps for flow in granted) == pytest.approx(8.95e6, rel=0.01)

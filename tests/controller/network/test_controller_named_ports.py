@@ -1,13 +1,16 @@
 """Networks that this project did not build: datapath ids, and ports by number, by name, or learned."""
 
+import ipaddress
+import struct
 from typing import Any
 
 import pytest
 
 from controller.core.core import Core
-from controller.core.events import LinkDiscovered, SwitchConnected
+from controller.core.events import LinkDiscovered, PacketArrived, SwitchConnected
 from controller.core.messages import PacketOut, Report
 from controller.core.settings import Settings
+from controller.network import arp
 from controller.network.live_network import LiveNetwork
 from topologies.check import check_network
 from topologies.errors import InvalidTopology
@@ -96,3 +99,32 @@ def test_a_network_without_such_names_is_written_as_before() -> None:
     document = topologies.load("butterfly").model_dump_json()
     assert "datapath_id" not in document
     assert "ports" not in document
+
+
+def test_a_question_for_a_host_whose_address_is_unknown_is_answered_at_once() -> None:
+    """It goes to that host alone, and what that host answers goes back: nobody has to ask again."""
+    core = Core(network([(None, 1), (2, 2), (1, None)]), Settings())
+    for datapath_id in (ONE, TWO):
+        core.handle(SwitchConnected(datapath_id, frozenset({1, 2})), 0.0)
+
+    def out(datapath_id: int, frame: bytes) -> list[tuple[int, int, bytes]]:
+        messages = core.handle(PacketArrived(datapath_id, 1, frame), 0.1)
+        sent = [m for m in messages if isinstance(m, PacketOut) and m.frame[12:14] == b"\x08\x06"]
+        return [(m.datapath_id, m.port, m.frame) for m in sent]
+
+    asker, asked = "02:00:00:00:00:01", "02:00:00:00:00:02"
+    question = arp_frame(1, asker, "10.0.0.1", "10.0.0.2")
+    assert out(ONE, question) == [(TWO, 1, question)]
+    forged = arp_frame(2, asker, "10.0.0.1", "10.0.0.2")
+    assert out(TWO, forged) == [], "the port is not the host's that it says it is of"
+    answer = arp_frame(2, asked, "10.0.0.2", "10.0.0.1")
+    assert out(TWO, answer) == [(ONE, 1, answer)]
+    ((_, port, reply),) = out(ONE, question)
+    assert (port, arp.parse(reply)) == (1, arp.ArpPacket(False, asked, "10.0.0.2", "10.0.0.1"))
+
+
+def arp_frame(operation: int, mac: str, ip: str, target: str) -> bytes:
+    own = bytes.fromhex(mac.replace(":", ""))
+    addresses = [ipaddress.IPv4Address(text).packed for text in (ip, target)]
+    body = struct.pack("!HHBBH", 1, 0x800, 6, 4, operation) + own + addresses[0] + bytes(6) + addresses[1]
+    return b"\xff" * 6 + own + b"\x08\x06" + body

@@ -13,10 +13,15 @@ import httpx
 import pytest
 
 from experiments import cli, runner
+from experiments.errors import ScenarioError
 from experiments.results import Results
+from experiments.sweep.plan import Conditions, Point, Sweep
+from experiments.sweep.store import PointResult
+from experiments.sweep.summary import document
 from experiments.web import command as web
 from experiments.web.app import Content
 from experiments.web.documents import FinishedResults
+from experiments.web.opening import open_documents
 from experiments.web.server import PageServer, PortTaken
 from experiments.web.watching import Watch
 from tests.fakes.results import make_results
@@ -175,3 +180,55 @@ def test_a_watched_run_leaves_the_same_bytes_and_what_fails_on_the_page_ends_no_
     monkeypatch.setattr(Watch, "take", lambda *_: 1 / 0)
     assert run("failing", watch=True) == plain
     assert capsys.readouterr().err.count("The page shows nothing new any more") == 1
+
+
+def test_a_folder_of_results_opens_all_of_them(tmp_path: Path, results: Results) -> None:
+    for name in ("b/results.json", "a/deep/results.json"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(results.to_json())
+    opened = open_documents(tmp_path)
+    assert [document.overview()["source"] for document in opened] == [
+        str(tmp_path / "a" / "deep"),
+        str(tmp_path / "b"),
+    ]
+    (single,) = open_documents(tmp_path / "b" / "results.json")
+    assert single.overview()["scenario"] == "butterfly"
+
+
+def test_a_sweep_is_opened_with_its_means(tmp_path: Path) -> None:
+    sweep = Sweep(
+        conditions=Conditions(network="nets/ring.json"), loads=(0.5, 1.0), protocols=("ospf",), seeds=2
+    )
+    points = [point_result(point) for point in sweep.points()]
+    (tmp_path / "sweep.json").write_text(json.dumps(document(sweep, points)))
+    (opened,) = open_documents(tmp_path)
+    overview = opened.overview()
+    assert (overview["kind"], overview["scenario"], overview["seeds"]) == ("sweep", "ring", 2)
+    assert [(row["load"], row["received_bps"]["mean"]) for row in overview["rows"]] == [
+        (0.5, 5e6),
+        (1.0, 1e7),
+    ]
+    (tmp_path / "sweep.json").write_text("{}")
+    with pytest.raises(ScenarioError, match=r"sweep\.json: .*is not the document of a sweep"):
+        open_documents(tmp_path)
+
+
+def point_result(point: Point) -> PointResult:
+    counts = (
+        "packets_sent",
+        "packets_delivered",
+        "packets_dropped",
+        "packets_in_flight",
+        "retransmits",
+        "events",
+    )
+    fields: dict[str, Any] = dict.fromkeys((*counts, "bytes_wrong", "peak_rss_bytes"), 0)
+    fields |= dict.fromkeys(("flows", "flows_admitted", "paths", "bytes_written", "bytes_read"), 1)
+    fields |= dict.fromkeys(("requested_bps", "admitted_bps", "received_bps"), point.load * 1e7)
+    return PointResult(point=point, delay_mean_s=0.01, wall_s=0.1, **fields)
+
+
+def test_what_solve_wrote_is_told_how_to_open(tmp_path: Path) -> None:
+    (tmp_path / "solution.html").write_text("")
+    with pytest.raises(ScenarioError, match=r"open its solution\.html"):
+        open_documents(tmp_path)

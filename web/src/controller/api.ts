@@ -40,6 +40,8 @@ export interface LiveLinks {
   capacity_bps: number[];
   allocated_bps: number[];
   measured_bps: (number | null)[];
+  /** Of what is measured, what belongs to no flow. */
+  unrequested_bps: (number | null)[];
 }
 
 export interface Histogram { bounds_s: number[]; counts: number[]; sum_s: number }

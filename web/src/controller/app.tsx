@@ -111,7 +111,7 @@ function FindOnMap() {
   };
   return (
     <>
-      <input type="search" class="find" placeholder="Find a node or link…" aria-label="Find a node or link" list="map-names" value={name} onInput={(event) => find(event.currentTarget.value)} />
+      <input type="search" class="find" placeholder="Find node or link" aria-label="Find a node or link" list="map-names" value={name} onInput={(event) => find(event.currentTarget.value)} />
       <datalist id="map-names">{[...mapNodes.value, ...mapLinks.value].map((each) => <option key={each.id} value={each.id} />)}</datalist>
     </>
   );
@@ -177,6 +177,9 @@ export function App() {
     document.addEventListener("keydown", onKeyDown);
     return () => document.removeEventListener("keydown", onKeyDown);
   }, []);
+  useSignalEffect(() => {
+    document.title = `${topology.value ? `${topology.value.name} – ` : ""}MSTCP controller`;
+  });
   const isStale = connection.value.state === "lost";
   return (
     <div class="page">

@@ -59,8 +59,9 @@ function FlowDetails({ flow }: { flow: Flow }) {
               <li key={`${stream.source_port} ${index}`}>
                 <i class={`swatch series-${index % 6}`} aria-hidden="true" />
                 <div>
-                  <div class="path-rate"><b>{bitrate(stream.rate_bps)}</b>{measuredGoodput(stream) === null ? null : <span> measured {bitrate(measuredGoodput(stream))}</span>}<span class="quiet"> {duration(stream.delay_s)} · port {stream.source_port}</span></div>
+                  <div class="path-rate"><b>{bitrate(stream.rate_bps)}</b>{measuredGoodput(stream) === null ? null : <span>, measured {bitrate(measuredGoodput(stream))}</span>}</div>
                   <div class="path-nodes">{stream.path.join(" → ")}</div>
+                  <div class="quiet">delay {duration(stream.delay_s)}, source port {stream.source_port}</div>
                 </div>
               </li>
             ))}
@@ -99,7 +100,8 @@ function Direction({ direction }: { direction: DirectionNow }) {
         <i class={`use-${levelOf(use)}`} style={{ width: `${Math.min(1, use) * 100}%` }} />
         {measured === null ? null : <b style={{ left: `${Math.min(0.99, measured) * 100}%` }} />}
       </div>
-      <div class="quiet">{bitrate(direction.allocated_bps)} of {bitrate(direction.capacity_bps)}, measured {direction.measured_bps === null ? "not yet" : `${bitrate(direction.measured_bps)} (${percent(measured)})`}</div>
+      <div class="quiet">{bitrate(direction.allocated_bps)} of {bitrate(direction.capacity_bps)}, {direction.measured_bps === null ? "not measured" : `measured ${bitrate(direction.measured_bps)} (${percent(measured)})`}</div>
+      {(direction.unrequested_bps ?? 0) > 0 ? <div class="unrequested">{bitrate(direction.unrequested_bps)} of it belong to no flow</div> : null}
     </div>
   );
 }

@@ -38,7 +38,7 @@ export function Health() {
       <Panel title="Processor" now={percent(last?.cpu_share)}>{chart("Share of a processor core that the controller uses", [line("cores", "cpu_share", 3)], percent, 0.1)}</Panel>
       <Panel title="Memory" now={bytes(figures.resident_bytes)}>{chart("Memory of the controller", [line("memory", "resident_bytes", 4)], bytes, 1)}</Panel>
       <Rules rules={now.rules} />
-      <p class="quiet">{plural(figures.refused_requests, "request")} refused, {plural(figures.waiting_requests, "request")} waiting. All figures: <a href="/metrics">/metrics</a>.</p>
+      <p class="quiet">{plural(figures.refused_requests, "request")} refused, {plural(figures.waiting_requests, "request")} waiting. All figures: <a href="/metrics">/metrics</a>. This page has parts under <a href="/page/licenses.txt">these licences</a>.</p>
     </div>
   );
 }

@@ -10,6 +10,7 @@ import { FlowHistory, HealthHistory } from "./history.ts";
 const INTERVAL_MS = 1000;
 const PAST_EVENTS = 500;
 const KEPT_EVENTS = 5000;
+const DRAW_MS = 100;
 /** A snapshot is as old as this at most when it is sent: one that was asked for later has a change in it. */
 const SNAPSHOT_AGE_MS = 1050;
 
@@ -60,6 +61,7 @@ export interface DirectionNow {
   capacity_bps: number;
   allocated_bps: number;
   measured_bps: number | null;
+  unrequested_bps: number | null;
   up: boolean;
   enabled: boolean;
   delay_s: number;
@@ -78,6 +80,7 @@ export function directionsOf(name: string): DirectionNow[] {
       capacity_bps: now.capacity_bps[index] ?? direction.capacity_bps,
       allocated_bps: now.allocated_bps[index] ?? 0,
       measured_bps: now.measured_bps[index] ?? null,
+      unrequested_bps: now.unrequested_bps[index] ?? null,
       up: now.up[index] ?? false,
       enabled: now.enabled[index] ?? true,
     }];
@@ -190,7 +193,9 @@ async function watch(): Promise<void> {
   }
 }
 
-/** The kind of a line that the page adds by itself. */
+let drawing: ReturnType<typeof setTimeout> | undefined;
+
+/** The kind of the event that says that others are missing. */
 export const GAP = "history_lost";
 
 function takeEvents(arrived: readonly { id: string | null; data: string }[]): void {
@@ -199,7 +204,11 @@ function takeEvents(arrived: readonly { id: string | null; data: string }[]): vo
     const time_s = event.time_s ?? Date.now() / 1000;
     events.push({ kind: event.kind, text: event.text ?? "", time_s, data: event.data ?? { missed: event.missed ?? null }, key: id ?? `gap-${events.total}` });
   }
-  eventsVersion.value += 1;
+  // Drawn together: many may come within a moment.
+  drawing ??= setTimeout(() => {
+    drawing = undefined;
+    eventsVersion.value += 1;
+  }, DRAW_MS);
 }
 
 let stopFollowing: () => void = () => {};

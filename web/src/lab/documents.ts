@@ -1,4 +1,4 @@
-/** What can be opened: results of runs, of a sweep, or of routing alone. */
-import type { Overview } from "./types.ts";
+/** What can be opened: results of runs, or of a sweep. */
+import type { Overview, SweepOverview } from "./types.ts";
 
-export type Document = Overview;
+export type Document = Overview | SweepOverview;

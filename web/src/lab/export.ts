@@ -1,5 +1,7 @@
 /** Files from the page: drawings as SVG and PNG in the light colours that print well, rows as CSV. */
 import { toSvg } from "./shapes.ts";
+import { toCsv } from "./csv.ts";
+import type { Rows } from "./csv.ts";
 import type { Drawing, Ink } from "./shapes.ts";
 import { token } from "../shared/theme.ts";
 
@@ -15,20 +17,6 @@ export function inkOf(which: "page" | "light"): Ink {
   };
   if (which === "light" && before !== undefined) root.dataset["theme"] = before;
   return ink;
-}
-
-export type Rows = readonly (readonly (string | number | null)[])[];
-
-/** CSV (RFC 4180, lines end with LF); a missing value is empty. Text that a spreadsheet would take for a formula gets an apostrophe. */
-export function toCsv(rows: Rows): string {
-  return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
-}
-
-function cell(value: string | number | null): string {
-  if (value === null) return "";
-  if (typeof value === "number") return String(value);
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 export function saveCsv(name: string, rows: Rows): void {

@@ -9,7 +9,7 @@ import { theme } from "../shared/theme.ts";
 import { dotRows, drawDots } from "./dot_plot.ts";
 import type { DotPlot } from "./dot_plot.ts";
 import { inkOf, saveCsv, savePng, saveSvg } from "./export.ts";
-import type { Rows } from "./export.ts";
+import type { Rows } from "./csv.ts";
 import { drawLines, lineRows } from "./line_plot.ts";
 import type { Axis, LinePlot } from "./line_plot.ts";
 import { DASHES, FONT } from "./shapes.ts";
@@ -67,7 +67,7 @@ export function LineFigure({ plot, tools, note, height = 220, wide, isLoading }:
         <div class="plot">
           <p class="quiet">{plot.y.label} over {plot.x.label}</p>
           <Chart label={`${plot.title}: ${plot.y.label} over ${plot.x.label}`} times={times} height={height} hasLegend format={formatOf(plot.y)}
-            x={{ name: plot.x.label.split(/ in |,/)[0] ?? "", format: formatOf(plot.x) }} {...(plot.atLeast === undefined ? {} : { atLeast: plot.atLeast })}
+            x={{ name: plot.x.label.split(/ in |,| \(/)[0] ?? "", format: formatOf(plot.x) }} {...(plot.atLeast === undefined ? {} : { atLeast: plot.atLeast })}
             lines={plot.lines.map((line, index) => ({ label: line.label, colour: line.series, dash: DASHES[line.series % DASHES.length] ?? [], values: values[index] ?? [] }))} />
         </div>
       )}

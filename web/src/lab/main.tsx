@@ -7,7 +7,9 @@ import { Empty, Loading } from "../shared/notices.tsx";
 import { needsToken } from "../shared/http.ts";
 import { applyTheme, theme, toggleTheme } from "../shared/theme.ts";
 import { Browse } from "./browse.tsx";
+import type { Document } from "./documents.ts";
 import { documents, failure, open, plan } from "./session.ts";
+import { Sweep } from "./sweep.tsx";
 import { Watch } from "./watch.tsx";
 
 function Page() {
@@ -38,10 +40,11 @@ function Page() {
   );
 }
 
-function Content({ shown, index }: { shown: (typeof documents.value extends readonly (infer D)[] | null ? D : never) | undefined; index: number }) {
+function Content({ shown, index }: { shown: Document | undefined; index: number }) {
   if (needsToken.value) return <Empty title="The address lacks its token">Open the whole address that mstcp-lab printed, with what comes after the #. An address of an earlier start does not work any more.</Empty>;
   if (failure.value) return <Empty title="The results cannot be read">{failure.value}. Start mstcp-lab again and open the address that it prints.</Empty>;
   if (!shown) return <Loading what="results" />;
+  if (shown.kind === "sweep") return <Sweep overview={shown} />;
   return (
     <>
       {plan.value ? <Watch network={shown.network} /> : null}

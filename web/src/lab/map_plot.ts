@@ -1,6 +1,6 @@
 /** The network with the utilisation of each direction of each link at one moment, as a drawing for export and as rows. */
 import { percent } from "../shared/format.ts";
-import { levelOf } from "../shared/utilisation.ts";
+import { LEVELS, levelOf } from "../shared/utilisation.ts";
 import { line, round, text } from "./shapes.ts";
 import type { Drawing, Ink, Shape } from "./shapes.ts";
 import type { LinkResult, NetworkView } from "./types.ts";
@@ -45,7 +45,16 @@ export function drawMap(plot: MapPlot, ink: Ink, width = 760): Drawing {
     const place = places.get(node.name);
     if (place) shapes.push(...drawNode(node.name, node.kind, place, nodes.length <= MOST_NUMBERED, ink));
   }
-  return { width, height: round(TOP + 2 * EDGE + spanY * scale), title: plot.title, shapes };
+  const bottom = TOP + 2 * EDGE + spanY * scale;
+  return { width, height: round(bottom + 24), title: plot.title, shapes: [...shapes, ...drawKey(bottom + 6, ink)] };
+}
+
+/** What colours and widths mean. */
+function drawKey(y: number, ink: Ink): Shape[] {
+  return LEVELS.flatMap((level, index) => {
+    const x = 16 + index * 128;
+    return [line(x, y - 4, x + 26, y - 4, ink.use[index] ?? ink.quiet, { "stroke-width": WIDTHS[index] ?? 2 }), text(x + 32, y, level.text, ink.text, { "font-size": 11 })];
+  });
 }
 
 interface Place { x: number; y: number }

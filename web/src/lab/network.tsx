@@ -32,6 +32,7 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
   const times = links?.find((link) => link.series)?.series?.time_s ?? [];
   const [at, setAt] = useState<number | null>(null);
   const [isPlaying, setPlaying] = useState(false);
+  const [isLit, setLit] = useState(false);
   const [selected, setSelected] = useState<Selection>(null);
   const interval = at === null || times.length === 0 ? null : Math.min(at, times.length - 1);
 
@@ -42,15 +43,18 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
   }, [isPlaying, times.length]);
 
   const utilisation = useMemo(() => utilisationAt(links ?? [], interval), [links, interval]);
-  const paths = useMemo((): MapPath[] => (flow === ALL_FLOWS ? [] : (flowOf(run, flow)?.allocated ?? []).map((each) => ({ nodes: each.path, rate_bps: each.rate_bps ?? 0 }))), [run, flow]);
+  const paths = useMemo((): MapPath[] => (flow === ALL_FLOWS || !isLit ? [] : (flowOf(run, flow)?.allocated ?? []).map((each) => ({ nodes: each.path, rate_bps: each.rate_bps ?? 0 }))), [run, flow, isLit]);
   const when = interval === null ? "mean of the run" : `at ${Number((times[interval] ?? 0).toFixed(2))} s`;
   const plot = { name: `network-${run.scenario}-${run.protocol}-s${run.seed}${interval === null ? "" : `-${Number((times[interval] ?? 0).toFixed(2))}s`}`, title: `Utilisation, scenario ${run.scenario}, ${runTitle(run)}, ${when}`, network: overview.network, utilisation };
   const chooser = (
+    <>
+    {flow === ALL_FLOWS ? null : <label class="check"><input type="checkbox" checked={isLit} onChange={() => setLit(!isLit)} />paths of flow {flow}</label>}
     <label class="row"><span class="quiet">Run</span>
       <select value={String(run.number)} onChange={(event) => onRun(Number(event.currentTarget.value))}>
         {runs.map((each) => <option key={each.number} value={String(each.number)}>{runTitle(each)}{each.valid ? "" : " (not valid)"}</option>)}
       </select>
     </label>
+    </>
   );
   return (
     <>

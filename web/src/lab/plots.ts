@@ -72,12 +72,12 @@ export function delayLines(from: OverTime): LinePlot {
 
 export function delayDistribution(from: OverTime): LinePlot {
   const lines = distributionLines(from, (flow) => flow.delay_cdf_s, (flow) => flow.goodput_bps.reduce((sum, rate) => sum + rate, 0));
-  return { name: fileName("delay-distribution", from.context), title: `Distribution of the delay, ${flowWords(from.context)}`, x: DELAY, y: { ...SHARE, label: "share of the bytes in %, at most" }, lines, atLeast: 1 };
+  return { name: fileName("delay-distribution", from.context), title: `Distribution of the delay, ${flowWords(from.context)}`, x: DELAY, y: { ...SHARE, label: "share of the bytes in %, delayed by at most this" }, lines, atLeast: 1 };
 }
 
 export function completionDistribution(from: OverTime): LinePlot {
   const lines = distributionLines(from, (flow) => flow.completions, () => 1);
-  return { name: fileName("completion", from.context), title: `Completion times, ${flowWords(from.context)}`, x: COMPLETION, y: { ...SHARE, label: "share of the transfers in %, at most" }, lines, atLeast: 1 };
+  return { name: fileName("completion", from.context), title: `Completion times, ${flowWords(from.context)}`, x: COMPLETION, y: { ...SHARE, label: "share of the transfers in %, done within this" }, lines, atLeast: 1 };
 }
 
 function flowWords(context: Context): string {

@@ -66,6 +66,30 @@ export interface Overview {
   runs: RunRow[];
 }
 
+export interface SweepEstimate { mean: number; half_width: number | null; count: number }
+
+export interface SweepRow {
+  load: number;
+  protocol: string;
+  requested_bps: SweepEstimate;
+  admitted_bps: SweepEstimate;
+  received_bps: SweepEstimate;
+  received_of_admitted: SweepEstimate | null;
+  received_of_requested: SweepEstimate | null;
+  delay_mean_s: SweepEstimate | null;
+}
+
+export interface SweepOverview {
+  kind: "sweep";
+  source: string;
+  scenario: string;
+  engine: string;
+  conditions: Record<string, unknown>;
+  seeds: number;
+  looks: Record<string, Look>;
+  rows: SweepRow[];
+}
+
 export interface StreamSeries { source_port: number | null; path: string[] | null; rate_bps: number[] }
 
 export interface FlowSeries {

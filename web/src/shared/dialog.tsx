@@ -1,6 +1,6 @@
 /** A question on top of the page: keyboard and focus stay in it; Escape closes it. */
-import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { cloneElement, type ComponentChildren, type VNode } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
 
 export function Dialog({ title, children, onClose }: { title: string; children: ComponentChildren; onClose: () => void }) {
   const element = useRef<HTMLDialogElement>(null);
@@ -18,13 +18,16 @@ export function Dialog({ title, children, onClose }: { title: string; children: 
   );
 }
 
-/** A field with its name and a hint under it. */
-export function Field({ label, hint, children }: { label: string; hint?: string; children: ComponentChildren }) {
+/** A control with its name, and a hint under it that describes it. */
+export function Field({ label, hint, children }: { label: string; hint?: string; children: VNode }) {
+  const id = useId();
   return (
-    <label class="field">
-      <span class="field-label">{label}</span>
-      {children}
-      {hint ? <span class="field-hint">{hint}</span> : null}
-    </label>
+    <div class="field">
+      <label>
+        <span class="field-label">{label}</span>
+        {hint ? cloneElement(children, { "aria-describedby": id }) : children}
+      </label>
+      {hint ? <span class="field-hint" id={id}>{hint}</span> : null}
+    </div>
   );
 }

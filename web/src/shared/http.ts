@@ -39,7 +39,7 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
     response = await fetch(path, { ...init, headers, cache: "no-store", redirect: "error" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "no answer: is it still running, and is the network there?");
+    throw new ApiError(0, "there is no answer");
   }
   if (response.ok) return response;
   const refusal = await refusalOf(response);

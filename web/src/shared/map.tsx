@@ -44,6 +44,9 @@ export interface MapProps {
 /** Above this, nodes are dots and names appear when one comes near. */
 const MANY = 150;
 const SPAN = 1000;
+/** Below this width the buttons have a row of their own under the network. */
+const NARROW_PX = 500;
+const BUTTONS_PX = 32;
 /** The zoom from which names in a large network can be read. */
 const NEAR = 1.3;
 
@@ -185,11 +188,22 @@ class NetworkMap {
   }
 
   fit(): void {
-    this.cy.fit(undefined, 36);
-    if (this.cy.zoom() > 1.4) {
-      this.cy.zoom(1.4);
-      this.cy.center();
-    }
+    // cytoscape's own fit measures every line and name; the places of the nodes are enough.
+    let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
+    this.cy.nodes().forEach((node) => {
+      const { x, y } = node.position();
+      left = Math.min(left, x);
+      right = Math.max(right, x);
+      top = Math.min(top, y);
+      bottom = Math.max(bottom, y);
+    });
+    const isNarrow = this.cy.width() < NARROW_PX;
+    const room = isNarrow || this.#isLarge ? 24 : 56;
+    const width = Math.max(1, this.cy.width() - 2 * room);
+    const height = Math.max(1, this.cy.height() - 2 * room - (isNarrow ? BUTTONS_PX : 0));
+    const zoom = Math.min(1.4, width / Math.max(1, right - left), height / Math.max(1, bottom - top));
+    const middle = room + height / 2;
+    this.cy.viewport({ zoom, pan: { x: this.cy.width() / 2 - (zoom * (left + right)) / 2, y: middle - (zoom * (top + bottom)) / 2 } });
   }
 
   /** Show all, with this view kept no more. */
@@ -330,7 +344,7 @@ function styleSheet(many: boolean): cytoscape.StylesheetJson {
     { selector: ".link.dim", style: { opacity: 0.28 } },
     { selector: "node.dim", style: { opacity: 0.4 } },
     { selector: "node.selected", style: { "border-width": many ? 2 : 4, "border-color": token("text") } },
-    { selector: ".link.selected", style: { "underlay-color": token("accent"), "underlay-opacity": 0.35, "underlay-padding": 5 } },
+    { selector: ".link.selected", style: { "underlay-color": token("accent"), "underlay-opacity": 0.4, "underlay-padding": 8 } },
     {
       selector: ".lit",
       style: {

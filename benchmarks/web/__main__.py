@@ -1,0 +1,179 @@
+"""The controller's page on a network of Kdl's size, in the system's Chromium.
+
+.venv/bin/python -m benchmarks.web                       # some minutes
+.venv/bin/python -m benchmarks.web --topology Kdl.graphml --json
+
+The controller is `mstcp-controller` itself, its switches are models that speak OpenFlow. Measured are:
+
+- from the request for the page to the first drawn map (`first_picture_ms`), and the processor time that the
+  browser took for it (`first_picture_cpu_ms`), which other programs do not change as much;
+- the controller's processor time while nobody looks, and with five pages open (`controller_cores_*`);
+- how long the browser takes to show what clicks and keys do, the longest of some (`interaction_ms`);
+- what a day of events, one a second, leaves in the page's memory (`day_of_events_heap_mb`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+from playwright.async_api import Browser, Page, async_playwright
+
+from benchmarks.controller.process import Controller, controller
+from benchmarks.web.events import day_of_events_heap_mb
+from benchmarks.web.networks import network_of
+from tests.fakes.model_network import fleet_of
+from topologies.model import Network
+
+_PAGES = 5
+_IDLE_S = 20.0
+_PATIENCE_S = 120.0
+_OPTIONS = ("--probe-interval", "30", "--silence", "600", "--lease", "7200")
+"""The model switches share a machine with the browser: they may be slow to answer."""
+
+_OBSERVE = """() => {
+  window.interactions = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (entry.interactionId) window.interactions.push(entry.duration);
+  }).observe({ type: "event", durationThreshold: 16, buffered: true });
+}"""
+
+Result = dict[str, float | int | None]
+
+
+def main() -> int:
+    """Parse the command line, measure, and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--topology", help="a file; left out: a made-up network of Kdl's size")
+    parser.add_argument("--hosts", type=int, default=40)
+    parser.add_argument("--flows", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--skip-events", action="store_true", help="leave out the day of events")
+    options = parser.parse_args()
+    program = shutil.which("chromium")
+    if program is None:
+        print("benchmarks.web: chromium is not installed: run 'make setup'", file=sys.stderr)
+        return 2
+    network = network_of(options.topology, options.hosts, options.seed)
+    result = asyncio.run(_measure(program, network, options.flows, options.seed))
+    if not options.skip_events:
+        result["day_of_events_heap_mb"] = day_of_events_heap_mb(program)
+    print(
+        json.dumps(result) if options.json else "\n".join(f"{name} {value}" for name, value in result.items())
+    )
+    return 0
+
+
+async def _measure(program: str, network: Network, flows: int, seed: int) -> Result:
+    with tempfile.TemporaryDirectory(prefix="web-") as name:
+        topology = Path(name, "network.json")
+        topology.write_text(network.model_dump_json())
+        log = Path(name, "controller.log")
+        async with (
+            controller(str(topology), log, *_OPTIONS) as running,
+            fleet_of(network, running.openflow),
+            async_playwright() as playwright,
+        ):
+            await running.ready()
+            await _request(running, network, flows, seed)
+            arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+            browser = await playwright.chromium.launch(executable_path=program, args=arguments)
+            result = await _look(running, browser, network, flows)
+            await browser.close()
+            return result
+
+
+async def _request(running: Controller, network: Network, flows: int, seed: int) -> None:
+    chooser = random.Random(seed)
+    async with httpx.AsyncClient(base_url=f"http://{running.rest}", timeout=_PATIENCE_S) as client:
+        for number in range(flows):
+            source, destination = chooser.sample(sorted(network.hosts), 2)
+            wish = {
+                "source": source,
+                "destination": destination,
+                "destination_port": 5000 + number,
+                "rate_bps": chooser.choice((1e6, 2e6, 5e6)),
+            }
+            while (answer := await client.post("/v1/flows", json=wish)).status_code == 503:
+                await asyncio.sleep(1)  # a model switch was slow to confirm
+            answer.raise_for_status()
+
+
+async def _look(running: Controller, browser: Browser, network: Network, flows: int) -> Result:
+    address = f"http://{running.rest}/"
+    idle = await _cores(running)
+    first: list[tuple[float, float]] = []
+    pages: list[Page] = []
+    for _ in range(_PAGES):
+        page = await (await browser.new_context(viewport={"width": 1440, "height": 900})).new_page()
+        first.append(await _first_picture(page, address))
+        pages.append(page)
+    watched = await _cores(running)
+    return {
+        "switches": len(network.switches),
+        "links": len(network.links),
+        "flows": flows,
+        "first_picture_ms": statistics.median(picture_ms for picture_ms, _ in first),
+        "first_picture_cpu_ms": statistics.median(cpu_ms for _, cpu_ms in first),
+        "controller_cores_idle": idle,
+        "controller_cores_five_pages": watched,
+        "interaction_ms": await _interact(pages[0]),
+    }
+
+
+async def _cores(running: Controller) -> float:
+    """Return the share of a core that the controller uses."""
+    before_s = running.cpu_s()
+    await asyncio.sleep(_IDLE_S)
+    return round((running.cpu_s() - before_s) / _IDLE_S, 4)
+
+
+async def _first_picture(page: Page, address: str) -> tuple[float, float]:
+    """Return when the map was drawn and the processor time that it took, in milliseconds."""
+    session = await page.context.new_cdp_session(page)
+    await session.send("Performance.enable")
+    await page.goto(address)
+    marks: list[Any] = []
+    while not marks:
+        await asyncio.sleep(0.05)
+        marks = await page.evaluate("performance.getEntriesByName('map drawn').map((mark) => mark.startTime)")
+    answer = await session.send("Performance.getMetrics")
+    figures = {metric["name"]: metric["value"] for metric in answer["metrics"]}
+    return round(marks[0], 1), round(1e3 * figures["ProcessTime"], 1)
+
+
+async def _interact(page: Page) -> float:
+    """Select, sort, search and move; returns the longest time to the next picture, in milliseconds."""
+    await page.evaluate(_OBSERVE)
+    rows = page.locator(".table-row")
+    for number in (1, 3, 5):
+        await rows.nth(number).click()
+        await page.wait_for_timeout(1000)
+    await page.get_by_role("columnheader", name="Asked").get_by_role("button").click()
+    await page.get_by_label("Search flows").press_sequentially("an", delay=300)
+    await page.get_by_role("application").focus()
+    for key in ("+", "+", "ArrowLeft", "ArrowUp", "0"):
+        await page.keyboard.press(key)
+        await page.wait_for_timeout(500)
+    for name in ("Events", "What if", "Health", "Details"):
+        await page.get_by_role("tab", name=name).click()
+        await page.wait_for_timeout(500)
+    durations: list[float] = await page.evaluate("window.interactions")
+    return max(durations, default=0.0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
