@@ -218,7 +218,8 @@ class TickSource(Source):
             due_ns, size_bytes = next(self._ticks)
         self._next = due_ns, size_bytes
         if due_ns < self.stop_ns:
-            self._call_at(max(due_ns, now + self.config.timing.write_gap_ns), self._serve)
+            wake_ns = max(due_ns, now + self.config.timing.write_gap_ns)
+            self._call_at(min(wake_ns, self.stop_ns - 1), self._serve)  # no tick is due unserved at the end
 
 
 class BacklogSource(Source):
