@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from controller.core import events
 from controller.core.client_events import ClientEventKind
-from controller.core.journal import Journal, JournaledDict
+from controller.core.journal import Journal, JournaledDict, JournaledSet
 from controller.core.messages import Message, PacketOut, Postpone
 from controller.core.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.core.queries import Queries
@@ -28,6 +29,12 @@ from controller.store.interface import Records
 from topologies.model import Network
 
 __all__ = ["Core"]
+
+_RUN = "run"
+"""Kind of the record that the controller has had switches: they may have rules and traffic."""
+
+_MAX_METERED = 1024
+"""Ports of a switch whose packets to the controller its meters limit, at most."""
 
 
 class Core:
@@ -61,6 +68,7 @@ class Core:
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
         self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
         self._queries = Queries(self._state, self._default_routes, self._protection, self._flows)
+        self._has_run: JournaledSet[str] = JournaledSet()  # whether the store says so already
         self._now = 0.0  # of the event in hand
         self._handlers: dict[type, Callable[[Any], None]] = {
             events.SwitchConnected: self._switch_connected,
@@ -102,6 +110,7 @@ class Core:
         """
         self._now = now
         if records:
+            self._has_run.add(_RUN)
             self._link_changes.restore(records.get(LINK, {}))
             self._state.hosts.restore(records.get(LEARNED_HOST, {}), now)
             self._state.live.assume_all()
@@ -168,6 +177,9 @@ class Core:
             self._outbox.report("warning", live.faults()[0], datapath_id=event.datapath_id)
             return
         self._gone_at.pop(event.datapath_id, None)
+        if _RUN not in self._has_run:
+            self._has_run.add(_RUN)
+            self._outbox.store(_RUN, "switches", {})
         for port in sorted(event.live_ports):
             self._discovery.add((event.datapath_id, port))
         for tail, head in live.seen_links(event.datapath_id):
@@ -176,6 +188,10 @@ class Core:
         ports = sorted(event.live_ports)
         facts = {"switch": switch, "ports": ports}
         self._outbox.tell(ClientEventKind.SWITCH_UP, f"{switch} is connected", facts)
+        self._state.metered_ports.pop(switch, None)
+        if event.installed is not None and event.installed.meters is not None:
+            edges = (port for port in ports if live.is_edge_port(event.datapath_id, port))
+            self._state.metered_ports[switch] = tuple(islice(edges, _MAX_METERED))
         others = (*self._protection.entries(switch), *self._flows.pinned_rules(switch))
         self._default_routes.connect(switch, others, event.installed)
         self._measuring.switch_joined(event.datapath_id, self._now)

@@ -27,7 +27,7 @@ from controller.core.views import (
 from controller.errors import NotFound
 from controller.flows.flow import Flow
 from controller.flows.manager import FlowManager
-from controller.rules.classification import classification_rules
+from controller.rules.classification import classification
 from controller.rules.counters import PortCounters
 from controller.rules.default_routes import DefaultRoutes
 from controller.rules.model import (
@@ -37,6 +37,7 @@ from controller.rules.model import (
     Output,
     Restamp,
     Rule,
+    ToController,
     ToGroup,
     flow_number,
     is_bypass_cookie,
@@ -102,30 +103,49 @@ class Queries:
     def _live(self, now: float) -> LiveView:
         return LiveView(
             links=self._live_links(),
-            nodes=tuple(self._node_state(node.name) for node in self._state.live.network.nodes),
+            nodes=tuple(
+                self._switch_state(node.name) if node.kind == "switch" else self._host_state(node.name)
+                for node in self._state.live.network.nodes
+            ),
             flows=tuple(self._live_flow(flow, now) for flow in self._state.flows),
         )
 
     def _live_links(self) -> LiveLinksView:
-        views = self._state.links()
+        live, measured = self._state.live, self._state.measured
         return LiveLinksView(
-            up=tuple(view.up for view in views),
-            enabled=tuple(view.enabled for view in views),
-            capacity_bps=tuple(view.capacity_bps for view in views),
-            allocated_bps=tuple(view.allocated_bps for view in views),
-            measured_bps=tuple(view.measured_bps for view in views),
-            unrequested_bps=tuple(view.unrequested_bps for view in views),
+            up=tuple(map(live.arc_is_up, live.arcs)),
+            enabled=tuple(live.is_enabled(arc.link) for arc in live.arcs.values()),
+            capacity_bps=tuple(arc.rate_bps for arc in live.arcs.values()),
+            allocated_bps=tuple(map(self._state.allocated_bps, live.arcs)),
+            measured_bps=tuple(map(measured.arc_bps, live.arcs)),
+            unrequested_bps=tuple(map(measured.unrequested_bps, live.arcs)),
         )
 
-    def _node_state(self, name: str) -> NodeState:
-        live, host = self._state.live, self._state.hosts.find(name)
-        if name not in live.network.switches:
-            return "up" if host is not None and self._state.hosts.is_reachable(host) else "down"
+    def _switch_state(self, name: str) -> NodeState:
+        live = self._state.live
         return "up" if live.is_connected(name) else "away" if live.is_away(name) else "down"
 
+    def _host_state(self, name: str) -> NodeState:
+        host = self._state.hosts.find(name)
+        return "up" if host is not None and self._state.hosts.is_reachable(host) else "down"
+
     def _live_flow(self, flow: Flow, now: float) -> LiveFlowView:
-        view = self._state.measured_view(flow, now)
-        return LiveFlowView(**{name: getattr(view, name) for name in _LIVE_FLOW})
+        return LiveFlowView(
+            flow_id=flow.id,
+            owner=flow.belongs_to or None,
+            revision=flow.revision,
+            state=flow.state,
+            source=flow.source.name,
+            destination=flow.destination.name,
+            destination_port=flow.destination_port,
+            objective=flow.objective,
+            requested_bps=flow.requested_bps,
+            rate_bps=flow.rate_bps,
+            lease_s=flow.lease_s,
+            expires_in_s=max(0.0, flow.expires_at - now),
+            lost_links=self._state.lost_links(flow),
+            streams=flow.stream_views(self._state.measured_bps(flow)),
+        )
 
     def _switches(self) -> tuple[SwitchDetailView, ...]:
         counts = self._rule_counts()
@@ -162,7 +182,7 @@ class Queries:
             known = ", ".join(live.network.switches[:12])
             return NotFound("switch", f"there is no switch {switch!r} in the topology file; it has {known}")
         entries = (
-            *classification_rules(),
+            *classification(self._state.metered_ports.get(switch, ())),
             *self._protection.entries(switch),
             *self._default_routes.sent_to(switch),
             *self._flows.pinned_rules(switch),
@@ -178,9 +198,9 @@ class Queries:
 
     def _rule_counts(self) -> dict[str, int]:
         """Return how many rules each switch should have; streams are counted by their paths alone."""
-        classification = len(classification_rules())
+        metered = self._state.metered_ports
         counts = {
-            name: classification
+            name: sum(isinstance(entry, Rule) for entry in classification(metered.get(name, ())))
             + self._protection.rule_count(name)
             + sum(isinstance(entry, Rule) for entry in self._default_routes.sent_to(name))
             for name in self._state.live.network.switches
@@ -218,9 +238,6 @@ class Queries:
                 for name, arc in live.arcs.items()
             ),
         )
-
-
-_LIVE_FLOW = tuple(LiveFlowView.__dataclass_fields__)
 
 
 def _counters(counters: PortCounters | None) -> PortCountersView | None:
@@ -279,7 +296,8 @@ def _action(rule: Rule) -> str:
         return f"set_source:{rule.action.source_mac},goto:{rule.action.table}"
     if isinstance(rule.action, GotoTable):
         return f"goto:{rule.action.table}"
-    return "controller"
+    meter = rule.action.meter if isinstance(rule.action, ToController) else None
+    return "controller" if meter is None else f"meter:{meter},controller"
 
 
 def _group(group: Group) -> GroupView:

@@ -201,7 +201,8 @@ class RuleView:
     priority: int
     match: dict[str, str | int] = described("The fields it looks at; all packets match if there are none.")
     action: str = described(
-        "output:<port>, group:<number>, goto:<table>, controller; set_source:<address> before it.",
+        "output:<port>, group:<number>, goto:<table>, controller; before it set_source:<address> or "
+        "meter:<number>.",
         examples=["output:2"],
     )
     cookie: str = described("As `ovs-ofctl dump-flows` prints it.", examples=["0x4d53000200000001"])

@@ -21,7 +21,16 @@ from controller.flows.ack_paths import SHORTEST, ack_path
 from controller.flows.flow import Flow, Slot, slot_loads
 from controller.flows.live_optima import LiveOptima
 from controller.flows.planning import on_free_paths, replan
-from controller.rules.model import Entry, Group, GroupChange, Rule, Stage, Stages, flow_number, merge_stages
+from controller.rules.model import (
+    FlowEntry,
+    Group,
+    GroupChange,
+    Rule,
+    Stage,
+    Stages,
+    flow_number,
+    merge_stages,
+)
 
 __all__ = ["MOVE", "Recovery"]
 
@@ -318,7 +327,7 @@ class Recovery(Journaled):
         self._unsent += (batch.number,)
         stage, *batch.stages = batch.stages
         for switch, entries in stage.items():
-            changed: tuple[Entry, ...] = tuple(
+            changed: tuple[FlowEntry, ...] = tuple(
                 GroupChange(entry) if isinstance(entry, Group) else entry for entry in entries
             )
             datapath_id = self._state.live.datapath_id(switch)
@@ -389,7 +398,7 @@ class Recovery(Journaled):
     def _take_back(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> None:
         """Remove what a move has installed, and put the rules of the old path back."""
         self._reserve(flow, ())
-        by_switch: dict[str, list[Entry]] = {}
+        by_switch: dict[str, list[FlowEntry]] = {}
         for switch, rule in _rules(self._new_stages(flow, moved, slots)):
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
@@ -431,7 +440,7 @@ class Recovery(Journaled):
         batch.flows = tuple(each for each in batch.flows if each != flow.id)
         group = None if flow.split is None or flow.split.group is None else flow.split.group.number
 
-        def is_others(entry: Entry) -> bool:
+        def is_others(entry: FlowEntry) -> bool:
             if isinstance(entry, Rule):
                 return flow_number(entry.cookie) != flow.number
             return (entry.group if isinstance(entry, GroupChange) else entry).number != group

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PortLimits"]
+__all__ = ["BURST_PACKETS", "PACKETS_PER_S", "PortLimits"]
+
+PACKETS_PER_S = 100
+BURST_PACKETS = 200
+"""Of each port so many are looked at; switches that have meters drop the others themselves."""
 
 
 @dataclass
@@ -21,7 +25,7 @@ class PortLimits:
         burst: Packets that it may send at once.
     """
 
-    def __init__(self, rate_per_s: float = 100.0, burst: float = 200.0) -> None:
+    def __init__(self, rate_per_s: float = PACKETS_PER_S, burst: float = BURST_PACKETS) -> None:
         self._rate_per_s = rate_per_s
         self._burst = burst
         self._buckets: dict[tuple[int, int], _Bucket] = {}

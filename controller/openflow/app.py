@@ -160,10 +160,14 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             requests = [
                 parser.OFPFlowStatsRequest(datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY),
                 parser.OFPGroupDescStatsRequest(datapath, 0),
+                parser.OFPMeterFeaturesStatsRequest(datapath, 0),
+                parser.OFPMeterConfigStatsRequest(datapath, 0, ofp.OFPM_ALL),
             ]
-            for request in requests:
+            for place, request in enumerate(requests):
                 request.set_xid(self._transaction())
                 reading.unanswered.add(request.xid)
+                if place >= 2:
+                    reading.optional.add(request.xid)
                 request.serialize()
                 datapath.send(bytes(request.buf))
             return
@@ -177,8 +181,10 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
 
     @_handles(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     @_handles(ofp_event.EventOFPGroupDescStatsReply, MAIN_DISPATCHER)
+    @_handles(ofp_event.EventOFPMeterFeaturesStatsReply, MAIN_DISPATCHER)
+    @_handles(ofp_event.EventOFPMeterConfigStatsReply, MAIN_DISPATCHER)
     def on_readback(self, event: Any) -> None:
-        """A switch says which rules or groups it has: with both it takes part."""
+        """A switch says which rules, groups or meters it has: with all it takes part."""
         datapath = event.msg.datapath
         reading = self._readings.get(datapath)
         if reading is not None and reading.take(event.msg):
@@ -269,7 +275,10 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         message = event.msg
         datapath, reason = message.datapath, _reason(message.type, message.code)
         reading = self._readings.get(datapath)
-        if reading is not None and message.xid in reading.unanswered:
+        if reading is not None and message.xid in reading.unanswered & reading.optional:
+            if reading.refused(message.xid):
+                self._take_part(datapath, reading.result())
+        elif reading is not None and message.xid in reading.unanswered:
             self.logger.warning(
                 "datapath %d cannot say what it has (%s): it begins from nothing", datapath.id, reason
             )

@@ -26,6 +26,8 @@ from controller.rules.model import (
     GotoTable,
     GroupChange,
     Match,
+    Meter,
+    MeterChange,
     Output,
     Restamp,
     Rule,
@@ -48,15 +50,19 @@ OWN_TRANSACTIONS = 1 << 31
 _BARRIERS = OWN_TRANSACTIONS - 1
 
 _HEADER = struct.Struct("!BBHI")
-PACKET_OUT, FLOW_MOD, GROUP_MOD, BARRIER_REQUEST = 13, 14, 15, 20
+PACKET_OUT, FLOW_MOD, GROUP_MOD, BARRIER_REQUEST, METER_MOD = 13, 14, 15, 20, 29
 
 # Header; cookie, mask, table, command, timeouts, priority, buffer, out port, out group, flags.
 _FLOW_MOD = struct.Struct("!BBHIQQBBHHHIIIH2x")
 _GROUP_MOD = struct.Struct("!BBHIHBxI")
 _BUCKET = struct.Struct("!HHII4x")
+# Header; command, flags, number; a band that drops: type, bytes, rate, burst.
+_METER_MOD = struct.Struct("!BBHIHHIHHII4x")
+_PACKETS_WITH_BURST = 2 | 4
+_DROP_BAND, _BAND_BYTES = 1, 16
 _PACKET_OUT = struct.Struct("!BBHIIIH6x")
 _OUTPUT = struct.Struct("!HHIH6x")
-_ADD, _MODIFY, _DELETE = 0, 1, 2  # of group mods
+_ADD, _MODIFY, _DELETE = 0, 1, 2  # of group mods and meter mods
 _FLOW_ADD, _FLOW_DELETE, _FLOW_DELETE_STRICT = 0, 3, 4
 _SELECT, _FAST_FAILOVER = 1, 3
 _ANY = _NO_BUFFER = 0xFFFF_FFFF
@@ -68,6 +74,7 @@ _NO_BUFFER_LENGTH = 0xFFFF  # the whole packet
 
 # Fields of the basic class: number, bytes; in the order in which each finds what it presupposes before it.
 _OXM = (
+    ("in_port", 0, 4),
     ("source_mac", 4, 6),
     ("eth_type", 5, 2),
     ("ip_protocol", 10, 1),
@@ -125,6 +132,10 @@ def _installation(message: InstallRules) -> bytes:
 def _entry(entry: Entry, transaction: int) -> bytes:
     if isinstance(entry, Rule):
         return _flow_mod(entry, _FLOW_ADD, transaction)
+    if isinstance(entry, Meter):
+        return _meter_mod(_ADD, entry, transaction)
+    if isinstance(entry, MeterChange):
+        return _meter_mod(_MODIFY, entry.meter, transaction)
     if isinstance(entry, GroupChange):
         return _group_mod(_MODIFY, entry.group.number, entry.group.buckets, transaction)
     return _group_mod(_ADD, entry.number, entry.buckets, transaction)
@@ -155,6 +166,11 @@ def _group_mod(command: int, number: int, buckets: tuple[Bucket, ...], transacti
     body = b"".join(_bucket(bucket) for bucket in buckets)
     size = _GROUP_MOD.size + len(body)
     return _GROUP_MOD.pack(VERSION, GROUP_MOD, size, transaction, command, kind, number) + body
+
+
+def _meter_mod(command: int, meter: Meter, transaction: int) -> bytes:
+    head = (VERSION, METER_MOD, _METER_MOD.size, transaction, command, _PACKETS_WITH_BURST, meter.number)
+    return _METER_MOD.pack(*head, _DROP_BAND, _BAND_BYTES, meter.packets_per_s, meter.burst_packets)
 
 
 def _bucket(bucket: Bucket) -> bytes:
@@ -218,7 +234,8 @@ def _instructions(action: Action) -> bytes:
     elif isinstance(action, ToGroup):
         actions = struct.pack("!HHI", 22, 8, action.group)
     else:
-        actions = _output(_CONTROLLER, _NO_BUFFER_LENGTH)
+        limited = b"" if action.meter is None else struct.pack("!HHI", 6, 8, action.meter)
+        return limited + _apply(_output(_CONTROLLER, _NO_BUFFER_LENGTH))
     return _apply(actions)
 
 

@@ -13,6 +13,7 @@ from controller.rules.model import (
     GotoTable,
     Group,
     Match,
+    Meter,
     Output,
     Restamp,
     Rule,
@@ -31,6 +32,7 @@ _OUR_FIELDS = {
     "tcp_src": "source_port",
     "tcp_dst": "destination_port",
     "eth_src": "source_mac",
+    "in_port": "in_port",
 }
 
 
@@ -47,6 +49,8 @@ class Readback:
 
     def __init__(self) -> None:
         self.unanswered: set[int] = set()
+        self.optional: set[int] = set()  # of these: for meters, which not every switch has
+        self._meters: list[Any] | None = []
         self._rules: list[Any] = []
         self._groups: list[Any] = []
 
@@ -54,10 +58,23 @@ class Readback:
         """Take a part of an answer in; returns whether that was the last of all."""
         if reply.xid not in self.unanswered:
             return False
-        is_rules = isinstance(reply, parser.OFPFlowStatsReply)
-        (self._rules if is_rules else self._groups).extend(reply.body)
+        if isinstance(reply, parser.OFPMeterFeaturesStatsReply):
+            if not any(each.max_meter and each.band_types & 1 << ofp.OFPMBT_DROP for each in reply.body):
+                self._meters = None
+        elif isinstance(reply, parser.OFPMeterConfigStatsReply):
+            if self._meters is not None:
+                self._meters.extend(reply.body)
+        else:
+            is_rules = isinstance(reply, parser.OFPFlowStatsReply)
+            (self._rules if is_rules else self._groups).extend(reply.body)
         if not reply.flags & ofp.OFPMPF_REPLY_MORE:
             self.unanswered.discard(reply.xid)
+        return not self.unanswered
+
+    def refused(self, transaction: int) -> bool:
+        """Take in that the switch has no meters; returns whether that was the last of all answers."""
+        self.unanswered.discard(transaction)
+        self._meters = None
         return not self.unanswered
 
     def result(self) -> Installed:
@@ -73,7 +90,18 @@ class Readback:
                 groups.append(_group(description))
             except _Foreign:  # noqa: PERF203
                 foreign_groups.add(description.group_id)
-        return Installed(tuple(rules), tuple(groups), frozenset(foreign_cookies), frozenset(foreign_groups))
+        meters = None if self._meters is None else tuple(_meter(each) for each in self._meters)
+        return Installed(
+            tuple(rules), tuple(groups), frozenset(foreign_cookies), frozenset(foreign_groups), meters
+        )
+
+
+def _meter(config: Any) -> Meter:
+    """Read a meter; one that is not ours has no rate, so it is no meter that is wanted."""
+    flags, bands = ofp.OFPMF_PKTPS | ofp.OFPMF_BURST, config.bands
+    if config.flags & ~ofp.OFPMF_STATS != flags or len(bands) != 1 or bands[0].type != ofp.OFPMBT_DROP:
+        return Meter(config.meter_id, 0, 0)
+    return Meter(config.meter_id, bands[0].rate, bands[0].burst_size)
 
 
 def _rule(entry: Any) -> Rule:
@@ -93,6 +121,12 @@ def _match(match: Any) -> Match:
 
 
 def _action(instructions: list[Any]) -> Action:
+    meters = [each for each in instructions if isinstance(each, parser.OFPInstructionMeter)]
+    if meters:
+        (inner,) = [each for each in instructions if each not in meters] or [None]
+        if len(meters) > 1 or inner is None or _action([inner]) != ToController():
+            raise _Foreign
+        return ToController(meters[0].meter_id)
     if len(instructions) == 2:
         return _restamp(*instructions)
     if len(instructions) != 1:

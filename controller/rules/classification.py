@@ -1,7 +1,13 @@
-"""The first table of every switch: LLDP and ARP go to the controller, all else to the pinned paths."""
+"""The first table of every switch: LLDP and ARP go to the controller, all else to the pinned paths.
+
+Where a switch has meters, each port that hosts may be behind has one for what it sends to the controller.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from controller.network.packet_limits import BURST_PACKETS, PACKETS_PER_S
 from controller.rules.model import (
     COOKIE_CLASSIFY,
     ETH_TYPE_ARP,
@@ -14,16 +20,36 @@ from controller.rules.model import (
     TABLE_PINNED,
     GotoTable,
     Match,
+    Meter,
     Rule,
     ToController,
 )
 
-__all__ = ["classification_rules"]
+__all__ = ["classification"]
+
+_METERED = 10
+"""Priority of a port's own rule above that of the rule for all ports."""
 
 
-def classification_rules() -> tuple[Rule, ...]:
-    """Return the rules that every switch has from the moment it connects."""
+def classification(metered_ports: Collection[int] = ()) -> tuple[Meter | Rule, ...]:
+    """Return what every switch has from the moment it connects: meters, then rules.
+
+    Args:
+        metered_ports: Ports whose packets to the controller a meter of the same number limits.
+    """
+    meters = [Meter(port, PACKETS_PER_S, BURST_PACKETS) for port in sorted(metered_ports)]
+    rules = [
+        Rule(TABLE_CLASSIFY, priority, Match(eth_type=kind, in_port=meter.number), metered, COOKIE_CLASSIFY)
+        for meter in meters
+        for metered in (ToController(meter.number),)
+        for priority, kind in (
+            (PRIORITY_LLDP + _METERED, ETH_TYPE_LLDP),
+            (PRIORITY_ARP + _METERED, ETH_TYPE_ARP),
+        )
+    ]
     return (
+        *meters,
+        *rules,
         Rule(TABLE_CLASSIFY, PRIORITY_LLDP, Match(eth_type=ETH_TYPE_LLDP), ToController(), COOKIE_CLASSIFY),
         Rule(TABLE_CLASSIFY, PRIORITY_ARP, Match(eth_type=ETH_TYPE_ARP), ToController(), COOKIE_CLASSIFY),
         Rule(TABLE_CLASSIFY, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED), COOKIE_CLASSIFY),

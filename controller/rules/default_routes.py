@@ -12,7 +12,7 @@ from controller.core.messages import RemoveGroup, RemoveRule, RemoveRules
 from controller.core.outbox import DEFAULT_ROUTES, Outbox
 from controller.core.state import State
 from controller.network.hosts import Host
-from controller.rules.classification import classification_rules
+from controller.rules.classification import classification
 from controller.rules.ecmp import ecmp_group
 from controller.rules.model import (
     ETH_TYPE_IPV4,
@@ -105,7 +105,8 @@ class DefaultRoutes(Journaled):
         routes = self._routes_of(switch, self._compute()) if has_routes else _Routes()
         self._sent[switch] = routes
         self._new.add(switch)
-        wanted = (*classification_rules(), *others, *routes.all())
+        metered = self._state.metered_ports.get(switch, ())
+        wanted = (*classification(metered), *others, *routes.all())
         if installed is None:
             self._send(switch, wanted, wipe=True)
             return

@@ -33,10 +33,13 @@ __all__ = [
     "Action",
     "Bucket",
     "Entry",
+    "FlowEntry",
     "GotoTable",
     "Group",
     "GroupChange",
     "Match",
+    "Meter",
+    "MeterChange",
     "Output",
     "Restamp",
     "Rule",
@@ -102,6 +105,7 @@ class Match:
     source_port: int | None = None
     destination_port: int | None = None
     source_mac: str | None = None
+    in_port: int | None = None
     packed: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def fields(self) -> dict[str, int | str]:
@@ -139,7 +143,9 @@ class ToGroup:
 
 @dataclass(frozen=True)
 class ToController:
-    """Send the whole packet to the controller."""
+    """Send the whole packet to the controller; with a meter, no more than it lets pass."""
+
+    meter: int | None = None
 
 
 @dataclass(frozen=True)
@@ -195,13 +201,32 @@ class GroupChange:
     group: Group
 
 
-Entry = Rule | Group | GroupChange
-"""What a switch can be given; a group must come before the rules that lead to it."""
+@dataclass(frozen=True)
+class Meter:
+    """Lets so many packets a second pass, and a burst of some more; others are dropped."""
 
-Stage = dict[str, list[Entry]]
+    number: int
+    packets_per_s: int
+    burst_packets: int
+
+
+@dataclass(frozen=True)
+class MeterChange:
+    """New rates for a meter that the switch has already."""
+
+    meter: Meter
+
+
+FlowEntry = Rule | Group | GroupChange
+"""What a switch can be given for a flow; a group must come before the rules that lead to it."""
+
+Entry = FlowEntry | Meter | MeterChange
+"""What a switch can be given; a meter must come before the rules that use it."""
+
+Stage = dict[str, list[FlowEntry]]
 """Entries that may be installed at the same time, by switch."""
 
-Stages = list[dict[str, tuple[Entry, ...]]]
+Stages = list[dict[str, tuple[FlowEntry, ...]]]
 """All entries of a flow in the order of their installation."""
 
 

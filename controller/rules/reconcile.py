@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.rules.model import Entry, Group, GroupChange, Match, Rule
+from controller.rules.model import Entry, Group, GroupChange, Match, Meter, MeterChange, Rule
 
 __all__ = ["Difference", "Installed", "difference"]
 
@@ -21,12 +21,14 @@ class Installed:
         groups: Those that could be ours.
         foreign_cookies: Cookies of rules that no controller of this version would install.
         foreign_groups: Numbers of such groups.
+        meters: None: it can have none.
     """
 
     rules: tuple[Rule, ...] = ()
     groups: tuple[Group, ...] = ()
     foreign_cookies: frozenset[int] = frozenset()
     foreign_groups: frozenset[int] = frozenset()
+    meters: tuple[Meter, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Difference:
     Attributes:
         removed_first: Cookies whose rules go first: what is in the way of `entries`.
         removed_groups_first: The same for groups.
-        entries: What is missing or different; groups before rules.
+        entries: What is missing or different; groups and meters before rules. Other meters stay.
         removed_rules: Rules that go while others of the same cookie stay.
         removed_cookies: Cookies all of whose rules go.
         removed_groups: Groups that go, when no rule leads to them any more.
@@ -50,7 +52,7 @@ class Difference:
     removed_groups: tuple[int, ...]
 
 
-def difference(installed: Installed, desired: Sequence[Rule | Group]) -> Difference:
+def difference(installed: Installed, desired: Sequence[Rule | Group | Meter]) -> Difference:
     """Return how a switch gets from what it has to what it should have.
 
     A rule that is right is not sent again, so its counters go on and no packet notices.
@@ -67,6 +69,7 @@ def difference(installed: Installed, desired: Sequence[Rule | Group]) -> Differe
         removed_groups_first=tuple(sorted(foreign_groups)),
         entries=(
             *_group_entries(groups, wanted_groups),
+            *_meter_entries(installed.meters or (), desired),
             *(rule for key, rule in rules.items() if present.get(key) != rule),
         ),
         removed_rules=tuple(rule for rule in extra if rule.cookie in cookies),
@@ -80,6 +83,15 @@ def _group_entries(present: dict[int, Group], wanted: dict[int, Group]) -> list[
         GroupChange(group) if number in present else group
         for number, group in wanted.items()
         if present.get(number) != group
+    ]
+
+
+def _meter_entries(present: Sequence[Meter], desired: Sequence[Rule | Group | Meter]) -> list[Entry]:
+    numbers = {meter.number for meter in present}
+    return [
+        MeterChange(entry) if entry.number in numbers else entry
+        for entry in desired
+        if isinstance(entry, Meter) and entry not in present
     ]
 
 

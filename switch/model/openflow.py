@@ -94,6 +94,8 @@ class Multipart(IntEnum):
     FLOW = 1
     PORT_STATISTICS = 4
     GROUP_DESCRIPTION = 7
+    METER_CONFIGURATION = 10
+    METER_FEATURES = 11
     PORT_DESCRIPTION = 13
 
 
@@ -114,6 +116,8 @@ class ErrorReason(IntEnum):
     GROUP_EXISTS = 6 << 16 | 0
     UNKNOWN_GROUP = 6 << 16 | 8
     OUT_OF_GROUPS = 6 << 16 | 3
+    METER_EXISTS = 12 << 16 | 1
+    UNKNOWN_METER = 12 << 16 | 3
 
 
 class PortState(IntEnum):

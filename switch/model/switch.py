@@ -45,6 +45,7 @@ class ModelSwitch:
         name: Prefix of its ports' names.
         tables: What the controller has installed; outlives connections.
         faults: What goes wrong.
+        meters: Flags and bands by number, as they came; None: it has none. They limit nothing here.
         send_out: Called with (port, frame) for each frame that leaves by a port.
     """
 
@@ -55,6 +56,7 @@ class ModelSwitch:
     faults: Faults = field(default_factory=Faults)
     send_out: Callable[[int, bytes], None] = lambda _port, _frame: None
     down: set[int] = field(default_factory=set)
+    meters: dict[int, bytes] | None = None
     received: dict[int, Count] = field(default_factory=lambda: defaultdict(Count))  # by port
     sent: dict[int, Count] = field(default_factory=lambda: defaultdict(Count))
     flow_mods: int = 0
@@ -106,7 +108,7 @@ class ModelSwitch:
         return out_port, fields
 
     def _answer(self, kind: int, xid: int, whole: bytes) -> bytes:
-        if kind in (Kind.FLOW_MOD, Kind.GROUP_MOD):
+        if kind in (Kind.FLOW_MOD, Kind.GROUP_MOD, Kind.METER_MOD):
             return self._change(kind, xid, whole)
         if kind == Kind.BARRIER_REQUEST:
             self.barriers += 1
@@ -127,11 +129,13 @@ class ModelSwitch:
             return openflow.message(Kind.GET_CONFIG_REPLY, xid, struct.pack("!HH", 0, 0xFFFF))
         if kind == Kind.ROLE_REQUEST:
             return openflow.message(Kind.ROLE_REPLY, xid, whole[8:])
-        if kind in (Kind.HELLO, Kind.SET_CONFIG, Kind.ECHO_REPLY, Kind.METER_MOD, Kind.ERROR):
+        if kind in (Kind.HELLO, Kind.SET_CONFIG, Kind.ECHO_REPLY, Kind.ERROR):
             return b""
         return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
 
     def _change(self, kind: int, xid: int, whole: bytes) -> bytes:
+        if kind == Kind.METER_MOD:
+            return self._change_meter(xid, whole)
         change: openflow.FlowMod | openflow.GroupMod
         self.flow_mods += 1
         try:
@@ -148,6 +152,21 @@ class ModelSwitch:
             if not self.faults.errors_after_barrier:
                 return answer
             self._late_errors.append(answer)
+        return b""
+
+    def _change_meter(self, xid: int, whole: bytes) -> bytes:
+        meters = self.meters
+        if meters is None:
+            return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
+        command, _, number = struct.unpack_from("!HHI", whole, 8)
+        if command == 0 and number in meters:
+            return openflow.error(xid, ErrorReason.METER_EXISTS, whole)
+        if command == 1 and number not in meters:
+            return openflow.error(xid, ErrorReason.UNKNOWN_METER, whole)
+        if command == 2:
+            meters.pop(number, None)
+        else:
+            meters[number] = whole[10:12] + whole[16:]
         return b""
 
     def _check(self, change: openflow.FlowMod | openflow.GroupMod) -> None:
@@ -180,6 +199,17 @@ class ModelSwitch:
                 kind,
                 xid,
                 (openflow.port_stats_entry(port, self.received[port], self.sent[port]) for port in ports),
+            )
+        if kind == Multipart.METER_FEATURES and self.meters is not None:
+            return _replies(kind, xid, [struct.pack("!IIIBB2x", 1 << 16, 1 << 1, 0xF, 8, 8)])
+        if kind == Multipart.METER_CONFIGURATION and self.meters is not None:
+            return _replies(
+                kind,
+                xid,
+                [
+                    struct.pack("!H2sI", 6 + len(kept), kept[:2], number) + kept[2:]
+                    for number, kept in self.meters.items()
+                ],
             )
         if kind == Multipart.DESCRIPTION:
             texts = ("model", "model", "1", "", self.name)

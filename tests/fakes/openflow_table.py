@@ -55,6 +55,8 @@ from controller.rules.model import (
     Group,
     GroupChange,
     Match,
+    Meter,
+    MeterChange,
     Output,
     Restamp,
     Rule,
@@ -83,6 +85,7 @@ class Packet:
     source_port: int | None = None
     destination_port: int | None = None
     source_mac: str | None = None
+    in_port: int | None = None
 
     @classmethod
     def tcp(cls, segment: TcpConnection, source_mac: str | None = None) -> Packet:
@@ -108,6 +111,7 @@ class FakeTable:
     def __init__(self) -> None:
         self.rules: dict[tuple[int, int, Match], Rule] = {}
         self.groups: dict[int, Group] = {}
+        self.meters: dict[int, Meter] = {}
         self.down: set[int] = set()  # ports
 
     def install(self, entry: Entry) -> None:
@@ -118,7 +122,13 @@ class FakeTable:
         elif isinstance(entry, GroupChange):
             assert entry.group.number in self.groups, "OFPGMFC_UNKNOWN_GROUP"
             self._put_group(entry.group)
+        elif isinstance(entry, Meter | MeterChange):
+            meter = entry if isinstance(entry, Meter) else entry.meter
+            assert (meter.number in self.meters) == isinstance(entry, MeterChange), "OFPMMFC"
+            self.meters[meter.number] = meter
         else:
+            if isinstance(entry.action, ToController) and entry.action.meter is not None:
+                assert entry.action.meter in self.meters, "OFPMMFC_UNKNOWN_METER"
             if isinstance(entry.action, ToGroup):
                 assert entry.action.group in self.groups, "OFPBAC_BAD_OUT_GROUP"
             self.rules[entry.table, entry.priority, entry.match] = entry

@@ -27,6 +27,8 @@ from controller.rules.model import (
     Group,
     GroupChange,
     Match,
+    Meter,
+    MeterChange,
     Output,
     Restamp,
     Rule,
@@ -43,7 +45,7 @@ macs = st.binary(min_size=6, max_size=6).map(lambda raw: raw.hex(":"))
 ports = st.integers(1, 0xFFFF)
 matches = st.one_of(
     st.just(Match()),
-    st.builds(Match, eth_type=st.just(0x88CC)),
+    st.builds(Match, eth_type=st.just(0x88CC), in_port=st.none() | ports),
     st.builds(Match, eth_type=st.just(0x0800), destination_ip=ips, source_mac=st.none() | macs),
     st.builds(
         Match,
@@ -59,7 +61,7 @@ outputs = st.builds(Output, ports, st.none() | macs, st.booleans())
 actions: st.SearchStrategy[Action] = st.one_of(
     outputs,
     st.builds(ToGroup, st.integers(0, 1 << 26)),
-    st.just(ToController()),
+    st.builds(ToController, st.none() | st.integers(1, 100)),
     st.builds(GotoTable, st.integers(1, 3)),
     st.builds(Restamp, macs, st.integers(1, 3)),
 )
@@ -124,6 +126,7 @@ RULE = Rule(1, 100, Match(eth_type=0x0800, destination_ip="10.0.0.1"), Output(3)
     [
         InstallRules(1, (RULE,), 5, wipe=True),
         InstallRules(1, (GroupChange(Group(7, (Bucket(1, Output(2)),))),), 5),
+        InstallRules(1, (Meter(3, 100, 200), MeterChange(Meter(3, 50, 200))), 5),
         PacketOut(1, 3, b"frame" * 20),
         RemoveRules(1, RULE.cookie),
         RemoveRule(1, RULE),
@@ -148,6 +151,10 @@ def osken_request(whole: bytes) -> Any:
     elif kind == model.Kind.GROUP_MOD:
         change = model.parse_group_mod(whole)
         read = PARSER.OFPGroupMod(DATAPATH, change.command, change.type, change.number, buckets(change))
+    elif kind == model.Kind.METER_MOD:
+        command, flags, number, _, _, rate, burst = struct.unpack("!HHIHHII", whole[8:28])
+        bands = [PARSER.OFPMeterBandDrop(rate, burst)]
+        read = PARSER.OFPMeterMod(DATAPATH, command, flags, number, bands)
     elif kind == model.Kind.PACKET_OUT:
         (action,), frame = model.parse_packet_out(whole)
         read = PARSER.OFPPacketOut(

@@ -14,6 +14,7 @@ from benchmarks.controller.process import controller
 from controller.rules.model import port_group_number
 from switch.model import Fleet, ModelSwitch
 from tests.fakes.controller_command import controlled
+from tests.fakes.model_network import fleet_of
 from tests.fakes.waiting import until
 
 FLOW_COOKIES = (0x4D53_0002_0000_0000, 0xFFFF_000F_0000_0000)
@@ -43,6 +44,47 @@ async def test_a_flow_is_installed_and_removed(tmp_path: Path) -> None:
             "the flow's rules to go",
         )
         await session.close()
+
+
+async def test_what_hosts_send_to_the_controller_is_metered_where_switches_can(tmp_path: Path) -> None:
+    """Each port towards a host has a meter; after a restart, one that has another rate is set again."""
+    store = ("--store", str(tmp_path / "state.sqlite"))
+    topology = str(tmp_path / "network.json")
+    Path(topology).write_text(BUTTERFLY.model_dump_json())
+    hosts = BUTTERFLY.hosts
+    ports = {arc.tail: arc.tail_port for arc in BUTTERFLY.arcs() if arc.head in hosts}
+    async with controller(topology, tmp_path / "first.log", *store) as first:
+        fleet = fleet_of(BUTTERFLY, first.openflow)
+        for name in ("S0", "S2", "S4"):
+            fleet.switches[name].meters = {}
+        async with fleet:
+            await first.ready()
+            for name, switch in fleet.switches.items():
+                metered = [ports[name]] if name in ("S0", "S4") else []
+                assert sorted(switch.meters or ()) == metered
+                assert metered_rules(switch) == {
+                    (port, kind) for port in metered for kind in (0x0806, 0x88CC)
+                }
+            await protected(fleet)
+            before = installed_by(fleet)
+            first.process.kill()
+            await first.process.wait()
+            number, meters = ports["S0"], fleet.switches["S0"].meters
+            assert meters is not None
+            right = meters[number]
+            meters[number] = right[:6] + (7).to_bytes(4, "big") + right[10:]  # packets a second
+            async with controller(topology, tmp_path / "second.log", *store) as second:
+                fleet.controller = second.openflow
+                await second.ready()
+                assert meters == {number: right}
+                assert installed_by(fleet) == before
+
+
+def metered_rules(switch: ModelSwitch) -> set[tuple[int, int]]:
+    """Return port and Ethernet type of the rules with a meter."""
+    changes = [rule.change for rule in switch.tables.rules()]
+    fields = [dict(change.match) for change in changes if change.instruction_bytes[:2] == b"\0\6"]
+    return {(int.from_bytes(each[0], "big"), int.from_bytes(each[5], "big")) for each in fields}
 
 
 async def test_a_switch_that_stops_reading_harms_no_other(tmp_path: Path) -> None:
