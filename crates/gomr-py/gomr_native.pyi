@@ -234,7 +234,7 @@ class Engine:
         """Return an engine of its own in the same state; any thread may take copies."""
 
     def ignore_delays(self) -> None:
-        """Solve for the first objective alone from now on: of its optima any is found, whatever the delays."""
+        """Solve for the first objective alone from the next event on: any of its optima is found."""
 
     def forget_poor_paths(self) -> None:
         """Forget known paths that are far from optimal, so that a copy and the next event cost less."""
