@@ -28,6 +28,7 @@ from experiments import (
 )
 from experiments.engines.base import Engine
 from experiments.errors import ExperimentError, Interrupted, ScenarioError, UnknownName
+from experiments.given_paths import check_given_paths
 from experiments.job import PARALLEL_LIMIT, RETRY_LIMIT, Job, begun
 from experiments.reading import read_results
 from experiments.run_and_report import report, run_and_report
@@ -274,6 +275,7 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
     final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
     network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
     scenario.check_flows(final, cases, network.hosts)
+    check_given_paths(final, cases, network)
     final = demands.expand(final, scenario.path_of(args.scenario_file).parent, network.hosts, cases)
     recorded = asked.recorded() | ({"allocation": args.allocation} if args.allocation else {})
     out = args.out or runner.default_output(final.name, now)

@@ -24,6 +24,7 @@ from experiments import demands, overrides, scenario
 from experiments.engines.base import RunPlan
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.together import run_together
+from experiments.given_paths import check_given_paths
 from experiments.results import FlowResult, RunResult, SimulationCost
 from experiments.scenario import Scenario
 from experiments.workloads.shorthand import parse_workload
@@ -224,6 +225,7 @@ class Simulation:
         """
         made = self._scenario or self._from_flows()
         scenario.check_flows(made, [self._case], self.network.hosts)
+        check_given_paths(made, [self._case], self.network)
         plans = [
             RunPlan(
                 scenario=made,

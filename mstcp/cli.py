@@ -16,6 +16,7 @@ from typing import Any
 
 import mstcp
 from mstcp import _core, client, sockets
+from mstcp.controller_arguments import add_controller, controller_of
 from mstcp.endpoints import Rule, parse_endpoint, parse_rule
 from mstcp.errors import sentence
 from mstcp.options import DEFAULT_MAX_PATHS
@@ -118,10 +119,10 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("streams")
     group.add_argument("--streams", type=_count, metavar="N", help="how many, without rates (default: 2)")
     group.add_argument("--rates", type=_rates, metavar="BPS,...", help="a stream for each rate in bit/s")
-    group.add_argument("--controller", metavar="ADDRESS:PORT", help="ask it for streams; needs --rate")
     group.add_argument("--rate", type=_rate, metavar="BPS", help="goodput to ask the controller for")
     group.add_argument("--source-address", metavar="ADDRESS", help="ours (default: the system's choice)")
     group.add_argument("--scheduler", choices=_core.SCHEDULERS, help="what picks the stream of each frame")
+    add_controller(parser)
 
 
 def _add_security(parser: argparse.ArgumentParser, *, listens: bool = False, connects: bool = False) -> None:
@@ -144,10 +145,11 @@ def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in ("source_address", "scheduler"):
         if (value := getattr(arguments, name)) is not None:
             options[name] = value
-    if arguments.controller is not None:
+    controller = controller_of(arguments)
+    if controller is not None:
         if arguments.rate is None or arguments.streams or arguments.rates:
             raise ValueError("--controller takes --rate, and neither --streams nor --rates")
-        return options | {"controller": arguments.controller, "rate": arguments.rate}
+        return options | {"controller": controller, "rate": arguments.rate}
     rates = arguments.rates
     if arguments.rate is not None:
         if rates or (arguments.streams or 1) > 1:
@@ -205,21 +207,21 @@ def _add_allocate(commands: Any) -> None:
     allocate.add_argument(
         "--rate", type=_rate, required=True, metavar="BPS", help="goodput in bit/s, as 8.5e6"
     )
-    allocate.add_argument("--controller", required=True, metavar="ADDRESS:PORT")
     allocate.add_argument("--source-address", help="ours (default: the system's choice)")
     allocate.add_argument("--max-paths", type=_count, default=DEFAULT_MAX_PATHS)
     allocate.add_argument("--objective", default=None)
+    add_controller(allocate, required=True)
     allocate.set_defaults(work=_allocate)
 
 
 async def _allocate(arguments: argparse.Namespace) -> None:
-    from mstcp.control import ControllerClient
-
+    address = controller_of(arguments)
+    assert address is not None, "argparse asks for it"
     family, destination = await client.resolve(arguments.host, arguments.port)
     source = arguments.source_address or sockets.local_address(family, destination)
     bound = [sockets.bind_stream(family, source, 0) for _ in range(arguments.max_paths)]
     try:
-        async with ControllerClient(arguments.controller) as controller:
+        async with address.client() as controller:
             allocation = await controller.request(
                 source=source,
                 destination=destination[0],

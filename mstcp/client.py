@@ -23,7 +23,7 @@ from mstcp.transport import ConnectionTransport
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from mstcp.control import ControllerClient
+    from mstcp.control import ControllerAddress, ControllerClient
 
 LOGGER = logging.getLogger("mstcp")
 P = TypeVar("P", bound=asyncio.BaseProtocol)
@@ -55,7 +55,8 @@ def open_connection(
 
     Options:
         rate: Goodput in bit/s to ask the controller for; without one, what the single stream is paced at.
-        controller: `address:port` of the controller, or a `ControllerClient` to share.
+        controller: `address:port` of the controller, a `mstcp.control.ControllerAddress` that also says how
+            to speak to it (TLS, token), or a `ControllerClient` to share.
         streams: The streams to open, given by hand.
         sock: A socket that is connected already, or a list of some: one stream each, in the place of host and
             port.
@@ -199,17 +200,19 @@ class _FlowOpening:
 
     def __init__(
         self,
-        controller: str | ControllerClient,
+        controller: str | ControllerAddress | ControllerClient,
         family: socket.AddressFamily,
         destination: Any,
         options: ClientOptions,
         tls: TlsSettings | None,
     ) -> None:
         # The control channel's packages are an extra.
-        from mstcp.control import ControllerClient
+        from mstcp.control import ControllerAddress
 
-        self._own_client = isinstance(controller, str)
-        self._client = ControllerClient(controller) if isinstance(controller, str) else controller
+        if isinstance(controller, str):
+            controller = ControllerAddress(controller)
+        self._own_client = isinstance(controller, ControllerAddress)
+        self._client = controller.client() if isinstance(controller, ControllerAddress) else controller
         self._family = family
         self._destination = destination
         self._options = options

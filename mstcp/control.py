@@ -12,7 +12,7 @@ import itertools
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,34 @@ class _Question:
     opens_flow: bool
     on_changed: OnChanged | None = None
     on_ended: OnEnded | None = None
+
+
+@dataclass(frozen=True)
+class ControllerAddress:
+    """Where a controller is and how to speak to it: for `controller=` of `open_connection`.
+
+    The connection has a session of its own then; see `ControllerClient`, whose arguments these are.
+    """
+
+    address: str
+    timeout_s: float = 10.0
+    token: str | None = field(default=None, repr=False)
+    ca_file: str | os.PathLike[str] | None = None
+    certificate_files: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None
+
+    def client(self) -> ControllerClient:
+        """Return a client of it.
+
+        Raises:
+            DependencyMissing: grpcio or protobuf is not installed.
+        """
+        return ControllerClient(
+            self.address,
+            timeout_s=self.timeout_s,
+            token=self.token,
+            ca_file=self.ca_file,
+            certificate_files=self.certificate_files,
+        )
 
 
 class ControllerClient:
@@ -98,6 +126,8 @@ class ControllerClient:
         self._outgoing: asyncio.Queue[pb.ClientMessage] = asyncio.Queue()
         self._session: asyncio.Task[None] | None = None
         self._renewer: asyncio.Task[None] | None = None
+        # Whether the controller has said anything in this session.
+        self._has_heard = False
 
     async def __aenter__(self) -> ControllerClient:
         return self
@@ -216,9 +246,15 @@ class ControllerClient:
 
     async def _run(self) -> None:
         """Hold a session, and begin a new one while flows depend on it."""
-        delay, longest = _RECONNECT_S
+        first, longest = _RECONNECT_S
+        delay = first
         while True:
+            self._has_heard = False
+            began_s = asyncio.get_running_loop().time()
             reason = await self._run_once()
+            # It was there, so it may be back soon. It does not answer renewals.
+            if self._has_heard or asyncio.get_running_loop().time() - began_s > longest:
+                delay = first
             self._outgoing = asyncio.Queue()
             self._fail_questions(reason)
             if not self._flows:
@@ -248,7 +284,7 @@ class ControllerClient:
                     self._take(message)
             except grpc.aio.AioRpcError as error:
                 if error.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
-                    hint = f" (give ControllerClient a token, or set {TOKEN_VARIABLE})"
+                    hint = f" (give a token: token=, --controller-token-file or {TOKEN_VARIABLE})"
                     return f"{self.address} refuses this client: {error.details()}{hint}"
                 return f"cannot reach {self.address}: {error.details()}"
         return f"{self.address} ended the session"
@@ -284,6 +320,7 @@ class ControllerClient:
         """Handle one message of the controller."""
         from mstcp.proto import control_pb2 as pb
 
+        self._has_heard = True
         kind = message.WhichOneof("body")
         if kind == "changed":
             self._changed(message.changed.allocation)

@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 from mstcp.preamble import Destination
 
@@ -84,3 +85,9 @@ def is_own_address(address: str) -> bool:
         probe.bind((str(parsed), 0))
         return True
     return False
+
+
+def check_readable(file: str) -> None:
+    """Raise an OSError that has the file's name: those of `ssl` do not."""
+    with Path(file).open("rb"):
+        pass

@@ -23,7 +23,7 @@ from mstcp.streams import StreamSpec, check_specs
 from mstcp.transport import RECONNECT_S, REORDER_BUFFER_BYTES, SCHEDULER
 
 if TYPE_CHECKING:
-    from mstcp.control import ControllerClient
+    from mstcp.control import ControllerAddress, ControllerClient
 
 DEFAULT_MAX_PATHS = 4
 
@@ -80,7 +80,7 @@ class ClientOptions(ConnectionOptions):
     """
 
     rate: float | None = None
-    controller: str | ControllerClient | None = None
+    controller: str | ControllerAddress | ControllerClient | None = None
     streams: Sequence[StreamSpec] | None = None
     source_address: str | None = None
     objective: str | None = None
@@ -218,7 +218,7 @@ class ClientArguments(ConnectionArguments, total=False):
     """What `create_connection` takes: the options of `open_connection` without `limit`."""
 
     rate: float | None
-    controller: str | ControllerClient | None
+    controller: str | ControllerAddress | ControllerClient | None
     streams: Sequence[StreamSpec] | None
     source_address: str | None
     objective: str | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import ssl
-from pathlib import Path
 from typing import Any
+
+from mstcp.endpoints import check_readable
 
 
 def add_tls(parser: argparse.ArgumentParser, *, listens: bool = False, connects: bool = False) -> None:
@@ -33,7 +34,7 @@ def server_tls(arguments: argparse.Namespace) -> dict[str, Any]:
             raise ValueError("--tls-key is the key of --tls-cert: give both")
         return {}
     for file in (certificate, key or certificate):
-        _check_readable(file)
+        check_readable(file)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
     def no_passphrase() -> str:
@@ -67,15 +68,9 @@ def client_tls(arguments: argparse.Namespace) -> dict[str, Any]:
     if name == "":
         raise ValueError("--tls-name is empty: say whom the certificate must name")
     if authorities is not None:
-        _check_readable(authorities)
+        check_readable(authorities)
     try:
         context = ssl.create_default_context(cafile=authorities)
     except ssl.SSLError:
         raise ValueError(f"{authorities} has no certificates in PEM form") from None
     return {"ssl": context, "server_hostname": name}
-
-
-def _check_readable(file: str) -> None:
-    """Raise an OSError that has the file's name: those of `ssl` do not."""
-    with Path(file).open("rb"):
-        pass

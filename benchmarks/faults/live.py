@@ -118,7 +118,7 @@ async def _receive(reader: asyncio.StreamReader, direction: _Direction) -> None:
 async def _trouble(paths: list[Path], rng: random.Random, directions: list[_Direction]) -> None:
     """Do something to a path every 0.2 to 2 s; one in each direction always works."""
     while True:
-        fair = all(any(path.works(direction) for path in paths) for direction in range(2))
+        fair = all(any(path.carries(direction) for path in paths) for direction in range(2))
         for direction in directions:
             direction.note(fair, False)
         await asyncio.sleep(rng.uniform(0.2, 2.0))
@@ -140,7 +140,7 @@ async def _trouble(paths: list[Path], rng: random.Random, directions: list[_Dire
             path.slow_down()
         else:
             path.repair()
-        if not all(any(path.works(direction) for path in paths) for direction in range(2)):
+        if not all(any(path.carries(direction) for path in paths) for direction in range(2)):
             paths[(victim + 1) % len(paths)].repair()
 
 

@@ -42,7 +42,7 @@ async def listening(paths: Sequence[Path]) -> AsyncIterator[int]:
         task.add_done_callback(lambda _: writer.transport.abort())
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(route, HOST, 0)
+    server = await asyncio.start_server(route, HOST, 0, limit=_PIECE_BYTES)
     for sock in server.sockets:
         limit_buffers(sock)
     try:
@@ -73,6 +73,8 @@ class Path:
         self.passing = [asyncio.Event(), asyncio.Event()]
         self.is_swallowing = False
         self._is_slow = False
+        # A fault has ended its streams, and none has carried anything in both directions since.
+        self._is_cut = False
         self.repaired_s: float | None = None
         self.longest_unused_s = 0.0
         for event in self.passing:
@@ -88,8 +90,18 @@ class Path:
         """Return whether bytes pass in a direction."""
         return self.passing[direction].is_set() and not self.is_swallowing
 
+    def carries(self, direction: int) -> bool:
+        """Return whether bytes arrive in a direction, on a stream that is there or a new one (takes both)."""
+        return self.works(direction) and (not self._is_cut or self.works(1 - direction))
+
+    def _cut(self) -> None:
+        self._is_cut = True
+        for stream in self._streams:
+            stream.carried = [False, False]
+
     def reset(self) -> None:
         """Reset what is open; new streams may come."""
+        self._cut()
         for stream in list(self._streams):
             stream.reset()
 
@@ -101,11 +113,13 @@ class Path:
 
     def swallow(self) -> None:
         """Throw away what comes, until `repair`, which resets the streams."""
+        self._cut()
         self.is_swallowing = True
         self.repaired_s = None
 
     def half_close(self, direction: int) -> None:
         """End TCP's direction of what is open."""
+        self._cut()
         for stream in list(self._streams):
             stream.half_close(direction)
 
@@ -136,10 +150,14 @@ class Path:
             onward = await self._open_onward()
         except OSError:
             return  # whose caller closes the writer
+        for end in (writer, onward[1]):
+            end.transport.set_write_buffer_limits(_PIECE_BYTES)
         stream = _Stream([writer, onward[1]])
         self._streams.add(stream)
         try:
-            await asyncio.gather(self._copy(reader, onward[1], 0), self._copy(onward[0], writer, 1))
+            await asyncio.gather(
+                self._copy(stream, reader, onward[1], 0), self._copy(stream, onward[0], writer, 1)
+            )
         except (OSError, RuntimeError):
             pass  # it was reset, or half closed before all was written
         finally:
@@ -152,12 +170,14 @@ class Path:
             sock.setblocking(False)
             limit_buffers(sock)
             await self._loop.sock_connect(sock, (HOST, self._server_port))
-            return await asyncio.open_connection(sock=sock)
+            return await asyncio.open_connection(sock=sock, limit=_PIECE_BYTES)
         except BaseException:
             sock.close()
             raise
 
-    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: int) -> None:
+    async def _copy(
+        self, stream: _Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: int
+    ) -> None:
         while data := await reader.read(_PIECE_BYTES):
             rate_bps = self._rate_bps / (_SLOWER if self._is_slow else 1)
             await asyncio.sleep(len(data) * 8 / rate_bps)
@@ -168,16 +188,19 @@ class Path:
             await writer.drain()
             self.note_unused()
             self.repaired_s = None
+            stream.carried[direction] = True
+            self._is_cut &= not all(stream.carried)
         await self.passing[direction].wait()
         if writer.can_write_eof() and not writer.is_closing():
             writer.write_eof()
 
 
 class _Stream:
-    """The two sockets of a stream: the client's and the server's."""
+    """The two sockets of a stream: the client's and the server's; `carried`: by direction, whether it has."""
 
     def __init__(self, writers: list[asyncio.StreamWriter]) -> None:
         self._writers = writers
+        self.carried = [False, False]
 
     def reset(self) -> None:
         for writer in self._writers:

@@ -3,6 +3,7 @@
 python -m benchmarks.gomr [--quick] [--json] [--out DIR] [FOLDER or GRAPHML ...]
 python -m benchmarks.gomr --structured [--budget S] [--out DIR]
 python -m benchmarks.gomr --live [--quick] [--flows N] [--out DIR] [FOLDER or GRAPHML ...]
+python -m benchmarks.gomr --independent [--quick] [--seed N] [--out DIR]
 
 Runs every engine on the butterfly, on generated networks of 20, 50 and 100 nodes, and on the GraphML files
 given, with gravity demands at a load of 1.1 (91 % admitted): from scratch, at three times the load, and from
@@ -11,6 +12,9 @@ event to event. Times are medians of the CPU time of one thread.
 With --structured it solves 235 problems on networks of equal links (grids, tori, rings, leaf-spines and
 fat-trees) under every objective by `native` and `highs`, and fails where one does not end, differs or takes
 too long.
+
+With --independent it compares 240 random and structured problems under every objective with linear programmes
+over edges, solved by scipy, and fails where one differs by more than 1e-9; --quick takes 24 of them.
 
 With --live it holds every event on 50 nodes with 200 flows, and on the files given, against a fresh solve of
 the same problem, under three objectives and with least churn, and fails where one costs more than 1.2 times.
@@ -26,7 +30,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.gomr import live, structured
+from benchmarks.gomr import independent, live, structured
 from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown, plot
@@ -48,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit status."""
     parser = _parser()
     args = parser.parse_args(argv)
-    if args.structured or args.live:
+    if args.structured or args.live or args.independent:
         return _compare(parser, args)
     effort = QUICK if args.quick else FULL
     if args.budget is not None:
@@ -79,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _compare(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     if args.structured:
         return structured.main(args.budget or structured.BUDGET_S, args.out)
+    if args.independent:
+        return independent.main(24 if args.quick else independent.COUNT, args.seed, args.out)
     files = [Size(str(file), args.flows) for file in _files(parser, args.networks)]
     events, failures = (20, 5) if args.quick else (60, 15)
     return live.main([*([] if args.only_files else [live.SMALL]), *files], events, failures, args.out)
@@ -123,6 +129,10 @@ def _parser() -> argparse.ArgumentParser:
         "--structured", action="store_true", help="networks of equal links instead, native beside highs"
     )
     parser.add_argument("--live", action="store_true", help="events beside fresh solves instead")
+    parser.add_argument(
+        "--independent", action="store_true", help="native beside linear programmes over edges instead"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the problems of --independent (default 1)")
     parser.add_argument("--quick", action="store_true", help="fewer repeats and a budget of 3 s, not 20 s")
     parser.add_argument("--json", action="store_true", help="print the document instead of the table")
     parser.add_argument("--out", type=Path, default=Path("results/gomr"), help="default results/gomr")

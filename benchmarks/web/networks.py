@@ -16,13 +16,13 @@ KDL_LINKS = 895
 _RATE_BPS = 1e9
 
 
-def network_of(spec: str | None, hosts: int, seed: int) -> Network:
-    """Return a network with so many of its hosts; without `spec`, one of Kdl's size.
+def network_of(spec: str | None, hosts: int, seed: int, scale: float = 1.0) -> Network:
+    """Return a network with so many of its hosts; without `spec`, one of Kdl's size times `scale`.
 
     Default routes lead from each switch to each host: with one at each of 754 switches, they would be most of
     what is measured.
     """
-    network = of_kdl_size(seed) if spec is None else topologies.load(spec)
+    network = of_kdl_size(seed, scale) if spec is None else topologies.load(spec)
     kept = set(random.Random(seed).sample(sorted(network.hosts), min(hosts, len(network.hosts))))
     gone = set(network.hosts) - kept
     document = network.model_dump(mode="json")
@@ -31,11 +31,11 @@ def network_of(spec: str | None, hosts: int, seed: int) -> Network:
     return Network.model_validate(document)
 
 
-def of_kdl_size(seed: int) -> Network:
+def of_kdl_size(seed: int, scale: float = 1.0) -> Network:
     """Return a sparse network of near neighbours, with a host at each switch."""
     chooser = random.Random(seed)
-    places = [(chooser.random() * 14, chooser.random() * 10) for _ in range(KDL_SWITCHES)]
-    names = [f"S{number}" for number in range(KDL_SWITCHES)]
+    places = [(chooser.random() * 14, chooser.random() * 10) for _ in range(round(scale * KDL_SWITCHES))]
+    names = [f"S{number}" for number in range(len(places))]
     switches = [
         {"name": name, "kind": "switch", "x": x, "y": y} for name, (x, y) in zip(names, places, strict=True)
     ]
@@ -43,7 +43,10 @@ def of_kdl_size(seed: int) -> Network:
         {"name": f"H{number}", "kind": "host", "x": x + 0.08, "y": y + 0.1}
         for number, (x, y) in enumerate(places)
     ]
-    trunks = [_link(names[a], names[b], math.dist(places[a], places[b])) for a, b in _edges(places)]
+    trunks = [
+        _link(names[a], names[b], math.dist(places[a], places[b]))
+        for a, b in _edges(places, round(scale * KDL_LINKS))
+    ]
     access = [_link(f"H{number}", name, 0.01) for number, name in enumerate(names)]
     return Network.model_validate(
         {"name": "kdl_size", "description": "", "nodes": switches + hosts, "links": trunks + access}
@@ -54,15 +57,15 @@ def _link(a: str, b: str, distance: float) -> dict[str, object]:
     return {"ends": [a, b], "rate_bps": _RATE_BPS, "delay_us": 10 + 400 * distance}
 
 
-def _edges(places: list[tuple[float, float]]) -> Iterator[tuple[int, int]]:
-    """Yield a spanning tree of near neighbours, then the shortest of all other edges."""
+def _edges(places: list[tuple[float, float]], count: int) -> Iterator[tuple[int, int]]:
+    """Yield the edges of a spanning tree of near neighbours, then the shortest others."""
     joined: set[tuple[int, int]] = set()
     for node in range(1, len(places)):
         nearest = min(range(node), key=lambda other: math.dist(places[node], places[other]))
         joined.add((nearest, node))
     pairs = ((a, b) for a in range(len(places)) for b in range(a + 1, len(places)))
     for pair in sorted(pairs, key=lambda pair: math.dist(places[pair[0]], places[pair[1]])):
-        if len(joined) == KDL_LINKS:
+        if len(joined) == count:
             break
         joined.add(pair)
     yield from sorted(joined)

@@ -20,7 +20,7 @@ from controller.core.views import Sizes, described
 __all__ = ["LiveDocument", "LiveSnapshots"]
 
 _INTERVAL_S = 1.0
-_SIZES_INTERVAL_S = 5.0
+_SIZES_INTERVAL_S = 10.0
 """Rules are counted flow by flow: not each second."""
 
 _LEVEL = 1

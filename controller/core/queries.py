@@ -103,30 +103,49 @@ class Queries:
     def _live(self, now: float) -> LiveView:
         return LiveView(
             links=self._live_links(),
-            nodes=tuple(self._node_state(node.name) for node in self._state.live.network.nodes),
+            nodes=tuple(
+                self._switch_state(node.name) if node.kind == "switch" else self._host_state(node.name)
+                for node in self._state.live.network.nodes
+            ),
             flows=tuple(self._live_flow(flow, now) for flow in self._state.flows),
         )
 
     def _live_links(self) -> LiveLinksView:
-        views = self._state.links()
+        live, measured = self._state.live, self._state.measured
         return LiveLinksView(
-            up=tuple(view.up for view in views),
-            enabled=tuple(view.enabled for view in views),
-            capacity_bps=tuple(view.capacity_bps for view in views),
-            allocated_bps=tuple(view.allocated_bps for view in views),
-            measured_bps=tuple(view.measured_bps for view in views),
-            unrequested_bps=tuple(view.unrequested_bps for view in views),
+            up=tuple(map(live.arc_is_up, live.arcs)),
+            enabled=tuple(live.is_enabled(arc.link) for arc in live.arcs.values()),
+            capacity_bps=tuple(arc.rate_bps for arc in live.arcs.values()),
+            allocated_bps=tuple(map(self._state.allocated_bps, live.arcs)),
+            measured_bps=tuple(map(measured.arc_bps, live.arcs)),
+            unrequested_bps=tuple(map(measured.unrequested_bps, live.arcs)),
         )
 
-    def _node_state(self, name: str) -> NodeState:
-        live, host = self._state.live, self._state.hosts.find(name)
-        if name not in live.network.switches:
-            return "up" if host is not None and self._state.hosts.is_reachable(host) else "down"
+    def _switch_state(self, name: str) -> NodeState:
+        live = self._state.live
         return "up" if live.is_connected(name) else "away" if live.is_away(name) else "down"
 
+    def _host_state(self, name: str) -> NodeState:
+        host = self._state.hosts.find(name)
+        return "up" if host is not None and self._state.hosts.is_reachable(host) else "down"
+
     def _live_flow(self, flow: Flow, now: float) -> LiveFlowView:
-        view = self._state.measured_view(flow, now)
-        return LiveFlowView(**{name: getattr(view, name) for name in _LIVE_FLOW})
+        return LiveFlowView(
+            flow_id=flow.id,
+            owner=flow.belongs_to or None,
+            revision=flow.revision,
+            state=flow.state,
+            source=flow.source.name,
+            destination=flow.destination.name,
+            destination_port=flow.destination_port,
+            objective=flow.objective,
+            requested_bps=flow.requested_bps,
+            rate_bps=flow.rate_bps,
+            lease_s=flow.lease_s,
+            expires_in_s=max(0.0, flow.expires_at - now),
+            lost_links=self._state.lost_links(flow),
+            streams=flow.stream_views(self._state.measured_bps(flow)),
+        )
 
     def _switches(self) -> tuple[SwitchDetailView, ...]:
         counts = self._rule_counts()
@@ -219,9 +238,6 @@ class Queries:
                 for name, arc in live.arcs.items()
             ),
         )
-
-
-_LIVE_FLOW = tuple(LiveFlowView.__dataclass_fields__)
 
 
 def _counters(counters: PortCounters | None) -> PortCountersView | None:

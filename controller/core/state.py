@@ -56,10 +56,13 @@ class State(Journaled):
 
     def measured_view(self, flow: Flow, now: float) -> FlowView:
         """Return an immutable copy of a flow, with what it carries."""
-        measured = tuple(
+        return flow.view(now, self.lost_links(flow), self.measured_bps(flow))
+
+    def measured_bps(self, flow: Flow) -> tuple[float | None, ...]:
+        """Return the wire rate that was counted of each stream of a flow."""
+        return tuple(
             None if counted is None else self.measured.pinned_bps(*counted) for counted in flow.counted_by()
         )
-        return flow.view(now, self.lost_links(flow), measured)
 
     def allocatable_bps(self, arc: str) -> float:
         """Return what flows may take of a link in one direction, named as `S0->S4`."""
@@ -83,6 +86,11 @@ class State(Journaled):
             return ()
         return tuple(dict.fromkeys(link for path in flow.routes() for link in self.live.lost_links(path)))
 
+    def allocated_bps(self, arc: str) -> float:
+        """Return the wire rate that all flows take of a link in one direction, named as `S0->S4`."""
+        # The sums are kept up flow by flow: without rounding, links that are empty again have 1e-10 bit/s.
+        return max(0.0, round(self.flows.load_bps(arc), 3))
+
     def links(self) -> tuple[LinkView, ...]:
         """Return both directions of all links, for clients."""
         return tuple(self._link(name, arc) for name, arc in self.live.arcs.items())
@@ -92,8 +100,7 @@ class State(Journaled):
         return tuple(self._link(key, arc) for key, arc in self.live.arcs.items() if arc.link == name)
 
     def _link(self, name: str, arc: Arc) -> LinkView:
-        # The sums are kept up flow by flow: without rounding, links that are empty again have 1e-10 bit/s.
-        allocated_bps = max(0.0, round(self.flows.load_bps(name), 3))
+        allocated_bps = self.allocated_bps(name)
         measured_bps = self.measured.arc_bps(name)
         return LinkView(
             link=name,

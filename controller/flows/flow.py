@@ -238,21 +238,25 @@ class Flow(Journaled):
             measured_bps=sum(counted) if len(counted) == len(self.streams) else None,
             objective=self.objective,
             packet_bytes=self.framing.packet_bytes,
-            streams=tuple(
-                StreamView(
-                    source_port=stream.source_port,
-                    rate_bps=stream.rate_bps,
-                    wire_bps=self.framing.wire_bps(stream.rate_bps, self.connection_count),
-                    measured_bps=bps,
-                    delay_s=stream.delay_s,
-                    path=stream.path,
-                )
-                for stream, bps in zip(self.streams, measured, strict=True)
-            ),
+            streams=self.stream_views(measured),
             lease_s=self.lease_s,
             expires_in_s=max(0.0, self.expires_at - now),
             lost_links=lost_links,
             split=None if self.split is None else self._split_view(self.split),
+        )
+
+    def stream_views(self, measured: Sequence[float | None]) -> tuple[StreamView, ...]:
+        """Return immutable copies of its streams for clients; `measured` are wire rates (bit/s)."""
+        return tuple(
+            StreamView(
+                source_port=stream.source_port,
+                rate_bps=stream.rate_bps,
+                wire_bps=self.framing.wire_bps(stream.rate_bps, self.connection_count),
+                measured_bps=bps,
+                delay_s=stream.delay_s,
+                path=stream.path,
+            )
+            for stream, bps in zip(self.streams, measured, strict=True)
         )
 
     def _split_view(self, split: Split) -> SplitView:

@@ -4,10 +4,11 @@
     for outcome in survey.worst_first()[:5]:
         print(outcome.failure.name, outcome.lost_bps)
 
-Each outcome is the most that any allocation admits after the failure, solved from the basis of the one
-before, on all cores. A failure of links that carry nothing changes nothing, and takes no solve. Every outcome
-has a proven bound; one that was not reached in time has the bounds that are known without a solve: all the
-rest of the optimum before the failure stays admitted, and the prices of its links say what is lost at least.
+Each outcome is the most that any allocation admits after the failure, solved from a copy of the optimum
+without failures, on all cores. A failure of links that carry nothing changes nothing, and takes no solve.
+Every outcome has a proven bound; one that was not reached in time has the bounds that are known without a
+solve: all the rest of the optimum before the failure stays admitted, and the prices of its links say what is
+lost at least.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from gomr_native import Engine, InvalidInput, NotSolved, Summary
+from gomr_native import Engine, InvalidInput, NotSolved
 
 from controller.gomr.engines.native import engine as native
 from controller.gomr.engines.native.network import NativeNetwork
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import check_names, without_local
 
-_THROUGHPUT_FIRST = ("max_throughput_min_delay", "even_split")
-"""Objectives that admit the most: of these the delays need not be solved for."""
+_MOST_THROUGHPUT = ("max_throughput_min_delay", "even_split", "min_max_utilisation")
+"""Objectives that admit the most: what else they want need not be solved for."""
 
 
 @dataclass(frozen=True)
@@ -144,21 +145,21 @@ def survey_failures(
     errors: list[BaseException] = []
     lock = threading.Lock()
 
-    def work(solver: _Solver) -> None:
+    def work() -> None:
         try:
             while not errors:
                 with lock:
                     if not waiting:
                         return
                     index = waiting.pop()
-                solved = solver.solve(failures[index])
+                solved = base.solve(failures[index])
                 if solved is None:
                     return
                 outcomes[index] = base.outcome(failures[index], *solved)
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=work, args=(base.solver(),), daemon=True) for _ in range(count)]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -172,16 +173,20 @@ class _Base:
     """The optimum without failures, and what it says of each failure."""
 
     def __init__(self, problem: Problem, objective: str, left_s: Callable[[], float | None]) -> None:
-        self._objective = objective
         self._left_s = left_s
-        routed = without_local(problem)
+        self._routed = without_local(problem)
         self._local = [demand for demand in problem.demands if demand.is_local]
-        self._routed = _without_delays(routed) if objective in _THROUGHPUT_FIRST else routed
         self._network = NativeNetwork(self._routed)
-        self._is_exact_bound = objective in _THROUGHPUT_FIRST
-        first = self.solver()
-        summary, flows = first.start()
-        self._first: _Solver | None = first
+        self._is_exact_bound = objective in _MOST_THROUGHPUT
+        self._engine = self._start(objective)
+        try:
+            summary, flows = self._engine.changes(time_limit_s=self._left())
+        except NotSolved as error:
+            raise native.failure(error, self._left_s()) from error
+        # After the optimum with least delays: few paths are missing there.
+        self._engine.forget_poor_paths()
+        if self._is_exact_bound:
+            self._engine.ignore_delays()
         local_bps = math.fsum(demand.rate_bps for demand in self._local)
         self._routed_bps = summary.admitted_bps
         self.admitted_bps = summary.admitted_bps + local_bps
@@ -191,17 +196,41 @@ class _Base:
             for path_number, (path, rate_bps) in enumerate(paths):
                 for edge in path:
                     self._loads_bps.setdefault(edge.id, []).append(((number << 20) + path_number, rate_bps))
-        prices = dict(zip(self._network.number, first.engine.prices(), strict=True))
+        prices = dict(zip(self._network.number, self._engine.prices(), strict=True))
         self._worth_bps = {
             edge.id: edge.capacity_bps * prices[edge.id] if self._is_exact_bound else 0.0
             for edge in self._routed.edges
         }
         self._bound_bps = summary.upper_bound if self._is_exact_bound else summary.requested_bps
 
-    def solver(self) -> _Solver:
-        """Return a solver of its own for a thread; the first one has the optimum already."""
-        made = self.__dict__.pop("_first", None)
-        return made or _Solver(self._network, self._routed, self._objective, self._left_s)
+    def _start(self, objective: str) -> Engine:
+        first = _MOST_THROUGHPUT[0] if self._is_exact_bound else objective
+        try:
+            # Failures are what is done in parallel, so each search for paths has one thread.
+            flows = self._network.flows(self._routed.demands)
+            return Engine(self._network.network, flows, first, threads=1)
+        except InvalidInput as error:
+            raise native.refusal(error) from error
+
+    def solve(self, failure: Failure) -> tuple[float, float] | None:
+        """Return what is admitted after a failure, and its bound; None if the time is up."""
+        engine = self._engine.copy()
+        for edge in failure.edges:
+            engine.fail_link(self._network.number[edge])
+        left_s = self._left()
+        if left_s is not None and left_s <= 0:
+            return None
+        try:
+            summary = engine.solve(time_limit_s=left_s)
+        except NotSolved as error:
+            if left_s is None or (self._left() or 0) > 0:
+                raise native.failure(error, left_s) from error
+            return None
+        return summary.admitted_bps, max(summary.admitted_bps, summary.upper_bound)
+
+    def _left(self) -> float | None:
+        left_s = self._left_s()
+        return None if left_s is None else max(0.0, left_s)
 
     def load_of(self, failure: Failure) -> float:
         """Return the rate of the paths that the failure breaks, each counted once."""
@@ -242,60 +271,3 @@ class _Base:
 
 def _ends_at(demand: Demand, failure: Failure) -> bool:
     return failure.kind == "node" and failure.name in (demand.source, demand.destination)
-
-
-class _Solver:
-    """An engine that takes one failure after the other."""
-
-    def __init__(
-        self,
-        network: NativeNetwork,
-        problem: Problem,
-        objective: str,
-        left_s: Callable[[], float | None],
-    ) -> None:
-        self._network = network
-        self._left_s = left_s
-        self._failed: list[int] = []
-        first = "max_throughput_min_delay" if objective == "even_split" else objective
-        try:
-            # Failures are what is done in parallel, so each search for paths has one thread.
-            self.engine = Engine(network.network, network.flows(problem.demands), first, threads=1)
-        except InvalidInput as error:
-            raise native.refusal(error) from error
-
-    def start(self) -> tuple[Summary, list[tuple[int, list[tuple[tuple[Any, ...], float]]]]]:
-        """Solve without failures; return the totals and the paths."""
-        try:
-            return self.engine.changes(time_limit_s=self._left())
-        except NotSolved as error:
-            raise native.failure(error, self._left_s()) from error
-
-    def solve(self, failure: Failure) -> tuple[float, float] | None:
-        """Return what is admitted after a failure, and its bound; None if the time is up."""
-        for number in self._failed:
-            self.engine.restore_link(number)
-        self._failed = [self._network.number[edge] for edge in failure.edges]
-        for number in self._failed:
-            self.engine.fail_link(number)
-        left_s = self._left()
-        if left_s is not None and left_s <= 0:
-            return None
-        try:
-            summary = self.engine.solve(time_limit_s=left_s)
-        except NotSolved as error:
-            if left_s is None or (self._left() or 0) > 0:
-                raise native.failure(error, left_s) from error
-            return None
-        return summary.admitted_bps, max(summary.admitted_bps, summary.upper_bound)
-
-    def _left(self) -> float | None:
-        left_s = self._left_s()
-        return None if left_s is None else max(0.0, left_s)
-
-
-def _without_delays(problem: Problem) -> Problem:
-    """Return the problem with all delays 0, unless demands limit them: throughput alone is solved for."""
-    if any(demand.max_delay_s is not None for demand in problem.demands):
-        return problem
-    return replace(problem, edges=tuple(replace(edge, delay_s=0.0) for edge in problem.edges))

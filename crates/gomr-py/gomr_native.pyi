@@ -230,6 +230,15 @@ class Engine:
     def changes_so_far(self) -> tuple[Summary, list[_FlowPaths]]:
         """As `changes` after one that ended early: the best known rates within all limits, and their gap."""
 
+    def copy(self) -> Engine:
+        """Return an engine of its own in the same state; any thread may take copies."""
+
+    def ignore_delays(self) -> None:
+        """Solve for the first objective alone from now on: of its optima any is found, whatever the delays."""
+
+    def forget_poor_paths(self) -> None:
+        """Forget known paths that are far from optimal, so that a copy and the next event cost less."""
+
     def keep_shares(self) -> None:
         """Let flows with the same ends keep what they were told as far as an optimum allows.
 

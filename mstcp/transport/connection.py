@@ -90,7 +90,7 @@ class ConnectionTransport(Ending):
     def close(self) -> None:
         """Send what is queued and the end, then close; nothing more is received.
 
-        The sockets stay until the peer has acknowledged everything and ended a stream too, 5 s at most after
+        The sockets stay until the peer has acknowledged everything and ended a stream too, 2 s at most after
         the last byte was handed over: closing before could reset the connection under data in flight.
         """
         if self._closing:

@@ -41,6 +41,7 @@ class FlowController(control_pb2_grpc.FlowControlServicer):
         self.released: list[str] = []
         self.renewed: list[list[str]] = []
         self.sessions = 0
+        self.metadata: list[dict[str, str | bytes]] = []
         self.heard = asyncio.Condition()
         self._outgoing: asyncio.Queue[pb.ServerMessage] = asyncio.Queue()
         self._server = grpc.aio.server()
@@ -75,6 +76,7 @@ class FlowController(control_pb2_grpc.FlowControlServicer):
         self, messages: AsyncIterator[pb.ClientMessage], context: grpc.aio.ServicerContext
     ) -> AsyncIterator[pb.ServerMessage]:
         self.sessions += 1
+        self.metadata.append(dict(context.invocation_metadata() or ()))
         outgoing = self._outgoing = asyncio.Queue()
         reading = asyncio.create_task(self._read(messages, outgoing))
         try:

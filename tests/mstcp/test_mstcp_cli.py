@@ -54,6 +54,15 @@ async def test_allocate_prints_the_allocation_and_gives_it_back() -> None:
         assert controller.released == ["flow-1"]
 
 
+async def test_a_controller_is_told_the_token_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("ours\n")
+    async with FlowController() as controller:
+        asked = ("allocate", "127.0.0.1", "--port", "9000", "--rate", "8.5e6")
+        where = ("--controller", controller.address, "--controller-token-file", str(tmp_path / "token"))
+        assert (await run(*asked, *where))[0] == 0
+        assert controller.metadata[0]["authorization"] == "Bearer ours"
+
+
 async def test_what_fails_says_why() -> None:
     status, out, err = await run("send", "127.0.0.1", "1", "no such file")
     assert (status, out) == (1, "")
@@ -183,6 +192,19 @@ def test_wrong_arguments_are_named(
     ("arguments", "sentence"),
     [
         (("send", "127.0.0.1", "9", "x", "--controller", "c:1"), "--controller takes --rate"),
+        (("send", "127.0.0.1", "9", "x", "--controller-ca", "ca.pem"), "--controller is not given"),
+        (
+            ("send", "127.0.0.1", "9", "x", "--controller", "c:1", "--controller-cert", "cert.pem"),
+            "--controller-ca says whom to trust",
+        ),
+        (
+            ("send", "127.0.0.1", "9", "x", "--controller", "c:1", "--controller-ca", "/no/ca"),
+            "/no/ca: No such file",
+        ),
+        (
+            ("send", "127.0.0.1", "9", "x", "--controller", "c:1", "--controller-token-file", "/dev/null"),
+            "/dev/null is empty",
+        ),
         (("send", "127.0.0.1", "9", "x", "--rate", "1e6", "--streams", "2"), "give --rates for several"),
         (("send", "127.0.0.1", "9", "x", "--rates", "1e6,2e6", "--streams", "3"), "contradicts the 2 rates"),
         (("send", "127.0.0.1", "9", "x", "--secret-file", "/no/secret"), "/no/secret: No such file"),

@@ -13,7 +13,7 @@ import pytest
 
 import mstcp
 from mstcp.background import background
-from mstcp.control import ControllerClient
+from mstcp.control import ControllerAddress, ControllerClient
 from mstcp.proto import control_pb2 as pb
 from mstcp.relay import relay
 from tests.fakes.flow_controller import FlowController, split_evenly
@@ -330,6 +330,39 @@ async def test_the_connection_outlives_the_controller_and_the_lease_is_taken_up_
         await writer.wait_closed()
         assert controller.released == ["flow-1"]
         await controller.stop()
+
+
+async def test_the_back_off_begins_again_after_a_session_that_worked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server, port = await start_sink()
+    async with server, FlowController() as controller:
+        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
+        ports = [stream.source_port for stream in writer.get_extra_info("streams")]
+        for round_number in range(3):
+            caplog.clear()
+            await controller.stop()
+            while "connecting again" not in caplog.text:
+                await asyncio.sleep(0.01)
+            assert "connecting again in 0.1 s" in caplog.messages[0]
+            await controller.start(controller.address)
+            await controller.wait_for(lambda: controller.sessions == round_number + 2)  # noqa: B023
+            rate_bps = 1e6 + round_number
+            controller.send(changed(dict.fromkeys(ports, rate_bps)))
+            while writer.get_extra_info("streams")[0].rate_bps != rate_bps:
+                await asyncio.sleep(0.01)
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_an_address_may_say_what_the_controller_knows_us_by() -> None:
+    server, port = await start_sink()
+    async with server, FlowController() as flows:
+        controller = ControllerAddress(flows.address, token="ours")
+        async with mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller):
+            assert flows.metadata[0]["authorization"] == "Bearer ours"
+        assert flows.released == ["flow-1"]
+        assert "ours" not in repr(controller)
 
 
 async def test_closing_without_a_controller_is_no_error() -> None:

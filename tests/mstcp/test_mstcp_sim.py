@@ -120,6 +120,30 @@ def test_a_scheduler_that_does_not_exist_is_refused() -> None:
         sim.check(json.dumps(document))
 
 
+def test_two_flows_of_one_name_and_a_path_with_a_loop_are_refused() -> None:
+    document = description()
+    document["flows"].append(document["flows"][0])
+    with pytest.raises(sim.InvalidDescription, match=r"flows\[0\] is called 1 too") as refused:
+        sim.check(json.dumps(document))
+    assert refused.value.args[0] == "flows[1].name"
+    document = description()
+    document["flows"][0]["paths"] = [{"path": ["A", "S", "A", "S", "B"], "rate_bps": 1e6}]
+    with pytest.raises(sim.InvalidDescription, match="the path passes A twice"):
+        sim.check(json.dumps(document))
+
+
+def test_a_source_of_a_terabit_costs_no_more_than_what_it_gets_through() -> None:
+    document = description(duration_s=2.0)
+    document["flows"][0]["traffic"] = {"kind": "cbr", "rate_bps": 1e12}
+    started = time.process_time()
+    flow = json.loads(sim.run(json.dumps(document)))["flows"][0]
+    # 2e12 bits in writes of one segment: one by one they took minutes.
+    assert time.process_time() - started < 10
+    written = flow["bytes_written"] / flow["ticks_skipped"]
+    assert flow["ticks"] > 1e8
+    assert flow["ticks"] - flow["ticks_skipped"] < 1e4 and written < 0.1
+
+
 @pytest.mark.parametrize(("warm_up_s", "counts"), [(0.0, True), (3.0, False)])
 def test_drops_of_the_warm_up_are_not_of_the_measurement(warm_up_s: float, counts: bool) -> None:
     document = description(warm_up_s=warm_up_s)

@@ -12,8 +12,9 @@ from tests.web.browser import chromium, missing
 from tests.web.served import Served, serve
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """One for each module: while it runs, its event loop keeps tests of other modules from having theirs."""
     reason = missing()
     if reason is not None:
         pytest.skip(reason)

@@ -24,18 +24,19 @@ class Served:
     controller: Controller
     address: str
     services: ServiceThread
+    client: httpx.Client
 
     def stop(self) -> None:
         """End REST, as when the process ends."""
         self.services.stop()
 
     def post(self, path: str, body: Any, **headers: str) -> Any:
-        answer = httpx.post(self.address + path, json=body, headers=headers, timeout=60)
+        answer = self.client.post(path, json=body, headers=headers)
         assert answer.is_success, answer.text
         return answer.json()
 
     def get(self, path: str) -> Any:
-        return httpx.get(self.address + path, timeout=60).json()
+        return self.client.get(path).json()
 
     def request(self, **fields: Any) -> Any:
         return self.post("/v1/flows", REQUEST | fields)
@@ -56,8 +57,10 @@ def serve(controller: Controller, access: Access | None = None) -> Iterator[Serv
     services = ServiceThread(Api(controller.service, access or Access()), [listener], [])
     controller.start()
     services.start()
+    address = f"http://{bound}"
     try:
-        yield Served(controller, f"http://{bound}", services)
+        with httpx.Client(base_url=address, timeout=60) as client:
+            yield Served(controller, address, services, client)
     finally:
         services.stop()
         controller.loop.stop()

@@ -216,6 +216,7 @@ def test_a_simulated_run_is_watched_from_start_to_end_with_a_reload_in_the_middl
             expect(page.get_by_role("heading", name="4 of 4 runs ended")).to_be_visible()
             expect(page.get_by_role("img", name="seed 2: valid, flow 1")).to_have_count(2)
             runs.join()
+            expect(page.get_by_text("4 runs of 1 s")).to_be_visible()
             expect(page.get_by_role("grid", name="Means over seeds").get_by_role("row")).to_have_count(5)
             dots = saved_csv(page, "Goodput, scenario 1")
     document = Results.read(tmp_path / "out" / "results.json")

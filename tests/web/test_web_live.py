@@ -63,6 +63,10 @@ def request(page: Page, lab: Lab) -> dict[str, Any]:
     assert [" → ".join(stream["path"]) for stream in flow["streams"]] == paths(page)
     # Switches count what passes; nothing has been sent.
     expect(page.locator(".facts")).to_contain_text("Measured0 bit/s")
+    colours = page.get_by_role("group", name="Colour links by")
+    colours.get_by_role("button", name="Measured").click()
+    expect(page.locator(".legend-title")).to_have_text("Measured utilisation")
+    colours.get_by_role("button", name="Allocated").click()
     return {"granted_bps": flow["rate_bps"]}
 
 

@@ -344,6 +344,22 @@ impl Engine {
         Ok((summary.into(), paths.collect::<PyResult<_>>()?))
     }
 
+    fn copy(&self, py: Python<'_>) -> Self {
+        let inner = &self.inner;
+        Self {
+            inner: py.detach(|| inner.clone()),
+            network: self.network.clone_ref(py),
+        }
+    }
+
+    fn ignore_delays(&mut self) {
+        self.inner.ignore_delays();
+    }
+
+    fn forget_poor_paths(&mut self) {
+        self.inner.forget_poor_paths();
+    }
+
     fn keep_shares(&mut self) {
         self.inner.keep_shares();
     }

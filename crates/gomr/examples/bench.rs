@@ -1,6 +1,6 @@
 //! Measures the engine on congested gravity demands: cold, one flow event, one link failure.
 //!
-//! `bench [--nodes N | --graphml FILE | --grid SIDE] [--flows F | --all-pairs] [--admit 0.9 | --load X] [--events E] [--seed S] [--fair]`
+//! `bench [--nodes N | --graphml FILE | --grid SIDE] [--flows F | --all-pairs] [--admit 0.9 | --load X] [--events E] [--seed S] [--fair] [--survey FAILURES]`
 //!
 //! Times are CPU times of the thread, milliseconds. Where the admission is given, the load that leads to
 //! it is found by bisection first.
@@ -288,6 +288,37 @@ fn flow_events(engine: &mut Engine, problem: &Problem, events: usize, rng: &mut 
         .collect()
 }
 
+/// Fails links one at a time, each from a copy of the optimum without failures.
+fn survey(problem: &Problem, failures: usize, rng: &mut Rng) {
+    let start = cpu_ms();
+    let objective = Objective::MaxThroughputMinDelay;
+    let mut base = Engine::new(problem, objective).expect("valid");
+    let whole = base.solve().expect("it solves");
+    base.forget_poor_paths();
+    base.ignore_delays();
+    println!(
+        "base ms           {:.1} {:?}",
+        cpu_ms() - start,
+        whole.effort
+    );
+    let (mut copies, mut solves) = (Vec::new(), Vec::new());
+    for _ in 0..failures {
+        let arc = rng.below(problem.arcs.len());
+        let start = cpu_ms();
+        let mut engine = base.clone();
+        copies.push(cpu_ms() - start);
+        let start = cpu_ms();
+        for failed in [Some(arc), problem.arcs[arc].reverse].into_iter().flatten() {
+            engine.fail_link(failed).expect("it is there");
+        }
+        timed(&mut engine);
+        solves.push(cpu_ms() - start);
+    }
+    println!("copy ms           {}", quantiles(copies));
+    println!("sum {:.0} ms", solves.iter().sum::<f64>());
+    println!("failure ms        {}", quantiles(solves));
+}
+
 /// Scales the demands to a load of at most 1 (or that times what just fits) and routes them by source.
 fn by_source(base: &Problem, load: f64, threads: usize) {
     let start = wall_ms();
@@ -353,6 +384,11 @@ fn main() {
         None => find_load(&base, number("--admit", 0.9), objective),
     };
     let problem = scaled(&base, load);
+    if let Some(failures) = text("--survey") {
+        let failures = failures.parse().expect("--survey takes a number");
+        survey(&problem, failures, &mut rng);
+        return;
+    }
     let events = number("--events", 100.0) as usize;
 
     let runs = number("--runs", 5.0) as usize;

@@ -11,6 +11,8 @@ use crate::problem::Error;
 
 /// Relative gap above which `M` is raised.
 const GAP: f64 = 1e-10;
+/// Part of the least gain that a solve goes on with, where its first objective is not proven.
+const FINER: f64 = 0.01;
 /// Relative excess of the prices of a proof.
 const HAIR: f64 = 1e-13;
 
@@ -38,14 +40,21 @@ impl Solver {
     /// # Errors
     /// [`Error::NotSolved`] when the simplex or the certificate fails.
     pub fn solve(&mut self) -> Result<Proof, Error> {
-        for attempt in 0..12 {
+        let gain = self.gain;
+        let outcome = self.solve_to_proof();
+        self.gain = gain;
+        outcome
+    }
+
+    fn solve_to_proof(&mut self) -> Result<Proof, Error> {
+        for attempt in 0..24 {
             self.optimise(attempt == 0)?;
             let proof = self.certify();
             if proof.gap() <= GAP {
                 return Ok(proof);
             }
             if self.gain > GAIN {
-                self.gain = GAIN;
+                self.gain = f64::max(GAIN, FINER * self.gain);
                 continue;
             }
             let big_m = 4.0 * self.master.big_m;

@@ -5,8 +5,10 @@
 //! the basis is priced once more for the first objective alone ([`crate::certify`]), and `M` is raised
 //! if a path could still gain.
 
+mod bypasses;
 mod costs;
 mod crash;
+mod eviction;
 mod offers;
 mod origin;
 mod pool;
@@ -19,19 +21,23 @@ use crate::graph::{Graph, NONE};
 use crate::master::{Enter, Master};
 use crate::pricing::{Lengths, Pricer};
 use crate::problem::Error;
+use crate::tolls::{Reach, Tolls};
 use crate::tree::Scratch;
 use origin::Origin;
+pub(crate) use pool::KEPT_LOSS;
 
 /// Relative gain below which a path is not worth entering.
 pub(crate) const GAIN: f64 = 1e-11;
+/// The same where costs do not matter: what gains less hardly ever admits more, and the proof shows where it does.
+const COARSE_GAIN: f64 = 0.1;
 /// Candidates looked at for each pivot.
 const WINDOW: usize = 64;
 /// Work per known path that the dual simplex may cost.
 const DUAL_WORK: u64 = 6000;
 /// Rounds of both simplexes, each from where the last one left the true bounds, before a solve is given up.
 const ROUNDS: usize = 40;
-/// A solve from the last basis may cost this part of one from scratch before it is given up for that.
-const HOT_PART: u64 = 2;
+/// A solve from the last basis may cost so many tenths of one from scratch before it is given up for that.
+const HOT_PARTS: u64 = 6;
 /// Fewest candidates that end a pricing pass early.
 const BATCH: usize = 16;
 /// Weight of the earlier prices among those that pricing passes far from the optimum look at.
@@ -99,6 +105,11 @@ pub(crate) struct Solver {
     smooth: Vec<f64>,
     smooth_lengths: Lengths,
     smoothing: f64,
+    /// The ways around arcs with a price, for each class of lengths.
+    tolls: Vec<Tolls>,
+    reach: Reach,
+    /// Fewest nodes for which that is worthwhile.
+    pub toll_nodes: usize,
     /// Working memory of the trees, for each thread.
     scratch: Vec<Scratch>,
     spare: Vec<u32>,
@@ -106,7 +117,7 @@ pub(crate) struct Solver {
     kept: usize,
     /// Prices of the last optimum; empty before the first.
     last_prices: Vec<f64>,
-    /// Work of the last solve from scratch; 0 before the first.
+    /// Work of the last solve from scratch; 0 before the first, or where no solve is to be given up.
     cold_work: u64,
     /// Pivots without progress, less those with it, since the solve began or bounds were last perturbed.
     stalled: usize,
@@ -130,6 +141,9 @@ impl Solver {
             cost: graph.delay_s.iter().map(cost).collect(),
             smooth: Vec::new(),
             smooth_lengths: Lengths::default(),
+            tolls: Vec::new(),
+            reach: Reach::default(),
+            toll_nodes: bypasses::LEAST_NODES,
             scratch: vec![Scratch::default()],
             smoothing: 0.0,
             gain: GAIN,
@@ -164,12 +178,11 @@ impl Solver {
     /// # Errors
     /// [`Error::NotSolved`] when rounding defeats it.
     pub fn optimise(&mut self, hot: bool) -> Result<(), Error> {
-        self.replace_gone();
         self.master.estimate_scale();
         self.bland_from = self.master.pivots + self.patience * self.size();
         let before = self.master.work;
         let mut hot_until = match self.cold_work {
-            cold if hot && cold > 0 => before + cold / HOT_PART,
+            cold if hot && cold > 0 => before + HOT_PARTS * cold / 10,
             _ => u64::MAX,
         };
         for _ in 0..ROUNDS {
@@ -193,15 +206,22 @@ impl Solver {
             }
             if !self.master.lower_scale() || self.master.infeasibility() <= self.feasibility() {
                 self.last_prices.clone_from(&self.master.price);
-                if hot_until == u64::MAX && hot {
+                if hot_until == u64::MAX && hot && self.gain < COARSE_GAIN {
                     self.cold_work = self.master.work - before;
                 }
+                self.master.forget_loans();
                 self.collect_spare();
                 self.forget_poor_paths();
                 return Ok(());
             }
         }
         Err(self.not_solved("the basis does not settle"))
+    }
+
+    /// Solves for the first objective alone from now on: costs decide between paths, but nothing is done for them.
+    pub fn ask_for_first_only(&mut self) {
+        self.gain = COARSE_GAIN;
+        self.cold_work = 0;
     }
 
     /// # Errors
@@ -260,6 +280,10 @@ impl Solver {
             let rest = self.crash();
             return self.improve(&rest);
         }
+        if self.evict(hot_until)? {
+            return Ok(());
+        }
+        self.replace_gone();
         let size = self.master.tight.len() + self.graph.arcs() + self.master.groups.len();
         let limit = 2000 + 4 * size;
         let until = hot_until.min(self.master.work.saturating_add(self.most_dual_work()));

@@ -113,7 +113,8 @@ impl Master {
         }
     }
 
-    fn banned_basics(&self) -> Vec<u32> {
+    /// The columns in the basis that must leave it.
+    pub fn banned_basics(&self) -> Vec<u32> {
         (0..self.columns.len() as u32)
             .filter(|&c| self.columns[c as usize].banned && self.is_basic(c))
             .collect()

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::allocation::{FlowAllocation, FlowId, Summary};
 use crate::audit::Cut;
 use crate::certify::Proof;
-use crate::colgen::Solver;
+use crate::colgen::{Solver, KEPT_LOSS};
 use crate::halt::{Halt, HaltTest};
 use crate::objectives::max_min::{self, Filling, Rising};
 use crate::objectives::{utilisation, Objective};
@@ -225,6 +225,16 @@ impl Engine {
     /// of what they ask for.
     pub fn keep_shares(&mut self) {
         self.keeps_shares = true;
+    }
+
+    /// From the next event on solves for the first objective alone: of its optima any is found, whatever the delays.
+    pub fn ignore_delays(&mut self) {
+        self.solver.ask_for_first_only();
+    }
+
+    /// Forgets all known paths that are far from optimal, so that a copy and the next event cost less.
+    pub fn forget_poor_paths(&mut self) {
+        self.solver.keep_good_paths(KEPT_LOSS);
     }
 
     /// Searches for paths on so many threads (1 at first); the answer does not depend on it.

@@ -10,6 +10,8 @@ use crate::tree::{Scratch, Tree};
 struct Class {
     ack_ratio: f64,
     length: Vec<f64>,
+    /// Version since which each length is as it is.
+    since: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +42,7 @@ impl Forest {
                     + arc_length(graph, arc, class.ack_ratio, price, usable);
                 if length != class.length[arc] {
                     class.length[arc] = length;
+                    class.since[arc] = next;
                     self.version = next;
                 }
             }
@@ -53,6 +56,7 @@ impl Forest {
             self.classes.push(Class {
                 ack_ratio,
                 length: vec![f64::INFINITY; graph.arcs()],
+                since: vec![self.version + 1; graph.arcs()],
             });
             self.classes.len() - 1
         })
@@ -77,8 +81,11 @@ impl Forest {
         }
         let planted = &mut self.trees[id];
         if planted.version == 0 || planted.version < self.version {
-            let length = &self.classes[planted.class].length;
-            planted.tree.update(graph, length, &mut self.scratch);
+            let Class { length, since, .. } = &self.classes[planted.class];
+            let is_new = planted.version == 0;
+            if is_new || !planted.tree.outlasts(graph, length, since, planted.version) {
+                planted.tree.update(graph, length, &mut self.scratch);
+            }
             planted.version = self.version;
         }
         &planted.tree

@@ -18,7 +18,6 @@ mod by_source;
 mod certify;
 mod colgen;
 mod constrained;
-
 mod disjoint;
 mod dual;
 mod engine;
@@ -35,6 +34,7 @@ mod primal;
 mod problem;
 mod rescue;
 mod tight;
+mod tolls;
 mod tree;
 mod yen;
 

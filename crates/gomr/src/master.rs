@@ -159,6 +159,8 @@ pub(crate) struct Master {
     scale: f64,
     pub direction: Direction,
     perturbed: bool,
+    /// Arcs that failed since the last optimum, with the capacity they had.
+    lent: Vec<(u32, f64)>,
 }
 
 impl Master {
@@ -342,8 +344,13 @@ impl Master {
     }
 
     pub fn set_capacity(&mut self, arc: u32, capacity: f64) {
-        self.capacity[arc as usize] = capacity;
+        let before = std::mem::replace(&mut self.capacity[arc as usize], capacity);
         self.rhs[arc as usize] = capacity;
+        if capacity > 0.0 {
+            self.lent.retain(|&(other, _)| other != arc);
+        } else if before > 0.0 {
+            self.lent.push((arc, before));
+        }
     }
 
     pub fn set_big_m(&mut self, big_m: f64) {
@@ -352,6 +359,15 @@ impl Master {
         for c in &mut self.columns {
             c.profit = big_m * c.value - c.cost;
         }
+    }
+
+    /// Gives columns other profits.
+    pub fn set_profits(&mut self, columns: &[u32], profit: impl Fn(&Column) -> f64) {
+        for &c in columns {
+            let column = &mut self.columns[c as usize];
+            column.profit = profit(column);
+        }
+        self.epoch += 1;
     }
 
     /// Gives a path another cost in the second objective; [`Master::epoch`] is the caller's to change.

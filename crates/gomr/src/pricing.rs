@@ -38,6 +38,8 @@ pub(crate) fn arc_length(
 pub(crate) struct Lengths {
     ratios: Vec<f64>,
     lengths: Vec<Vec<f64>>,
+    /// Version since which each length, by class, is as it is.
+    since: Vec<Vec<u32>>,
     version: u32,
 }
 
@@ -48,27 +50,39 @@ impl Lengths {
         known.unwrap_or_else(|| {
             self.ratios.push(ack_ratio);
             self.lengths.push(Vec::new());
+            self.since.push(Vec::new());
             self.ratios.len() - 1
         })
     }
 
     /// Takes the lengths `cost + price`; arcs that are not `usable` are out.
     pub fn update(&mut self, graph: &Graph, cost: &[f64], price: &[f64], usable: &[bool]) {
-        let mut changed = false;
-        for (&ratio, lengths) in self.ratios.iter().zip(&mut self.lengths) {
-            changed |= lengths.is_empty();
+        let next = self.version + 1;
+        let classes = self.ratios.iter().zip(&mut self.lengths);
+        for ((&ratio, lengths), since) in classes.zip(&mut self.since) {
+            if lengths.is_empty() {
+                self.version = next;
+            }
             lengths.resize(graph.arcs(), f64::INFINITY);
+            since.resize(graph.arcs(), next);
             for (arc, length) in lengths.iter_mut().enumerate() {
                 let now = cost[arc] + arc_length(graph, arc, ratio, price, usable);
-                changed |= std::mem::replace(length, now) != now;
+                if std::mem::replace(length, now) != now {
+                    since[arc] = next;
+                    self.version = next;
+                }
             }
         }
-        self.version += u32::from(changed);
     }
 
     /// The lengths of each class.
     pub fn all(&self) -> &[Vec<f64>] {
         &self.lengths
+    }
+
+    /// Version since which each length of each class is as it is.
+    pub fn since(&self) -> &[Vec<u32>] {
+        &self.since
     }
 
     /// Changes when a length does; never 0 after the first update with a class.

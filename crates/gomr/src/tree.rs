@@ -74,6 +74,20 @@ impl Tree {
         }
     }
 
+    /// Whether the tree, right for the lengths of `version`, is right for `length` still; `since` says with which
+    /// version each length became what it is.
+    pub fn outlasts(&self, graph: &Graph, length: &[f64], since: &[u32], version: u32) -> bool {
+        let mut changed = (0..since.len()).filter(|&arc| since[arc] > version);
+        changed.all(|arc| {
+            let (tail, head) = (graph.tail[arc] as usize, graph.head[arc] as usize);
+            let over = self.distance[tail] + length[arc];
+            match self.parent[head] == arc as u32 {
+                true => over == self.distance[head],
+                false => over >= self.distance[head],
+            }
+        })
+    }
+
     /// Gives each node the length of its old path; one whose old path is gone, or comes later in the order,
     /// has none for now.
     fn measure_paths(&mut self, graph: &Graph, length: &[f64]) {

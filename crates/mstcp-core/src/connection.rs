@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::control::Control;
+use crate::doubt::Doubts;
 use crate::error::{Error, LocalError, RemoteError};
 use crate::frame::{Expected, MAX_PAYLOAD_BYTES};
 use crate::handshake::Proof;
@@ -85,6 +86,7 @@ pub struct Connection {
     trusting: bool,
     pongs: u64,
     life: Life,
+    doubts: Doubts,
     timers: Timers,
     state: ConnectionState,
     events: VecDeque<Event>,
@@ -118,6 +120,7 @@ impl Connection {
             trusting: false,
             pongs: 0,
             life: Life::default(),
+            doubts: Doubts::default(),
             timers: Timers::default(),
             state: ConnectionState::Open,
             events: VecDeque::new(),
@@ -379,6 +382,9 @@ impl Connection {
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
         let proper = self.receiver.on_stream_end(stream)? || self.sender.is_retiring(stream);
         if self.alive().contains(stream) {
+            if proper {
+                self.sender.on_stream_ended(stream);
+            }
             self.sender.on_stream_lost(stream)?;
             self.receiver.tell_again();
             self.note_ended(proper);
@@ -395,6 +401,44 @@ impl Connection {
         let _ = self.on_stream_end(slot);
         self.unclaimed.insert(slot);
         self.events.push_back(Event::StreamGone { slot });
+    }
+
+    /// The streams that have been silent while something is awaited: the shell asks TCP about them and tells what it says by
+    /// [`Connection::on_unanswered`]. Due also at [`Connection::timeout_ns`].
+    pub fn doubted(&mut self, now_ns: u64) -> StreamSet {
+        self.now_ns = self.now_ns.max(now_ns);
+        if !self.doubts_streams() {
+            return StreamSet::default();
+        }
+        let (alive, life) = (self.alive(), &self.life);
+        let heard = alive.iter().map(|slot| (slot, life.stream_heard_ns(slot)));
+        self.doubts.take_due(self.now_ns, heard)
+    }
+
+    /// Note whether TCP has sent again on a stream, for want of an answer, what is still not acknowledged. A stream where that
+    /// lasts is given up: TCP's next attempt comes late, a new stream at once.
+    pub fn on_unanswered(&mut self, now_ns: u64, slot: usize, is_unanswered: bool) {
+        self.now_ns = self.now_ns.max(now_ns);
+        if !self.alive().contains(slot) {
+            return;
+        }
+        let round_trips_ns = self.sender.round_trips_of_ns(slot);
+        let is_dead = (self.doubts).note(self.now_ns, slot, is_unanswered, round_trips_ns);
+        if is_dead {
+            self.give_up_for_silence(slot);
+        }
+    }
+
+    fn doubts_streams(&self) -> bool {
+        !self.trusting && (self.sender.awaits() || !self.stalled().is_empty())
+    }
+
+    /// Give up a stream through which nothing comes, and tell the peer.
+    fn give_up_for_silence(&mut self, slot: usize) {
+        let gone = Control::Gone(self.sender.id(slot));
+        self.give_up(slot);
+        self.timers.has_silent_paths = true;
+        self.sender.push_control(gone, self.alive());
     }
 
     /// What the shell should know; none if nothing happened. While there is something, [`Connection::timeout_ns`] is due.
@@ -447,6 +491,7 @@ impl Connection {
         self.sender.add_stream(slot, id, weight);
         self.receiver.add_stream(slot, id);
         self.life.add_stream(slot, self.now_ns);
+        self.doubts.add_stream(slot);
         self.note_added();
         Ok(slot)
     }

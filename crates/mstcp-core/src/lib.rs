@@ -26,6 +26,7 @@
 pub mod budget;
 pub mod connection;
 pub mod control;
+mod doubt;
 pub mod error;
 pub mod frame;
 pub mod handshake;

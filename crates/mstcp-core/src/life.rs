@@ -47,7 +47,7 @@ impl Life {
         if self.fresh.is_empty() {
             return;
         }
-        if now_ns.saturating_sub(before_ns) > SILENCE_NS + round_trips_ns {
+        if now_ns.saturating_sub(before_ns) >= SILENCE_NS + round_trips_ns {
             self.since_ns = now_ns;
         }
         self.heard_ns = Some(now_ns);
@@ -59,7 +59,7 @@ impl Life {
     /// Since when the peer has been known to live; none if it is silent now.
     pub fn alive_since(&self, now_ns: u64, round_trips_ns: u64) -> Option<u64> {
         let silence_ns = now_ns.saturating_sub(self.heard_ns?);
-        (silence_ns <= SILENCE_NS + round_trips_ns).then_some(self.since_ns)
+        (silence_ns < SILENCE_NS + round_trips_ns).then_some(self.since_ns)
     }
 
     /// When anything was heard last.

@@ -53,6 +53,15 @@ impl Report {
 
 /// Transfer `mib` MiB in each direction over 2 to 8 paths; every 0.2 to 2 s something happens to one.
 pub fn run(seed: u64, mib: u64) -> Report {
+    run_seed(seed, mib, false)
+}
+
+/// As [`run`], and say on standard error what happens.
+pub fn trace(seed: u64, mib: u64) -> Report {
+    run_seed(seed, mib, true)
+}
+
+fn run_seed(seed: u64, mib: u64, is_traced: bool) -> Report {
     let mut rng = SplitMix64::new(seed);
     let mut below = |bound: u64| rng.next_u64() % bound;
     let count = 2 + below(7) as usize;
@@ -70,6 +79,7 @@ pub fn run(seed: u64, mib: u64) -> Report {
         scheduler: scheduler::NAMES[below(scheduler::NAMES.len() as u64) as usize],
     };
     let mut world = World::new(paths, transfer, seed);
+    world.is_traced = is_traced;
     while !world.is_over() && world.now_ns < LONGEST_NS {
         let wait_ns = (200 + below(1800)) * MS;
         world.run_until(world.now_ns + wait_ns);
@@ -106,8 +116,8 @@ pub fn run(seed: u64, mib: u64) -> Report {
 /// Strike a path, and repair another if none were left that works.
 fn strike(world: &mut World, path: usize, fault: Fault) {
     world.strike(path, fault);
-    let works = |direction: usize| world.paths.iter().any(|path| path.works(direction));
-    if !(works(0) && works(1)) {
+    let carries = |direction: usize| world.paths.iter().any(|path| path.carries(direction));
+    if !(carries(0) && carries(1)) {
         let other = (path + 1) % world.paths.len();
         world.strike(other, Fault::Repair);
     }

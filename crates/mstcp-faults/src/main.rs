@@ -1,11 +1,12 @@
 //! `mstcp-faults [--seeds N] [--first SEED] [--mib N]`: run seeds, print what they came to as JSON.
+//! `mstcp-faults --trace SEED [--mib N]`: run one, and say on standard error what happens.
 
 use std::process::ExitCode;
 
 use serde_json::json;
 
 fn main() -> ExitCode {
-    let (mut seeds, mut first, mut mib) = (1000, 0, 4);
+    let (mut seeds, mut first, mut mib, mut traced) = (1000, 0, 4, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let value = arguments.next().and_then(|value| value.parse().ok());
@@ -13,11 +14,18 @@ fn main() -> ExitCode {
             ("--seeds", Some(value)) => seeds = value,
             ("--first", Some(value)) => first = value,
             ("--mib", Some(value)) => mib = value,
+            ("--trace", Some(value)) => traced = Some(value),
             _ => {
-                eprintln!("mstcp-faults: {name}: use --seeds N, --first SEED and --mib N");
+                eprintln!(
+                    "mstcp-faults: {name}: use --seeds N, --first SEED, --mib N or --trace SEED"
+                );
                 return ExitCode::from(2);
             }
         }
+    }
+    if let Some(seed) = traced {
+        println!("{:#?}", mstcp_faults::trace(seed, mib));
+        return ExitCode::SUCCESS;
     }
     let (mut equal, mut failed) = (0u64, Vec::new());
     let (mut pause_s, mut unused_s, mut close_s) = ((0.0, 0), (0.0, 0), (0.0, 0));

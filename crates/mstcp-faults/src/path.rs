@@ -43,6 +43,8 @@ pub struct Path {
     pub health: [Health; 2],
     /// Whether it is slowed down.
     pub is_slow: bool,
+    /// Whether a fault has ended its streams, and none has been opened since.
+    pub is_cut: bool,
 }
 
 impl Path {
@@ -53,6 +55,7 @@ impl Path {
             delay_ns,
             health: [Health::Works; 2],
             is_slow: false,
+            is_cut: false,
         }
     }
 
@@ -61,13 +64,21 @@ impl Path {
         self.health[direction] == Health::Works
     }
 
+    /// Whether bytes arrive in a direction on a stream that may still be there, or on a new one, which takes both directions.
+    pub fn carries(&self, direction: usize) -> bool {
+        self.works(direction) && (!self.is_cut || self.works(1 - direction))
+    }
+
+    /// Bits in a second that it carries now.
+    pub fn current_rate_bps(&self) -> f64 {
+        match self.is_slow {
+            true => self.rate_bps / 20.0,
+            false => self.rate_bps,
+        }
+    }
+
     /// How long so many bytes take to leave, in nanoseconds.
     pub fn sending_ns(&self, bytes: usize) -> u64 {
-        let rate_bps = if self.is_slow {
-            self.rate_bps / 20.0
-        } else {
-            self.rate_bps
-        };
-        (bytes as f64 * 8e9 / rate_bps) as u64
+        (bytes as f64 * 8e9 / self.current_rate_bps()) as u64
     }
 }

@@ -26,17 +26,22 @@ impl Pauses {
         }
     }
 
-    fn note_pause(&mut self, direction: usize, now_ns: u64) {
-        if let (Some(since_ns), false) = (self.fair_since_ns[direction], self.through[direction]) {
-            let from_ns = since_ns.max(self.delivered_ns[direction]);
-            self.longest_pause_ns = self.longest_pause_ns.max(now_ns.saturating_sub(from_ns));
-        }
+    fn note_pause(&mut self, direction: usize, now_ns: u64) -> u64 {
+        let (Some(since_ns), false) = (self.fair_since_ns[direction], self.through[direction])
+        else {
+            return 0;
+        };
+        let from_ns = since_ns.max(self.delivered_ns[direction]);
+        let pause_ns = now_ns.saturating_sub(from_ns);
+        self.longest_pause_ns = self.longest_pause_ns.max(pause_ns);
+        pause_ns
     }
 
-    /// Note that bytes of a direction came into order.
-    pub fn note_delivered(&mut self, direction: usize, now_ns: u64) {
-        self.note_pause(direction, now_ns);
+    /// Note that bytes of a direction came into order; returns for how long none had, of the time that counts.
+    pub fn note_delivered(&mut self, direction: usize, now_ns: u64) -> u64 {
+        let pause_ns = self.note_pause(direction, now_ns);
         self.delivered_ns[direction] = now_ns;
+        pause_ns
     }
 
     /// Note that all bytes of a direction have been read.
@@ -58,7 +63,9 @@ impl Pauses {
                 self.note_pause(direction, now_ns);
                 self.fair_since_ns[direction] = None;
             }
-            (Some(_), true) => self.note_pause(direction, now_ns),
+            (Some(_), true) => {
+                self.note_pause(direction, now_ns);
+            }
             (None, false) => {}
         }
     }

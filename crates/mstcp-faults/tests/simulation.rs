@@ -22,6 +22,19 @@ fn pauses_and_repaired_paths_keep_to_their_bounds() {
     }
 }
 
+#[test]
+fn seeds_that_stood_still_once_go_on() {
+    // Frames given to stalled streams while there were no others; reports that a stream that was always full never carried; a
+    // stream given up though it was the only one that works in its direction; TCP's late attempts on repaired paths.
+    for seed in [5, 139, 682, 868, 952] {
+        let report = run(seed, 16);
+        assert!(report.is_equal, "seed {seed}: {report:?}");
+        assert!(report.longest_pause_s <= 1.5, "seed {seed}: {report:?}");
+        let unused_s = report.longest_unused_repaired_path_s;
+        assert!(unused_s <= 1.0, "seed {seed}: {report:?}");
+    }
+}
+
 /// Every schedule of three faults; `make explore` is for longer ones (MSTCP_EXPLORE_STEPS).
 #[test]
 fn no_schedule_of_losses_deaths_and_late_readers_is_a_dead_end() {
@@ -34,6 +47,6 @@ fn no_schedule_of_losses_deaths_and_late_readers_is_a_dead_end() {
         let report = explore(&schedule);
         assert!(report.is_equal, "{schedule:?}: {report:?}");
         assert!(report.longest_pause_s <= 1.5, "{schedule:?}: {report:?}");
-        assert!(report.longest_close_s <= 5.5, "{schedule:?}: {report:?}");
+        assert!(report.longest_close_s <= 3.5, "{schedule:?}: {report:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 
-use mstcp_core::{Connection, Error, LocalError, Slice, StreamSet};
+use mstcp_core::{Connection, Error, Event, LocalError, Slice, StreamSet};
 
 use crate::inbox::{Count, Inbox, ReadError};
 use crate::memory::Memory;
@@ -49,8 +49,12 @@ impl Endpoint {
         &mut self.sockets
     }
 
-    /// Ask TCP about streams without a rate, where that is due; `transmit` does so itself.
+    /// Ask TCP about streams without a rate and about silent ones, where that is due; `transmit` does so itself.
     pub fn measure(&mut self, now_ns: u64) -> Result<(), LocalError> {
+        for stream in self.core.doubted(now_ns).iter() {
+            let is_unanswered = sys::is_unanswered(self.sockets.descriptor(stream));
+            self.core.on_unanswered(now_ns, stream, is_unanswered);
+        }
         self.sockets.measure(&mut self.core, now_ns)
     }
 
@@ -150,6 +154,15 @@ impl Endpoint {
     /// Whether all of the peer's bytes have been taken.
     pub fn is_ended(&self) -> bool {
         self.core.is_ended() && self.inbox.ready_bytes() == 0
+    }
+
+    /// What has happened, see [`Connection::poll_event`]; the socket of a stream that is gone is used no more.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.core.poll_event();
+        if let Some(Event::StreamGone { slot }) = event {
+            self.sockets.detach(slot);
+        }
+        event
     }
 
     /// Note that a stream is gone; true if the peer had ended it. What it had not brought through goes over the others.

@@ -124,18 +124,7 @@ pub fn path(socket: RawFd) -> Option<Path> {
     const NOTSENT_BYTES: usize = 144;
     const DELIVERY_RATE: usize = 160;
     let mut info = [0_u8; 168];
-    let mut length = info.len() as libc::socklen_t;
-    // SAFETY: the kernel writes `length` bytes at most.
-    let result = unsafe {
-        libc::getsockopt(
-            socket,
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
-            &mut length,
-        )
-    };
-    if result != 0 || (length as usize) < info.len() {
+    if !tcp_info(socket, &mut info) {
         return None;
     }
     let word = |at: usize| info[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
@@ -159,6 +148,40 @@ pub fn path(socket: RawFd) -> Option<Path> {
         delay_ns: u64::from(rtt_us) * 500,
         unsent_bytes: word(NOTSENT_BYTES) as usize,
     })
+}
+
+/// Whether TCP has sent again, because its time was up, what the peer's kernel still has not acknowledged; false where the
+/// system does not say.
+#[cfg(target_os = "linux")]
+pub fn is_unanswered(socket: RawFd) -> bool {
+    // struct tcp_info of linux/tcp.h
+    const RETRANSMITS: usize = 2;
+    let mut info = [0_u8; 8];
+    tcp_info(socket, &mut info) && info[RETRANSMITS] > 0
+}
+
+/// Read the first bytes of TCP_INFO; false if the kernel knows fewer, or the socket is not TCP.
+#[cfg(target_os = "linux")]
+fn tcp_info(socket: RawFd, info: &mut [u8]) -> bool {
+    let wanted = info.len() as libc::socklen_t;
+    let mut length = wanted;
+    // SAFETY: the kernel writes `length` bytes at most.
+    let result = unsafe {
+        libc::getsockopt(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    result == 0 && length >= wanted
+}
+
+/// As on Linux.
+#[cfg(not(target_os = "linux"))]
+pub fn is_unanswered(_socket: RawFd) -> bool {
+    false
 }
 
 /// As on Linux.

@@ -396,7 +396,7 @@ impl Connection {
 
     fn events(&mut self) -> Vec<(&'static str, u64)> {
         let mut events = Vec::new();
-        while let Some(event) = self.endpoint.core.poll_event() {
+        while let Some(event) = self.endpoint.poll_event() {
             events.push(match event {
                 Event::StreamGone { slot } => ("gone", slot as u64),
                 Event::StreamStalled { slot } => ("stalled", slot as u64),

@@ -5,9 +5,10 @@ use crate::error::Error;
 use crate::flow::{Carrier, Phase};
 use crate::hosts::Side;
 use crate::packet::Content;
-use crate::queue::Target;
+use crate::queue::{Event, Target};
 use crate::simulation::Simulation;
 use crate::tcp::Events;
+use crate::time::Nanos;
 use crate::traffic::Source;
 
 const UDP_HEADER_BYTES: u32 = 8;
@@ -126,6 +127,9 @@ impl Simulation {
                     flow.backlog += u64::from(bytes);
                 } else {
                     flow.ticks[1] += 1;
+                    if bundle.refuses_until_an_event() {
+                        self.skip_ticks(index);
+                    }
                 }
                 Ok(())
             }
@@ -142,6 +146,28 @@ impl Simulation {
                     self.packet_overhead_bytes + UDP_HEADER_BYTES + bytes,
                 )
             }
+        }
+    }
+
+    /// Count the ticks that will be refused as the last one was, because nothing happens before them, and schedule the next one.
+    ///
+    /// Each counts as an event, as it would one by one.
+    fn skip_ticks(&mut self, index: u32) {
+        let own = |event: &Event| event.target() == Target::Source(index);
+        let Some(tick) = self.queue.peek().filter(own) else {
+            return;
+        };
+        self.queue.pop();
+        let flow = &mut self.flows[index as usize];
+        let other = self.queue.peek().map_or(Nanos::MAX, Event::time);
+        let bound = other.min(flow.stop).min(self.schedule.end);
+        if let Some((count, next)) = flow.source.skip(tick.time(), bound) {
+            flow.ticks[0] += count;
+            flow.ticks[1] += count;
+            self.counters.events += count;
+            self.queue.schedule(next, Target::Source(index));
+        } else {
+            self.queue.push(tick);
         }
     }
 

@@ -40,6 +40,16 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Of a constant rate, from its tick at `time`: how many ticks come before `bound`, and when the next one is.
+    pub fn skip(&mut self, time: Nanos, bound: Nanos) -> Option<(u64, Nanos)> {
+        match self {
+            Self::ConstantRate(ticks) if time < bound => Some(ticks.skip(time, bound)),
+            _ => None,
+        }
+    }
+}
+
 /// Ticks of a constant rate, exact in the long run: fractions of a nanosecond are carried over.
 #[derive(Debug, Clone)]
 pub struct Ticks {
@@ -69,6 +79,17 @@ impl Ticks {
             self.carry -= self.rate_bps;
         }
         self.whole + Nanos::from(more)
+    }
+
+    /// From the tick at `time`, before `bound`: how many ticks come before `bound`, and when the next one is.
+    fn skip(&mut self, time: Nanos, bound: Nanos) -> (u64, Nanos) {
+        let rate = u128::from(self.rate_bps);
+        let work = u128::from(self.whole) * rate + u128::from(self.remainder);
+        let needed = u128::from(bound - time) * rate - u128::from(self.carry);
+        let count = needed.div_ceil(work);
+        let passed = u128::from(self.carry) + count * work;
+        self.carry = (passed % rate) as u64;
+        (count as u64, time + (passed / rate) as Nanos)
     }
 }
 
@@ -145,6 +166,44 @@ mod tests {
         let mut ticks = Ticks::new(536, 8_500_000);
         let total: Nanos = (0..8_500_000 / 8).map(|_| ticks.next_gap()).sum();
         assert_eq!(total, 536 * SECOND);
+    }
+
+    #[test]
+    fn ticks_skipped_at_once_are_those_skipped_one_by_one() {
+        for (bytes, rate_bps) in [
+            (536, 8_500_000),
+            (536, 1_000_000_000_000),
+            (1, 9_999_999_967),
+            (7, 3),
+        ] {
+            let (mut at_once, mut one_by_one) =
+                (Ticks::new(bytes, rate_bps), Ticks::new(bytes, rate_bps));
+            let mut time = at_once.next_gap();
+            assert_eq!(time, one_by_one.next_gap());
+            let mean = at_once.whole.max(1);
+            for bound in [
+                time + 1,
+                time + mean,
+                time + 3 * mean + 7,
+                time + 1000 * mean,
+            ] {
+                if time >= bound {
+                    continue;
+                }
+                let (mut count, mut next) = (0, time);
+                while next < bound {
+                    next += one_by_one.next_gap();
+                    count += 1;
+                }
+                assert_eq!(
+                    at_once.skip(time, bound),
+                    (count, next),
+                    "{bytes} {rate_bps} {bound}"
+                );
+                assert_eq!(at_once.carry, one_by_one.carry);
+                time = next;
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -232,3 +236,32 @@ def test_what_solve_wrote_is_told_how_to_open(tmp_path: Path) -> None:
     (tmp_path / "solution.html").write_text("")
     with pytest.raises(ScenarioError, match=r"open its solution\.html"):
         open_documents(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        (
+            ("run", "butterfly", "--engine", "sim", "--duration", "5000", "--watch", "--out", "OUT"),
+            130,
+            "Stopped; 0 of",
+        ),
+        (("browse", "RESULTS"), 0, "Stopped."),
+    ],
+)
+def test_ctrl_c_ends_all(
+    tmp_path: Path, results: Results, command: tuple[str, ...], status: int, said: str
+) -> None:
+    (tmp_path / "results.json").write_text(results.to_json())
+    places = {"OUT": str(tmp_path / "out"), "RESULTS": str(tmp_path)}
+    argv = [sys.executable, "-m", "experiments.cli", *(places.get(word, word) for word in command)]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        address = re.search(r"http://\S+/", process.stderr.readline())
+        assert address is not None
+        assert httpx.get(address[0], timeout=30).status_code == 200
+        process.send_signal(signal.SIGINT)
+        assert said in process.stderr.read()
+        assert process.wait(60) == status
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(address[0], timeout=30)

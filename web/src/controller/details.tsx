@@ -1,4 +1,5 @@
 /** What is selected: a flow with its paths, a link with its flows, a switch or a host. */
+import type { ComponentChildren } from "preact";
 import { Chart } from "../shared/chart.tsx";
 import { bitrate, duration, percent, plural, remaining } from "../shared/format.ts";
 import { Badge, Empty } from "../shared/notices.tsx";
@@ -11,14 +12,14 @@ import { type DirectionNow, directionsOf, flowHistory, flows, live, mapNodes, se
 import { suppose } from "./whatif.tsx";
 
 /** Whether a flow's paths lead over a link, in either direction. */
-export function usesLink(flow: Flow, link: string): boolean {
+function usesLink(flow: Flow, link: string): boolean {
   return flow.streams.some((stream) => stream.path.slice(1).some((node, index) => {
     const before = stream.path[index] ?? "";
     return link === `${before}-${node}` || link === `${node}-${before}`;
   }));
 }
 
-function Title({ kind, name, children }: { kind: string; name: string; children?: preact.ComponentChildren }) {
+function Title({ kind, name, children }: { kind: string; name: string; children?: ComponentChildren }) {
   return (
     <header class="details-head">
       <div><div class="quiet">{kind}</div><h2>{name}</h2></div>

@@ -8,6 +8,8 @@ import type { ControllerEvent, Flow, LinkDirection, Live, Preview, Topology } fr
 import { FlowHistory, HealthHistory } from "./history.ts";
 
 const INTERVAL_MS = 1000;
+/** A network that swallows the answer says so to nobody. */
+const PATIENCE_MS = 20_000;
 const PAST_EVENTS = 500;
 const KEPT_EVENTS = 5000;
 const DRAW_MS = 100;
@@ -159,7 +161,7 @@ async function load(): Promise<[Topology, LinkDirection[]] | null> {
 
 async function look(): Promise<void> {
   const asked_ms = performance.now();
-  const [loaded, seen] = await Promise.all([load(), getJson<Live>("/v1/live")]);
+  const [loaded, seen] = await Promise.all([load(), getJson<Live>("/v1/live", AbortSignal.timeout(PATIENCE_MS))]);
   batch(() => {
     if (loaded) [topology.value, directions.value] = loaded;
     connection.value = { state: "live" };
@@ -170,7 +172,7 @@ async function look(): Promise<void> {
   });
 }
 
-function isStillThere(error: unknown): string {
+function reasonOf(error: unknown): string {
   return error instanceof ApiError ? error.detail : "the page met an answer that it does not know; load it again";
 }
 
@@ -183,7 +185,7 @@ async function watch(): Promise<void> {
       failures = 0;
     } catch (error) {
       failures += 1;
-      if (connection.value.state !== "lost") connection.value = { state: "lost", since_ms: Date.now(), reason: isStillThere(error) };
+      if (connection.value.state !== "lost") connection.value = { state: "lost", since_ms: Date.now(), reason: reasonOf(error) };
     }
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, INTERVAL_MS * Math.min(5, Math.max(1, failures)));

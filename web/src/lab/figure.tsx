@@ -59,11 +59,14 @@ export function formatOf(axis: Axis): (value: number) => string {
   return (value) => `${Number((value / axis.scale).toPrecision(4))} ${unit}`;
 }
 
+/** More lines than this are not told apart. */
+export const MOST_LINES = 40;
+
 export function LineFigure({ plot, tools, note, height = 220, wide, isLoading }: { plot: LinePlot; tools?: ComponentChildren; note?: string; height?: number; wide?: boolean; isLoading?: boolean }) {
   const { times, values } = useMemo(() => aligned(plot), [plot]);
   return (
     <Figure title={plot.title} name={plot.name} draw={(ink) => drawLines(plot, ink)} rows={() => lineRows(plot)} tools={tools} {...(note ? { note } : {})} {...(wide ? { wide } : {})}>
-      {plot.lines.length === 0 && isLoading ? <Loading what="series" /> : plot.lines.length === 0 ? <Empty title="Nothing was measured">None of the chosen runs has such values.</Empty> : (
+      {plot.lines.length > MOST_LINES ? <Empty title={`${plot.lines.length} lines`}>Choose one flow, or fewer protocols or seeds, to tell them apart. The files have all of them.</Empty> : plot.lines.length === 0 && isLoading ? <Loading what="series" /> : plot.lines.length === 0 ? <Empty title="Nothing was measured">None of the chosen runs has such values.</Empty> : (
         <div class="plot">
           <p class="quiet">{plot.y.label} over {plot.x.label}</p>
           <Chart label={`${plot.title}: ${plot.y.label} over ${plot.x.label}`} times={times} height={height} hasLegend format={formatOf(plot.y)}

@@ -3,12 +3,15 @@ import "../shared/layout.css";
 import "./lab.css";
 import { useSignal } from "@preact/signals";
 import { render } from "preact";
+import { useEffect } from "preact/hooks";
 import { Empty, Loading } from "../shared/notices.tsx";
 import { needsToken } from "../shared/http.ts";
 import { applyTheme, theme, toggleTheme } from "../shared/theme.ts";
 import { Browse } from "./browse.tsx";
 import type { Document } from "./documents.ts";
-import { documents, failure, open, plan } from "./session.ts";
+import { counts } from "./live.ts";
+import type { Live } from "./live.ts";
+import { documents, failure, live, open, plan } from "./session.ts";
 import { Sweep } from "./sweep.tsx";
 import { Watch } from "./watch.tsx";
 
@@ -16,6 +19,8 @@ function Page() {
   const chosen = useSignal(0);
   const all = documents.value ?? [];
   const shown = all[chosen.value];
+  const runs = live.value;
+  useEffect(() => { document.title = titleOf(shown?.scenario, runs); }, [shown?.scenario, runs]);
   return (
     <div class="lab">
       <header class="page-head">
@@ -38,6 +43,14 @@ function Page() {
       </main>
     </div>
   );
+}
+
+/** The title of the tab: with how far the runs are. */
+function titleOf(scenario: string | undefined, runs: Live | null): string {
+  const name = scenario === undefined ? "MSTCP lab" : `${scenario} – MSTCP lab`;
+  if (!runs) return name;
+  const found = counts(runs);
+  return `${found.valid + found.invalid + found.failed}/${runs.runs.size} ${name}`;
 }
 
 function Content({ shown, index }: { shown: Document | undefined; index: number }) {

@@ -66,7 +66,7 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
               <NetworkMapView name={overview.network.name} nodes={mapNodes(overview.network)} links={mapLinks(overview.network, utilisation)} paths={paths} selected={selected} onSelect={setSelected} />
               <MapLegend title={`Utilisation of the fuller direction, ${when}`} />
             </div>
-            <Directions overview={overview} utilisation={utilisation} selected={selected?.kind === "link" ? selected.id : null} onSelect={(id) => setSelected({ kind: "link", id })} />
+            <Directions network={overview.network} utilisation={utilisation} selected={selected?.kind === "link" ? selected.id : null} onSelect={(id) => setSelected({ kind: "link", id })} />
           </div>
         )}
         {times.length > 0 ? (
@@ -91,8 +91,9 @@ function endsOf(network: NetworkView, id: string): [string, string] {
 
 interface Direction { id: string; link: string; name: string; used: number | null; capacity_bps: number }
 
-function Directions({ overview, utilisation, selected, onSelect }: { overview: Overview; utilisation: ReadonlyMap<string, number>; selected: string | null; onSelect: (id: string) => void }) {
-  const rows = overview.network.links.flatMap((link): Direction[] => [[link.a, link.b], [link.b, link.a]].map(([tail, head]) => ({
+/** The utilisation of each direction as a table, beside the map. */
+export function Directions({ network, utilisation, selected, onSelect }: { network: NetworkView; utilisation: ReadonlyMap<string, number>; selected: string | null; onSelect: (id: string) => void }) {
+  const rows = network.links.flatMap((link): Direction[] => [[link.a, link.b], [link.b, link.a]].map(([tail, head]) => ({
     id: `${tail}->${head}`, link: `${link.a}-${link.b}`, name: `${tail} to ${head}`, used: utilisation.get(`${tail}->${head}`) ?? null, capacity_bps: link.rate_bps,
   })));
   return (

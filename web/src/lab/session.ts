@@ -33,15 +33,16 @@ export async function open(): Promise<void> {
 function watch(wanted: WatchPlan): void {
   live.value = begin(wanted);
   plan.value = wanted;
-  follow("/api/events", "/api/events", {
+  const stop = follow("/api/events", "/api/events", {
     events: (events) => {
       const now = { ...(live.value ?? begin(wanted)) };
       for (const event of events) take(now, event);
       live.value = now;
     },
     connected: (connected, reason) => {
-      // The server ends with the runs: that is no fault then.
-      if (connected || !live.value?.ended) connection.value = { connected, reason };
+      // The server ends some time after the runs: that is no fault then.
+      if (!connected && live.value?.ended) stop();
+      else connection.value = { connected, reason };
     },
   });
 }
@@ -49,25 +50,32 @@ function watch(wanted: WatchPlan): void {
 function take(now: Live, event: ServerEvent): void {
   const told = JSON.parse(event.data) as LabEvent;
   apply(now, told);
-  if (told.event === "run-finished") void addRow(told.number);
+  if (told.event === "run-finished") {
+    ended.add(told.number);
+    timer ??= setTimeout(() => { timer = undefined; void addRows([...ended]); ended.clear(); }, TOGETHER_MS);
+  }
 }
 
-/** Add a run that has ended to the results, or replace what was there of it. */
-async function addRow(number: number): Promise<void> {
+/** Runs that end one after the other are added together, so that plots are not drawn again for each. */
+const TOGETHER_MS = 300;
+const ended = new Set<number>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Add runs that have ended to the results, or replace what was there of them. */
+async function addRows(numbers: readonly number[]): Promise<void> {
   try {
-    const row = await getJson<RunRow>(`/api/documents/0/runs/${number}/row`);
-    parts.delete(`0/${number}/flows`);
-    parts.delete(`0/${number}/links`);
+    const rows = await Promise.all(numbers.map((number) => getJson<RunRow>(`/api/documents/0/runs/${number}/row`)));
+    for (const number of numbers) for (const part of ["flows", "links"]) parts.delete(`0/${number}/${part}`);
     const [first, ...others] = documents.value ?? [];
     if (first?.kind !== "results") return;
-    const runs = [...first.runs.filter((run) => run.number !== number), row].sort((a, b) => a.number - b.number);
+    const runs = [...first.runs.filter((run) => !numbers.includes(run.number)), ...rows].sort((a, b) => a.number - b.number);
     documents.value = [{ ...first, runs }, ...others];
   } catch (error) {
     connection.value = { connected: connection.value.connected, reason: error instanceof ApiError ? error.detail : String(error) };
   }
 }
 
-const MOST_PARTS = 400;
+const MOST_PARTS = 150;
 const parts = new Map<string, Promise<unknown>>();
 
 /** A part of a run's results; asked for once while it is among those that were used last. */

@@ -2,11 +2,12 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { duration, percent, plural, remaining } from "../shared/format.ts";
 import { MapLegend, NetworkMapView } from "../shared/map.tsx";
+import type { Selection } from "../shared/map.tsx";
 import { Badge, Empty, Notice } from "../shared/notices.tsx";
-import { LineFigure } from "./figure.tsx";
+import { LineFigure, MOST_LINES } from "./figure.tsx";
 import { counts, timeLeft } from "./live.ts";
 import type { Live, LiveRun, RunState } from "./live.ts";
-import { mapLinks, mapNodes } from "./network.tsx";
+import { Directions, mapLinks, mapNodes } from "./network.tsx";
 import { RATE, TIME } from "./plots.ts";
 import type { LinePlot } from "./line_plot.ts";
 import { connection, live as runsInHand, plan } from "./session.ts";
@@ -72,15 +73,19 @@ function partOfRunning(live: Live, wanted: WatchPlan): number {
   return running.reduce((sum, run) => sum + Math.min(0.95, run.seconds / wanted.duration_s), 0);
 }
 
+/** Of more runs than this only the numbers are shown. */
+const MOST_MARKED = 400;
+
 function Runs({ live, shown, onChoose }: { live: Live; shown: number | null; onChoose: (number: number) => void }) {
   const rows = useMemo(() => rowsOf(live), [live]);
+  const isMany = live.runs.size > MOST_MARKED;
   return (
     <div class="card runs"><div class="card-head"><h2>Runs</h2><span class="spacer" />
       <span class="runs-key quiet">{(Object.keys(WORDS) as RunState[]).map((state) => <span key={state}><i class={`run ${state}`} aria-hidden="true">{MARKS[state]}</i>{WORDS[state]}</span>)}</span></div>
       <div class="runs-body">
         {rows.map(({ name, runs }) => (
           <div class="runs-row" key={name}><span class="runs-name">{name}</span>
-            <span class="runs-marks">{runs.map((run) => <RunMark key={run.number} run={run} isShown={run.number === shown} onChoose={onChoose} />)}</span>
+            <span class="runs-marks">{isMany ? <Counted runs={runs} /> : runs.map((run) => <RunMark key={run.number} run={run} isShown={run.number === shown} onChoose={onChoose} />)}</span>
           </div>
         ))}
       </div>
@@ -95,6 +100,12 @@ function rowsOf(live: Live): { name: string; runs: LiveRun[] }[] {
     rows.set(name, [...(rows.get(name) ?? []), run]);
   }
   return [...rows].map(([name, runs]) => ({ name, runs }));
+}
+
+/** How many runs are in each state. */
+function Counted({ runs }: { runs: readonly LiveRun[] }) {
+  const states = (Object.keys(WORDS) as RunState[]).map((state) => ({ state, count: runs.filter((run) => run.state === state).length }));
+  return <>{states.filter(({ count }) => count > 0).map(({ state, count }) => <span class="counted" key={state}><i class={`run ${state}`} aria-hidden="true">{MARKS[state]}</i>{count} {WORDS[state]}</span>)}</>;
 }
 
 function RunMark({ run, isShown, onChoose }: { run: LiveRun; isShown: boolean; onChoose: (number: number) => void }) {
@@ -112,6 +123,7 @@ function Now({ run, wanted, network, now_s }: NowProps) {
   const latest = run.samples.at(-1);
   const utilisation = useMemo(() => new Map(wanted.links.map((name, index): [string, number] => [name, latest?.links[index] ?? 0])), [latest]);
   const plot = useMemo(() => streamsNow(run, title), [run]);
+  const [selected, setSelected] = useState<Selection>(null);
   const since = run.began_s === null ? null : Math.max(0, now_s - run.began_s);
   return (
     <>
@@ -128,9 +140,12 @@ function Now({ run, wanted, network, now_s }: NowProps) {
       </div>
       {wanted.clock === "simulated" ? null : latest ? (
         <div class="figures now-figures">
-          <LineFigure plot={plot} height={240} {...(run.flows.some((flow) => flow.streams.some((stream) => stream.path === null)) ? { note: "Streams without a path take the switches' default route, which is read at the end of the run." } : {})} />
-          <section class="card figure" aria-label="Links at the moment"><div class="card-head"><h2>Links at the moment</h2></div>
-            <div class="network-map"><NetworkMapView name={network.name} nodes={mapNodes(network)} links={mapLinks(network, utilisation)} /><MapLegend title="Utilisation of the fuller direction" /></div>
+          <LineFigure wide plot={plot} height={240} {...(run.flows.some((flow) => flow.streams.some((stream) => stream.path === null)) ? { note: "Streams without a path take the switches' default route, which is read at the end of the run." } : {})} />
+          <section class="card figure wide" aria-label="Links at the moment"><div class="card-head"><h2>Links at the moment</h2></div>
+            <div class="network">
+              <div class="network-map"><NetworkMapView name={network.name} nodes={mapNodes(network)} links={mapLinks(network, utilisation)} selected={selected} onSelect={setSelected} /><MapLegend title="Utilisation of the fuller direction" /></div>
+              <Directions network={network} utilisation={utilisation} selected={selected?.kind === "link" ? selected.id : null} onSelect={(id) => setSelected({ kind: "link", id })} />
+            </div>
           </section>
         </div>
       ) : <Empty title="Nothing is measured yet">The run is {run.phase || "starting"}; rates and links appear with its first bytes.</Empty>}
@@ -160,5 +175,6 @@ export function streamsNow(run: LiveRun, title: string): LinePlot {
       y: run.samples.map((sample) => sample.streams_bps[name]?.[index] ?? null),
     }));
   });
-  return { name: `now-${run.case}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, ${title.toLowerCase()}`, x: TIME, y: RATE, lines };
+  const shown = lines.length <= MOST_LINES ? lines : [{ label: `all ${lines.length} streams`, series: 0, x, y: x.map((_, index) => lines.reduce((sum, line) => sum + (line.y[index] ?? 0), 0)) }];
+  return { name: `now-${run.case}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, ${title.toLowerCase()}`, x: TIME, y: RATE, lines: shown };
 }

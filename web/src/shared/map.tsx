@@ -295,7 +295,8 @@ function isSelected(selected: Selection | undefined, kind: "node" | "link", id: 
 
 /** How each node and link is drawn: what style.css classes are to a page. */
 function classesOf(props: MapProps): Map<string, string> {
-  const lit = new Set((props.paths ?? []).flatMap((path) => path.nodes));
+  // In a large network stepping back would touch all of it; thin lines are out of the way as they are.
+  const lit = new Set(props.nodes.length > MANY ? [] : (props.paths ?? []).flatMap((path) => path.nodes));
   const join = (...classes: string[]): string => classes.filter(Boolean).join(" ");
   const all = new Map<string, string>();
   for (const node of props.nodes) all.set(node.id, join(node.kind, node.state, lit.size > 0 && !lit.has(node.id) ? "dim" : "", isSelected(props.selected, "node", node.id)));

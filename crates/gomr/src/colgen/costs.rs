@@ -47,6 +47,7 @@ impl Solver {
 
     /// Gives the arcs other costs; returns those they had.
     fn set_costs(&mut self, cost: Vec<f64>) -> Vec<f64> {
+        self.tolls.clear();
         let before = std::mem::replace(&mut self.cost, cost);
         for column in 0..self.master.columns.len() as u32 {
             let path = self.master.path(column).iter();

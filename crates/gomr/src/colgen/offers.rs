@@ -187,9 +187,20 @@ impl Solver {
         }
         self.smooth_lengths
             .update(&self.graph, &self.cost, &self.smooth, &self.usable);
-        let count = self.origins.len();
         let enough = (self.commodities.len() / COMMODITIES).clamp(BATCH, MOST_WANTED);
         let mut gains: Vec<(f64, u32)> = Vec::new();
+        let whole = match self.has_few_tolls() {
+            true => self.price_by_tolls(enough, &mut gains),
+            false => self.price_by_trees(enough, &mut gains),
+        };
+        gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        candidates.clear();
+        candidates.extend(gains.iter().map(|&(_, column)| column));
+        whole
+    }
+
+    fn price_by_trees(&mut self, enough: usize, gains: &mut Vec<(f64, u32)>) -> bool {
+        let count = self.origins.len();
         let mut offers = Vec::new();
         let mut seen = 0;
         while seen < count && gains.len() < enough {
@@ -204,11 +215,8 @@ impl Solver {
             self.cursor = end;
             // Far more would lose their gain before they are looked at: prices move with each pivot.
             Offer::keep_best(&mut offers, MOST_TAKEN);
-            self.take_offers(&mut offers, &mut gains);
+            self.take_offers(&mut offers, gains);
         }
-        gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        candidates.clear();
-        candidates.extend(gains.iter().map(|&(_, column)| column));
         seen == count
     }
 
@@ -221,6 +229,7 @@ impl Solver {
             pricer: &self.pricer,
             usable: &self.usable,
             lengths: self.smooth_lengths.all(),
+            since: self.smooth_lengths.since(),
             version: self.smooth_lengths.version(),
             limit: self.gain_limit(),
         };
@@ -235,7 +244,7 @@ impl Solver {
         origin.is_some_and(|&at| self.origins[at].path_to(&self.graph, commodity.target, path))
     }
 
-    fn take_offers(&mut self, offers: &mut Vec<Offer>, gains: &mut Vec<(f64, u32)>) {
+    pub(super) fn take_offers(&mut self, offers: &mut Vec<Offer>, gains: &mut Vec<(f64, u32)>) {
         let mut path = Vec::new();
         for offer in offers.drain(..) {
             match offer {

@@ -132,8 +132,9 @@ pub(crate) struct Terms<'a> {
     pub commodities: &'a [Commodity],
     pub pricer: &'a Pricer,
     pub usable: &'a [bool],
-    /// Lengths of each class under the prices that trees are made for, and their version.
+    /// Lengths of each class under the prices that trees are made for, since when, and their version.
     pub lengths: &'a [Vec<f64>],
+    pub since: &'a [Vec<u32>],
     pub version: u32,
     pub limit: f64,
 }
@@ -195,13 +196,18 @@ impl Origin {
     }
 
     /// The tree under the terms' lengths.
-    pub fn tree(&mut self, terms: &Terms<'_>, scratch: &mut Scratch) -> &Tree {
+    pub fn tree(&mut self, terms: &Terms<'_>, scratch: &mut Scratch) -> &mut Tree {
         let nodes = terms.graph.nodes;
         let tree = self
             .tree
             .get_or_insert_with(|| Tree::new(self.source, nodes));
+        let length = &terms.lengths[self.class];
         if self.version != terms.version {
-            tree.update(terms.graph, &terms.lengths[self.class], scratch);
+            let since = &terms.since[self.class];
+            let is_new = self.version == 0;
+            if is_new || !tree.outlasts(terms.graph, length, since, self.version) {
+                tree.update(terms.graph, length, scratch);
+            }
             self.version = terms.version;
         }
         tree
@@ -238,12 +244,31 @@ impl Origin {
 
     /// Collects what gains: by one tree when several commodities may, otherwise by searches.
     pub fn price(&mut self, terms: &Terms<'_>, scratch: &mut Scratch, offers: &mut Vec<Offer>) {
-        let mut open = std::mem::take(&mut self.open);
-        let mut members = std::mem::take(&mut self.members);
-        open.clear();
-        let source = self.source;
-        let tree = (members.len() >= CROWD).then(|| self.tree(terms, scratch));
-        for member in &mut members {
+        let is_crowd = self.members.len() >= CROWD;
+        let distance = is_crowd.then(|| std::mem::take(&mut self.tree(terms, scratch).distance));
+        self.list_open(terms, distance.as_deref(), offers);
+        if let (Some(tree), Some(distance)) = (&mut self.tree, distance) {
+            tree.distance = distance;
+        }
+        let open = std::mem::take(&mut self.open);
+        if open.len() >= TREE || is_crowd {
+            self.price_by_tree(&open, terms, scratch, offers);
+        } else {
+            offers.extend(open.iter().map(|&(id, worth)| Offer::Search(id, worth)));
+        }
+        self.open = open;
+    }
+
+    /// Lists the commodities that pay more than the least length a path of theirs can have, or than its `distance`
+    /// where that is known, and what they pay; offers what is known without a search.
+    pub fn list_open(
+        &mut self,
+        terms: &Terms<'_>,
+        distance: Option<&[f64]>,
+        offers: &mut Vec<Offer>,
+    ) -> &[(u32, f64)] {
+        self.open.clear();
+        for member in &mut self.members {
             let sigma = member.sigma(terms.master);
             if -sigma > terms.limit {
                 let unserved = terms.master.groups[member.id as usize].unserved;
@@ -259,21 +284,15 @@ impl Origin {
                 true => member.value * terms.master.big_m - sigma,
                 false => terms.worth(member.id, sigma),
             };
-            let least = match tree {
-                Some(tree) => tree.distance[member.target as usize],
-                None => terms.pricer.least(source, member.target),
+            let least = match distance {
+                Some(distance) => distance[member.target as usize],
+                None => terms.pricer.least(self.source, member.target),
             };
             if worth - terms.limit > least {
-                open.push((member.id, worth));
+                self.open.push((member.id, worth));
             }
         }
-        self.members = members;
-        if open.len() >= TREE || self.members.len() >= CROWD {
-            self.price_by_tree(&open, terms, scratch, offers);
-        } else {
-            offers.extend(open.iter().map(|&(id, worth)| Offer::Search(id, worth)));
-        }
-        self.open = open;
+        &self.open
     }
 
     fn price_by_tree(

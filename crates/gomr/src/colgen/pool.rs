@@ -4,6 +4,9 @@ use super::origin::Origin;
 use super::{Commodity, Solver};
 use crate::graph::NONE;
 
+/// Paths that lose more than this part of the first objective's weight are forgotten when there are many.
+pub(crate) const KEPT_LOSS: f64 = 0.02;
+
 impl Solver {
     /// Adds a commodity (or reuses the place of one that is gone).
     pub fn add_commodity(&mut self, mut commodity: Commodity, request: f64) -> u32 {
@@ -75,6 +78,11 @@ impl Solver {
         if paths < self.kept + 2 * count + 1000 {
             return;
         }
+        self.keep_good_paths(KEPT_LOSS);
+    }
+
+    /// Forgets the paths that lose more than so much of the first objective's weight.
+    pub fn keep_good_paths(&mut self, most_loss: f64) {
         let mut loss = vec![0.0; self.master.columns.len()];
         for (g, group) in self.master.groups.iter().enumerate() {
             let sigma = self.master.sigma(g as u32);
@@ -90,10 +98,10 @@ impl Solver {
         }
         let fixed: Vec<bool> = self.commodities.iter().map(|c| c.fixed).collect();
         let groups: Vec<u32> = self.master.columns.iter().map(|c| c.group).collect();
-        let limit = 0.02 * self.master.big_m;
+        let limit = most_loss * self.master.big_m;
         self.master
             .purge(|c| fixed[groups[c as usize] as usize] || loss[c as usize] < limit);
-        self.kept = self.master.columns.len() - count;
+        self.kept = self.master.columns.len() - self.master.groups.len();
     }
 
     /// Adds a path unless the commodity has it; returns its column.

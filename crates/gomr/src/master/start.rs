@@ -104,6 +104,21 @@ impl Master {
         }
     }
 
+    /// Lets failed arcs keep the capacity that they had before until bounds are restored; returns whether there are
+    /// any.
+    pub fn lend_capacity(&mut self) -> bool {
+        for &(arc, capacity) in &self.lent {
+            self.rhs[arc as usize] = capacity;
+        }
+        self.perturbed |= !self.lent.is_empty();
+        !self.lent.is_empty()
+    }
+
+    /// Forgets what failed arcs had: nothing is routed over them any more.
+    pub fn forget_loans(&mut self) {
+        self.lent.clear();
+    }
+
     /// Takes the true bounds again; returns whether they had been perturbed.
     pub fn restore_bounds(&mut self) -> bool {
         self.rhs.copy_from_slice(&self.capacity);

@@ -17,10 +17,13 @@ const STALLED_ASK_NS: u64 = 200_000_000;
 const ANSWER_NS: u64 = 50_000_000;
 /// How long a connection without a stream waits for one to come back, unless the shell says otherwise.
 pub(crate) const RECONNECT_NS: u64 = 5_000_000_000;
+/// How long it waits at least where the last was given up because nothing came through it, in nanoseconds: a stream that nobody
+/// resets would live on for as long.
+const SILENT_PATHS_NS: u64 = 30_000_000_000;
 /// How long a closed connection waits while the peer takes nothing more, unless the shell says otherwise.
 pub(crate) const CLOSE_NS: u64 = 30_000_000_000;
 /// How long the peer's own end is awaited once it has everything.
-pub(crate) const END_NS: u64 = 5_000_000_000;
+pub(crate) const END_NS: u64 = 2_000_000_000;
 
 /// How long all streams that work have for their LAST; then one that has sent it is enough.
 const LAST_NS: u64 = 500_000_000;
@@ -47,6 +50,8 @@ pub(super) struct Timers {
     acknowledged: u64,
     /// The peer has ended a stream since this side closes.
     has_peer_ended: bool,
+    /// The stream that went last was given up because nothing came through it.
+    pub(super) has_silent_paths: bool,
 }
 
 impl Default for Timers {
@@ -67,6 +72,7 @@ impl Default for Timers {
             leave_at_ns: None,
             acknowledged: 0,
             has_peer_ended: false,
+            has_silent_paths: false,
         }
     }
 }
@@ -130,8 +136,16 @@ impl Connection {
         // What was sent since the last look is awaited too.
         let awaits = || self.sender.awaits().then_some(self.now_ns + ASK_NS);
         let ask = timers.ask_at_ns.or_else(awaits);
+        let doubt = || {
+            let alive = self.alive();
+            let asks = alive
+                .iter()
+                .filter_map(|slot| self.doubts.ask_at_ns(slot, self.life.stream_heard_ns(slot)));
+            asks.filter(|at_ns| *at_ns > self.now_ns).min()
+        };
         let due = [
             ack,
+            self.doubts_streams().then(doubt).flatten(),
             self.late_at_ns().filter(|at_ns| *at_ns > self.now_ns),
             self.sender.stall_at_ns(self.now_ns, &self.life),
             answer,
@@ -168,14 +182,14 @@ impl Connection {
         }
     }
 
-    /// Send an ACK, on the stream that brought data last as long as that works, or on all.
+    /// Send an ACK, on the stream that brought data last as long as that works, else on those that are used, or on all.
     fn acknowledge(&mut self, everywhere: bool) {
         let alive = self.alive();
         let latest = self.receiver.latest();
         let targets = match everywhere {
             true => alive,
             false if alive.without(self.stalled()).contains(latest) => StreamSet::only(latest),
-            false => StreamSet::default(),
+            false => self.sender.eligible(),
         };
         let ack = self.receiver.make_ack();
         self.sender.push_ack(targets, ack);
@@ -193,9 +207,7 @@ impl Connection {
             self.events.push_back(Event::StreamRecovered { slot });
         }
         for slot in self.sender.hopeless(now_ns, &self.life).iter() {
-            let gone = Control::Gone(self.sender.id(slot));
-            self.give_up(slot);
-            self.sender.push_control(gone, self.alive());
+            self.give_up_for_silence(slot);
         }
         self.tell_seen();
         self.ask(round_trips_ns);
@@ -291,6 +303,7 @@ impl Connection {
     /// Note that the last of something went: a stream that was lost, or that the peer ended properly.
     pub(super) fn note_ended(&mut self, proper: bool) {
         self.timers.has_peer_ended |= proper;
+        self.timers.has_silent_paths = false;
         if !self.alive().is_empty() || self.trusting {
             return;
         }
@@ -334,9 +347,8 @@ impl Connection {
         let has_streams = !self.alive().is_empty();
         let wait_ns = match self.state {
             ConnectionState::Open | ConnectionState::Closed => return,
-            ConnectionState::Waiting => self.timers.reconnect_ns,
             ConnectionState::Draining if has_streams => self.timers.close_ns,
-            ConnectionState::Draining => self.timers.reconnect_ns,
+            ConnectionState::Waiting | ConnectionState::Draining => self.reconnect_ns(),
             ConnectionState::Ending => END_NS,
         };
         let acknowledged = self.sender.acknowledged();
@@ -357,6 +369,14 @@ impl Connection {
                 self.finish(Outcome::Undelivered { bytes });
             }
             _ => {}
+        }
+    }
+
+    /// How long to wait without a stream: as long as TCP would, where the last was given up for its silence.
+    fn reconnect_ns(&self) -> u64 {
+        match self.timers.has_silent_paths {
+            true => self.timers.reconnect_ns.max(SILENT_PATHS_NS),
+            false => self.timers.reconnect_ns,
         }
     }
 

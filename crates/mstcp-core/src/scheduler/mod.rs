@@ -84,6 +84,11 @@ impl StreamSet {
         Self(self.0 & other.0)
     }
 
+    /// Those in either.
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// The streams of this set that are not in the other.
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)

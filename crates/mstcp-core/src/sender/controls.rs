@@ -6,8 +6,9 @@ use crate::control::Control;
 use crate::frame;
 use crate::scheduler::StreamSet;
 
-/// A control frame, the streams that are to carry it, and whether one does. Streams without room are left out; without any
-/// in the set it goes over whichever has room first.
+/// A control frame, the streams that are still to carry it, and whether one has. A stream without room gets it when it has
+/// some: else what a slow stream brings would never be told on the only stream that works. Without a stream in the set the
+/// frame goes over whichever has room first.
 #[derive(Debug)]
 pub(super) struct Pending {
     control: Control,
@@ -27,61 +28,59 @@ impl Sender {
             (old, new) => std::mem::discriminant(old) == std::mem::discriminant(new),
         };
         let mut place = 0;
+        let mut left = StreamSet::default();
         self.controls.retain(|pending| {
             place += 1;
-            (drafted && place == 1) || !replaced(&pending.control)
+            let stays = (drafted && place == 1) || !replaced(&pending.control);
+            if !stays {
+                left = left.or(pending.targets);
+            }
+            stays
         });
         self.controls.push_back(Pending {
             control,
-            targets,
+            targets: targets.or(left.and(self.alive)),
             is_sent: false,
         });
     }
 
     /// Send an acknowledgement on these streams; one that waits is replaced.
     pub(crate) fn push_ack(&mut self, targets: StreamSet, ack: Control) {
+        let left = self.ack.take().map_or(targets, |before| before.targets);
         self.ack = Some(Pending {
             control: ack,
-            targets,
+            targets: targets.or(left.and(self.alive)),
             is_sent: false,
         });
     }
 
-    /// Whether an acknowledgement waits to be sent.
+    /// Whether an acknowledgement waits that no stream has carried.
     pub(crate) fn has_ack(&self) -> bool {
-        self.ack.is_some()
+        self.ack.as_ref().is_some_and(|ack| !ack.is_sent)
     }
 
     /// Draft the control frame that is next, if a stream has room for it.
     pub(super) fn draw_control(&mut self) -> Option<usize> {
         if let Some(ack) = self.ack.take() {
-            match self.stream_for(&ack) {
-                Some(stream) => {
-                    frame::encode_control(&mut self.streams[stream].out.header, &ack.control);
-                    self.ack = Some(ack);
-                    self.draft = Some((stream, Draft::Ack));
-                    return Some(stream);
-                }
-                None if ack.is_sent => {}
-                None => self.ack = Some(ack),
+            let stream = self.stream_for(&ack);
+            if let Some(stream) = stream {
+                frame::encode_control(&mut self.streams[stream].out.header, &ack.control);
+                self.draft = Some((stream, Draft::Ack));
+            }
+            self.ack = Some(ack);
+            if stream.is_some() {
+                return stream;
             }
         }
-        while let Some(pending) = self.controls.pop_front() {
-            match self.stream_for(&pending) {
-                Some(stream) => {
-                    frame::encode_control(&mut self.streams[stream].out.header, &pending.control);
-                    self.controls.push_front(pending);
-                    self.draft = Some((stream, Draft::Control));
-                    return Some(stream);
-                }
-                None if pending.is_sent => {}
-                None => {
-                    self.controls.push_front(pending);
-                    return None;
-                }
-            }
-        }
-        None
+        let mut waiting = self.controls.iter().enumerate();
+        let (place, stream) =
+            waiting.find_map(|(place, pending)| Some((place, self.stream_for(pending)?)))?;
+        // What is drafted is the first.
+        let pending = self.controls.remove(place)?;
+        frame::encode_control(&mut self.streams[stream].out.header, &pending.control);
+        self.controls.push_front(pending);
+        self.draft = Some((stream, Draft::Control));
+        Some(stream)
     }
 
     fn stream_for(&self, pending: &Pending) -> Option<usize> {
@@ -99,7 +98,7 @@ impl Sender {
         if let Some(ack) = &mut self.ack {
             ack.is_sent = true;
             ack.targets.remove(stream);
-            if ack.targets.and(self.with_room).is_empty() {
+            if ack.targets.and(self.alive).is_empty() {
                 self.ack = None;
             }
         }
@@ -110,7 +109,7 @@ impl Sender {
         if let Some(pending) = self.controls.front_mut() {
             pending.is_sent = true;
             pending.targets.remove(stream);
-            if pending.targets.and(self.with_room).is_empty() {
+            if pending.targets.and(self.alive).is_empty() {
                 self.controls.pop_front();
             }
         }

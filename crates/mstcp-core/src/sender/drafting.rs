@@ -96,6 +96,9 @@ impl Sender {
             if out.in_flight.is_empty() {
                 out.progress_ns = now_ns;
             }
+            if out.state == StreamState::Stalled {
+                out.taken_stalled_ns.get_or_insert(now_ns);
+            }
             out.in_flight.push_back(InFlight {
                 span,
                 is_elsewhere: false,

@@ -29,7 +29,7 @@ use stream::{Outgoing, Span, Stream};
 
 /// A stream of which nothing is reported for so long, and two round trips, while the peer lives, is stalled, in nanoseconds:
 /// what it holds is sent over others.
-pub const STALL_NS: u64 = 500_000_000;
+pub const STALL_NS: u64 = 400_000_000;
 
 /// The most bytes that are kept until the peer acknowledges them, whatever it grants.
 pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 64 << 20;
@@ -93,6 +93,8 @@ pub struct Sender {
     ended: bool,
     fin_sent: bool,
     closing: bool,
+    /// A stream has ended in both directions.
+    has_ended: bool,
     controls: VecDeque<Pending>,
     /// The acknowledgement that is to be sent.
     ack: Option<Pending>,
@@ -137,6 +139,7 @@ impl Sender {
             ended: false,
             fin_sent: false,
             closing: false,
+            has_ended: false,
             controls: VecDeque::new(),
             ack: None,
             last_ack: None,
@@ -515,6 +518,11 @@ impl Sender {
         self.alive
     }
 
+    /// The streams that may be given frames.
+    pub(crate) fn eligible(&self) -> StreamSet {
+        self.eligible
+    }
+
     /// Application bytes in the queue: written, and in no frame that a socket has begun to take.
     pub fn queued_bytes(&self) -> usize {
         (self.buffer.end() - self.next_offset) as usize
@@ -535,11 +543,16 @@ impl Sender {
         self.acknowledged
     }
 
-    /// Whether LAST went out on all streams that work, or on one of them.
+    /// Note that both sides have ended a stream, which is about to be gone.
+    pub(crate) fn on_stream_ended(&mut self, slot: usize) {
+        self.has_ended |= self.last_begun.contains(slot) && self.streams[slot].out.rest() == 0;
+    }
+
+    /// Whether LAST went out on all streams that work, or on one of them, which may be gone since.
     pub(crate) fn has_ended_streams(&self, one_is_enough: bool) -> bool {
         let ended = |slot: usize| self.streams[slot].out.rest() == 0;
         if one_is_enough {
-            return self.last_begun.iter().any(ended);
+            return self.has_ended || self.last_begun.iter().any(ended);
         }
         (self.alive.without(self.stalled).without(self.last_begun)).is_empty()
             && self.last_begun.iter().all(ended)

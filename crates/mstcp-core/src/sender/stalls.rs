@@ -6,6 +6,8 @@ use crate::life::Life;
 use crate::scheduler::StreamSet;
 use crate::state::StreamState;
 
+/// A stream is given so much, and two round trips, after the peer was silent on all, in nanoseconds.
+const AFTER_SILENCE_NS: u64 = 300_000_000;
 /// The longest that a SEEN waits, in nanoseconds.
 pub(crate) const SEEN_DELAY_NS: u64 = 400_000_000;
 /// A stream that was found stalled and reported later is given twice the time, so often.
@@ -16,12 +18,19 @@ const FREE_RESENT_BYTES: u64 = 4 << 20;
 const QUICK_NS: u64 = 10_000_000_000;
 /// A stream that is stalled for so much longer is given up, in nanoseconds.
 const GIVE_UP_NS: u64 = 1_000_000_000;
+/// And for so much longer yet if it still brings something, in nanoseconds.
+const ONE_WAY_NS: u64 = 30_000_000_000;
 
 impl Sender {
     /// Two round trips of the longest path, in nanoseconds.
     pub(crate) fn round_trips_ns(&self) -> u64 {
         let delays = self.alive.iter().map(|slot| self.views[slot].delay_ns);
         4 * delays.max().unwrap_or(0)
+    }
+
+    /// Two round trips of a stream's path, in nanoseconds.
+    pub(crate) fn round_trips_of_ns(&self, slot: usize) -> u64 {
+        4 * self.views[slot].delay_ns
     }
 
     /// Find the streams that have stalled by now; what they took goes over the others.
@@ -49,20 +58,42 @@ impl Sender {
             let stream = &mut self.streams[slot];
             stream.sent.stalls += 1;
             stream.stalled_ns = now_ns;
+            stream.taken_stalled_ns = None;
             self.set_state(slot, StreamState::Stalled);
             self.send_again(slot);
         }
+        self.relieve_stalled(now_ns);
         found
+    }
+
+    /// Send over others what stalled streams had to take while there were no others, if they do not bring that either.
+    fn relieve_stalled(&mut self, now_ns: u64) {
+        if self.eligible.without(self.stalled).is_empty() {
+            return;
+        }
+        for slot in self.stalled.iter() {
+            let taken_ns = self.streams[slot].taken_stalled_ns;
+            if taken_ns.is_some_and(|at_ns| now_ns >= at_ns + self.patience_ns(slot)) {
+                self.streams[slot].taken_stalled_ns = None;
+                self.send_again(slot);
+            }
+        }
+    }
+
+    /// How long a stream may report nothing, in nanoseconds.
+    fn patience_ns(&self, slot: usize) -> u64 {
+        (STALL_NS + self.round_trips_ns()) << self.streams[slot].slowness
     }
 
     /// When a stream will be found stalled if nothing is reported; none if nothing is to be reported.
     fn stalls_at_ns(&self, slot: usize, since_ns: u64) -> Option<u64> {
         let stream = &self.streams[slot];
-        let patience_ns = (STALL_NS + self.round_trips_ns()) << stream.slowness;
+        // One that was held up looks at all its streams at once.
+        let after_ns = (AFTER_SILENCE_NS + self.round_trips_ns()) << stream.slowness;
         let data_ns = (!stream.in_flight.is_empty()).then_some(stream.progress_ns);
         let acks_ns = stream.acks_unseen_ns.map(|at_ns| at_ns + SEEN_DELAY_NS);
         let from_ns = data_ns.into_iter().chain(acks_ns).min()?;
-        Some(from_ns.max(since_ns) + patience_ns)
+        Some((from_ns + self.patience_ns(slot)).max(since_ns + after_ns))
     }
 
     /// When to look again, if nothing comes from the peer.
@@ -81,11 +112,12 @@ impl Sender {
     }
 
     fn given_up_at_ns(&self, slot: usize) -> u64 {
-        self.streams[slot].stalled_ns + GIVE_UP_NS + 4 * self.views[slot].delay_ns
+        self.streams[slot].stalled_ns + GIVE_UP_NS + self.round_trips_of_ns(slot)
     }
 
-    /// The streams that have stalled for so long that they should be opened again: of use in neither direction, or another
-    /// works in both.
+    /// The streams that have stalled for so long that they should be opened again: of use in neither direction while another
+    /// brings things through, or for longer while another works in both. One that brings something may be the only one that
+    /// will.
     pub(crate) fn hopeless(&self, now_ns: u64, life: &Life) -> StreamSet {
         let mut hopeless = StreamSet::default();
         let open = self
@@ -96,13 +128,20 @@ impl Sender {
         if !self.is_peer_alive || open.is_empty() {
             return hopeless;
         }
-        let is_silent = |slot: usize| {
-            let silence_ns = now_ns.saturating_sub(life.stream_heard_ns(slot));
-            silence_ns > GIVE_UP_NS + 4 * self.views[slot].delay_ns
+        let recent = |at_ns: u64, slot: usize| {
+            now_ns.saturating_sub(at_ns) <= GIVE_UP_NS + self.round_trips_of_ns(slot)
         };
-        let another_works = open.iter().any(|slot| !is_silent(slot));
+        let hears = |slot: usize| recent(life.stream_heard_ns(slot), slot);
+        let tells = |slot: usize| recent(self.streams[slot].told_ns, slot);
+        let sends = open.iter().any(tells);
+        let another_works = open.iter().any(hears);
         for slot in self.stalled.iter() {
-            if now_ns >= self.given_up_at_ns(slot) && (another_works || is_silent(slot)) {
+            let at_ns = self.given_up_at_ns(slot);
+            let is_hopeless = match hears(slot) {
+                true => another_works && now_ns >= at_ns + ONE_WAY_NS,
+                false => sends && now_ns >= at_ns,
+            };
+            if is_hopeless {
                 hopeless.insert(slot);
             }
         }
@@ -126,14 +165,20 @@ impl Sender {
             if acks > stream.acks_seen {
                 stream.acks_seen = acks;
                 stream.acks_unseen_ns = (acks < stream.acks_sent).then_some(now_ns);
-                self.note_progress(slot, now_ns);
+                self.note_told(slot, now_ns);
             }
         }
         Ok(())
     }
 
-    /// Note that the peer has reported something of a stream.
+    /// Note that the peer has reported data frames of a stream.
     pub(super) fn note_progress(&mut self, slot: usize, now_ns: u64) {
+        self.streams[slot].progress_ns = now_ns;
+        self.note_told(slot, now_ns);
+    }
+
+    /// Note that the peer has reported something of a stream.
+    fn note_told(&mut self, slot: usize, now_ns: u64) {
         // It was only slow: to send again what waits in its path fills the others.
         let resent: u64 = self
             .streams
@@ -142,7 +187,7 @@ impl Sender {
             .sum();
         let is_costly = resent > self.acknowledged / 4 + FREE_RESENT_BYTES;
         let stream = &mut self.streams[slot];
-        stream.progress_ns = now_ns;
+        stream.told_ns = now_ns;
         if now_ns.saturating_sub(stream.stalled_ns) > QUICK_NS {
             stream.slowness = 0;
         }
@@ -151,6 +196,7 @@ impl Sender {
                 stream.slowness = (stream.slowness + 1).min(MOST_SLOWNESS);
             }
             // What is still to be reported of it has its time again.
+            stream.progress_ns = now_ns;
             stream.acks_unseen_ns = stream.acks_unseen_ns.map(|_| now_ns);
             let retires = stream.retires;
             self.set_state(

@@ -66,11 +66,15 @@ pub(super) struct Stream {
     /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
     pub(super) in_flight: VecDeque<InFlight>,
     pub(super) reported: u64,
+    /// Since when one of these frames waits, and when anything of the stream was reported last.
     pub(super) progress_ns: u64,
+    pub(super) told_ns: u64,
     /// ACK frames sent on it, those that the peer has seen, and since when one that it has not waits.
     pub(super) acks_sent: u64,
     pub(super) acks_seen: u64,
     pub(super) acks_unseen_ns: Option<u64>,
+    /// When it took a data frame first since it was found stalled, for want of others.
+    pub(super) taken_stalled_ns: Option<u64>,
     /// When it was found stalled, and how often it had only been slow: each time doubles what it is given.
     pub(super) stalled_ns: u64,
     pub(super) slowness: u32,
@@ -90,9 +94,11 @@ impl Stream {
             in_flight: VecDeque::new(),
             reported: 0,
             progress_ns: 0,
+            told_ns: 0,
             acks_sent: 0,
             acks_seen: 0,
             acks_unseen_ns: None,
+            taken_stalled_ns: None,
             stalled_ns: 0,
             slowness: 0,
             fin_begun: false,

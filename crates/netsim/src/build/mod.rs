@@ -54,6 +54,14 @@ impl Simulation {
         let mut flows = Vec::new();
         for (index, flow) in description.flows.iter().enumerate() {
             let place = format!("flows[{index}]");
+            let same = |other: &FlowDescription| other.name == flow.name;
+            if let Some(other) = description.flows[..index].iter().position(same) {
+                let reason = format!(
+                    "flows[{other}] is called {} too: names tell flows apart",
+                    flow.name
+                );
+                return Err(Error::description(format!("{place}.name"), reason));
+            }
             flows.push(builder.flow(&place, index as u32, flow)?);
         }
         if flows.is_empty() {

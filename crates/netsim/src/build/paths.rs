@@ -29,6 +29,11 @@ impl Builder<'_> {
                 Error::description(place, format!("no link joins {} and {}", pair[0], pair[1]))
             })
         };
+        if let Some(twice) = (1..nodes.len()).find(|&index| nodes[..index].contains(&nodes[index]))
+        {
+            let reason = format!("the path passes {} twice: leave the loop out", nodes[twice]);
+            return Err(Error::description(place, reason));
+        }
         nodes.windows(2).map(hop).collect()
     }
 

@@ -36,6 +36,11 @@ pub trait Bundle: std::fmt::Debug + Send {
     /// Write `bytes` at the client; false if there is no room for all of them, which then leaves no trace.
     fn write(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error>;
 
+    /// Whether a write that was refused stays refused, and leaves no trace, until something happens to a connection.
+    fn refuses_until_an_event(&self) -> bool {
+        false
+    }
+
     /// Write bytes of requests at the server, which go back to the client: how many were taken.
     fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error>;
 

@@ -261,6 +261,11 @@ impl Bundle for Mstcp {
         }
     }
 
+    fn refuses_until_an_event(&self) -> bool {
+        // With early binding the next write may draw another stream, which has room.
+        self.settings.binding == Binding::Late
+    }
+
     fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error> {
         self.queue(1, bytes)?;
         self.give(1, now, hosts)?;

@@ -29,6 +29,10 @@ impl Bundle for Plain {
         Ok(true)
     }
 
+    fn refuses_until_an_event(&self) -> bool {
+        true
+    }
+
     fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error> {
         Ok(hosts.write(now, self.ends[1], bytes))
     }

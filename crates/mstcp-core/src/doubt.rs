@@ -1,0 +1,133 @@
+//! Streams whose TCP sends again and again without an answer.
+//!
+//! TCP waits ever longer before it tries again, so that a path that works again would lie idle for as long as it was dead. Its
+//! kernel's answers tell such a path from a peer that is only held up, whose kernel goes on acknowledging.
+
+use crate::scheduler::StreamSet;
+use crate::MAX_STREAMS;
+
+/// TCP is asked about a stream that was silent for so long while something is awaited, in nanoseconds.
+const SILENT_NS: u64 = 300_000_000;
+/// And again after so long and ever longer; at last when something else happens anyway, in nanoseconds.
+const AGAIN_NS: u64 = 200_000_000;
+const LONGEST_AGAIN_NS: u64 = 1_000_000_000;
+/// TCP has sent again without an answer for so long, and two round trips: the stream is given up, in nanoseconds.
+const UNANSWERED_NS: u64 = 500_000_000;
+
+/// What is known of the streams' TCP.
+#[derive(Debug)]
+pub(crate) struct Doubts([Doubt; MAX_STREAMS]);
+
+#[derive(Debug, Clone, Copy)]
+struct Doubt {
+    /// When to ask, and after how long again.
+    next_ns: u64,
+    again_ns: u64,
+    /// Since when TCP sends again without an answer.
+    unanswered_ns: Option<u64>,
+}
+
+const NONE: Doubt = Doubt {
+    next_ns: 0,
+    again_ns: AGAIN_NS,
+    unanswered_ns: None,
+};
+
+impl Default for Doubts {
+    fn default() -> Self {
+        Self([NONE; MAX_STREAMS])
+    }
+}
+
+impl Doubts {
+    /// Use a place for a new stream.
+    pub(crate) fn add_stream(&mut self, slot: usize) {
+        self.0[slot] = NONE;
+    }
+
+    /// When to ask TCP about a stream that was heard last at `heard_ns`, if nothing else happens.
+    pub(crate) fn ask_at_ns(&self, slot: usize, heard_ns: u64) -> Option<u64> {
+        let doubt = &self.0[slot];
+        let is_urgent = doubt.again_ns < LONGEST_AGAIN_NS || doubt.unanswered_ns.is_some();
+        is_urgent.then_some(doubt.next_ns.max(heard_ns + SILENT_NS))
+    }
+
+    /// The streams about which TCP is to be asked now, of those that are given with when they were heard last.
+    pub(crate) fn take_due(
+        &mut self,
+        now_ns: u64,
+        streams: impl Iterator<Item = (usize, u64)>,
+    ) -> StreamSet {
+        let mut due = StreamSet::default();
+        for (slot, heard_ns) in streams {
+            let doubt = &mut self.0[slot];
+            if now_ns < heard_ns + SILENT_NS {
+                *doubt = NONE;
+            } else if now_ns >= doubt.next_ns {
+                doubt.next_ns = now_ns + doubt.again_ns;
+                doubt.again_ns = (2 * doubt.again_ns).min(LONGEST_AGAIN_NS);
+                due.insert(slot);
+            }
+        }
+        due
+    }
+
+    /// Note what TCP says; true if the stream is to be given up. `round_trips_ns` is two round trips of its path.
+    pub(crate) fn note(
+        &mut self,
+        now_ns: u64,
+        slot: usize,
+        is_unanswered: bool,
+        round_trips_ns: u64,
+    ) -> bool {
+        let doubt = &mut self.0[slot];
+        if !is_unanswered {
+            doubt.unanswered_ns = None;
+            return false;
+        }
+        let since_ns = *doubt.unanswered_ns.get_or_insert(now_ns);
+        doubt.next_ns = since_ns + UNANSWERED_NS + round_trips_ns;
+        now_ns >= doubt.next_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Doubts;
+
+    const MS: u64 = 1_000_000;
+
+    fn asks(doubts: &mut Doubts, now_ns: u64, heard_ns: u64) -> bool {
+        !doubts
+            .take_due(now_ns, [(0, heard_ns)].into_iter())
+            .is_empty()
+    }
+
+    #[test]
+    fn a_silent_stream_whose_tcp_is_not_answered_is_given_up() {
+        let mut doubts = Doubts::default();
+        assert!(!asks(&mut doubts, 299 * MS, 0));
+        assert!(asks(&mut doubts, 300 * MS, 0));
+        assert!(!doubts.note(300 * MS, 0, true, 40 * MS));
+        assert_eq!(doubts.ask_at_ns(0, 0), Some(840 * MS));
+        assert!(!asks(&mut doubts, 839 * MS, 0));
+        assert!(asks(&mut doubts, 840 * MS, 0));
+        assert!(doubts.note(840 * MS, 0, true, 40 * MS));
+    }
+
+    #[test]
+    fn one_whose_tcp_is_answered_or_that_is_heard_is_not() {
+        let mut doubts = Doubts::default();
+        let mut asked = 0;
+        for now_ms in 300..10_000 {
+            if asks(&mut doubts, now_ms * MS, 0) {
+                assert!(!doubts.note(now_ms * MS, 0, asked % 2 == 0, 0));
+                asked += 1;
+            }
+        }
+        assert!((10..=25).contains(&asked), "{asked}");
+        // It was heard.
+        assert!(!asks(&mut doubts, 10_200 * MS, 10_000 * MS));
+        assert!(!doubts.note(10_300 * MS, 0, true, 0));
+    }
+}

@@ -1,0 +1,143 @@
+//! The client's streams: hellos on paths that work, and again where they were lost.
+
+use mstcp_core::handshake::CONFIRM_BYTES;
+use mstcp_core::redial::Redial;
+use mstcp_core::rng::SplitMix64;
+
+use super::network::Stream;
+use super::{World, MS};
+
+/// How the client stands with a path.
+#[derive(Debug)]
+pub(super) enum Dial {
+    /// It has a stream.
+    Up,
+    /// The next attempt begins then.
+    Waiting { at_ns: u64, timeout_ns: u64 },
+    /// The hello was said; the answer is there then, unless the path fails, or it is given up.
+    Connecting {
+        started_ns: u64,
+        done_at_ns: u64,
+        until_ns: u64,
+    },
+}
+
+impl World {
+    /// Say the hellos of a new stream on a path that works, and add it on both sides.
+    pub(super) fn open(&mut self, path: usize) {
+        let nonces = [(); 2].map(|()| nonce(&mut self.rng));
+        let Ok(greeting) = self.client.greet(nonces[0], 0, &[]) else {
+            return;
+        };
+        let alive = self.sides[1].core.alive().iter().count();
+        let Ok(admitted) = self
+            .admission
+            .admit(&greeting.bytes, nonces[1], |_| Some(alive))
+        else {
+            self.is_wrong = true;
+            return;
+        };
+        let Ok(confirm) = self.client.on_answer(&greeting, &admitted.answer) else {
+            self.is_wrong = true;
+            return;
+        };
+        let id = greeting.hello.stream_id;
+        let slots = [0, 1].map(|side: usize| match id {
+            0 => Some(0),
+            _ => {
+                let rate_bps = self.paths[path].rate_bps;
+                self.sides[side].core.add_stream(id, rate_bps).ok()
+            }
+        });
+        let (Some(client_slot), Some(server_slot)) = (slots[0], slots[1]) else {
+            return; // one of them is over, or full
+        };
+        self.tell(|| {
+            format!("stream {id} opens on path {path}, slots {client_slot} and {server_slot}")
+        });
+        let delay_ns = self.paths[path].delay_ns;
+        for (side, slot) in [client_slot, server_slot].into_iter().enumerate() {
+            let _ = self.sides[side].core.set_delay(slot, delay_ns);
+        }
+        let _ = self.sides[1]
+            .core
+            .expect_confirm(server_slot, admitted.confirm);
+        let mut stream = Stream {
+            path,
+            pipes: Default::default(),
+            slots: [Some(client_slot), Some(server_slot)],
+            reset_at_ns: [None; 2],
+        };
+        debug_assert_eq!(confirm.len(), CONFIRM_BYTES);
+        stream.pipes[0].push(confirm);
+        self.streams.push(stream);
+        self.dials[path].0 = Dial::Up;
+        self.paths[path].is_cut = false;
+    }
+
+    /// Have the client open a stream on a path again.
+    pub(super) fn redial(&mut self, path: usize, failed_from_ns: Option<u64>) {
+        let rtt_ns = 2 * self.paths[path].delay_ns;
+        let (dial, redial) = &mut self.dials[path];
+        if failed_from_ns.is_none() {
+            *redial = Redial::new((2 * rtt_ns).max(1));
+        }
+        let attempt = redial.attempt(failed_from_ns.map_or(0, |from_ns| self.now_ns - from_ns));
+        *dial = Dial::Waiting {
+            at_ns: self.now_ns + attempt.delay_ns,
+            timeout_ns: attempt.timeout_ns,
+        };
+    }
+
+    pub(super) fn dial(&mut self) {
+        let now_ns = self.now_ns;
+        for path in 0..self.paths.len() {
+            if self.sides[0].outcome.is_some() {
+                self.dials[path].0 = Dial::Up;
+            }
+            let works = self.paths[path].works(0) && self.paths[path].works(1);
+            let rtt_ns = 2 * self.paths[path].delay_ns;
+            match self.dials[path].0 {
+                Dial::Waiting { at_ns, timeout_ns } if at_ns <= now_ns => {
+                    self.dials[path].0 = Dial::Connecting {
+                        started_ns: now_ns,
+                        // A SYN that was dropped comes again after a second.
+                        done_at_ns: now_ns + if works { 2 * rtt_ns } else { 1000 * MS },
+                        until_ns: now_ns + timeout_ns,
+                    };
+                }
+                Dial::Connecting {
+                    until_ns,
+                    started_ns,
+                    ..
+                } if until_ns <= now_ns => self.redial(path, Some(started_ns)),
+                Dial::Connecting {
+                    done_at_ns,
+                    started_ns,
+                    until_ns,
+                } if done_at_ns <= now_ns => {
+                    if works && self.sides[1].outcome.is_none() {
+                        self.open(path);
+                        self.pump(0);
+                        self.pump(1);
+                    } else {
+                        self.dials[path].0 = Dial::Connecting {
+                            started_ns,
+                            done_at_ns: u64::MAX,
+                            until_ns,
+                        };
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn nonce(rng: &mut SplitMix64) -> [u8; 32] {
+    std::array::from_fn(|_| rng.next_u64() as u8)
+}
+
+pub(super) fn id(rng: &mut SplitMix64) -> [u8; 16] {
+    std::array::from_fn(|_| rng.next_u64() as u8)
+}
