@@ -58,6 +58,8 @@ def configure(text: str, file: str, options: Mapping[str, Any] | None = None) ->
         raise ConfigError(file, f"is not TOML: {error}.") from None
     except RecursionError:
         raise ConfigError(file, "is nested too deeply.") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise ConfigError(file, f"has a value that cannot be read: {error}.") from None
     try:
         return Configuration.model_validate(merge(settings, options or {}))
     except ValidationError as invalid:

@@ -19,15 +19,18 @@ from pydantic import BaseModel, ValidationError
 from controller.api.grpc_messages import request_fields
 from controller.api.schema import FlowRequestBody, RateChange, check_rate, invalid_request
 from controller.api.schema import parse as parse_request
+from controller.configuration_file import configure
 from controller.core.messages import InstallRules
-from controller.errors import InvalidRequest
+from controller.errors import ConfigError, InvalidRequest
 from controller.network import arp, lldp
 from controller.network.hosts import HostTable
 from controller.network.live_network import LiveNetwork
 from controller.openflow.connection import Connection
+from controller.openflow.counters import CounterReading
 from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
 from controller.openflow.encoding import encode
-from controller.rules.model import Match, Output, Rule
+from controller.rules.model import Match, Output, Rule, flow_cookie
+from controller.rules.pinned import TcpConnection, pinned_rule
 from experiments import scenario
 from experiments.errors import ExperimentError
 from mstcp import MstcpError, RemoteProtocolError, _core
@@ -43,6 +46,7 @@ from mstcp.preamble import (
 )
 from mstcp.proto import control_pb2
 from mstcp.stats import parse_tcp_info
+from switch.model import ModelSwitch
 from switch.model import openflow as wire
 from topologies.errors import TopologyError
 from topologies.load import load as load_topology
@@ -165,6 +169,25 @@ def _take(connection: Connection, kind: int, _: int, whole: bytes) -> bool:
     return kind in (1, 10)
 
 
+def counters(data: bytes) -> None:
+    """What a switch says it has counted, in any number of messages."""
+    reading = CounterReading(1, 2)
+    try:
+        for _, transaction, whole in wire.take_messages(bytearray(data)):
+            if transaction in reading.unanswered:
+                reading.take(transaction, whole)
+    except (Malformed, wire.MalformedMessage) as error:
+        assert str(error)
+
+
+def configuration(data: bytes) -> None:
+    """The controller's configuration file; what is wrong with it is a sentence with its place."""
+    try:
+        configure(data.decode(errors="replace"), "controller.toml")
+    except ConfigError as error:
+        assert "controller.toml" in str(error)
+
+
 def lldp_frame(data: bytes) -> None:
     """Discovery packets, with a signature that is right or not."""
     end = lldp.parse(data)
@@ -196,6 +219,8 @@ def grpc_message(data: bytes) -> None:
 
 TARGETS: dict[str, Target] = {
     "openflow": openflow,
+    "counters": counters,
+    "configuration": configuration,
     "lldp": lldp_frame,
     "arp": arp_frame,
     "grpc": grpc_message,
@@ -214,7 +239,7 @@ def seeds(name: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted((root / "experiments" / "scenarios").glob("*.toml"))]
     if name == "topology":
         return [path.read_bytes() for path in sorted((root / "topologies" / "networks").glob("*.toml"))]
-    if name in ("openflow", "lldp", "arp", "grpc"):
+    if name in ("openflow", "counters", "configuration", "lldp", "arp", "grpc"):
         return _controller_seeds(name)
     first = _core.Client(b"", bytes(range(16)), 2, 1428).greet(bytes(32), 0, b"early")
     return {
@@ -232,6 +257,30 @@ def seeds(name: str) -> list[bytes]:
             b"10.0.0.0/8:22",
         ],
     }[name]
+
+
+_CONFIGURATION = (
+    b"""topology = "butterfly"
+[routing]
+objective = "fair"
+[counters]
+interval_s = 2.0
+[[tokens]]
+name = "alice"
+role = "request"
+sha256 = "%064d"
+[links.S0-S4]
+rate_bps = 5e6
+"""
+    % 1
+)
+
+
+def _counted() -> bytes:
+    switch = ModelSwitch(1, frozenset({1, 2}))
+    connection = TcpConnection("10.0.0.1", "10.0.0.2", 40001, 5001)
+    switch.receive(encode(InstallRules(1, (pinned_rule(connection, Output(2), flow_cookie(1)),), 5), 0))
+    return switch.receive(CounterReading(1, 2).requests())
 
 
 def _controller_seeds(name: str) -> list[bytes]:
@@ -253,6 +302,8 @@ def _controller_seeds(name: str) -> list[bytes]:
                 wire.Kind.PORT_STATUS, 0, bytes(8) + wire.port_description(1, wire.PortState.UP, "p")
             ),
         ],
+        "counters": [_counted()],
+        "configuration": [_CONFIGURATION],
         "lldp": [lldp.build(1, 2), lldp.build(2**64 - 1, 2**32 - 1, b"key")],
         "arp": [question],
         "grpc": [control_pb2.ClientMessage(request_id=1, request=request).SerializeToString()],

@@ -19,6 +19,7 @@ from controller.core.messages import (
 )
 from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
+from controller.openflow.lengths import check_lengths
 from controller.openflow.readback import Readback
 from controller.rules.model import (
     Action,
@@ -201,3 +202,20 @@ def test_what_is_no_message_is_malformed(data: bytes) -> None:
     for read in (read_packet_in, read_refusal):
         with contextlib.suppress(Malformed):
             read(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (model.Kind.HELLO, b"\0\1\0\0"),
+        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4x", 1, 0) + bytes(56)),
+        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4xH", 1, 0, 64) + bytes(46) + b"\0\1\0\4" + bytes(12)),
+        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4x", 7, 0) + bytes(8)),
+        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4x", 7, 0) + b"\0\x18\1\0" + bytes(20)),
+        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4x", 10, 0) + b"\0\x18\0\6" + bytes(20)),
+    ],
+)
+def test_a_part_without_a_length_is_malformed(kind: model.Kind, body: bytes) -> None:
+    """os-ken's reader would go round for ever."""
+    with pytest.raises(Malformed, match="part of 0 bytes"):
+        check_lengths(kind, model.message(kind, 1, body))

@@ -1,0 +1,77 @@
+"""Checks messages that os-ken reads: some lengths and types would keep its loops from ending."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from controller.openflow.decoding import Malformed
+
+__all__ = ["check_lengths"]
+
+_HEADER_BYTES, _MULTIPART_BYTES = 8, 16
+_HELLO, _MULTIPART_REPLY = 0, 19
+_OF_SWITCHES = frozenset({0, 1, 2, 3, 4, 6, 8, 10, 11, 12, 19, 21, 23, 25, 27})
+_INSTRUCTIONS = frozenset({1, 2, 3, 4, 5, 6, 0xFFFF})
+_FLOW_BYTES = 48  # before its match
+_WRITE_ACTIONS, _APPLY_ACTIONS = 3, 4
+
+
+def check_lengths(kind: int, whole: bytes) -> None:
+    """Check a message of a switch.
+
+    Raises:
+        Malformed: switches send no such message, or a part of it is too short or too long.
+    """
+    if kind not in _OF_SWITCHES:
+        raise Malformed(f"a message of type {kind}, which switches do not send")
+    try:
+        if kind == _HELLO:
+            _walk(whole, _HEADER_BYTES, len(whole), 4)
+        elif kind == _MULTIPART_REPLY:
+            (statistics,) = struct.unpack_from("!H", whole, _HEADER_BYTES)
+            if statistics in _CHECKS:
+                _CHECKS[statistics](whole)
+    except struct.error as error:
+        raise Malformed(f"a message of type {kind}: {error}") from None
+
+
+def _check_flows(whole: bytes) -> None:
+    for start, end in _parts(whole, _MULTIPART_BYTES, len(whole), 0, _FLOW_BYTES + 8):
+        (match_bytes,) = struct.unpack_from("!H", whole, start + _FLOW_BYTES + 2)
+        for place, stop in _parts(whole, start + _FLOW_BYTES + (match_bytes + 7) // 8 * 8, end, 2, 8):
+            instruction = int.from_bytes(whole[place : place + 2], "big")
+            if instruction not in _INSTRUCTIONS:
+                raise Malformed(f"an instruction of type {instruction}")
+            if instruction in (_WRITE_ACTIONS, _APPLY_ACTIONS):
+                _walk(whole, place + 8, stop, 8)
+
+
+def _check_groups(whole: bytes) -> None:
+    for start, end in _parts(whole, _MULTIPART_BYTES, len(whole), 0, 8):
+        for place, stop in _parts(whole, start + 8, end, 0, 16):
+            _walk(whole, place + 16, stop, 8)
+
+
+def _check_meters(whole: bytes) -> None:
+    for start, end in _parts(whole, _MULTIPART_BYTES, len(whole), 0, 8):
+        _walk(whole, start + 8, end, 12)
+
+
+_CHECKS = {1: _check_flows, 7: _check_groups, 10: _check_meters}
+
+
+def _walk(whole: bytes, start: int, end: int, least: int) -> None:
+    """Check parts that begin with a type and a length."""
+    for _ in _parts(whole, start, end, 2, least):
+        pass
+
+
+def _parts(whole: bytes, start: int, end: int, length_at: int, least: int) -> Iterator[tuple[int, int]]:
+    """Yield where parts begin and end, whose length, `least` or more, stands at an offset."""
+    while start < end:
+        (length,) = struct.unpack_from("!H", whole, start + length_at)
+        if length < least or start + length > end:
+            raise Malformed(f"a part of {length} bytes where {end - start} are left")
+        yield start, start + length
+        start += length
