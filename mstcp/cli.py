@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -40,10 +40,8 @@ examples:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; return its exit status (0: done, 1: it failed and said why, 130: interrupted)."""
     arguments = _parser().parse_args(argv)
-    # So that a supervisor's end is as clean as Ctrl-C.
-    before = signal.signal(signal.SIGTERM, _end)
     try:
-        return asyncio.run(arguments.work(arguments)) or 0
+        return asyncio.run(_unless_told_to_end(arguments.work(arguments))) or 0
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -53,16 +51,41 @@ def main(argv: list[str] | None = None) -> int:
     except (mstcp.MstcpError, OSError, ValueError, asyncio.TimeoutError) as error:
         print(f"mstcp {arguments.command}: {sentence(error)}", file=sys.stderr)
         return 1
+
+
+async def _unless_told_to_end(work: Coroutine[Any, Any, int | None]) -> int | None:
+    """Do the work; Ctrl-C or SIGTERM cancels it, a second one ends the process wherever it is.
+
+    A supervisor's SIGTERM ends it as Ctrl-C does, also where that is ignored: in a shell's background jobs.
+
+    Raises:
+        KeyboardInterrupt: It was told to end, and the work has ended. (Before Python 3.11 asyncio raises that
+            in whichever callback runs, and what this callback was to wake up waits for ever.)
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    cancel, told = task.cancel, False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        del number, frame
+        if told:
+            raise KeyboardInterrupt
+        told = True
+        loop.call_soon_threadsafe(cancel)
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, end)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if told:
+            raise KeyboardInterrupt from None
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """End as Ctrl-C does, also where Ctrl-C is ignored: in a shell's background jobs."""
-    del number, frame
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        raise KeyboardInterrupt
-    signal.raise_signal(signal.SIGINT)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -29,6 +29,30 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"mstcp {mstcp.__version__}\n"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_being_told_to_end_interrupts_no_callback(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    async def work(_: object) -> int:
+        def callback() -> None:
+            signal.raise_signal(number)
+            seen.append("the callback's last line")
+
+        asyncio.get_running_loop().call_soon(callback)
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0)
+            seen.append("the work's last line")
+        return 0
+
+    monkeypatch.setattr("mstcp.cli._bench", work)
+    before = signal.getsignal(number)
+    assert main(["bench"]) == 130
+    assert seen == ["the callback's last line", "the work's last line"]
+    assert signal.getsignal(number) == before
+
+
 async def run(*arguments: str) -> tuple[int | None, str, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
