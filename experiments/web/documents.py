@@ -13,7 +13,7 @@ from experiments.report.palette import LOOKS, protocol_looks
 from experiments.results import FlowResult, Results, RunResult
 from topologies import Network, positions
 
-PARTS = ("row", "flows", "links", "evidence")
+PARTS = ("row", "flows", "links")
 
 
 class NoSuchRun(Exception):
@@ -126,8 +126,6 @@ def part_of(number: int, run: RunResult, part: str) -> Any:
             ]
         case "links":
             return [link.model_dump(mode="json") for link in run.links]
-        case "evidence":
-            return {"protocol": run.protocol_evidence, "sysctls": run.sysctls}
         case _:
             return _row(number, run)
 

@@ -19,7 +19,7 @@ from experiments.web.documents import Document, FinishedResults, NoSuchRun, look
 
 SWEEP = "sweep.json"
 SOLUTION = "solution.html"
-MOST_FOUND = 50
+MOST_FILES = 50
 """Of the documents in a folder that has none itself."""
 
 
@@ -30,9 +30,9 @@ def open_documents(path: Path) -> list[Document]:
         ScenarioError: there is nothing that a page could show.
     """
     if path.is_dir() and not (path / DOCUMENT).exists():
-        found = list(_below(path))
-        if found:
-            return [_open(file) for file in found]
+        files = list(_below(path))
+        if files:
+            return [_open(file) for file in files]
         _refuse_solution(path)
     return [_open(path)]
 
@@ -42,13 +42,13 @@ def _below(folder: Path) -> Iterator[Path]:
         yield folder / SWEEP
         return
     depths = ("*", "*/*")
-    found = sorted(
+    files = sorted(
         f for depth in depths for name in (DOCUMENT, SWEEP) for f in folder.glob(f"{depth}/{name}")
     )
-    if len(found) > MOST_FOUND:
-        reason = f"holds {len(found)} folders with results, and a page shows {MOST_FOUND}: name some of them"
+    if len(files) > MOST_FILES:
+        reason = f"holds {len(files)} folders with results, and a page shows {MOST_FILES}: name some of them"
         raise ScenarioError(str(folder), "", reason)
-    yield from found
+    yield from files
 
 
 def _refuse_solution(folder: Path) -> None:

@@ -37,12 +37,12 @@ class Watch:
         self.log = log
         self._job = job
         self._numbers = {plan.label: number for number, plan in enumerate(job.plans(), start=1)}
+        self._pending = {number for number, _ in job.pending()}
         self._current: int | None = None
 
     def plan(self) -> dict[str, Any]:
-        """Return what is going to be run; results that were there before are marked as kept."""
+        """Return what is run in all; results that were there before are marked as kept."""
         job, engine = self._job, engines.get(self._job.engine)
-        pending = {number for number, _ in job.pending()}
         return {
             "engine": job.engine,
             "clock": engine.abilities.clock.value,
@@ -57,7 +57,7 @@ class Watch:
                     "case": plan.case_name,
                     "protocol": plan.protocol,
                     "seed": plan.seed,
-                    "kept": number not in pending,
+                    "kept": number not in self._pending,
                 }
                 for number, plan in enumerate(job.plans(), start=1)
             ],

@@ -271,6 +271,7 @@ def test_a_live_run_is_caught_up_without_a_gap(tmp_path: Path, browser: Browser)
         expect(page.get_by_text("0.5 of 1 s measured")).to_be_visible()
         expect(page.get_by_text("flow 1: T0 → S0 → S4 → T2")).to_be_visible()
         page.reload()
+        expect(page.get_by_text("0.5 of 1 s measured")).to_be_visible()
         page.context.set_offline(True)
         for event in measured(3):
             watch.take(event, 0.0)

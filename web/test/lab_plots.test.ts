@@ -12,9 +12,9 @@ const INK: Ink = { paper: "#fff", text: "#000", quiet: "#555", line: "#ddd", ser
 test("intervals are Student's, as the report has them", () => {
   assert.deepEqual(estimate([]), null);
   assert.deepEqual(estimate([4]), { mean: 4, halfWidth: null, count: 1 });
-  const found = estimate([1, 2, 3, 4]);
-  assert.equal(found?.mean, 2.5);
-  assert.ok(Math.abs((found?.halfWidth ?? 0) - (3.18245 * Math.sqrt(5 / 3)) / 2) < 1e-9);
+  const estimated = estimate([1, 2, 3, 4]);
+  assert.equal(estimated?.mean, 2.5);
+  assert.ok(Math.abs((estimated?.halfWidth ?? 0) - (3.18245 * Math.sqrt(5 / 3)) / 2) < 1e-9);
 });
 
 test("the quantile beyond the table goes on from it", () => {

@@ -23,9 +23,10 @@ from experiments.events import (
     from_line,
     to_line,
 )
-from experiments.job import Job
+from experiments.job import Job, write_atomically
 from experiments.web.event_log import EventLog
 from experiments.web.watching import Watch
+from tests.fakes.results import make_run
 
 
 def job_of(out: Path, **changes: Any) -> Job:
@@ -141,9 +142,14 @@ def test_runs_that_are_made_at_once_are_told_apart(tmp_path: Path) -> None:
 
 def test_the_plan_says_what_is_there_and_what_is_to_come(tmp_path: Path) -> None:
     job = job_of(tmp_path)
-    plan = Watch(job, EventLog()).plan()
+    (tmp_path / "runs").mkdir()
+    valid = make_run("ospf", "1", 1, 2.0, job.network)
+    write_atomically(job.result_path(1), valid.model_dump_json())
+    watch = Watch(job, EventLog())
+    write_atomically(job.result_path(2), valid.model_dump_json())  # while it is watched
+    plan = watch.plan()
     assert [(run["number"], run["protocol"], run["seed"], run["kept"]) for run in plan["runs"]] == [
-        (1, "ospf", 1, False),
+        (1, "ospf", 1, True),
         (2, "ospf", 2, False),
         (3, "mstcp", 1, False),
         (4, "mstcp", 2, False),

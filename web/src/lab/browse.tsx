@@ -107,8 +107,8 @@ function Chosen({ overview, index, runs, choice, onChange }: ChosenProps) {
   const run = shownRun(runs, choice);
   const context = { case: choice.case, runs, looks: overview.looks, flow: choice.flow };
   const goodput = goodputDots(context);
-  const overTime = { context, series: series.found, isEachSeed: choice.isEachSeed };
-  const plots = useMemo(() => [goodputLines(overTime), delayLines(overTime), delayDistribution(overTime), completionDistribution(overTime)], [runs, choice, series.found]);
+  const overTime = { context, series: series.byRun, isEachSeed: choice.isEachSeed };
+  const plots = useMemo(() => [goodputLines(overTime), delayLines(overTime), delayDistribution(overTime), completionDistribution(overTime)], [runs, choice, series.byRun]);
   const [goodputTime, delayTime, delayShare, completions] = plots;
   const kinds = (
     <select aria-label="Which delay" value={kind} onChange={(event) => setKind(event.currentTarget.value as DelayKind)}>
@@ -125,7 +125,7 @@ function Chosen({ overview, index, runs, choice, onChange }: ChosenProps) {
       {delayTime ? <LineFigure plot={delayTime} isLoading={series.isLoading} /> : null}
       {delayShare ? <LineFigure plot={delayShare} isLoading={series.isLoading} note="Of all bytes of the flows and seeds that are chosen." /> : null}
       {completions && completions.lines.length > 0 ? <LineFigure plot={completions} /> : null}
-      {run ? <LineFigure plot={streamLines(run, series.found.get(run.number) ?? [], choice.flow)} isLoading={series.isLoading} note="Of the run that is chosen below." /> : null}
+      {run ? <LineFigure plot={streamLines(run, series.byRun.get(run.number) ?? [], choice.flow)} isLoading={series.isLoading} note="Of the run that is chosen below." /> : null}
       {run ? <NetworkOverTime overview={overview} index={index} runs={runs} run={run} flow={choice.flow} onRun={(number) => onChange({ ...choice, run: number })} /> : null}
       <Origin overview={overview} />
     </>

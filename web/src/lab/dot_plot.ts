@@ -56,34 +56,34 @@ export function drawDots(plot: DotPlot, ink: Ink, width = 720): Drawing {
 }
 
 function upperEnd(row: DotRow): number {
-  const found = estimate(row.points.map((point) => point.value));
-  return found ? found.mean + (found.halfWidth ?? 0) : 0;
+  const estimated = estimate(row.points.map((point) => point.value));
+  return estimated ? estimated.mean + (estimated.halfWidth ?? 0) : 0;
 }
 
 function drawRow(row: DotRow, plot: DotPlot, y: number, left: number, at: (value: number) => number, ink: Ink): Shape[] {
   const colour = ink.series[row.series % ink.series.length] ?? ink.text;
   const shapes: Shape[] = [text(left - 10, y + 4, row.label, ink.text, { "text-anchor": "end" })];
-  const found = estimate(row.points.map((point) => point.value));
-  if (!found) return [...shapes, text(left + 8, y + 4, "nothing measured", ink.quiet)];
+  const estimated = estimate(row.points.map((point) => point.value));
+  if (!estimated) return [...shapes, text(left + 8, y + 4, "nothing measured", ink.quiet)];
   if (row.target !== null) {
     shapes.push({ ...line(at(row.target), y - 9, at(row.target), y + 9, ink.quiet, { "stroke-width": 2 }), title: `${plot.targetName}: ${plot.format(row.target)}` });
   }
-  if (found.halfWidth !== null) {
+  if (estimated.halfWidth !== null) {
     shapes.push({
-      ...line(at(found.mean - found.halfWidth), y, at(found.mean + found.halfWidth), y, colour, { "stroke-width": 5, "stroke-opacity": 0.35 }),
-      title: `${row.label}, ${row.group}: 95 % interval of the mean, ± ${plot.format(found.halfWidth)}`,
+      ...line(at(estimated.mean - estimated.halfWidth), y, at(estimated.mean + estimated.halfWidth), y, colour, { "stroke-width": 5, "stroke-opacity": 0.35 }),
+      title: `${row.label}, ${row.group}: 95 % interval of the mean, ± ${plot.format(estimated.halfWidth)}`,
     });
   }
   for (const point of row.points) {
     shapes.push({
       tag: "circle", title: `${row.label}, ${row.group}, seed ${point.seed}: ${plot.format(point.value)}`,
-      attributes: { cx: round(at(point.value)), cy: y, r: found.count > 1 ? 3 : 5, fill: colour, "fill-opacity": found.count > 1 ? 0.55 : 1 },
+      attributes: { cx: round(at(point.value)), cy: y, r: estimated.count > 1 ? 3 : 5, fill: colour, "fill-opacity": estimated.count > 1 ? 0.55 : 1 },
     });
   }
-  if (found.count > 1) {
+  if (estimated.count > 1) {
     shapes.push({
-      tag: "path", title: `${row.label}, ${row.group}: mean ${plot.format(found.mean)} over ${found.count} seeds`,
-      attributes: { d: diamond(at(found.mean), y, 6.5), fill: colour, stroke: ink.paper, "stroke-width": 1.2 },
+      tag: "path", title: `${row.label}, ${row.group}: mean ${plot.format(estimated.mean)} over ${estimated.count} seeds`,
+      attributes: { d: diamond(at(estimated.mean), y, 6.5), fill: colour, stroke: ink.paper, "stroke-width": 1.2 },
     });
   }
   return shapes;

@@ -98,9 +98,9 @@ function end(run: LiveRun, state: RunState, text: string, at_s: number): void {
 
 /** How many runs are in each state. */
 export function counts(live: Live): Record<RunState, number> {
-  const found: Record<RunState, number> = { waiting: 0, running: 0, valid: 0, invalid: 0, failed: 0 };
-  for (const run of live.runs.values()) found[run.state] += 1;
-  return found;
+  const byState: Record<RunState, number> = { waiting: 0, running: 0, valid: 0, invalid: 0, failed: 0 };
+  for (const run of live.runs.values()) byState[run.state] += 1;
+  return byState;
 }
 
 /** Seconds until all is over, as the runs that have ended took; null before the first has. */

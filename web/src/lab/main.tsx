@@ -49,8 +49,8 @@ function Page() {
 function titleOf(scenario: string | undefined, runs: Live | null): string {
   const name = scenario === undefined ? "MSTCP lab" : `${scenario} – MSTCP lab`;
   if (!runs) return name;
-  const found = counts(runs);
-  return `${found.valid + found.invalid + found.failed}/${runs.runs.size} ${name}`;
+  const byState = counts(runs);
+  return `${byState.valid + byState.invalid + byState.failed}/${runs.runs.size} ${name}`;
 }
 
 function Content({ shown, index }: { shown: Document | undefined; index: number }) {

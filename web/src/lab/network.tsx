@@ -27,8 +27,8 @@ export const mapNodes = (network: NetworkView) => network.nodes.map((node) => ({
 interface Props { overview: Overview; index: number; runs: readonly RunRow[]; run: RunRow; flow: string; onRun: (number: number) => void }
 
 export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Props) {
-  const { found, isLoading, failure } = useParts<LinkResult[]>(index, [run.number], "links");
-  const links = found.get(run.number);
+  const { byRun, isLoading, failure } = useParts<LinkResult[]>(index, [run.number], "links");
+  const links = byRun.get(run.number);
   const times = links?.find((link) => link.series)?.series?.time_s ?? [];
   const [at, setAt] = useState<number | null>(null);
   const [isPlaying, setPlaying] = useState(false);

@@ -44,8 +44,8 @@ function dotRowsOf(context: Context, value: (flow: FlowRow) => number | null, ta
     if (!first) return [];
     const points = own.flatMap((run) => {
       const flow = flowOf(run, name);
-      const found = flow ? value(flow) : null;
-      return found === null ? [] : [{ seed: run.seed, value: found }];
+      const measured = flow ? value(flow) : null;
+      return measured === null ? [] : [{ seed: run.seed, value: measured }];
     });
     return [{ group: flowTitle(first), label: protocol, series: seriesOf(context.looks, protocol), points, target: target(first) }];
   }));

@@ -79,7 +79,7 @@ const MOST_PARTS = 150;
 const parts = new Map<string, Promise<unknown>>();
 
 /** A part of a run's results; asked for once while it is among those that were used last. */
-export function partOf<T>(index: number, run: number, part: "flows" | "links" | "evidence"): Promise<T> {
+export function partOf<T>(index: number, run: number, part: "flows" | "links"): Promise<T> {
   const key = `${index}/${run}/${part}`;
   const known = parts.get(key) ?? getJson<T>(`/api/documents/${index}/runs/${run}/${part}`);
   parts.delete(key);

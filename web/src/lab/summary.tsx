@@ -34,20 +34,20 @@ export function summaryRows(runs: readonly RunRow[], flow: string): Row[] {
 }
 
 /** A mean with its interval in one unit, as "8.50 ± 0.01 Mbit/s". */
-export function within(found: Estimate | null, format: (value: number) => string): string {
-  if (!found) return "–";
-  const [number = "", unit = ""] = format(found.mean).split(" ");
-  if (found.halfWidth === null) return `${number} ${unit}`;
-  const scale = Number(number) === 0 ? 1 : found.mean / Number(number);
+export function within(estimated: Estimate | null, format: (value: number) => string): string {
+  if (!estimated) return "–";
+  const [number = "", unit = ""] = format(estimated.mean).split(" ");
+  if (estimated.halfWidth === null) return `${number} ${unit}`;
+  const scale = Number(number) === 0 ? 1 : estimated.mean / Number(number);
   const decimals = number.split(".")[1]?.length ?? 0;
-  return `${number} ± ${(found.halfWidth / scale).toFixed(decimals)} ${unit}`;
+  return `${number} ± ${(estimated.halfWidth / scale).toFixed(decimals)} ${unit}`;
 }
 
 const NUMBERS = ["goodput_bps", "delay_mean_s", "delay_p99_s", "out_of_order_ratio"];
 
 function csvRows(rows: readonly Row[]): (string | number | null)[][] {
   const head = ["flow", "ends", "protocol", "runs", "requested_bps", ...NUMBERS.flatMap((name) => [name, `${name}_half_width`])];
-  const values = (found: Estimate | null): (number | null)[] => [found?.mean ?? null, found?.halfWidth ?? null];
+  const values = (estimated: Estimate | null): (number | null)[] => [estimated?.mean ?? null, estimated?.halfWidth ?? null];
   return [head, ...rows.map((row) => [row.flow, row.ends, row.protocol, row.runs, row.requested_bps, ...[row.goodput, row.delay, row.p99, row.outOfOrder].flatMap(values)])];
 }
 

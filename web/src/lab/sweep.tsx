@@ -21,7 +21,7 @@ function plotOf(overview: SweepOverview, name: string, title: string, y: Axis, v
   return { name: `sweep-${name}`, title, x: LOAD, y, lines, ...(atLeast === undefined ? {} : { atLeast }) };
 }
 
-const estimate = (found: SweepEstimate | null) => (found ? { mean: found.mean, halfWidth: found.half_width, count: found.count } : null);
+const estimate = (estimated: SweepEstimate | null) => (estimated ? { mean: estimated.mean, halfWidth: estimated.half_width, count: estimated.count } : null);
 
 export function Sweep({ overview }: { overview: SweepOverview }) {
   const columns = ["requested_bps", "admitted_bps", "received_bps", "received_of_admitted", "received_of_requested", "delay_mean_s"] as const;

@@ -3,17 +3,17 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../shared/http.ts";
 import { partOf } from "./session.ts";
 
-export interface Parts<T> { found: ReadonlyMap<number, T>; isLoading: boolean; failure: string }
+export interface Parts<T> { byRun: ReadonlyMap<number, T>; isLoading: boolean; failure: string }
 
 /** Ask for a part of each of these runs; what was there before stays until all is. */
 export function useParts<T>(document: number, runs: readonly number[], part: "flows" | "links"): Parts<T> {
-  const [parts, setParts] = useState<Parts<T>>({ found: new Map(), isLoading: true, failure: "" });
+  const [parts, setParts] = useState<Parts<T>>({ byRun: new Map(), isLoading: true, failure: "" });
   const wanted = runs.join();
   useEffect(() => {
     let isWanted = true;
     setParts((before) => ({ ...before, isLoading: true }));
     Promise.all(runs.map(async (run): Promise<[number, T]> => [run, await partOf<T>(document, run, part)])).then(
-      (found) => { if (isWanted) setParts({ found: new Map(found), isLoading: false, failure: "" }); },
+      (byRun) => { if (isWanted) setParts({ byRun: new Map(byRun), isLoading: false, failure: "" }); },
       (error: unknown) => { if (isWanted) setParts((before) => ({ ...before, isLoading: false, failure: error instanceof ApiError ? error.detail : String(error) })); },
     );
     return () => { isWanted = false; };

@@ -45,16 +45,16 @@ function useNow(isRunning: boolean): number {
 }
 
 function Headline({ live, wanted, now_s }: { live: Live; wanted: WatchPlan; now_s: number }) {
-  const found = counts(live);
-  const ended = found.valid + found.invalid + found.failed;
+  const byState = counts(live);
+  const ended = byState.valid + byState.invalid + byState.failed;
   const left = timeLeft(live, now_s);
   const link = connection.value;
   return (
     <div class="card headline">
       <div class="row">
         <h2>{live.ended ? ENDED[live.ended.state] : `${ended} of ${plural(live.runs.size, "run")} ended`}</h2>
-        {found.invalid > 0 ? <Badge tone="warn">{found.invalid} not valid</Badge> : null}
-        {found.failed > 0 ? <Badge tone="bad">{found.failed} failed</Badge> : null}
+        {byState.invalid > 0 ? <Badge tone="warn">{byState.invalid} not valid</Badge> : null}
+        {byState.failed > 0 ? <Badge tone="bad">{byState.failed} failed</Badge> : null}
         <span class="spacer" />
         {live.ended ? null : <span class="quiet" aria-live="off">{left === null ? "" : `about ${remaining(left)} left`}</span>}
         {live.ended ? <Badge tone={live.ended.state === "finished" ? "good" : "bad"}>over</Badge> : link.connected ? <Badge tone="good">live</Badge> : <Badge tone="bad">not connected</Badge>}
