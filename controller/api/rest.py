@@ -60,19 +60,27 @@ def make_app(api: Api | Service) -> FastAPI:
 def _describe(app: FastAPI, api: Api) -> None:
     """Add to the OpenAPI document what the framework does not know."""
     generate = app.openapi
+    documents: dict[bool, dict[str, Any]] = {}  # every request looks into it: described once
 
     def openapi() -> dict[str, Any]:
-        document = generate()
-        for operations in document["paths"].values():
-            for operation in operations.values():
-                _describe_parameters(operation)
-        components = document.setdefault("components", {})
-        components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
-        if api.access.is_required:
-            _describe_tokens(document)
-        return document
+        needs_token = api.access.is_required
+        if needs_token not in documents:
+            app.openapi_schema = None  # the framework's own copy is of the other kind
+            documents[needs_token] = _described(generate(), needs_token)
+        return documents[needs_token]
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _described(document: dict[str, Any], needs_token: bool) -> dict[str, Any]:
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            _describe_parameters(operation)
+    components = document.setdefault("components", {})
+    components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+    if needs_token:
+        _describe_tokens(document)
+    return document
 
 
 def _describe_parameters(operation: dict[str, Any]) -> None:

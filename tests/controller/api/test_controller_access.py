@@ -153,3 +153,14 @@ async def test_tokens_may_change_while_it_runs(rest: httpx.AsyncClient, controll
         access.replace([Token("dave", Role.READ, digest_of("token of dave"))])
         assert (await client.get("/v1/hosts", headers=as_("carol"))).status_code == 401
         assert (await client.get("/v1/hosts", headers=as_("dave"))).status_code == 200
+
+
+def test_the_description_follows_whether_tokens_are_asked_for() -> None:
+    access = Access()
+    app = make_app(Api(Controller().service, access))
+    assert "securitySchemes" not in app.openapi()["components"]
+    access.replace([Token("reader", Role.READ, digest_of("secret"))])
+    assert app.openapi()["paths"]["/v1/flows"]["get"]["security"] == [{"token": []}]
+    access.replace([])
+    assert "security" not in app.openapi()["paths"]["/v1/flows"]["get"]
+    assert app.openapi() is app.openapi(), "each request looks into it"
