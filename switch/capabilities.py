@@ -33,7 +33,7 @@ _BPF_PROG_TYPE_XDP = 6
 class Capability:
     """One thing a machine can or cannot do.
 
-    `remedy` is the command or setting that mends it; empty where it is there. `tried` is False where this
+    `remedy` is the command or setting that fixes it; empty where it is there. `tried` is False where this
     user lacks the right to try, so that nothing is known about the thing itself.
     """
 

@@ -35,7 +35,7 @@ class SwitchUnavailable(SwitchError):
 
     Attributes:
         reason: What is missing.
-        remedy: The command or setting that mends it.
+        remedy: The command or setting that fixes it.
     """
 
     def __init__(self, reason: str, remedy: str) -> None:

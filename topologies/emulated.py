@@ -63,7 +63,7 @@ class EmulatorBackend:
         self._emulator.set(wire.link.name, a_to_b=shapes["a_to_b"], b_to_a=shapes["b_to_a"])
 
     def set_up(self, wire: Wire, up: bool, silent: bool) -> None:
-        """Cut or mend the wire; the ends lose their carrier unless `silent`."""
+        """Cut or restore the wire; the ends lose their carrier unless `silent`."""
         if up:
             ip(f"link set dev {relay} up" for relay in wire.relays)
         self._emulator.set(wire.link.name, up=up)

@@ -199,7 +199,7 @@ class LinkEmulator:
             wire: The link's name.
             a_to_b: The properties that change; they hold for packets that are not in service yet.
             b_to_a: Likewise for the other direction.
-            up: False cuts the link and loses the packets on it; True mends it.
+            up: False cuts the link and loses the packets on it; True restores it.
 
         Raises:
             RequestRefusedError: there is no such link, or a shape is wrong.

@@ -84,7 +84,7 @@ class LinkBackend(Protocol):
         """Bring new settings of a link that is there into force."""
 
     def set_up(self, wire: Wire, up: bool, silent: bool) -> None:
-        """Cut or mend a link; `silent` keeps the carrier, so that only missing packets tell."""
+        """Cut or restore a link; `silent` keeps the carrier, so that only missing packets tell."""
 
     def check(self, wires: list[Wire]) -> None:
         """Read links back.
