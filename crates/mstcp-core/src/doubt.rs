@@ -8,7 +8,7 @@ use crate::MAX_STREAMS;
 
 /// TCP is asked about a stream that was silent for so long while something is awaited, in nanoseconds.
 const SILENT_NS: u64 = 300_000_000;
-/// And again after so long and ever longer; at last when something else happens anyway, in nanoseconds.
+/// And again after so long at least, and ever longer, in nanoseconds.
 const AGAIN_NS: u64 = 200_000_000;
 const LONGEST_AGAIN_NS: u64 = 1_000_000_000;
 /// TCP has sent again without an answer for so long, and two round trips: the stream is given up, in nanoseconds.
@@ -45,11 +45,11 @@ impl Doubts {
         self.0[slot] = NONE;
     }
 
-    /// When to ask TCP about a stream that was heard last at `heard_ns`, if nothing else happens.
-    pub(crate) fn ask_at_ns(&self, slot: usize, heard_ns: u64) -> Option<u64> {
+    /// When to ask TCP again about a stream that may have to be given up; else it is asked when something else is due: a peer
+    /// from which something is awaited is asked for an answer anyway.
+    pub(crate) fn ask_at_ns(&self, slot: usize) -> Option<u64> {
         let doubt = &self.0[slot];
-        let is_urgent = doubt.again_ns < LONGEST_AGAIN_NS || doubt.unanswered_ns.is_some();
-        is_urgent.then_some(doubt.next_ns.max(heard_ns + SILENT_NS))
+        doubt.unanswered_ns.and(Some(doubt.next_ns))
     }
 
     /// The streams about which TCP is to be asked now, of those that are given with when they were heard last.
@@ -109,7 +109,7 @@ mod tests {
         assert!(!asks(&mut doubts, 299 * MS, 0));
         assert!(asks(&mut doubts, 300 * MS, 0));
         assert!(!doubts.note(300 * MS, 0, true, 40 * MS));
-        assert_eq!(doubts.ask_at_ns(0, 0), Some(840 * MS));
+        assert_eq!(doubts.ask_at_ns(0), Some(840 * MS));
         assert!(!asks(&mut doubts, 839 * MS, 0));
         assert!(asks(&mut doubts, 840 * MS, 0));
         assert!(doubts.note(840 * MS, 0, true, 40 * MS));

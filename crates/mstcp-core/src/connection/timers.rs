@@ -138,9 +138,7 @@ impl Connection {
         let ask = timers.ask_at_ns.or_else(awaits);
         let doubt = || {
             let alive = self.alive();
-            let asks = alive
-                .iter()
-                .filter_map(|slot| self.doubts.ask_at_ns(slot, self.life.stream_heard_ns(slot)));
+            let asks = alive.iter().filter_map(|slot| self.doubts.ask_at_ns(slot));
             asks.filter(|at_ns| *at_ns > self.now_ns).min()
         };
         let due = [
