@@ -276,7 +276,7 @@ class BacklogSource(Source):
 
     def _push(self) -> None:
         self._waiting = False
-        now = now_ns()
+        now = min(now_ns(), self.stop_ns - 1)  # called late, it writes no more than it would have in time
         while self._backlog:
             if self._allowed_ns > now:
                 self._wait_until(max(round(self._allowed_ns), now + self.config.timing.write_gap_ns))
