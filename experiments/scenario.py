@@ -213,8 +213,8 @@ class Live(_Model):
     link_backend: Literal["auto", "netem", "emulator"] = "auto"
     sample_s: float = Field(default=0.25, gt=0.01, le=10)
     cpu_busy_max: float = Field(default=0.97, gt=0, le=1)
-    program_wait_max_us: float = Field(default=1000, gt=0)
-    program_busy_max: float = Field(default=0.95, gt=0, le=1)
+    program_wait_max_us: float = Field(default=250, gt=0)
+    program_busy_max: float = Field(default=0.985, gt=0, le=1)
     lateness_p99_max_us: float = Field(default=1000, gt=0)
     lateness_max_us: float = Field(default=100_000, gt=0)
 
