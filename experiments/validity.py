@@ -94,8 +94,8 @@ def _slow_programs(settings: Live, programs: Sequence[ProgramTimes]) -> list[str
         worst = max(behind, key=lambda each: each.ran + each.waited)
         wanted = worst.ran + worst.waited
         reasons.append(
-            f"{worst.program}{_and_others(behind)} ran or waited for a processor {wanted:.0%} of the time, "
-            f"above {settings.program_busy_max:.0%}: packets wait in front of it"
+            f"{worst.program}{_and_others(behind)} ran or waited for a processor {wanted:.1%} of the time, "
+            f"above {settings.program_busy_max:.1%}: packets wait in front of it"
         )
     return reasons
 

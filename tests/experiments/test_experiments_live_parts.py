@@ -152,13 +152,13 @@ def test_a_programs_times_are_those_of_its_busiest_thread(tmp_path: Path) -> Non
 
 
 def test_a_program_without_a_processor_makes_a_run_invalid() -> None:
-    fine = ProgramTimes(program="the source in T0", ran=0.7, waited=0.2, wait_mean_us=900)
+    fine = ProgramTimes(program="the source in T0", ran=0.7, waited=0.27, wait_mean_us=200)
     waiting = ProgramTimes(program="the sink in T2", ran=0.1, waited=0.2, wait_mean_us=1500)
-    behind = ProgramTimes(program="Open vSwitch", ran=0.7, waited=0.28, wait_mean_us=2500)
+    behind = ProgramTimes(program="Open vSwitch", ran=0.7, waited=0.29, wait_mean_us=2500)
     assert why_invalid(LIVE, 0.9, [fine], [], {}) == []
     assert why_invalid(LIVE, 0.9, [fine, waiting, behind], [], {}) == [
-        "Open vSwitch (and 1 more) waited 2.5 ms on average for a processor, above 1 ms",
-        "Open vSwitch ran or waited for a processor 98% of the time, above 95%: packets wait in front of it",
+        "Open vSwitch (and 1 more) waited 2.5 ms on average for a processor, above 0.25 ms",
+        "Open vSwitch ran or waited for a processor 99.0% of the time, above 98.5%: packets wait in front of it",
     ]
 
 
