@@ -158,7 +158,8 @@ def test_a_program_without_a_processor_makes_a_run_invalid() -> None:
     assert why_invalid(LIVE, 0.9, [fine], [], {}) == []
     assert why_invalid(LIVE, 0.9, [fine, waiting, behind], [], {}) == [
         "Open vSwitch (and 1 more) waited 2.5 ms on average for a processor, above 0.25 ms",
-        "Open vSwitch ran or waited for a processor 99.0% of the time, above 98.5%: packets wait in front of it",
+        "Open vSwitch ran or waited for a processor 99.0% of the time, above 98.5%: packets wait in front of "
+        "it",
     ]
 
 
