@@ -39,7 +39,6 @@ def main(order_path: Path) -> None:
             Path(folder).mkdir(exist_ok=True)
         _mount("tmpfs", "/dev/shm")  # noqa: S108
         _mount("devpts", "/dev/pts")
-        _take_turns()
         order = json.loads(order_path.read_text())
         for folder in SPARE_FOLDERS:
             if Path(folder).is_dir():
@@ -72,18 +71,6 @@ def _run(order: dict[str, Any]) -> int:
         pid, status = os.wait()
         if pid == child.pid:
             return os.waitstatus_to_exitcode(status)
-
-
-def _take_turns() -> None:
-    """Let programs that are ready at one time run in the order in which they became ready.
-
-    The ordinary scheduler goes by the processor time that each has used, and the kernel counts some for page
-    faults and system calls, whose number differs with where files lie and what caches hold. Who waits by asking
-    for the time again and again makes room after a tick of the clock.
-    """
-    Path("/proc/sys/kernel/sched_rt_runtime_us").write_text("-1")
-    Path("/proc/sys/kernel/sched_rr_timeslice_ms").write_text("10")
-    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 def _mount(kind: str, folder: str, *options: str) -> None:
