@@ -1,6 +1,6 @@
 # The laboratory as a container image, for machines without Debian or Ubuntu. Live runs need a privileged container:
 #   docker build --tag mstcp-lab .
-#   docker run --rm --privileged --volume "$PWD/results:/work/results" mstcp-lab run butterfly --protocol mstcp,ospf
+#   docker run --rm --privileged --volume "$PWD/results:/runs/results" mstcp-lab run butterfly --protocol mstcp,ospf
 #   docker run --rm mstcp-lab run butterfly --engine sim --protocol mstcp,ospf --duration 60
 FROM debian:bookworm-slim AS build
 WORKDIR /source
@@ -21,6 +21,6 @@ RUN python3 -m venv /opt/mstcp-lab \
     && /opt/mstcp-lab/bin/pip install --no-cache-dir --constraint /tmp/requirements.lock --find-links /wheels 'mstcp-lab[parquet]' \
     && rm -r /wheels /tmp/requirements.lock
 ENV PATH="/opt/mstcp-lab/bin:$PATH"
-WORKDIR /work
+WORKDIR /runs
 ENTRYPOINT ["mstcp-lab"]
 CMD ["doctor"]
