@@ -57,6 +57,6 @@ class Settings:
     fast_failover: bool = True
     solve_limit_s: float = 10.0
     counter_interval_s: float = 1.0
-    counter_messages_per_s: float = 100.0
+    counter_messages_per_s: float = 40.0
     yielded_share: float = 0.5
     boot_id: str = "f"
