@@ -48,9 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the demonstration; returns the exit status."""
-    job_of(
-        args.duration, "virtual", Path("results")
-    )  # refuses a duration that is none, before anything is run
+    # A duration that is none is refused before anything is written.
+    job_of(args.duration, "virtual", Path("results"))
     out: Path = (args.out or runner.default_output("demo", time.time())).absolute()
     _say("1. Table I of the paper, simulated:")
     reproduce.table1_page(out / "table1", TABLE_SEEDS, TABLE_DURATION_S)

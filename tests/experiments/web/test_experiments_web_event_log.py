@@ -1,4 +1,4 @@
-"""The log of what a page is told: whoever comes back at any time has missed nothing that lasts."""
+"""The log of what a page is told: a reader who comes back has missed nothing that lasts."""
 
 from __future__ import annotations
 
