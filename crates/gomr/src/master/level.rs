@@ -59,8 +59,8 @@ impl Master {
         }
     }
 
-    /// Lets the column raise each commodity's request by `rise`, up to `most` units, for a worth of `value` a unit.
-    /// It must not be in the basis, and the keys of what rises must be paths.
+    /// Lets the column raise each commodity's request by `rise`, up to `most` units; a unit is worth `value`, less what
+    /// the keys cost. It must not be in the basis, and the keys of what rises must be paths.
     pub fn set_level(&mut self, rise: Vec<f64>, most: f64, value: f64) {
         let Some(mut level) = self.level.take() else {
             return;
@@ -68,11 +68,9 @@ impl Master {
         level.load.clear();
         level.load.resize(self.capacity.len(), 0.0);
         level.rise = rise;
-        let (mut profit, mut worth) = (self.big_m * value, value);
+        let mut profit = self.big_m * value;
         for (group, rise) in level.rising() {
-            let key = self.keys[group as usize];
-            profit += rise * self.columns[key as usize].profit;
-            worth += rise * self.columns[key as usize].value;
+            profit -= rise * self.columns[self.keys[group as usize] as usize].cost;
         }
         for (&key, &rise) in self.keys.iter().zip(&level.rise) {
             if rise != 0.0 {
@@ -82,7 +80,7 @@ impl Master {
             }
         }
         let column = &mut self.columns[self.level_column as usize];
-        (column.profit, column.value) = (profit, worth);
+        (column.profit, column.value) = (profit, value);
         self.set_request(level.group, most);
         self.groups[level.group as usize].key_value = most;
         self.level = Some(level);
