@@ -432,10 +432,11 @@ class Core:
                 self._default_routes.wipe(switch)
 
     def _time_passed(self, _: events.TimePassed) -> None:
+        if self._flows.tick(self._now):
+            return  # what else is due is an event of its own, after the rules of flows have been sent
         self._age_hosts()
         self._give_up_switches()
         self._discover()
-        self._flows.tick(self._now)
         self._default_routes.tick(self._now)
         self._protection.tick(self._now)
         self._measuring.tick(self._now)

@@ -16,6 +16,7 @@ __all__ = ["Journal", "Journaled", "JournaledDict", "JournaledSet", "undo_by"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_J = TypeVar("_J", bound="Journaled")
 
 _ABSENT = object()
 _CALL = object()
@@ -71,6 +72,12 @@ class Journaled:
                 undo += (attributes, name, attributes[name])
         attributes[name] = value
 
+    def copied(self: _J, **changes: object) -> _J:
+        """Return a copy with some attributes changed; `dataclasses.replace` takes ten times as long."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, **changes)
+        return copy
+
 
 class JournaledDict(dict[_K, _V], Generic[_K, _V]):
     """A dict whose changes are undone when the event that made them fails."""
@@ -103,6 +110,14 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
             return default
         return self[key]
 
+    def set_all(self, values: dict[_K, _V]) -> None:
+        """Set several keys: `update`, journaled."""
+        undo = _open.get()
+        if undo is not None:
+            for key in values:
+                undo += (self, key, dict.get(self, key, _ABSENT))
+        dict.update(self, values)
+
     def clear(self) -> None:
         """Remove all keys."""
         for key in list(self):
@@ -110,7 +125,7 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
 
     def update(self, *_: Any, **__: Any) -> None:
         """Not journaled, so not offered."""
-        raise NotImplementedError("set keys one by one")
+        raise NotImplementedError("use set_all")
 
     def popitem(self) -> tuple[_K, _V]:
         """Not journaled, so not offered."""

@@ -307,9 +307,10 @@ class FlowManager(Journaled):
             if switch in flow.switches():
                 self._end(flow, f"the connection to {switch} ended", now)
 
-    def tick(self, now: float) -> None:
-        """End what has run out of time, and plan what is due."""
-        self._recovery.tick(now)
+    def tick(self, now: float) -> bool:
+        """End what has run out of time, and plan what is due; returns whether flows are about to move."""
+        if self._recovery.tick(now):
+            return True
         for installation in self._installations.overdue(now):
             silent = ", ".join(sorted(set(installation.awaited.values())))
             limit_s = self._state.settings.confirm_timeout_s
@@ -321,7 +322,10 @@ class FlowManager(Journaled):
                     self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
             left = (flow.expires_at for flow in active if flow.expires_at > now)
             self._leases_due = min(left, default=None)
+        if self._recovery.is_busy:
+            self._rates.wait(now)
         self._rates.tick(now)
+        return False
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, add_loads, arc_loads, arcs_of
+from controller.flows.flow import Flow, Slot, add_loads, arc_loads
 from controller.flows.live_optima import LiveOptima
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
 from controller.gomr.paths.finder import PathFinder
-from controller.network.live_network import arc_name
+from controller.network.live_network import arc_name, arcs_of
 from controller.wire import Framing
 from topologies.model import Arc
 

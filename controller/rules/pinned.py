@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from controller.rules.model import (
     ETH_TYPE_IPV4,
@@ -19,11 +19,10 @@ from controller.rules.model import (
 )
 from controller.rules.ways import Ways
 
-__all__ = ["TcpConnection", "path_stages", "pinned_path_stages", "pinned_rule"]
+__all__ = ["TcpConnection", "path_stages", "pinned_path_stages", "pinned_rule", "pinned_rules"]
 
 
-@dataclass(frozen=True)
-class TcpConnection:
+class TcpConnection(NamedTuple):
     """The addresses of a TCP connection (always TCP, so four values)."""
 
     source_ip: str
@@ -91,3 +90,15 @@ def pinned_path_stages(
         return Rule(TABLE_PINNED, PRIORITY_ROUTE, match, ways.action(switch, following), cookie)
 
     return path_stages(nodes, rule, reached)
+
+
+def pinned_rules(
+    nodes: tuple[str, ...], connection: TcpConnection, ways: Ways, cookie: int, at: Collection[str]
+) -> list[tuple[str, Rule]]:
+    """Return the rules that pin one direction of a TCP connection to a path, of some switches on it."""
+    match = _match(connection)
+    return [
+        (switch, Rule(TABLE_PINNED, PRIORITY_ROUTE, match, ways.action(switch, following), cookie))
+        for switch, following in pairwise(nodes[1:])
+        if switch in at
+    ]
