@@ -13,7 +13,7 @@ from controller.network.hosts import Host
 from controller.network.live_network import arcs_of
 from controller.rules.counters import PinnedBy
 from controller.rules.model import Group, Rule, Stage, Stages, flow_cookie, merge_stages
-from controller.rules.pinned import TcpConnection, pinned_path_stages, pinned_rules
+from controller.rules.pinned import TcpConnection, new_path_stages, pinned_path_stages, pinned_rules
 from controller.rules.split import TAGS, Split, SplitRules, shares_of, stamps, tag_of
 from controller.rules.ways import Ways
 from controller.wire import Framing
@@ -147,11 +147,14 @@ class Flow(Journaled):
         if self.split is not None:
             reached = () if before is None else {node for path in before.routes() for node in path}
             return self._split_rules(self.split, ports).stages(self.shares, reached)
-        directions = []
+        directions: list[list[Stage]] = []
         for index, (stream, forward) in enumerate(zip(self.streams, self.tcp_connections(), strict=True)):
             if streams is None or index in streams:
                 cookie = flow_cookie(self.number, stream.generation)
-                former = () if before is None else before.streams[index].path
+                if before is None:
+                    directions.append(new_path_stages(stream.path, forward, ports, cookie))
+                    continue
+                former = before.streams[index].path
                 for path, old, connection in (
                     (stream.path, former, forward),
                     (stream.path[::-1], former[::-1], forward.reverse),

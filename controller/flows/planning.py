@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, add_loads, arc_loads
+from controller.flows.flow import Flow, Slot, arc_loads
 from controller.flows.live_optima import LiveOptima
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
 from controller.gomr.paths.finder import PathFinder
@@ -170,13 +170,12 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterat
 
 def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
     """Return whether a flow fits on a path beside all others."""
-    loads: dict[str, float] = {}
     # As it is accounted for while it is planned: it may need identifiers.
     wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
-    add_loads(loads, nodes, wire_bps, state.settings.ack_ratio, None)
-    for arc, load_bps in loads.items():
-        if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
-            return False
+    for way, load_bps in ((nodes, wire_bps), (nodes[::-1], wire_bps * state.settings.ack_ratio)):
+        for arc in arcs_of(way):
+            if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
+                return False
     return True
 
 
