@@ -15,13 +15,14 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controller.core import events
-from controller.core.messages import CloseConnection, DatapathMessage, ReadCounters
+from controller.core.messages import CloseConnection, DatapathMessage, ReadCounters, ReadRuleCounters
 from controller.network import lldp
 from controller.network.packet_limits import PortLimits
 from controller.openflow.counters import MULTIPART_REPLY, CounterReading
 from controller.openflow.decoding import read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
 from controller.openflow.readback import Readback
+from controller.openflow.rule_counts import RuleCountReading
 from controller.rules.reconcile import Installed
 
 __all__ = ["ControllerApp"]
@@ -71,6 +72,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         self._counting: dict[
             Any, CounterReading
         ] = {}  # switches that have not said yet what they have counted
+        self._counting_rules: dict[Any, RuleCountReading] = {}  # the same of their rules
         self._watched: set[tuple[int, int]] = set()  # ports that their switch has said are live
         self._echoed: set[Any] = set()  # switches that have answered `_ARE_YOU_ALIVE`
 
@@ -91,6 +93,9 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
                 pinned = self._transaction() if message.pinned else None
                 reading = self._counting[datapath] = CounterReading(self._transaction(), pinned)
                 data = reading.requests()
+            elif isinstance(message, ReadRuleCounters):
+                asked = self._counting_rules[datapath] = RuleCountReading(self._transaction())
+                data = asked.request()
             else:
                 data = encode(message, self._transaction())
             self._unsent.setdefault(datapath, []).append(data)
@@ -117,6 +122,8 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             del self._counting[connection]
             refusal = read_refusal(whole)
             self._post(events.CountersRefused(connection.id, _reason(refusal.type, refusal.code)))
+        elif self._is_counting_rules(connection, kind, transaction):
+            self._take_rule_counters(connection, kind, whole)
         elif kind == ofp.OFPT_ERROR and transaction < OWN_TRANSACTIONS:
             refusal = read_refusal(whole)
             reason = _reason(refusal.type, refusal.code)
@@ -139,6 +146,19 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
                     connection.id, time.monotonic(), reading.ports, reading.pinned, reading.messages
                 )
             )
+
+    def _is_counting_rules(self, connection: Any, kind: int, transaction: int) -> bool:
+        reading = self._counting_rules.get(connection)
+        is_answer = kind in (MULTIPART_REPLY, ofp.OFPT_ERROR)
+        return is_answer and reading is not None and transaction == reading.transaction
+
+    def _take_rule_counters(self, connection: Any, kind: int, whole: bytes) -> None:
+        """Take a part of what a switch's rules have counted in, and hand over what is complete."""
+        reading = self._counting_rules[connection]
+        is_refusal = kind == ofp.OFPT_ERROR
+        if is_refusal or reading.take(whole):
+            del self._counting_rules[connection]
+            self._post(events.RuleCountersRead(connection.id, None if is_refusal else reading.counts))
 
     def _packet_arrived(self, datapath_id: int, port: int, frame: bytes) -> None:
         """Hand a discovery packet or ARP over, unless its port has sent too many."""
@@ -173,6 +193,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             return
         self._readings.pop(datapath, None)
         self._counting.pop(datapath, None)
+        self._counting_rules.pop(datapath, None)
         self._echoed.discard(datapath)
         if self._datapaths.get(datapath_id) is datapath:
             del self._datapaths[datapath_id]
