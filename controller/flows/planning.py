@@ -30,6 +30,7 @@ __all__ = [
     "on_a_free_path",
     "on_free_paths",
     "optimise",
+    "optimise_newcomers",
     "optimise_together",
     "replan",
     "shortest_paths",
@@ -130,6 +131,36 @@ def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcome
     else:
         paths = _planned(newcomer, solution.paths[newcomer.id])
     return Optimum(_running_rates(movable, solution), paths, acks)
+
+
+def optimise_newcomers(
+    state: State, optima: LiveOptima, objective: str, newcomers: Sequence[Newcomer]
+) -> tuple[Mapping[str, tuple[float, ...]], dict[str, tuple[PlannedPath, ...]]]:
+    """Find the global optimum of the flows with this objective and of several new ones, by one solve.
+
+    Args:
+        state: Network and flows.
+        optima: The last optima of this network.
+        objective: One of `controller.gomr.OBJECTIVES`.
+        newcomers: Flows that are asked for; each is a connection for each path, over as many as the optimum
+            takes.
+
+    Returns:
+        New goodputs of the running flows, by stream; and the paths of each new flow by its id (none: none is
+        free).
+
+    Raises:
+        SolverError: the solver failed.
+    """
+    movable = _movable(state, objective)
+    movable_ids = {flow.id for flow in movable}
+    kept = [flow for flow in state.flows if flow.id not in movable_ids]
+    ratio = state.settings.ack_ratio
+    demands = [_running_demand(flow, ratio) for flow in movable]
+    demands += [_new_demand(newcomer, ratio, None) for newcomer in newcomers]
+    solution = _solve(state, optima, kept, demands, objective)
+    paths = {newcomer.id: _planned(newcomer, solution.paths[newcomer.id]) for newcomer in newcomers}
+    return _running_rates(movable, solution), paths
 
 
 def on_a_free_path(state: State, objective: str, newcomer: Newcomer) -> Optimum | None:
