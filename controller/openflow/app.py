@@ -46,7 +46,8 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     """Posts what switches say and sends them what the core wants.
 
     Args:
-        post: Puts an event in the controller's queue; called from os-ken's threads.
+        post: Puts events in the controller's queue, side by side; called from os-ken's threads and the one
+            that reads.
         lldp_key: What probes are signed with.
         may_be: Whether the switch whose certificate has a common name may have a datapath id.
     """
@@ -56,7 +57,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
 
     def __init__(
         self,
-        post: Callable[[events.Event], None],
+        post: Callable[..., None],
         lldp_key: bytes,
         may_be: Callable[[str, int], bool] = lambda *_: True,
     ) -> None:
@@ -65,6 +66,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         self._lldp_key = lldp_key
         self._limits = PortLimits()
         self._post = post
+        self._taken: list[events.Event] = []  # in this round of reading
         self._datapaths: dict[int, Any] = {}
         self._transactions = count(1)
         self._unsent: dict[Any, list[bytes]] = {}
@@ -109,10 +111,19 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     def _transaction(self) -> int:
         return next(self._transactions) & 0xFFFF_FFFF | OWN_TRANSACTIONS
 
+    def hand_over(self) -> None:
+        """Post what has been taken since the last time; called from the thread that reads.
+
+        The core is woken once for all switches that have answered, not for each.
+        """
+        if self._taken:
+            taken, self._taken = self._taken, []
+            self._post(*taken)
+
     def take(self, connection: Any, kind: int, transaction: int, whole: bytes) -> bool:
         """Take a message that comes often; returns False for those that os-ken reads."""
         if kind == _BARRIER_REPLY:
-            self._post(events.BarrierReceived(connection.id, transaction))
+            self._taken.append(events.BarrierReceived(connection.id, transaction))
         elif kind == _PACKET_IN:
             packet = read_packet_in(whole)
             self._packet_arrived(connection.id, packet.port, packet.frame)
@@ -121,13 +132,13 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         elif kind == ofp.OFPT_ERROR and self._is_counting(connection, transaction):
             del self._counting[connection]
             refusal = read_refusal(whole)
-            self._post(events.CountersRefused(connection.id, _reason(refusal.type, refusal.code)))
+            self._taken.append(events.CountersRefused(connection.id, _reason(refusal.type, refusal.code)))
         elif self._is_counting_rules(connection, kind, transaction):
             self._take_rule_counters(connection, kind, whole)
         elif kind == ofp.OFPT_ERROR and transaction < OWN_TRANSACTIONS:
             refusal = read_refusal(whole)
             reason = _reason(refusal.type, refusal.code)
-            self._post(events.RulesRefused(connection.id, transaction, reason, refusal.cookie))
+            self._taken.append(events.RulesRefused(connection.id, transaction, reason, refusal.cookie))
         else:
             return False
         return True
@@ -141,7 +152,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         reading = self._counting[connection]
         if reading.take(transaction, whole):
             del self._counting[connection]
-            self._post(
+            self._taken.append(
                 events.CountersRead(
                     connection.id, time.monotonic(), reading.ports, reading.pinned, reading.messages
                 )
@@ -158,7 +169,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         is_refusal = kind == ofp.OFPT_ERROR
         if is_refusal or reading.take(whole):
             del self._counting_rules[connection]
-            self._post(events.RuleCountersRead(connection.id, None if is_refusal else reading.counts))
+            self._taken.append(events.RuleCountersRead(connection.id, None if is_refusal else reading.counts))
 
     def _packet_arrived(self, datapath_id: int, port: int, frame: bytes) -> None:
         """Hand a discovery packet or ARP over, unless its port has sent too many."""
@@ -166,9 +177,9 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             return
         tail = lldp.parse(frame, self._lldp_key)
         if tail is None:
-            self._post(events.PacketArrived(datapath_id, port, frame))
+            self._taken.append(events.PacketArrived(datapath_id, port, frame))
         else:
-            self._post(events.LinkDiscovered(*tail, datapath_id, port))
+            self._taken.append(events.LinkDiscovered(*tail, datapath_id, port))
 
     @_handles(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def on_state_change(self, event: Any) -> None:
