@@ -31,6 +31,7 @@ from mstcp.limits import HalfOpen, ServerLimits, Turns
 from mstcp.open_stream import OpenStream
 from mstcp.options import ServerArguments, ServerOptions, check_limit
 from mstcp.plain import Core, PlainConnection
+from mstcp.records import RecordStream
 from mstcp.streams import UNLIMITED_BPS, StreamSpec
 from mstcp.tls import TlsSettings, TlsStream, server_settings
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
@@ -91,6 +92,8 @@ async def start_server(
         secret: Reject streams that do not prove that they know it. Plain TCP proves nothing: use plain=False
             with it.
         scheduler: See `open_connection`; for what the server sends.
+        authenticate_frames: Let only clients in that authenticate every byte by the secret, as this server
+            then does; without it each client may choose. For who has no certificates; nothing is encrypted.
         reconnect_timeout: Seconds that a connection lives on without any stream.
         ssl: TLS on every stream, with this context's certificate; streams without TLS are rejected. Plain TCP
             means TLS as any client speaks it.
@@ -208,7 +211,7 @@ class Server(asyncio.AbstractServer):
         self._on_rejected = options.on_rejected or _log_rejected
         self._serving = False
         self._limits = options.limits or ServerLimits()
-        self._admission = Admission(options.secret, self._limits.connections)
+        self._admission = Admission(options.secret, self._limits.connections, options.authenticate_frames)
         # MSTCP connections by the peer's address.
         self._hosts: Counter[str] = Counter()
         self._turns = Turns(self._limits.hellos_per_s)
@@ -347,7 +350,7 @@ class Server(asyncio.AbstractServer):
             if self._tls is not None:
                 if not await self._has_turn():
                     raise RemoteProtocolError(self._too_fast())
-                stream.tls = await self._shake_hands(sock, self._tls)
+                stream.layer = await self._shake_hands(sock, self._tls)
             opening = await self._read_opening(stream)
             if isinstance(opening, PlainOpening):
                 self._connect_plain(stream, opening)
@@ -368,7 +371,7 @@ class Server(asyncio.AbstractServer):
             options.plain,
             silence_s=options.plain_after,
             timeout_s=options.hello_timeout,
-            tls=stream.tls,
+            layer=stream.layer,
             # The other streams of a busy client may say their hellos late.
             is_expected=lambda: stream.host in self._hosts,
         )
@@ -400,7 +403,7 @@ class Server(asyncio.AbstractServer):
     async def _take_hello(self, opening: bytes, stream: OpenStream) -> None:
         """Open a connection, or let a stream join one; what is refused is told why."""
         try:
-            if stream.tls is None and not await self._has_turn():
+            if stream.layer is None and not await self._has_turn():
                 raise self._admission.refuse(opening, LIMIT_EXCEEDED, self._too_fast())
             joining = self._admission.admit(opening)
         except Refused as refusal:
@@ -409,6 +412,8 @@ class Server(asyncio.AbstractServer):
         known = joining.known
         try:
             await self._loop.sock_sendall(stream.sock, _on_wire(joining.verdict.answer, stream))
+            if (records := joining.verdict.records()) is not None:
+                stream.layer = RecordStream(records)
             if joining.verdict.stream_id == 0:
                 await self._open(joining, stream)
             else:
@@ -428,7 +433,7 @@ class Server(asyncio.AbstractServer):
 
     async def _proof(self, joining: Joining, stream: OpenStream) -> bytes:
         """Wait for CONFIRM, or for a stream that joins: its hello proves as much. Return what was read."""
-        known, reader = joining.known, Opening(self._loop, stream.sock, stream.tls)
+        known, reader = joining.known, Opening(self._loop, stream.sock, stream.layer)
         timeout_s = self._options.hello_timeout
         waits = [
             asyncio.ensure_future(read_confirm(reader, timeout_s)),
@@ -552,7 +557,7 @@ class Server(asyncio.AbstractServer):
 
 
 def _on_wire(plain: bytes, stream: OpenStream) -> bytes:
-    return plain if stream.tls is None else stream.tls.encrypt(plain)
+    return plain if stream.layer is None else stream.layer.encrypt(plain)
 
 
 def _peer_port(sock: socket.socket) -> int:
