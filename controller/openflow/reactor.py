@@ -32,7 +32,8 @@ class Reactor:
         self._selector.register(self._wake_reader, selectors.EVENT_READ, None)
         self._new: deque[Connection] = deque()
         self._writers: deque[Connection] = deque()
-        self._connections: set[Connection] = set()
+        # In the order of their arrival: a set of objects has that of their addresses in memory.
+        self._connections: dict[Connection, None] = {}
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="controller-openflow", daemon=True)
 
@@ -82,7 +83,7 @@ class Reactor:
     def _take_new(self) -> None:
         while self._new:
             connection = self._new.popleft()
-            self._connections.add(connection)
+            self._connections[connection] = None
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
             self._guarded(connection, connection.greet)
         while self._writers:
@@ -120,7 +121,7 @@ class Reactor:
 
     def _end(self, connection: Connection) -> None:
         if connection in self._connections:
-            self._connections.discard(connection)
+            del self._connections[connection]
             self._selector.unregister(connection.socket)
             connection.close()
             connection.socket.close()
