@@ -120,8 +120,10 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
 
     def clear(self) -> None:
         """Remove all keys."""
-        for key in list(self):
-            del self[key]
+        undo = _open.get()
+        if undo is not None and self:
+            undo += (_CALL, dict.update, (self, dict(self)))
+        dict.clear(self)
 
     def update(self, *_: Any, **__: Any) -> None:
         """Not journaled, so not offered."""

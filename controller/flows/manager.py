@@ -218,7 +218,7 @@ class FlowManager(Journaled):
         if flow is None:
             return
         installation = self._installations.of(flow.id)
-        if installation is not None and flow.state == "active" and barrier not in installation.awaited:
+        if flow.state == "active" and not self._installations.is_awaited(barrier, flow.id):
             installation = None  # of other rules than those that are on their way
         if installation is not None:
             self._give_up(installation, f"{switch} refused the rules: {reason}", now)
@@ -277,7 +277,7 @@ class FlowManager(Journaled):
         if self._recovery.tick(now):
             return True
         for installation in self._installations.overdue(now):
-            silent = ", ".join(sorted(set(installation.awaited.values())))
+            silent = ", ".join(self._installations.silent(installation.flow_id))
             limit_s = self._state.settings.confirm_timeout_s
             self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
         if self._leases_due is not None and self._leases_due <= now:
