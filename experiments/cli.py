@@ -11,6 +11,7 @@ from pathlib import Path
 from controller.errors import InvalidProblem, SolverError
 from experiments import (
     compare,
+    completion,
     demands,
     demo,
     doctor,
@@ -126,6 +127,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     sweep.add_arguments(
         commands.add_parser("sweep", help="simulate a network under rising load, each protocol in turn")
+    )
+    completion.add_arguments(
+        commands.add_parser("completion", help="print the script by which a shell completes these commands"),
+        _parser,
     )
     return parser
 

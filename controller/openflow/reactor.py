@@ -22,9 +22,14 @@ _CHECK_INTERVAL_S = 0.5
 
 
 class Reactor:
-    """Serves connections until they end; `add`, `want_write` and `stop` may be called from any thread."""
+    """Serves connections until they end; `add`, `want_write` and `stop` may be called from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        after_round: Called each time all connections have been served that had something.
+    """
+
+    def __init__(self, after_round: Callable[[], None] = lambda: None) -> None:
+        self._after_round = after_round
         self._selector = selectors.DefaultSelector()
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
@@ -32,7 +37,8 @@ class Reactor:
         self._selector.register(self._wake_reader, selectors.EVENT_READ, None)
         self._new: deque[Connection] = deque()
         self._writers: deque[Connection] = deque()
-        self._connections: set[Connection] = set()
+        # In the order of their arrival: a set of objects has that of their addresses in memory.
+        self._connections: dict[Connection, None] = {}
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="controller-openflow", daemon=True)
 
@@ -72,6 +78,7 @@ class Reactor:
                 else:
                     self._serve(key.data, events)
             self._take_new()
+            self._after_round()
             if (now := time.monotonic()) >= check_at:
                 check_at = now + _CHECK_INTERVAL_S
                 for connection in list(self._connections):
@@ -82,7 +89,7 @@ class Reactor:
     def _take_new(self) -> None:
         while self._new:
             connection = self._new.popleft()
-            self._connections.add(connection)
+            self._connections[connection] = None
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
             self._guarded(connection, connection.greet)
         while self._writers:
@@ -120,7 +127,7 @@ class Reactor:
 
     def _end(self, connection: Connection) -> None:
         if connection in self._connections:
-            self._connections.discard(connection)
+            del self._connections[connection]
             self._selector.unregister(connection.socket)
             connection.close()
             connection.socket.close()

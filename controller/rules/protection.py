@@ -56,6 +56,7 @@ class Protection(Journaled):
         self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()  # arcs by arc of a bypass
         self._at: JournaledDict[str, JournaledDict[str, Rule]] = JournaledDict()  # by switch, then arc
         self._todo: JournaledDict[str, None] = JournaledDict()
+        self._has_returned = False  # a link: it may be the way for all that have none
         self._unable: JournaledSet[str] = JournaledSet()
         self._due: float | None = None
 
@@ -89,19 +90,12 @@ class Protection(Journaled):
             a, b = link.split("-")
             for name in (arc_name(a, b), arc_name(b, a)):
                 if self._state.live.arc_is_up(name):
-                    self._returned(name)
+                    self._has_returned |= name in self._arcs and len(self._bypasses) < len(self._arcs)
                 else:
                     for user in self._users.get(name, ()):
                         self._todo[user] = None
-        if self._todo:
+        if self._todo or self._has_returned:
             self._due = now + _QUIET_S
-
-    def _returned(self, name: str) -> None:
-        """Look for bypasses for all that have none: this may be the way."""
-        if name in self._arcs and len(self._bypasses) < len(self._arcs):
-            for arc in self._arcs:
-                if arc not in self._bypasses:
-                    self._todo[arc] = None
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
@@ -111,6 +105,10 @@ class Protection(Journaled):
         """Find the next bypasses and send them."""
         if self._due is None or self._due > now:
             return
+        if self._has_returned:
+            self._has_returned = False
+            for name in self._arcs.keys() - self._bypasses.keys() - self._todo.keys():
+                self._todo[name] = None
         entries: dict[str, list[Entry]] = {}
         for name in list(islice(self._todo, _ARCS_A_TIME)):
             del self._todo[name]

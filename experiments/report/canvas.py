@@ -1,4 +1,4 @@
-"""Figures with one style, saved as SVG and PNG with the same bytes on every run."""
+"""Figures with one style, saved as SVG, PNG and PDF with the same bytes on every run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -48,6 +49,7 @@ _STYLE = {
     "legend.handlelength": 2.6,
     "legend.labelcolor": INK,
     "lines.linewidth": 1.6,
+    "pdf.fonttype": 42,  # whole letters: journals refuse bitmaps of them (type 3)
     "svg.fonttype": "none",
     "text.color": INK,
     "text.parse_math": False,  # names may hold a dollar sign
@@ -69,7 +71,14 @@ class Plot:
     caption: str
     svg: str
     png: bytes
+    pdf: bytes
     min_width_px: int
+
+    def write(self, folder: Path) -> None:
+        """Write the plot as SVG, PNG and PDF, named after it; raises OSError."""
+        folder.joinpath(f"{self.name}.svg").write_text(self.svg, encoding="utf-8")
+        folder.joinpath(f"{self.name}.png").write_bytes(self.png)
+        folder.joinpath(f"{self.name}.pdf").write_bytes(self.pdf)
 
 
 @contextmanager
@@ -87,14 +96,16 @@ def new_figure(width_in: float, height_in: float) -> Any:
 
 def finish(figure: Any, name: str, title: str, caption: str) -> Plot:
     """Render a figure without date or version, its identifiers seeded by `name`."""
-    svg, png = io.StringIO(), io.BytesIO()
+    svg, png, pdf = io.StringIO(), io.BytesIO(), io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         metadata = {"Date": None, "Creator": None, "Format": None, "Type": None, "Title": title}
         figure.savefig(svg, format="svg", metadata=metadata)
     figure.set_layout_engine("none")  # laid out already
     figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    none = {"Creator": None, "Producer": None, "CreationDate": None}
+    figure.savefig(pdf, format="pdf", metadata={"Title": title, **none})
     min_width_px = round(figure.get_figwidth() * CSS_PX_PER_INCH * LEAST_SCALE)
-    return Plot(name, title, caption, svg.getvalue(), png.getvalue(), min_width_px)
+    return Plot(name, title, caption, svg.getvalue(), png.getvalue(), pdf.getvalue(), min_width_px)
 
 
 def file_stem(*parts: str) -> str:

@@ -25,7 +25,7 @@ class ComparedScenario:
 
 
 def write_comparison(comparison: Comparison, out_dir: Path) -> Path:
-    """Write `compare.html`, whole in one file, and its plots as `plots/compare-*.svg` and `.png`.
+    """Write `compare.html`, whole in one file, and its plots as `plots/compare-*` (SVG, PNG, PDF).
 
     The same documents under the same names give the same bytes.
 

@@ -65,7 +65,7 @@ class Section:
 
 
 def write_report(results: Results, out_dir: Path) -> Path:
-    """Write `report.html`, whole in one file, and its plots as `plots/*.svg` and `plots/*.png`.
+    """Write `report.html`, whole in one file, and its plots as `plots/*` (SVG, PNG, PDF).
 
     The same document gives the same bytes.
 

@@ -38,7 +38,7 @@ def render_template(template: str, **values: Any) -> str:
 
 
 def write_page(page: str, plots: Iterable[Plot], out_dir: Path, name: str) -> Path:
-    """Write a page and its plots, each as SVG and PNG; returns the page's path.
+    """Write a page and its plots, each as SVG, PNG and PDF; returns the page's path.
 
     Raises:
         OutputError: The folder or a file in it cannot be written.
@@ -48,8 +48,7 @@ def write_page(page: str, plots: Iterable[Plot], out_dir: Path, name: str) -> Pa
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for plot in plots:
-            (folder / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
-            (folder / f"{plot.name}.png").write_bytes(plot.png)
+            plot.write(folder)
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise OutputError(str(out_dir), error.strerror or str(error)) from error

@@ -16,7 +16,7 @@ MARKDOWN = "table1.md"
 
 
 def write_reproduction(reproduction: Reproduction, out_dir: Path) -> Path:
-    """Write `table1.html`, whole in one file, `table1.md`, and the plots as `plots/*.svg` and `plots/*.png`.
+    """Write `table1.html`, whole in one file, `table1.md`, and the plots as `plots/*` (SVG, PNG, PDF).
 
     Args:
         reproduction: The table.

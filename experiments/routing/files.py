@@ -52,8 +52,7 @@ def write_files(solved: Solved, described: str, folder: Path) -> None:
                 continue
             with (folder / name).open("w", encoding="utf-8") as file:
                 file.writelines(lines)
-        (folder / "network.svg").write_text(drawing.svg, encoding="utf-8")
-        (folder / "network.png").write_bytes(drawing.png)
+        drawing.write(folder)
     except OSError as error:
         raise OutputError(str(folder), error.strerror or str(error)) from None
     write_page(render_page(solved, described, drawing, plots), plots, folder, SOLUTION)

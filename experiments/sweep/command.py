@@ -169,8 +169,7 @@ def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
     try:
         (args.out / "sweep.json").write_text(text, encoding="utf-8")
         (args.out / "sweep.csv").write_text(points_csv(results), encoding="utf-8")
-        (args.out / "sweep.svg").write_text(plot.svg, encoding="utf-8")
-        (args.out / "sweep.png").write_bytes(plot.png)
+        plot.write(args.out)
     except OSError as error:
         raise OutputError(str(args.out), error.strerror or str(error)) from None
     if args.json:

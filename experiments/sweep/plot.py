@@ -1,4 +1,4 @@
-"""Admitted and received goodput against load, for each protocol."""
+"""Goodput and delay against load, all protocols in one picture."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from experiments.report.palette import MUTED, Look, protocol_looks
 from experiments.report.statistics import Estimate
 from experiments.sweep.summary import Row
 
-PANEL_IN = (2.75, 2.9)
+SIZE_IN = (7.2, 3.2)
 UNITS = ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+MS_PER_S = 1e3
 
 
 def plot_sweep(rows: Sequence[Row], title: str, seeds: int) -> Plot:
-    """Draw a panel for each protocol with the same axes, so that panels can be compared.
+    """Draw goodput on the left and mean delay on the right, a line for each protocol.
 
     Args:
         rows: Of the summary, loads rising.
@@ -24,32 +25,56 @@ def plot_sweep(rows: Sequence[Row], title: str, seeds: int) -> Plot:
     """
     protocols = list(dict.fromkeys(row.protocol for row in rows))
     looks = protocol_looks(protocols)
+    with style():
+        figure = new_figure(*SIZE_IN)
+        goodput, delay = figure.subplots(1, 2, sharex=True)
+        _draw_goodput(goodput, rows, looks)
+        _draw_delay(delay, rows, looks)
+        for axes in (goodput, delay):
+            axes.set_xlabel("load")
+            axes.set_ylim(bottom=0)
+        handles, labels = goodput.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(protocols) + 2)
+        figure.suptitle(title, fontsize=9.5)
+        caption = "Left: asked for (dotted), admitted (hollow, dashed) and received goodput of all flows"
+        caption += "; right: mean delay of what was received"
+        caption += "." if seeds == 1 else f"; means over {seeds} seeds with 95 % confidence intervals."
+        return finish(figure, "sweep", f"Goodput and delay against load: {title}", caption)
+
+
+def _draw_goodput(axes: Any, rows: Sequence[Row], looks: dict[str, Look]) -> None:
     largest_bps = max((row.requested_bps.mean for row in rows), default=0.0)
     scale, unit = next(((s, u) for s, u in UNITS if largest_bps >= s), UNITS[-1])
-    with style():
-        figure = new_figure(PANEL_IN[0] * len(protocols) + 0.4, PANEL_IN[1])
-        panels = figure.subplots(1, len(protocols), sharex=True, sharey=True, squeeze=False)[0]
-        for axes, protocol in zip(panels, protocols, strict=True):
-            own = [row for row in rows if row.protocol == protocol]
-            _panel(axes, own, looks[protocol], scale)
-            axes.set_title(legend_label(protocol))
-            axes.set_xlabel("load")
-        panels[0].set_ylabel(f"goodput in {unit}")
-        panels[0].set_ylim(bottom=0)
-        figure.suptitle(title, fontsize=9.5)
-        caption = "Asked for (grey), admitted (hollow) and received (filled) goodput of all flows"
-        caption += "." if seeds == 1 else f"; means over {seeds} seeds with 95 % confidence intervals."
-        return finish(figure, "sweep", f"Goodput against load: {title}", caption)
+    requested = {row.load: row.requested_bps.mean / scale for row in rows}
+    axes.plot(
+        [*requested],
+        [*requested.values()],
+        color=MUTED,
+        linewidth=1.0,
+        linestyle=(0, (1, 2)),
+        label="asked for",
+    )
+    hollow = {"markerfacecolor": "none", "linewidth": 1.0, "linestyle": (0, (4, 2)), "markersize": 8}
+    for protocol, look in looks.items():
+        own = [row for row in rows if row.protocol == protocol]
+        loads = [row.load for row in own]
+        _line(axes, loads, [row.admitted_bps for row in own], look, scale, **hollow)
+        received = [row.received_bps for row in own]
+        _line(axes, loads, received, look, scale, label=legend_label(protocol), markersize=4.5)
+    axes.plot([], [], color=MUTED, marker="o", label="admitted", **hollow)
+    axes.set_ylabel(f"goodput in {unit}")
 
 
-def _panel(axes: Any, rows: Sequence[Row], look: Look, scale: float) -> None:
-    loads = [row.load for row in rows]
-    requested = [row.requested_bps.mean / scale for row in rows]
-    axes.plot(loads, requested, color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)), label="asked for")
-    admitted = {"markerfacecolor": "none", "linewidth": 1.1, "linestyle": (0, (4, 2)), "markersize": 8}
-    _line(axes, loads, [row.admitted_bps for row in rows], look, scale, label="admitted", **admitted)
-    _line(axes, loads, [row.received_bps for row in rows], look, scale, label="received", markersize=4.5)
-    axes.legend(loc="upper left")
+def _draw_delay(axes: Any, rows: Sequence[Row], looks: dict[str, Look]) -> None:
+    for protocol, look in looks.items():
+        known = [
+            (row.load, row.delay_mean_s)
+            for row in rows
+            if row.protocol == protocol and row.delay_mean_s is not None
+        ]
+        loads, delays = [load for load, _ in known], [delay for _, delay in known]
+        _line(axes, loads, delays, look, 1 / MS_PER_S, markersize=4.5)
+    axes.set_ylabel("mean delay in ms")
 
 
 def _line(
@@ -63,5 +88,6 @@ def _line(
         color=look.colour,
         marker=look.marker,
         capsize=2.5,
+        elinewidth=0.8,
         **drawn,
     )

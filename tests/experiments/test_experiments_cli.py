@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,21 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     for name in ("butterfly", "ospf", "mstcp", "live"):
         assert name in out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_a_shell_gets_a_script_that_knows_commands_and_options(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of("completion", shell) == 0
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("reproduce", "resume", "--protocol", "--seeds"))
+
+
+def test_bash_takes_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("completion", "bash") == 0
+    script = tmp_path / "completion"
+    script.write_text(capsys.readouterr().out)
+    words = 'COMP_WORDS=(mstcp-lab repr); COMP_CWORD=1; _shtab_mstcp_lab; echo "${COMPREPLY[@]}"'
+    call = ["bash", "-c", f'source "$1"; {words}', "bash", str(script)]
+    assert subprocess.run(call, capture_output=True, text=True, check=True).stdout.split() == ["reproduce"]

@@ -226,8 +226,9 @@ def test_the_command_writes_table_plot_and_documents(
         lines = list(csv.DictReader(file))
     assert [line["protocol"] for line in lines] == ["mstcp", "ospf", "mstcp", "ospf"]
     svg = (out / "sweep.svg").read_text()
-    assert all(word in svg for word in ("admitted", "received", "mstcp", "ospf", "load"))
+    assert all(word in svg for word in ("admitted", "goodput", "mean delay", "mstcp", "ospf", "load"))
     assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "sweep.pdf").read_bytes().startswith(b"%PDF")
     # Ended already: nothing is run again, and the same is written.
     assert cli.main((*arguments, "--resume")) == 0
     assert json.loads(capsys.readouterr().out) == document

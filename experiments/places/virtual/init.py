@@ -63,7 +63,7 @@ def _run(order: dict[str, Any]) -> int:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     # The controller starts while the network is built, perhaps before the management network is there.
     subprocess.run(["sysctl", "-q", "-w", "net.ipv4.ip_nonlocal_bind=1"], check=True)
-    # Until a time, not for one: each reading of the clock moves it on a little.
+    # Until a time, not for one: what came before may have taken some.
     time.sleep(SETTLED_AT_S - time.monotonic())
     child = subprocess.Popen(order["argv"], cwd=order["folder"], stdin=subprocess.DEVNULL)
     # As process 1 it takes over every daemon: none of them may stay as a zombie.

@@ -220,7 +220,14 @@ class Machine:
             str(kernel_image.kernel()),
             # The kernel's random numbers begin with these words: they must be the same for every machine. The
             # host's /proc is seen until process 1 mounts its own, and leads to this process's folder.
-            *("rootfstype=hostfs", "ro", "quiet", f"mem={order.memory_mib}M", "init=/proc/self/cwd/init"),
+            *(
+                "rootfstype=hostfs",
+                "ro",
+                "quiet",
+                "norandmaps",
+                f"mem={order.memory_mib}M",
+                "init=/proc/self/cwd/init",
+            ),
             *("con=null", "con0=fd:0,fd:1", "umid=machine", "seccomp=auto"),
             *("time-travel=inf-cpu", f"time-travel-start={START_NS}"),
         ]

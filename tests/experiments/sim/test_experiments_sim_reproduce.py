@@ -64,7 +64,7 @@ def test_page_markdown_and_plots_are_written(folder: Path) -> None:
     assert "| 1.1 | mstcp | 8.50 | 8.50 |" in text
     assert "(12.2 to 12.7)" in text
     for variant in "ab":
-        for ending, magic in (("svg", b"<?xml"), ("png", b"\x89PNG")):
+        for ending, magic in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
             plot = folder / "plots" / f"delay-over-time-{variant}.{ending}"
             assert plot.read_bytes().startswith(magic)
 

@@ -59,9 +59,9 @@ def test_every_protocol_is_as_it_was(results: Results) -> None:
     if golden.programs() == kept["programs"]:
         assert seen == kept["runs"], "another result: if that is meant, renew it (make golden)"
         return
-    # Other programs, in other checkouts, may send other packets (docs/virtual.md). What they carry is the
-    # same to a per cent, but for those that go through many recoveries: there one packet decides on the next
-    # seconds, and only the bounds below hold.
+    # With other versions of programs packets may leave at other times. What they carry is the same to a per
+    # cent, but for those that go through many recoveries: there one packet decides on the next seconds, and
+    # only the bounds below hold.
     for name, run in kept["runs"].items():
         if name.startswith(("ppfs, ", "mptcp-dualhomed")):
             continue
