@@ -71,9 +71,6 @@ pub(crate) fn fill(
     let mut ascent = None;
     while frozen.iter().any(Option::is_none) {
         let found = next_level(solver, flows, frozen, &mut known, &mut ascent)?;
-        if frozen.iter().all(Option::is_some) {
-            break; // No flow that was left has a path.
-        }
         let share = |flow: &Rising| found.share(flow);
         let mut stopped = Vec::new();
         let mut cut = Cut::default();
@@ -152,7 +149,7 @@ fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f
 fn next_level(
     solver: &mut Solver,
     flows: &[Rising],
-    frozen: &mut [Option<f64>],
+    frozen: &[Option<f64>],
     known: &mut Known,
     ascent: &mut Option<Ascent>,
 ) -> Result<Level, Error> {
@@ -162,7 +159,18 @@ fn next_level(
             return Ok(all);
         }
         known.add(Barrier::of(solver));
-        *ascent = Some(Ascent::begin(solver, flows, frozen));
+        *ascent = Some(Ascent::begin(solver));
+        let apart = Barrier::of_pathless(solver);
+        let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
+        if rising
+            .map(|(flow, _)| apart.share(flow))
+            .any(|share| share > 0.0)
+        {
+            return Ok(Level {
+                level: 0.0,
+                barrier: Some(known.add(apart)),
+            });
+        }
     }
     let climbed = match ascent {
         Some(ascent) => ascent.next(solver, flows, frozen, known)?,

@@ -16,14 +16,9 @@ pub(super) struct Ascent {
 }
 
 impl Ascent {
-    /// Begins from nothing; flows that have no path are settled by that.
-    pub fn begin(solver: &mut Solver, flows: &[Rising], frozen: &mut [Option<f64>]) -> Self {
+    /// Begins from nothing.
+    pub fn begin(solver: &mut Solver) -> Self {
         solver.begin_rising();
-        for (flow, rate) in flows.iter().zip(frozen) {
-            if !solver.has_path(flow.commodity) {
-                *rate = Some(0.0);
-            }
-        }
         Self {
             reached: Some(vec![0.0; solver.commodities.len()]),
         }

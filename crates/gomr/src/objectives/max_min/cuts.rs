@@ -65,6 +65,19 @@ impl Barrier {
         barrier
     }
 
+    /// What stops the commodities that have no path, at prices of zero, once [`Solver::begin_rising`] looked for one.
+    pub fn of_pathless(solver: &Solver) -> Self {
+        let distance = |id| match solver.has_path(id) {
+            true => 0.0,
+            false => f64::INFINITY,
+        };
+        Self {
+            room: 0.0,
+            distance: (0..solver.commodities.len() as u32).map(distance).collect(),
+            prices: vec![0.0; solver.graph.arcs()],
+        }
+    }
+
     pub fn share(&self, flow: &Rising) -> f64 {
         self.distance[flow.commodity as usize].min(1.0)
     }
