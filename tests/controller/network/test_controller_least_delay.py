@@ -1,5 +1,7 @@
 """Trees that outlive link changes are those of the links that are up."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
