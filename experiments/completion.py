@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def _main(shell: str, parser: argparse.ArgumentParser) -> int:
     for action in _actions(parser):
         if action.type is Path:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-    print(shtab.complete(parser, shell))
+    sys.stdout.write(f"{shtab.complete(parser, shell)}\n")
     return 0
 
 

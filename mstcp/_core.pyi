@@ -13,12 +13,14 @@ __all__ = [
     "MAX_PRIORITY",
     "MAX_STREAMS",
     "PROTOCOL_VERSION",
+    "RECORD_OVERHEAD_BYTES",
     "SCHEDULERS",
     "Admission",
     "Client",
     "Connection",
     "Counters",
     "Greeting",
+    "Records",
     "Redial",
     "SendRoom",
     "Verdict",
@@ -43,6 +45,8 @@ CONFIRM_BYTES: int
 MAX_EARLY_BYTES: int
 """The most application bytes that may come with the first hello."""
 MAX_PRIORITY: int
+RECORD_OVERHEAD_BYTES: int
+"""What a record costs beside its bytes."""
 FRAME_HEADER_BYTES: int
 """What a full-size frame costs beside its payload."""
 MAX_FRAME_PAYLOAD_BYTES: int
@@ -281,6 +285,16 @@ def unacknowledged_bytes(descriptor: int, /) -> int:
     """Return how many bytes of a socket the peer's kernel has not acknowledged; 0 where it does not say."""
 
 @final
+class Records:
+    """Both directions of a stream whose bytes are in records."""
+
+    def write(self, data: bytes, /) -> bytes:
+        """Return the next records, which carry `data`."""
+
+    def read(self, data: bytes, /) -> bytes:
+        """Take bytes of the stream; return what whole records carry. RemoteProtocolError if one is wrong."""
+
+@final
 class Greeting:
     """A hello that was said."""
 
@@ -296,8 +310,17 @@ class Client:
     """What a client needs to open the streams of one connection."""
 
     def __new__(
-        cls, secret: bytes, connection_id: bytes, stream_count: int, frame_payload_bytes: int, /
+        cls,
+        secret: bytes,
+        connection_id: bytes,
+        stream_count: int,
+        frame_payload_bytes: int,
+        has_records: bool = False,
+        /,
     ) -> Client: ...
+    def records(self, greeting: Greeting, answer: bytes, /) -> Records:
+        """Return what authenticates a stream's bytes, once its answer was taken."""
+
     def greet(self, nonce: bytes, priority: int, early_data: bytes, /) -> Greeting:
         """Make the hello of the next stream: the first, or once that was answered another."""
 
@@ -326,6 +349,9 @@ class Verdict:
     def confirm_frame(self) -> bytes:
         """That frame."""
 
+    def records(self) -> Records | None:
+        """Return what authenticates the stream's bytes after the answer, if it has records."""
+
     @property
     def stream_id(self) -> int: ...
     @property
@@ -339,7 +365,9 @@ class Verdict:
 class Admission:
     """Who may open a connection of a server or join one."""
 
-    def __new__(cls, secret: bytes, most_connections: int, /) -> Admission: ...
+    def __new__(
+        cls, secret: bytes, most_connections: int, requires_records: bool = False, /
+    ) -> Admission: ...
     def admit(self, opening: bytes, nonce: bytes, alive_streams: int | None, /) -> Verdict:
         """Look at a whole hello; RemoteProtocolError if it is none.
 
@@ -393,9 +421,9 @@ def hello_rest_bytes(prefix: bytes, /) -> int:
 def hello_connection_id(opening: bytes, /) -> bytes:
     """Return the connection that a whole hello names; nothing if it is no hello."""
 
-def decode_hello(body: bytes, /) -> tuple[tuple[int, int], bytes, int, int, int, bytes, bytes, int, int]:
+def decode_hello(body: bytes, /) -> tuple[tuple[int, int], bytes, int, int, int, bytes, bytes, int, int, int]:
     """Return what a hello's message says.
 
     Highest and lowest version, connection id, stream id and count, frame payload bytes, nonce, early data,
-    refusal and priority.
+    refusal, priority and records.
     """

@@ -66,11 +66,12 @@ class Admission:
     Args:
         secret: What both sides know beforehand, if anything.
         most_connections: How many there may be at a time, plain TCP connections included.
+        requires_records: Whether streams must authenticate their frames.
     """
 
-    def __init__(self, secret: bytes | None, most_connections: int) -> None:
+    def __init__(self, secret: bytes | None, most_connections: int, requires_records: bool = False) -> None:
         self.is_open_to_all = not secret
-        self._core = _core.Admission(secret or b"", most_connections)
+        self._core = _core.Admission(secret or b"", most_connections, requires_records)
         self._by_id: dict[bytes, Known] = {}
 
     def admit(self, opening: bytes) -> Joining:

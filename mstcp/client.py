@@ -79,6 +79,9 @@ def open_connection(
             first), `redundant` (small frames on every stream).
         connect_timeout: Seconds that connecting a stream may take (10).
         handshake_timeout: Seconds that TLS and the hello of a stream may take (10).
+        authenticate_frames: Authenticate every byte of both directions by the secret, also on a single path:
+            what is changed or put in on the way breaks the stream and never comes to the application. For who
+            has no certificates; nothing is encrypted. TLS does both.
         reconnect_timeout: Seconds that the connection lives on without any stream, while those that were lost
             are opened again.
         early_data: The first bytes to send, 15,360 at most: they go with the first hello, a round trip before

@@ -122,7 +122,9 @@ async def connect(
 
     def payload_bytes(stream: OpenStream) -> int:
         segment = min(segment_bytes, sockets.maximum_segment_bytes(stream.sock))
-        return segment - (0 if stream.tls is None else stream.tls.overhead_bytes)
+        if options.authenticate_frames:
+            return segment - _core.RECORD_OVERHEAD_BYTES
+        return segment - (0 if stream.layer is None else stream.layer.overhead_bytes)
 
     opener = Opener(
         loop,
@@ -134,8 +136,10 @@ async def connect(
         options.early_data,
         connect_s=options.connect_timeout,
         handshake_s=options.handshake_timeout,
+        has_records=options.authenticate_frames,
     )
-    if len(specs) == 1:
+    is_plain = len(specs) == 1 and not options.authenticate_frames
+    if is_plain:
         stream = await _connect_plain(opener, socks[0], specs[0])
         streams, payload, extra = [stream], payload_bytes(stream), {}
         core: Core = PlainConnection(payload, send_queue_bytes=HARD_QUEUE_BYTES)
@@ -158,7 +162,7 @@ async def connect(
             on_stream_lost=opener.reopen,
         )
     )
-    if len(specs) == 1:
+    if is_plain:
         return transport, None
     opener.follow(transport)
     return transport, opener

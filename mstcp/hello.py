@@ -14,7 +14,8 @@ from typing import Literal
 
 from mstcp import _core
 from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
-from mstcp.tls import TlsStream
+from mstcp.layer import StreamLayer
+from mstcp.records import RecordStream
 
 PlainRule = bool | Literal["auto"]
 
@@ -40,9 +41,14 @@ async def exchange_hellos(
     client: _core.Client,
     greeting: _core.Greeting,
     timeout_s: float,
-    tls: TlsStream | None = None,
-) -> None:
+    layer: StreamLayer | None = None,
+    *,
+    has_records: bool = False,
+) -> StreamLayer | None:
     """Say a hello, take its answer and confirm it: then the stream carries frames.
+
+    Returns:
+        What the frames go through: `layer`, or the stream's records.
 
     Raises:
         RemoteProtocolError: The answer is none, does not fit, did not come in time, or refuses the stream.
@@ -50,21 +56,24 @@ async def exchange_hellos(
     """
 
     def wire(data: bytes) -> bytes:
-        return data if tls is None else tls.encrypt(data)
+        return data if layer is None else layer.encrypt(data)
 
     deadline = loop.time() + timeout_s
     await loop.sock_sendall(sock, wire(greeting.bytes))
-    reader = Opening(loop, sock, tls)
+    reader = Opening(loop, sock, layer)
     answer = await _read_hello(reader, deadline)
     try:
         confirm = client.answered(greeting, answer)
     except RemoteProtocolError as error:
-        told = await _read_reason(Opening(loop, sock, tls), min(deadline, loop.time() + _REASON_S))
+        told = await _read_reason(Opening(loop, sock, layer), min(deadline, loop.time() + _REASON_S))
         if told and type(error) is RemoteProtocolError:
             raise RemoteProtocolError(f"{error.reason} ({told})") from None
         raise
     with contextlib.suppress(OSError):  # the peer is gone already; reading tells why
+        if has_records:
+            layer = RecordStream(client.records(greeting, answer))
         await loop.sock_sendall(sock, wire(confirm))
+    return layer
 
 
 async def read_confirm(reader: Opening, timeout_s: float) -> None:
@@ -109,7 +118,7 @@ async def read_opening(
     *,
     silence_s: float,
     timeout_s: float,
-    tls: TlsStream | None = None,
+    layer: StreamLayer | None = None,
     is_expected: Callable[[], bool] = lambda: False,
 ) -> bytes | PlainOpening:
     """Find out what a freshly accepted stream is.
@@ -121,7 +130,7 @@ async def read_opening(
             the magic, or when nothing came for `silence_s` (the server may be the one who speaks first).
         silence_s: See `plain`.
         timeout_s: How long a hello may take once it is awaited.
-        tls: TLS of the stream, if it has any; the handshake is done.
+        layer: TLS of the stream, if it has any; the handshake is done.
         is_expected: Whether a hello is likely: silence says nothing then, up to `timeout_s`.
 
     Returns:
@@ -134,7 +143,7 @@ async def read_opening(
     if plain is True:
         return PlainOpening(b"", decided=True)
     deadline = loop.time() + timeout_s
-    reader = Opening(loop, sock, tls)
+    reader = Opening(loop, sock, layer)
     while len(reader.data) < len(_core.MAGIC):
         wait = silence_s if plain == "auto" and not reader.data else deadline - loop.time()
         came = await reader.more(len(_core.MAGIC), wait)
@@ -173,10 +182,12 @@ def _check_came(came: bool, reader: Opening) -> None:
 class Opening:
     """Reads the first bytes of a stream, and never one too many."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, tls: TlsStream | None) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, layer: StreamLayer | None
+    ) -> None:
         self.loop = loop
         self.sock = sock
-        self._tls = tls
+        self._layer = layer
         self.data = b""
         self.ended = False
 
@@ -185,7 +196,7 @@ class Opening:
 
         Waits for readiness and reads then, so that a wait that is cut short loses no byte.
         """
-        if self._tls is not None and self._take(self._tls.read(wanted - len(self.data))):
+        if self._layer is not None and self._take(self._layer.read(wanted - len(self.data))):
             return True
         ready: asyncio.Future[None] = self.loop.create_future()
         self.loop.add_reader(self.sock, self._set_ready, ready)
@@ -197,11 +208,11 @@ class Opening:
             ready.cancel()
             return False
         try:
-            if self._tls is None:
+            if self._layer is None:
                 self._take(self.sock.recv(wanted - len(self.data)))
             else:
-                self._tls.feed(self.sock)
-                self._take(self._tls.read(wanted - len(self.data)))
+                self._layer.feed(self.sock)
+                self._take(self._layer.read(wanted - len(self.data)))
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:

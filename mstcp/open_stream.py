@@ -1,4 +1,4 @@
-"""One stream of a connection as the transport has it: its socket, its TLS, and what may wait in them."""
+"""One stream of a connection as the transport has it: its socket, TLS or records, and what waits in them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import ssl
 from dataclasses import dataclass, field
 
 from mstcp import _core, sockets
+from mstcp.layer import StreamLayer
 from mstcp.streams import StreamSpec
-from mstcp.tls import TlsStream
 
 
 @dataclass
 class OpenStream:
-    """A connected, non-blocking socket, what is known of its path, and its TLS, if it has any.
+    """A connected, non-blocking socket, what is known of its path, and what its frames go through.
 
     Attributes:
         descriptor: The socket's; known also after it was closed, when the event loop must still forget it.
@@ -25,7 +25,7 @@ class OpenStream:
 
     sock: socket.socket
     spec: StreamSpec
-    tls: TlsStream | None = None
+    layer: StreamLayer | None = None
     descriptor: int = field(init=False)
     congestion_control: str | None = field(init=False)
 
@@ -47,14 +47,14 @@ class OpenStream:
 
     @property
     def held_bytes(self) -> int:
-        """What TLS has and the socket has not taken."""
-        return 0 if self.tls is None else self.tls.unsent_bytes
+        """What TLS or records have and the socket has not taken."""
+        return 0 if self.layer is None else self.layer.unsent_bytes
 
     def shut(self) -> None:
-        """End TCP's direction after TLS's, as soon as all is in the socket."""
+        """End TCP's direction after the layer's, as soon as all is in the socket."""
         with contextlib.suppress(OSError):  # the peer may be gone already; reading tells
-            if self.tls is not None:
-                self.tls.end(self.sock)
+            if self.layer is not None:
+                self.layer.end(self.sock)
             if not self.held_bytes:
                 self.sock.shutdown(socket.SHUT_WR)
 
@@ -67,5 +67,5 @@ def errno_of(error: OSError) -> int:
 def strerror(number: int) -> str:
     """Return the sentence of such a number."""
     if number == errno.EPROTO:
-        return "TLS failed: the bytes were altered or cut short, or the peer gave TLS up"
+        return "the bytes were altered or cut short on the way, or the peer gave TLS up"
     return os.strerror(number)

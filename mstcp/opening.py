@@ -54,6 +54,7 @@ class Opener:
         early_data: Goes with the first hello.
         connect_s: How long connecting a stream may take at first.
         handshake_s: How long TLS, and the answer to the hello, may take at first.
+        has_records: Whether the streams' frames are authenticated by records.
     """
 
     def __init__(
@@ -68,9 +69,11 @@ class Opener:
         *,
         connect_s: float = 10.0,
         handshake_s: float = 10.0,
+        has_records: bool = False,
     ) -> None:
         self._connect_s = connect_s
         self._handshake_s = handshake_s
+        self._has_records = has_records
         self.connection_id = b""
         self.frame_payload_bytes = 0
         self._loop = loop
@@ -163,7 +166,7 @@ class Opener:
         self._hello_s = self._loop.time()
         payload = self._payload_bytes(stream)
         connection_id = secrets.token_bytes(16)
-        client = _core.Client(self._secret, connection_id, self._stream_count, payload)
+        client = _core.Client(self._secret, connection_id, self._stream_count, payload, self._has_records)
         greeting = client.greet(secrets.token_bytes(NONCE_BYTES), stream.spec.priority, self._early_data)
         try:
             await self._exchange(stream, client, greeting, self._handshake_s)
@@ -187,7 +190,15 @@ class Opener:
         self, stream: OpenStream, client: _core.Client, greeting: _core.Greeting, timeout_s: float
     ) -> None:
         try:
-            await exchange_hellos(self._loop, stream.sock, client, greeting, timeout_s, stream.tls)
+            stream.layer = await exchange_hellos(
+                self._loop,
+                stream.sock,
+                client,
+                greeting,
+                timeout_s,
+                stream.layer,
+                has_records=self._has_records,
+            )
         except NoHello:
             host, port = self._destination[:2]
             raise RemoteProtocolError(

@@ -54,6 +54,7 @@ class ConnectionOptions:
     packet_bytes: int = 1514
     congestion_control: str | None = None
     secret: bytes | None = None
+    authenticate_frames: bool = False
     scheduler: str = SCHEDULER
     reconnect_timeout: float = RECONNECT_S
 
@@ -68,6 +69,9 @@ class ConnectionOptions:
         check_whole("packet_bytes", self.packet_bytes, LEAST_PACKET_BYTES, 65_549)
         check_seconds("reconnect_timeout", self.reconnect_timeout, least=0.0)
         check_type("secret", self.secret, bytes, "bytes")
+        check_type("authenticate_frames", self.authenticate_frames, bool, "True or False")
+        if self.authenticate_frames and not self.secret:
+            raise LocalProtocolError("authenticate_frames needs a secret that both sides know")
         check_type("congestion_control", self.congestion_control, str, "a name, as 'bbr'")
 
 
@@ -105,6 +109,8 @@ class ClientOptions(ConnectionOptions):
         if told is not None and (not callable(told) or inspect.iscoroutinefunction(told)):
             raise LocalProtocolError(f"on_allocation_changed must be a plain function, not {told!r}")
         self._check_early_data()
+        if self.authenticate_frames and self.ssl:
+            raise LocalProtocolError("authenticate_frames or ssl: TLS authenticates what it encrypts")
         if self.controller is None:
             if any(value is not None for value in (self.objective, self.paths, told)):
                 what = "objective, paths and on_allocation_changed"
@@ -126,6 +132,8 @@ class ClientOptions(ConnectionOptions):
             raise LocalProtocolError(
                 f"early_data has {len(self.early_data)} bytes, more than {_core.MAX_EARLY_BYTES}"
             )
+        if self.authenticate_frames:
+            return  # also one stream has a hello then
         if self.early_data and self.controller is None and len(self.specs) == 1:
             raise LocalProtocolError("early_data goes with a hello, and a connection of one stream has none")
 
@@ -196,6 +204,8 @@ class ServerOptions(ConnectionOptions):
             raise LocalProtocolError(f'plain is "auto", True or False, not {self.plain!r}')
         if self.reuse_port and not hasattr(socket, "SO_REUSEPORT"):
             raise LocalProtocolError("reuse_port: this system has no SO_REUSEPORT")
+        if self.authenticate_frames and self.ssl:
+            raise LocalProtocolError("authenticate_frames or ssl: TLS authenticates what it encrypts")
         if self.secret is not None and self.plain is not False:
             raise LocalProtocolError("plain TCP cannot prove that it knows a secret: use plain=False with it")
 
@@ -210,6 +220,7 @@ class ConnectionArguments(TypedDict, total=False):
     packet_bytes: int
     congestion_control: str | None
     secret: bytes | None
+    authenticate_frames: bool
     scheduler: str
     reconnect_timeout: float
 

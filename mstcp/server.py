@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
-import secrets
 import socket
-import weakref
-from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from ssl import SSLError
 from typing import TYPE_CHECKING, Any
 
-from mstcp import _core, sockets
-from mstcp.admission import Admission, Joining, Refused
+from mstcp import sockets
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
-from mstcp.connecting import socket_extra
 from mstcp.errors import (
-    ConnectionLost,
     LocalProtocolError,
     MstcpError,
     RemoteProtocolError,
-    sentence,
 )
-from mstcp.hello import LIMIT_EXCEEDED, Opening, PlainOpening, read_confirm, read_opening
-from mstcp.limits import HalfOpen, ServerLimits, Turns
-from mstcp.open_stream import OpenStream
+from mstcp.limits import HalfOpen, ServerLimits
 from mstcp.options import ServerArguments, ServerOptions, check_limit
-from mstcp.plain import Core, PlainConnection
-from mstcp.streams import UNLIMITED_BPS, StreamSpec
-from mstcp.tls import TlsSettings, TlsStream, server_settings
-from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
+from mstcp.reception import ProtocolFactory, Reception
+from mstcp.tls import TlsSettings, server_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -41,9 +27,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("mstcp")
 
 ClientConnected = Callable[[StreamReader, StreamWriter], Awaitable[None] | None]
-ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
-_REFUSAL_S = 0.2
 _FULL_S = 0.1
 """How often a full table of half-open streams is looked at."""
 
@@ -91,6 +75,8 @@ async def start_server(
         secret: Reject streams that do not prove that they know it. Plain TCP proves nothing: use plain=False
             with it.
         scheduler: See `open_connection`; for what the server sends.
+        authenticate_frames: Let only clients in that authenticate every byte by the secret, as this server
+            then does; without it each client may choose. For who has no certificates; nothing is encrypted.
         reconnect_timeout: Seconds that a connection lives on without any stream.
         ssl: TLS on every stream, with this context's certificate; streams without TLS are rejected. Plain TCP
             means TLS as any client speaks it.
@@ -201,20 +187,13 @@ class Server(asyncio.AbstractServer):
     ) -> None:
         self._loop = loop
         self._listeners = listeners
-        self._protocol_factory = protocol_factory
-        self._options = options
-        self._tls = tls
         self._backlog = options.backlog
         self._on_rejected = options.on_rejected or _log_rejected
         self._serving = False
         self._limits = options.limits or ServerLimits()
-        self._admission = Admission(options.secret, self._limits.connections)
-        # MSTCP connections by the peer's address.
-        self._hosts: Counter[str] = Counter()
-        self._turns = Turns(self._limits.hellos_per_s)
+        self._reception = Reception(loop, protocol_factory, options, self._limits, tls, self._on_rejected)
         self._half_open = HalfOpen[asyncio.Task[None]](self._limits.half_open_streams)
         self._handshakes: set[asyncio.Task[None]] = set()
-        self._connections: weakref.WeakSet[ConnectionTransport] = weakref.WeakSet()
         self._closed = asyncio.Event()
 
     # --- asyncio.Server -------------------------------------------------------------------------------------
@@ -264,12 +243,12 @@ class Server(asyncio.AbstractServer):
 
     def close_clients(self) -> None:
         """Close all connections that the server has accepted; see `ConnectionTransport.close`."""
-        for connection in list(self._connections):
+        for connection in list(self._reception.connections):
             connection.close()
 
     def abort_clients(self) -> None:
         """Close them at once, sending nothing more; see `ConnectionTransport.abort`."""
-        for connection in list(self._connections):
+        for connection in list(self._reception.connections):
             connection.abort()
 
     async def wait_closed(self) -> None:
@@ -277,7 +256,7 @@ class Server(asyncio.AbstractServer):
         await self._closed.wait()
         if self._handshakes:
             await asyncio.wait(set(self._handshakes))
-        closing = [connection for connection in self._connections if connection.is_closing()]
+        closing = [connection for connection in self._reception.connections if connection.is_closing()]
         await asyncio.gather(*(connection.wait_closed() for connection in closing))
 
     async def __aenter__(self) -> Server:
@@ -312,7 +291,7 @@ class Server(asyncio.AbstractServer):
                 self._loop.call_later(1.0, self._watch)
                 return
             sock.setblocking(False)
-            task = self._loop.create_task(self._handshake(sock, peer))
+            task = self._loop.create_task(self._reception.take(sock, peer))
             self._handshakes.add(task)
             drop = functools.partial(self._drop_half_open, task, peer)
             self._half_open.add(task, str(peer[0]), self._loop.time(), drop)
@@ -339,224 +318,3 @@ class Server(asyncio.AbstractServer):
         task.cancel()
         reason = f"dropped for others: {self._limits.half_open_streams} streams were half open"
         self._on_rejected(RemoteProtocolError(reason), peer)
-
-    async def _handshake(self, sock: socket.socket, peer: Any) -> None:
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            stream = OpenStream(sock, StreamSpec(source_port=_peer_port(sock)))
-            if self._tls is not None:
-                if not await self._has_turn():
-                    raise RemoteProtocolError(self._too_fast())
-                stream.tls = await self._shake_hands(sock, self._tls)
-            opening = await self._read_opening(stream)
-            if isinstance(opening, PlainOpening):
-                self._connect_plain(stream, opening)
-            else:
-                await self._take_hello(opening, stream)
-        except MstcpError as error:
-            sockets.reset(sock)
-            self._on_rejected(error, peer)
-        except BaseException:
-            sock.close()
-            raise
-
-    async def _read_opening(self, stream: OpenStream) -> bytes | PlainOpening:
-        options = self._options
-        return await read_opening(
-            self._loop,
-            stream.sock,
-            options.plain,
-            silence_s=options.plain_after,
-            timeout_s=options.hello_timeout,
-            tls=stream.tls,
-            # The other streams of a busy client may say their hellos late.
-            is_expected=lambda: stream.host in self._hosts,
-        )
-
-    async def _shake_hands(self, sock: socket.socket, settings: TlsSettings) -> TlsStream:
-        tls = settings.stream()
-        try:
-            await tls.handshake(self._loop, sock, self._options.hello_timeout)
-        except SSLError as error:
-            raise RemoteProtocolError(sentence(error)) from error
-        except asyncio.TimeoutError:
-            raise RemoteProtocolError("the TLS handshake was not done in time") from None
-        except ConnectionLost:
-            raise
-        except OSError as error:
-            raise ConnectionLost(error.strerror or str(error)) from error
-        return tls
-
-    async def _has_turn(self) -> bool:
-        """Wait for a turn to look at a hello; False if it would not come in time."""
-        wait_s = self._turns.take(self._loop.time(), self._options.hello_timeout)
-        if wait_s:
-            await asyncio.sleep(wait_s)
-        return wait_s is not None
-
-    def _too_fast(self) -> str:
-        return f"more than {self._limits.hellos_per_s:g} hellos come in a second"
-
-    async def _take_hello(self, opening: bytes, stream: OpenStream) -> None:
-        """Open a connection, or let a stream join one; what is refused is told why."""
-        try:
-            if stream.tls is None and not await self._has_turn():
-                raise self._admission.refuse(opening, LIMIT_EXCEEDED, self._too_fast())
-            joining = self._admission.admit(opening)
-        except Refused as refusal:
-            await self._refuse(stream, refusal)
-            raise RemoteProtocolError(refusal.reason) from None
-        known = joining.known
-        try:
-            await self._loop.sock_sendall(stream.sock, _on_wire(joining.verdict.answer, stream))
-            if joining.verdict.stream_id == 0:
-                await self._open(joining, stream)
-            else:
-                await self._join(joining, stream)
-        except OSError as error:
-            raise ConnectionLost(error.strerror or str(error)) from error
-        finally:
-            if joining.verdict.stream_id == 0 and known.transport is None:
-                self._admission.forget(known)
-
-    async def _open(self, joining: Joining, stream: OpenStream) -> None:
-        """Open a connection once its client has proved that its hello is no recorded one."""
-        came = b""
-        if not (self._admission.is_open_to_all or self._options.early_data):
-            came = await self._proof(joining, stream)
-        self._connect_first(joining, stream, came)
-
-    async def _proof(self, joining: Joining, stream: OpenStream) -> bytes:
-        """Wait for CONFIRM, or for a stream that joins: its hello proves as much. Return what was read."""
-        known, reader = joining.known, Opening(self._loop, stream.sock, stream.tls)
-        timeout_s = self._options.hello_timeout
-        waits = [
-            asyncio.ensure_future(read_confirm(reader, timeout_s)),
-            asyncio.ensure_future(known.proved.wait()),
-        ]
-        try:
-            await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
-        if not known.proved.is_set() and reader.data != joining.verdict.confirm_frame:
-            raise RemoteProtocolError(
-                "the stream's first frame does not prove that its sender read the answer"
-                if len(reader.data) == _core.CONFIRM_BYTES
-                else "the answer to the hello was not confirmed in time"
-            )
-        return reader.data
-
-    async def _join(self, joining: Joining, stream: OpenStream) -> None:
-        """Add a stream to its connection, as soon as that is open."""
-        known, verdict = joining.known, joining.verdict
-        known.proved.set()
-        try:
-            await asyncio.wait_for(known.opened.wait(), self._options.hello_timeout)
-        except asyncio.TimeoutError:
-            raise ConnectionLost("its connection did not open") from None
-        if known.transport is None or known.transport.is_closing():
-            raise ConnectionLost("its connection ended meanwhile")
-        stream.spec = replace(stream.spec, priority=verdict.priority)
-        known.transport.add_stream(stream, verdict.stream_id, verdict.confirm)
-
-    async def _refuse(self, stream: OpenStream, refusal: Refused) -> None:
-        """Tell a peer by an answer and a CLOSE that its stream is not let in."""
-        with contextlib.suppress(OSError):
-            stream.sock.send(_on_wire(refusal.answer, stream))
-            # A reset would overtake the answer.
-            stream.sock.shutdown(socket.SHUT_WR)
-            await asyncio.sleep(_REFUSAL_S)
-
-    # --- connections ----------------------------------------------------------------------------------------
-    def _connect_first(self, joining: Joining, stream: OpenStream, came: bytes) -> None:
-        known, verdict = joining.known, joining.verdict
-        core = _core.Connection(
-            [UNLIMITED_BPS],
-            verdict.frame_payload_bytes,
-            scheduler=self._options.scheduler,
-            seed=secrets.randbits(64) if self._options.seed is None else self._options.seed,
-            send_queue_bytes=HARD_QUEUE_BYTES,
-            reorder_buffer_bytes=self._options.reorder_buffer_bytes,
-        )
-        core.expect_confirm(0, verdict.confirm)
-        core.set_priority(0, verdict.priority, False)
-        stream.spec = replace(stream.spec, priority=verdict.priority)
-        extra = {"connection_id": known.connection_id, "is_server": True}
-        host = stream.host
-        self._hosts[host] += 1
-
-        def forget() -> None:
-            self._admission.forget(known)
-            self._hosts[host] -= 1
-            if not self._hosts[host]:
-                del self._hosts[host]
-
-        known.transport = self._transport(core, stream, verdict.frame_payload_bytes, extra, forget)
-        self._start(known.transport, came)
-        if verdict.early_data and not known.transport.is_closing():
-            known.transport.take_early(verdict.early_data)
-        known.opened.set()
-
-    def _connect_plain(self, stream: OpenStream, opening: PlainOpening) -> None:
-        sock = stream.sock
-        overhead = sockets.segment_overhead_bytes(sock.family)
-        payload = min(self._options.packet_bytes - overhead, sockets.maximum_segment_bytes(sock))
-        core = PlainConnection(payload, send_queue_bytes=HARD_QUEUE_BYTES, refuse_hello=not opening.decided)
-        self._admission.admit_plain()
-        transport = self._transport(core, stream, payload, {}, self._admission.forget_plain)
-        self._start(transport, opening.data)
-
-    def _transport(
-        self, core: Core, stream: OpenStream, payload: int, extra: dict[str, Any], forget: Callable[[], None]
-    ) -> ConnectionTransport:
-        extra |= socket_extra([stream.sock])
-        setup = Setup(
-            self._loop,
-            asyncio.Protocol(),
-            core,
-            [stream],
-            frame_payload_bytes=payload,
-            send_buffer_bytes=self._options.send_buffer_bytes,
-            extra=extra,
-            on_closed=forget,
-            reconnect_s=self._options.reconnect_timeout,
-        )
-        try:
-            transport = ConnectionTransport(setup)
-        except BaseException:
-            forget()
-            raise
-        self._connections.add(transport)
-        return transport
-
-    def _start(self, transport: ConnectionTransport, opening: bytes = b"") -> None:
-        """Give a connection its protocol; if the application fails it is given up, and its peer told."""
-        protocol: asyncio.BaseProtocol | None = None
-        try:
-            protocol = self._protocol_factory()
-            transport.set_protocol(protocol)
-            transport.start(opening)
-        except Exception as error:
-            self._loop.call_exception_handler(
-                {
-                    "message": "The application failed to take a new connection.",
-                    "exception": error,
-                    "transport": transport,
-                    "protocol": protocol,
-                }
-            )
-            transport.set_protocol(asyncio.Protocol())
-            transport.abort()
-
-
-def _on_wire(plain: bytes, stream: OpenStream) -> bytes:
-    return plain if stream.tls is None else stream.tls.encrypt(plain)
-
-
-def _peer_port(sock: socket.socket) -> int:
-    try:
-        return int(sock.getpeername()[1])
-    except OSError:  # the peer is gone already; reading tells
-        return 0

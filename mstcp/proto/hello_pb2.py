@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17mstcp/proto/hello.proto\x12\rmstcp.wire.v3\"\xd2\x01\n\x05Hello\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x15\n\rconnection_id\x18\x02 \x01(\x0c\x12\x11\n\tstream_id\x18\x03 \x01(\r\x12\x14\n\x0cstream_count\x18\x04 \x01(\r\x12\x1b\n\x13\x66rame_payload_bytes\x18\x05 \x01(\r\x12\r\n\x05nonce\x18\x06 \x01(\x0c\x12\x12\n\nearly_data\x18\x07 \x01(\x0c\x12\x15\n\rleast_version\x18\x08 \x01(\r\x12\x0f\n\x07refusal\x18\t \x01(\r\x12\x10\n\x08priority\x18\n \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17mstcp/proto/hello.proto\x12\rmstcp.wire.v3\"\xe3\x01\n\x05Hello\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x15\n\rconnection_id\x18\x02 \x01(\x0c\x12\x11\n\tstream_id\x18\x03 \x01(\r\x12\x14\n\x0cstream_count\x18\x04 \x01(\r\x12\x1b\n\x13\x66rame_payload_bytes\x18\x05 \x01(\r\x12\r\n\x05nonce\x18\x06 \x01(\x0c\x12\x12\n\nearly_data\x18\x07 \x01(\x0c\x12\x15\n\rleast_version\x18\x08 \x01(\r\x12\x0f\n\x07refusal\x18\t \x01(\r\x12\x10\n\x08priority\x18\n \x01(\r\x12\x0f\n\x07records\x18\x0b \x01(\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,5 +32,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mstcp.proto.hello_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_HELLO']._serialized_start=43
-  _globals['_HELLO']._serialized_end=253
+  _globals['_HELLO']._serialized_end=270
 # @@protoc_insertion_point(module_scope)

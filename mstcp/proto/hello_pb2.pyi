@@ -32,6 +32,7 @@ class Hello(_message.Message):
     LEAST_VERSION_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """the highest that the sender speaks; in an answer the one that both use"""
     connection_id: _builtins.bytes
@@ -52,6 +53,8 @@ class Hello(_message.Message):
     """in an answer: error code + 1, if the stream is refused"""
     priority: _builtins.int
     """0 to 255: streams of the lowest value that work are used"""
+    records: _builtins.int
+    """1: after the hellos the stream's bytes are in records that authenticate them"""
     def __init__(
         self,
         *,
@@ -65,10 +68,11 @@ class Hello(_message.Message):
         least_version: _builtins.int = ...,
         refusal: _builtins.int = ...,
         priority: _builtins.int = ...,
+        records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["connection_id", b"connection_id", "early_data", b"early_data", "frame_payload_bytes", b"frame_payload_bytes", "least_version", b"least_version", "nonce", b"nonce", "priority", b"priority", "refusal", b"refusal", "stream_count", b"stream_count", "stream_id", b"stream_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connection_id", b"connection_id", "early_data", b"early_data", "frame_payload_bytes", b"frame_payload_bytes", "least_version", b"least_version", "nonce", b"nonce", "priority", b"priority", "records", b"records", "refusal", b"refusal", "stream_count", b"stream_count", "stream_id", b"stream_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -76,8 +76,8 @@ class TransportBase(asyncio.transports._FlowControlMixin):
         self._closing = False
         self._closed = False
         self._information: dict[str, Any] = dict(setup.extra)
-        if (tls := self._streams[0].tls) is not None:
-            self._information |= tls.information()
+        if (layer := self._streams[0].layer) is not None:
+            self._information |= layer.information()
 
     # --- of the parts above ---------------------------------------------------------------------------------
     def _pump(self) -> None:

@@ -24,7 +24,7 @@ class Receiving(Sending):
 
     def _expect_decrypted(self, index: int, stream: OpenStream) -> None:
         """Read what came with the hello and was decrypted: no socket tells of it."""
-        if stream.tls is not None:
+        if stream.layer is not None:
             self._loop.call_soon(self._on_readable, index)
 
     def _watch_reading(self) -> None:
@@ -124,14 +124,14 @@ class Receiving(Sending):
 
     def _receive(self, stream: int) -> int:
         """Read once into the core; return how much came, 0 at the end, or an errno below 0."""
-        tls = self._streams[stream].tls
-        if tls is None:
+        layer = self._streams[stream].layer
+        if layer is None:
             return self._core.receive_from(stream)
         try:
-            data, ended = tls.receive(self._streams[stream].sock)
+            data, ended = layer.receive(self._streams[stream].sock)
         except OSError as error:
             return -errno_of(error)
-        if tls.unsent_bytes:
+        if layer.unsent_bytes:
             self._watch_writing(stream)
         if data:
             self._core.receive(stream, data)

@@ -7,8 +7,8 @@ import socket
 import time
 
 from mstcp import _core, sockets
+from mstcp.layer import StreamLayer
 from mstcp.open_stream import errno_of, strerror
-from mstcp.tls import TlsStream
 from mstcp.transport.base import NOT_NOW, Setup
 from mstcp.transport.defaults import USER_TIMEOUT_S
 from mstcp.transport.health import Health
@@ -20,12 +20,12 @@ class Sending(Health):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         # A core that reads and writes the sockets itself, in one call a wake-up.
-        has_tls = any(stream.tls is not None for stream in setup.streams)
-        self._direct = None if has_tls else self._mstcp
+        has_layer = any(stream.layer is not None for stream in setup.streams)
+        self._direct = None if has_layer else self._mstcp
         self._frame_payload_bytes = setup.frame_payload_bytes
         self._header_bytes = 0 if self._is_plain else _core.FRAME_HEADER_BYTES
-        if (tls := setup.streams[0].tls) is not None:
-            self._header_bytes += tls.overhead_bytes
+        if (layer := setup.streams[0].layer) is not None:
+            self._header_bytes += layer.overhead_bytes
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns: int | None = None
         # Streams (bits) that the loop watches for room.
@@ -84,7 +84,7 @@ class Sending(Health):
             if last:
                 self._shut_streams |= 1 << stream
                 self._streams[stream].shut()
-            if count < size or ((tls := self._streams[stream].tls) is not None and tls.unsent_bytes):
+            if count < size or ((layer := self._streams[stream].layer) is not None and layer.unsent_bytes):
                 self._watch_writing(stream)
         if self._protocol_paused or core.queued_bytes > self._high_water:
             self._control_flow()
@@ -117,18 +117,18 @@ class Sending(Health):
 
     def _send(self, stream: int) -> int:
         """Send what the core offers; return how much was taken, or an errno below 0."""
-        tls = self._streams[stream].tls
-        if tls is None:
+        layer = self._streams[stream].layer
+        if layer is None:
             return self._core.send(stream)
         try:
-            return tls.send(self._streams[stream].sock, self._core.offered(stream))
+            return layer.send(self._streams[stream].sock, self._core.offered(stream))
         except OSError as error:
             return -errno_of(error)
 
-    def _flush(self, stream: int, tls: TlsStream) -> bool:
+    def _flush(self, stream: int, layer: StreamLayer) -> bool:
         """Send what TLS has encrypted; return whether the socket took all."""
         try:
-            if not tls.flush(self._streams[stream].sock):
+            if not layer.flush(self._streams[stream].sock):
                 return False
             if self._shut_streams >> stream & 1:
                 self._streams[stream].sock.shutdown(socket.SHUT_WR)
@@ -155,12 +155,12 @@ class Sending(Health):
     def _on_writable(self, stream: int) -> None:
         if not self._write_watched >> stream & 1:
             return
-        tls = self._streams[stream].tls
-        if tls is not None and not self._flush(stream, tls):
+        layer = self._streams[stream].layer
+        if layer is not None and not self._flush(stream, layer):
             return
         self._core.writable(stream)
         self._pump()
-        if tls is not None and tls.unsent_bytes:
+        if layer is not None and layer.unsent_bytes:
             return
         if not self._closed and self._write_watched >> stream & 1 and not self._core.blocked(stream):
             self._write_watched &= ~(1 << stream)

@@ -148,7 +148,7 @@ async def test_a_server_whose_protocol_fails_tells_the_client_at_once(
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
         assert "failed" in str(told[0]["exception"])
-        assert not server._admission._by_id
+        assert not server._reception._admission._by_id
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ async def test_a_further_stream_of_a_busy_client_may_say_its_hello_late() -> Non
             assert await reader.readexactly(5) == b"first"
             silent = socket.create_connection(address)
             await asyncio.sleep(0.3)
-            assert len(server._connections) == 1
+            assert len(server._reception.connections) == 1
         # Nobody is there any more whose stream it could be.
         with silent:
             silent.setblocking(False)

@@ -49,9 +49,9 @@ def test_a_connection_that_ends_with_the_loop_leaves_nothing_undone(
             transports.append(await opened(port, streams, address))
             transports[0].write(b"not a hello")
             # A handler that has not begun when it is cancelled cannot close its connection.
-            while not server._connections or not echo.open:
+            while not server._reception.connections or not echo.open:
                 await asyncio.sleep(0.001)
-            transports.extend(server._connections)
+            transports.extend(server._reception.connections)
         kept.append(ending(transports))
         await anext(kept[0])
 

@@ -28,6 +28,7 @@ def said(message: hello_pb2.Hello) -> tuple[object, ...]:
         message.early_data,
         message.refusal,
         message.priority,
+        message.records,
     )
 
 

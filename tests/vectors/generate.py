@@ -65,6 +65,7 @@ def handshake(
     priority: int = 0,
     later: bytes = b"",
     highest: int = VERSION,
+    records: int = 0,
 ) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
     """Return what client and server say on a stream, and its hello and answer without their proofs.
 
@@ -72,9 +73,10 @@ def handshake(
     """
     nonces = [bytes([nonce[0] ^ stream & 0xFF]) + nonce[1:] for nonce in (CLIENT_NONCE, SERVER_NONCE)]
     both: dict[int, int | bytes] = {2: ID, 3: stream, 4: 2, 5: 1428}
-    asked: dict[int, int | bytes] = {**both, 1: highest, 6: nonces[0], 7: early, 8: VERSION, 10: priority}
+    asked: dict[int, int | bytes] = {**both, 1: highest, 6: nonces[0], 7: early, 8: VERSION}
+    asked |= {10: priority, 11: records}
     hello = message(asked, later)
-    answer = message({**both, 1: VERSION, 6: nonces[1], 8: VERSION})
+    answer = message({**both, 1: VERSION, 6: nonces[1], 8: VERSION, 11: records})
     key = proof(secret, b"mstcp 3 connection", *(first or (hello, answer)))
     hello_key = key if first else proof(secret, b"mstcp 3 first")
     said = {
@@ -91,8 +93,26 @@ def handshake(
         "hello": (hello + proof(hello_key, b"hello", hello)).hex(),
         "answer": (answer + proof(key, b"answer", hello, answer)).hex(),
         "confirm": control(7, proof(key, b"confirm", hello, answer)).hex(),
+        "records": records,
     }
+    if records:
+        for side in ("client", "server"):
+            record_key = proof(key, f"{side} records".encode(), hello, answer)
+            said[f"{side}_records"] = record_stream(record_key).hex()
     return said, (hello, answer)
+
+
+RECORDS = [b"one", bytes(range(256)), b"three"]
+"""What the records of each direction carry, one after the other."""
+
+
+def record_stream(key: bytes) -> bytes:
+    """Return the first records of a direction."""
+    made = b""
+    for number, data in enumerate(RECORDS):
+        length = struct.pack(">I", len(data))
+        made += length + data + proof(key, struct.pack(">Q", number), length, data)[:16]
+    return made
 
 
 def handshakes() -> list[dict[str, Any]]:
@@ -103,6 +123,7 @@ def handshakes() -> list[dict[str, Any]]:
         ("a secret, and the highest stream id", b"between us", (1, 0xFFFF_FFFF), {}),
         ("early data", b"between us", (), {"early": b"first flight"}),
         ("a backup stream", b"", (), {"priority": 1}),
+        ("records", b"between us", (1,), {"records": 1}),
         (
             "a client of later versions, with a field not known yet",
             b"between us",
@@ -112,7 +133,8 @@ def handshakes() -> list[dict[str, Any]]:
     ]
     for name, secret, joins, first in cases:
         said, proved = handshake(secret, 0, **first)
-        others = [handshake(secret, stream, proved)[0] for stream in joins]
+        same = {"records": first.get("records", 0)}
+        others = [handshake(secret, stream, proved, **same)[0] for stream in joins]
         made.append({"name": name, "streams": [said, *others]})
     return made
 
@@ -159,6 +181,7 @@ def bad_hellos() -> list[dict[str, Any]]:
         ("early data on a stream that joins", message({**good, 7: b"x"}), PROTOCOL_ERROR),
         ("15,361 bytes of early data", message({**good, 3: 0, 7: bytes(15_361)}), PROTOCOL_ERROR),
         ("a priority of 256", message({**good, 10: 256}), PROTOCOL_ERROR),
+        ("records of 2", message({**good, 11: 2}), PROTOCOL_ERROR),
         ("cut short", MAGIC + struct.pack(">I", 3) + b"\x08\x03\x12", PROTOCOL_ERROR),
         ("the version as bytes", MAGIC + struct.pack(">I", 3) + b"\x0a\x01\x03", PROTOCOL_ERROR),
         ("a number without end", MAGIC + struct.pack(">I", 12) + b"\x08" + b"\xff" * 11, PROTOCOL_ERROR),
@@ -289,6 +312,7 @@ def vectors() -> dict[str, Any]:
     return {
         "protocol": VERSION,
         "handshakes": handshakes(),
+        "records": [data.hex() for data in RECORDS],
         "refusals": refusals(),
         "version_refusal": (message({1: VERSION, 8: VERSION, 9: UNSUPPORTED_VERSION + 1}) + NO_PROOF).hex(),
         "bad_hellos": bad_hellos(),

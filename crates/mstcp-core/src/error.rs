@@ -152,6 +152,8 @@ pub enum RemoteError {
     WrongAnswer(&'static str),
     /// A proof is wrong: the peer does not know the secret, or something on the way changed or replayed a hello.
     NotProved,
+    /// A record is too long, or its tag is wrong: something on the way changed, replayed or left out what was sent.
+    BadRecord,
     /// The first frame on a stream is not the CONFIRM that it should be.
     NotConfirmed,
     /// A CONFIRM that nobody awaits.
@@ -209,6 +211,7 @@ impl fmt::Display for RemoteError {
                 f,
                 "the peer does not prove that it knows the shared secret and saw the same hello"
             ),
+            Self::BadRecord => write!(f, "what came on a stream is not what the peer sent there"),
             Self::NotConfirmed => write!(
                 f,
                 "the stream's first frame does not prove that its sender read the answer"

@@ -56,6 +56,8 @@ pub struct Hello {
     pub refusal: u32,
     /// Streams of the lowest value that work are used, both directions; 0 to 255.
     pub priority: u32,
+    /// 1: after the hellos the stream's bytes are in records, see [`crate::records`]; 0: they are not.
+    pub records: u32,
 }
 
 impl Hello {
@@ -72,6 +74,7 @@ impl Hello {
         put_number(&mut out, 8, self.least_version);
         put_number(&mut out, 9, self.refusal);
         put_number(&mut out, 10, self.priority);
+        put_number(&mut out, 11, self.records);
         out
     }
 
@@ -100,6 +103,7 @@ impl Hello {
             early_data: Vec::new(),
             refusal: 0,
             priority: 0,
+            records: 0,
         };
         let mut fields = Fields { rest: body };
         while let Some((tag, value)) = fields.next()? {
@@ -114,7 +118,8 @@ impl Hello {
                 (8, Value::Number(number)) => hello.least_version = number as u32,
                 (9, Value::Number(number)) => hello.refusal = number as u32,
                 (10, Value::Number(number)) => hello.priority = number as u32,
-                (1..=10, _) => return Err(RemoteError::BadHello("a field has another type")),
+                (11, Value::Number(number)) => hello.records = number as u32,
+                (1..=11, _) => return Err(RemoteError::BadHello("a field has another type")),
                 _ => {}
             }
         }
@@ -153,6 +158,7 @@ impl Hello {
                 "early_data is on a stream that joins",
             ),
             (self.priority > MAX_PRIORITY, "the priority is above 255"),
+            (self.records > 1, "records is not 0 or 1"),
         ];
         match is_wrong.iter().find(|(wrong, _)| *wrong) {
             Some((_, problem)) => Err(RemoteError::BadHello(problem)),

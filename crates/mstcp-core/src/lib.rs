@@ -34,6 +34,7 @@ pub mod hello;
 pub mod life;
 pub mod reassembly;
 pub mod receiver;
+pub mod records;
 pub mod redial;
 pub mod rng;
 pub mod scheduler;

@@ -20,6 +20,8 @@ pub const INITIAL_WINDOW_BYTES: usize = 1 << 18;
 pub const ACK_DELAY_NS: u64 = 50_000_000;
 /// An ACK is sent once so many bytes have come since the last, or a quarter of the window if that is less.
 pub const ACK_BYTES: u64 = 1 << 20;
+/// And at first once so many bytes and a quarter of all before have come.
+const FIRST_ACK_BYTES: u64 = 1 << 13;
 /// So many pieces may wait however small the window is.
 pub(crate) const LEAST_PIECES: usize = 1024;
 
@@ -84,6 +86,9 @@ pub struct Receiver {
     consumed: u64,
     told_limit: u64,
     told_received: u64,
+    /// Bytes of data frames that have come, and how many had when the last acknowledgement was made.
+    arrived_bytes: u64,
+    told_arrived_bytes: u64,
     ack_now: bool,
     ack_at_ns: Option<u64>,
     latest: usize,
@@ -113,6 +118,8 @@ impl Receiver {
             consumed: 0,
             told_limit: INITIAL_WINDOW_BYTES as u64,
             told_received: 0,
+            arrived_bytes: 0,
+            told_arrived_bytes: 0,
             ack_now: true,
             ack_at_ns: None,
             latest: 0,
@@ -328,7 +335,9 @@ impl Receiver {
     /// Whether an acknowledgement should be sent; starts the clock of one that may wait.
     pub fn wants_ack(&mut self, now_ns: u64) -> bool {
         let quarter = self.window_bytes as u64 / 4;
-        let far = self.received_position() - self.told_received >= quarter.min(ACK_BYTES)
+        // At first more often: the sender learns what the streams carry.
+        let much = (self.arrived_bytes / 4).clamp(FIRST_ACK_BYTES, ACK_BYTES);
+        let far = self.arrived_bytes - self.told_arrived_bytes >= quarter.min(much)
             || self.limit() - self.told_limit >= quarter;
         let any = self.received_position() > self.told_received
             || self.limit() > self.told_limit
@@ -358,6 +367,7 @@ impl Receiver {
         self.told_limit = self.limit();
         self.note_promise();
         self.told_received = self.received_position();
+        self.told_arrived_bytes = self.arrived_bytes;
         let mut streams = Vec::new();
         for stream in &mut self.streams {
             if stream.complete > stream.told {
@@ -423,6 +433,7 @@ impl Receiver {
         }
         self.latest = index;
         let ahead = offset > self.reassembly.next_offset();
+        self.arrived_bytes += length as u64;
         let stream = &mut self.streams[index];
         stream.received.bytes += length as u64;
         stream.complete += u64::from(last);

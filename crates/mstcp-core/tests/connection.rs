@@ -148,15 +148,16 @@ fn the_send_queue_is_bounded_but_an_empty_one_takes_any_write() {
 
 #[test]
 fn the_end_of_a_slow_stream_is_overtaken_from_its_back_as_far_as_that_is_earlier() {
-    // All frames are on a stream of 1 Mbit/s; then one of 10 Mbit/s, 10 ms away, comes and has nothing to do.
-    let (frames, payload) = (100, 1000);
-    let mut from = connection_by("earliest", &[1e6], payload, 0, 1);
+    // All frames are on a stream of 0.3 Mbit/s; then one of 3 Mbit/s, 10 ms away, comes and has nothing to do.
+    let (frames, payload) = (100, 300);
+    let (slow_bps, fast_bps) = (0.3e6, 3e6);
+    let mut from = connection_by("earliest", &[slow_bps], payload, 0, 1);
     from.write(&random_bytes(frames * payload)).unwrap();
     while let Some((stream, size)) = from.poll_frame(0) {
         from.on_sent(stream, size).unwrap();
     }
     assert_eq!(from.counters().streams[0].frames_sent, frames as u64);
-    let slot = from.add_stream(1, 10e6).unwrap();
+    let slot = from.add_stream(1, fast_bps).unwrap();
     from.set_delay(slot, 10_000_000).unwrap();
     while let Some((stream, size)) = from.poll_frame(0) {
         from.on_sent(stream, size).unwrap();
@@ -173,8 +174,8 @@ fn the_end_of_a_slow_stream_is_overtaken_from_its_back_as_far_as_that_is_earlier
     // So many of the last frames take as long over the fast stream as the rest over the slow one, less what may have come
     // unreported (50 ms) and what is not worth it (20 ms).
     let frame_s = |rate_bps: f64| 8.0 * payload as f64 / rate_bps;
-    let balance =
-        (frames as f64 * frame_s(1e6) - 0.05 - 0.02 - 0.01) / (frame_s(1e6) + frame_s(10e6));
+    let balance = (frames as f64 * frame_s(slow_bps) - 0.05 - 0.02 - 0.01)
+        / (frame_s(slow_bps) + frame_s(fast_bps));
     let counters = &from.counters().streams[slot];
     assert!((counters.frames_sent as f64 - balance).abs() <= 1.0);
     assert_eq!(counters.resent_bytes, counters.bytes_sent);

@@ -25,6 +25,7 @@ fn seeds() -> Vec<Vec<u8>> {
         early_data: Vec::new(),
         refusal: 3,
         priority: 1,
+        records: 1,
     };
     let mut frames = vec![0, 15, 0, 9];
     encode_data(&mut frames, 0, &[5; 16], 16);

@@ -16,6 +16,7 @@ fn example() -> Hello {
         early_data: Vec::new(),
         refusal: 3,
         priority: 1,
+        records: 1,
     }
 }
 

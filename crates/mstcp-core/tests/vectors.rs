@@ -4,6 +4,7 @@ use mstcp_core::control::Control;
 use mstcp_core::frame::{encode_control, encode_data, Found, Parser};
 use mstcp_core::handshake::{confirm_frame, Admission, Client};
 use mstcp_core::hello::{encode_version_refusal, rest_bytes, split, Hello, PREFIX_BYTES};
+use mstcp_core::records::{RecordReader, RecordWriter};
 use mstcp_core::{scheduler, Config, Connection, Error, RemoteError};
 use serde_json::{json, Value};
 
@@ -43,6 +44,20 @@ fn array<const SIZE: usize>(hexadecimal: &Value) -> [u8; SIZE] {
     bytes(hexadecimal).try_into().unwrap()
 }
 
+/// A direction's records are made and taken.
+fn check_records(key: [u8; 32], wire: &Value) {
+    let wire = bytes(wire);
+    let pieces = list("records");
+    let (mut writer, mut written) = (RecordWriter::new(key), Vec::new());
+    pieces
+        .iter()
+        .for_each(|piece| writer.write(&bytes(piece), &mut written));
+    assert_eq!(hex(&written), hex(&wire));
+    let mut read = Vec::new();
+    RecordReader::new(key).read(&wire, &mut read).unwrap();
+    assert_eq!(read, pieces.iter().flat_map(bytes).collect::<Vec<_>>());
+}
+
 /// What both sides say on a connection's streams is what client and server make of the same nonces.
 #[test]
 fn handshakes_are_made_and_taken() {
@@ -57,6 +72,9 @@ fn handshakes_are_made_and_taken() {
             number(&streams[0], "stream_count"),
             number(&streams[0], "frame_payload_bytes"),
         );
+        if number(&streams[0], "records") == 1 {
+            client = client.with_records();
+        }
         for stream in streams {
             let hello = bytes(&stream["hello"]);
             let (said, proved, rest) = read_hello(&hello).unwrap();
@@ -73,6 +91,10 @@ fn handshakes_are_made_and_taken() {
                 json!(hex(&confirm_frame(&admitted.confirm))),
                 stream["confirm"]
             );
+            if let Some(keys) = admitted.record_keys {
+                check_records(keys.client, &stream["client_records"]);
+                check_records(keys.server, &stream["server_records"]);
+            }
             if streams[0]["is_canonical"] == json!(true) && stream["stream_id"].as_u64() < Some(2) {
                 let greeting = client
                     .greet(

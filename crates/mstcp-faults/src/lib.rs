@@ -72,6 +72,7 @@ fn run_seed(seed: u64, mib: u64, is_traced: bool) -> Report {
             let factor = 0.5 + below(1000) as f64 / 1000.0;
             Path::new(rate_bps * factor, (1 + below(40)) * MS)
         })
+        .map(|path| path.with_relay(relay_bytes(seed)))
         .collect();
     let transfer = Transfer {
         bytes: [mib << 20; 2],
@@ -111,6 +112,14 @@ fn run_seed(seed: u64, mib: u64, is_traced: bool) -> Report {
         strike(&mut world, path, fault);
     }
     Report::of(&world)
+}
+
+/// On every third connection's paths relays end TCP, and keep 16 KiB to 1 MiB.
+fn relay_bytes(seed: u64) -> usize {
+    match seed % 3 {
+        2 => 1 << (14 + seed / 3 % 7),
+        _ => 0,
+    }
 }
 
 /// Strike a path, and repair another if none were left that works.

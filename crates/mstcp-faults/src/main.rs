@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+/// Seeds with longer pauses are named.
+const LONGEST_PAUSE_S: f64 = 1.5;
+
 fn main() -> ExitCode {
     let (mut seeds, mut first, mut mib, mut traced) = (1000, 0, 4, None);
     let mut arguments = std::env::args().skip(1);
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let (mut equal, mut failed) = (0u64, Vec::new());
     let (mut pause_s, mut unused_s, mut close_s) = ((0.0, 0), (0.0, 0), (0.0, 0));
     let (mut virtual_s, mut resent) = (0.0, 0);
+    let mut slow = Vec::new();
     for seed in first..first + seeds {
         let report = mstcp_faults::run(seed, mib);
         match report.is_equal {
@@ -45,6 +49,9 @@ fn main() -> ExitCode {
                 *worst = (value, seed);
             }
         }
+        if report.longest_pause_s > LONGEST_PAUSE_S {
+            slow.push(seed);
+        }
         virtual_s += report.duration_s;
         resent += report.resent_bytes;
     }
@@ -53,6 +60,7 @@ fn main() -> ExitCode {
         "mib": mib,
         "digests_equal": equal,
         "failed_seeds": failed,
+        "seeds_with_pauses_above_1.5_s": slow,
         "longest_pause_s": pause_s.0,
         "longest_unused_repaired_path_s": unused_s.0,
         "longest_close_s": close_s.0,

@@ -1,5 +1,8 @@
 //! A path, and what is wrong with it.
 
+/// What TCP finds between a host and a relay on it.
+const LOOPBACK_BPS: f64 = 1e9;
+
 /// What happens to the bytes of one direction of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
@@ -39,6 +42,8 @@ pub struct Path {
     pub rate_bps: f64,
     /// One way, in nanoseconds.
     pub delay_ns: u64,
+    /// A relay ends TCP near the sender, and keeps so many bytes at most; 0: there is none.
+    pub relay_bytes: usize,
     /// By direction: from the client, from the server.
     pub health: [Health; 2],
     /// Whether it is slowed down.
@@ -53,9 +58,34 @@ impl Path {
         Self {
             rate_bps,
             delay_ns,
+            relay_bytes: 0,
             health: [Health::Works; 2],
             is_slow: false,
             is_cut: false,
+        }
+    }
+
+    /// The same path with a relay.
+    pub fn with_relay(self, relay_bytes: usize) -> Self {
+        Self {
+            relay_bytes,
+            ..self
+        }
+    }
+
+    /// The delay that a sender's TCP sees, in nanoseconds.
+    pub fn visible_delay_ns(&self) -> u64 {
+        match self.relay_bytes {
+            0 => self.delay_ns,
+            _ => 0,
+        }
+    }
+
+    /// Bits in a second that a sender's TCP sees.
+    pub fn visible_rate_bps(&self) -> f64 {
+        match self.relay_bytes {
+            0 => self.current_rate_bps(),
+            _ => LOOPBACK_BPS,
         }
     }
 

@@ -96,6 +96,16 @@ impl Pipe {
         self.held_bytes < RELAY_BYTES
     }
 
+    /// Have a relay take what it has room for, at once.
+    pub fn fill_relay(&mut self, relay_bytes: usize) {
+        while self.held_bytes < relay_bytes {
+            let Some(piece) = self.take_segment() else {
+                break;
+            };
+            self.hold(piece);
+        }
+    }
+
     /// Have a relay keep bytes.
     pub fn hold(&mut self, piece: Slice) {
         self.held_bytes += piece.len();

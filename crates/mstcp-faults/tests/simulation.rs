@@ -35,6 +35,18 @@ fn seeds_that_stood_still_once_go_on() {
     }
 }
 
+#[test]
+fn paths_whose_relays_take_more_than_they_carry_hold_nothing_up() {
+    // On each third seed's paths relays end TCP: all that was sent waited there, and streams were stalled, and recovered, and
+    // sent everything twice.
+    for seed in [2, 14, 20, 32] {
+        let report = run(seed, 16);
+        assert!(report.is_equal, "seed {seed}: {report:?}");
+        assert!(report.longest_pause_s <= 1.5, "seed {seed}: {report:?}");
+        assert!(report.resent_bytes < 2 << 20, "seed {seed}: {report:?}");
+    }
+}
+
 /// Every schedule of three faults; `make explore` is for longer ones (MSTCP_EXPLORE_STEPS).
 #[test]
 fn no_schedule_of_losses_deaths_and_late_readers_is_a_dead_end() {

@@ -2,6 +2,7 @@
 
 use mstcp_core::handshake::{self, Admitted, NotAdmitted, Proof};
 use mstcp_core::hello::{self, Hello};
+use mstcp_core::records::{RecordKeys, RecordReader, RecordWriter, RECORD_OVERHEAD_BYTES};
 use mstcp_core::redial;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -33,19 +34,26 @@ struct Client(handshake::Client);
 #[pymethods]
 impl Client {
     #[new]
-    #[pyo3(signature = (secret, connection_id, stream_count, frame_payload_bytes, /))]
+    #[pyo3(signature = (secret, connection_id, stream_count, frame_payload_bytes, has_records=false, /))]
     fn new(
         secret: &[u8],
         connection_id: ConnectionId,
         stream_count: u32,
         frame_payload_bytes: u32,
+        has_records: bool,
     ) -> Self {
-        Self(handshake::Client::new(
-            secret,
-            connection_id,
-            stream_count,
-            frame_payload_bytes,
-        ))
+        let client =
+            handshake::Client::new(secret, connection_id, stream_count, frame_payload_bytes);
+        Self(match has_records {
+            true => client.with_records(),
+            false => client,
+        })
+    }
+
+    #[pyo3(signature = (greeting, answer, /))]
+    fn records(&self, greeting: &Greeting, answer: &[u8]) -> PyResult<Records> {
+        let keys = self.0.record_keys(&greeting.0, answer).map_err(remote)?;
+        Ok(Records::new(keys.client, keys.server))
     }
 
     #[pyo3(signature = (nonce, priority, early_data, /))]
@@ -66,6 +74,39 @@ impl Client {
     }
 }
 
+/// Both directions of a stream whose bytes are in records.
+#[pyclass(module = "mstcp._core")]
+struct Records {
+    writer: RecordWriter,
+    reader: RecordReader,
+}
+
+impl Records {
+    fn new(ours: Proof, theirs: Proof) -> Self {
+        Self {
+            writer: RecordWriter::new(ours),
+            reader: RecordReader::new(theirs),
+        }
+    }
+}
+
+#[pymethods]
+impl Records {
+    #[pyo3(signature = (data, /))]
+    fn write<'py>(&mut self, py: Python<'py>, data: &[u8]) -> Bound<'py, PyBytes> {
+        let mut out = Vec::with_capacity(data.len() + 2 * RECORD_OVERHEAD_BYTES);
+        self.writer.write(data, &mut out);
+        PyBytes::new(py, &out)
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn read<'py>(&mut self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let mut out = Vec::with_capacity(data.len());
+        self.reader.read(data, &mut out).map_err(remote)?;
+        Ok(PyBytes::new(py, &out))
+    }
+}
+
 /// A stream that is let in or, with a code, turned down.
 #[pyclass(module = "mstcp._core", frozen)]
 struct Verdict {
@@ -74,6 +115,7 @@ struct Verdict {
     answer: Vec<u8>,
     confirm: Proof,
     hello: Option<Hello>,
+    record_keys: Option<RecordKeys>,
 }
 
 impl Verdict {
@@ -85,6 +127,7 @@ impl Verdict {
                 answer: admitted.answer,
                 confirm: admitted.confirm,
                 hello: Some(admitted.hello),
+                record_keys: admitted.record_keys,
             }),
             Err(NotAdmitted::Refused {
                 code,
@@ -96,6 +139,7 @@ impl Verdict {
                 answer,
                 confirm: Proof::default(),
                 hello: None,
+                record_keys: None,
             }),
             Err(NotAdmitted::Malformed(error)) => Err(remote(error)),
         }
@@ -133,6 +177,11 @@ impl Verdict {
         PyBytes::new(py, &handshake::confirm_frame(&self.confirm))
     }
 
+    fn records(&self) -> Option<Records> {
+        let keys = self.record_keys?;
+        Some(Records::new(keys.server, keys.client))
+    }
+
     #[getter]
     fn stream_id(&self) -> u32 {
         self.number(|hello| hello.stream_id)
@@ -161,9 +210,13 @@ struct Admission(handshake::Admission);
 #[pymethods]
 impl Admission {
     #[new]
-    #[pyo3(signature = (secret, most_connections, /))]
-    fn new(secret: &[u8], most_connections: usize) -> Self {
-        Self(handshake::Admission::new(secret, most_connections))
+    #[pyo3(signature = (secret, most_connections, requires_records=false, /))]
+    fn new(secret: &[u8], most_connections: usize, requires_records: bool) -> Self {
+        let admission = handshake::Admission::new(secret, most_connections);
+        Self(match requires_records {
+            true => admission.requiring_records(),
+            false => admission,
+        })
     }
 
     #[pyo3(signature = (opening, nonce, alive_streams, /))]
@@ -237,7 +290,7 @@ impl Redial {
     }
 }
 
-/// What a hello says: versions, connection, stream, streams, frame payload, nonce, early data, refusal, priority.
+/// What a hello says: versions, connection, stream, streams, frame payload, nonce, early data, refusal, priority, records.
 type Fields<'py> = (
     (u32, u32),
     Bound<'py, PyBytes>,
@@ -246,6 +299,7 @@ type Fields<'py> = (
     u32,
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
+    u32,
     u32,
     u32,
 );
@@ -264,6 +318,7 @@ fn decode_hello<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Fields<'py>> {
         PyBytes::new(py, &hello.early_data),
         hello.refusal,
         hello.priority,
+        hello.records,
     ))
 }
 
@@ -272,11 +327,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HELLO_PROOF_BYTES", hello::PROOF_BYTES)?;
     module.add("CONFIRM_BYTES", handshake::CONFIRM_BYTES)?;
     module.add("MAX_EARLY_BYTES", hello::MAX_EARLY_BYTES)?;
+    module.add("RECORD_OVERHEAD_BYTES", RECORD_OVERHEAD_BYTES)?;
     module.add("MAX_PRIORITY", hello::MAX_PRIORITY)?;
     module.add_class::<Client>()?;
     module.add_class::<Greeting>()?;
     module.add_class::<Admission>()?;
     module.add_class::<Verdict>()?;
+    module.add_class::<Records>()?;
     module.add_class::<Redial>()?;
     module.add_function(wrap_pyfunction!(hello_connection_id, module)?)?;
     module.add_function(wrap_pyfunction!(hello_rest_bytes, module)?)?;

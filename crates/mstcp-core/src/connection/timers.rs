@@ -184,10 +184,13 @@ impl Connection {
     fn acknowledge(&mut self, everywhere: bool) {
         let alive = self.alive();
         let latest = self.receiver.latest();
+        let used = self.sender.eligible();
+        let prompt = alive.without(self.stalled()).without(self.sender.late());
         let targets = match everywhere {
             true => alive,
-            false if alive.without(self.stalled()).contains(latest) => StreamSet::only(latest),
-            false => self.sender.eligible(),
+            false if prompt.contains(latest) => StreamSet::only(latest),
+            false if prompt.and(used).is_empty() => used,
+            false => prompt.and(used),
         };
         let ack = self.receiver.make_ack();
         self.sender.push_ack(targets, ack);

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::{connection_key, digest, first_key, is_proved, Proof};
+use super::{connection_key, first_key, hmac, is_proved, record_keys, Proof};
 use crate::control::{code, Control};
 use crate::error::RemoteError;
 use crate::frame::encode_control;
 use crate::hello::{self, Hello, NONCE_BYTES, PROOF_BYTES, VERSION};
+use crate::records::RecordKeys;
 use crate::MAX_STREAMS;
 
 /// Streams that may join one connection in its life.
@@ -25,6 +26,8 @@ pub struct Admitted {
     pub answer: Vec<u8>,
     /// The proof that the client's CONFIRM must have. Before it came nothing of the stream may be used.
     pub confirm: Proof,
+    /// The keys of the stream's records, if its bytes are in records after the answer.
+    pub record_keys: Option<RecordKeys>,
 }
 
 impl Admitted {
@@ -54,6 +57,7 @@ pub enum NotAdmitted {
 struct Known {
     key: Proof,
     frame_payload_bytes: u32,
+    records: u32,
     used_ids: HashSet<u32>,
 }
 
@@ -62,6 +66,7 @@ struct Known {
 pub struct Admission {
     secret: Vec<u8>,
     most_connections: usize,
+    requires_records: bool,
     known: HashMap<ConnectionId, Known>,
     plain: usize,
     /// So that a first hello that was overheard opens no second connection where there is no secret.
@@ -76,10 +81,20 @@ impl Admission {
         Self {
             secret: secret.to_vec(),
             most_connections,
+            requires_records: false,
             known: HashMap::new(),
             plain: 0,
             recent: HashSet::new(),
             recent_order: VecDeque::new(),
+        }
+    }
+
+    /// Let only streams in whose bytes are in records; see [`crate::records`].
+    #[must_use]
+    pub fn requiring_records(self) -> Self {
+        Self {
+            requires_records: true,
+            ..self
         }
     }
 
@@ -120,13 +135,16 @@ impl Admission {
             }
             None => self.know(&hello, connection_key(&self.secret, proved, &answer)),
         };
-        let confirm = digest(&key, &[b"confirm", proved, &answer]);
-        let proof = digest(&key, &[b"answer", proved, &answer]);
+        let confirm = hmac(&key, &[b"confirm", proved, &answer]);
+        let proof = hmac(&key, &[b"answer", proved, &answer]);
+        let has_records = hello.records > 0;
+        let record_keys = has_records.then(|| record_keys(&key, proved, &answer));
         answer.extend_from_slice(&proof);
         Ok(Admitted {
             hello,
             answer,
             confirm,
+            record_keys,
         })
     }
 
@@ -168,6 +186,7 @@ impl Admission {
         let known = Known {
             key,
             frame_payload_bytes: hello.frame_payload_bytes,
+            records: hello.records,
             used_ids: HashSet::from([0]),
         };
         self.known.insert(hello.connection_id, known);
@@ -200,6 +219,10 @@ impl Admission {
         {
             return Some((code::NOT_AUTHORISED, "a first hello came again".to_owned()));
         }
+        if self.requires_records && hello.records == 0 {
+            let reason = "this server takes authenticated frames alone";
+            return Some((code::NOT_AUTHORISED, reason.to_owned()));
+        }
         self.full().map(|full| (code::LIMIT_EXCEEDED, full))
     }
 
@@ -223,7 +246,8 @@ impl Admission {
             let reason = format!("stream {} of the connection came twice", hello.stream_id);
             return Some((code::NOT_AUTHORISED, reason));
         }
-        if hello.frame_payload_bytes != known.frame_payload_bytes {
+        if (hello.frame_payload_bytes, hello.records) != (known.frame_payload_bytes, known.records)
+        {
             let reason = "the hello contradicts the first of its connection";
             return Some((code::NOT_AUTHORISED, reason.to_owned()));
         }

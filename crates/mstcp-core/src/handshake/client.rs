@@ -1,8 +1,9 @@
 //! The client's side: hellos on new streams, and what their answers must be.
 
-use super::{confirm_frame, connection_key, digest, first_key, is_proved, Proof};
+use super::{confirm_frame, connection_key, first_key, hmac, is_proved, record_keys, Proof};
 use crate::error::{LocalError, RemoteError};
 use crate::hello::{self, Hello, MAX_EARLY_BYTES, NONCE_BYTES, VERSION};
+use crate::records::RecordKeys;
 
 /// What a client needs to open the streams of one connection.
 #[derive(Debug)]
@@ -14,6 +15,7 @@ pub struct Client {
     /// Known from the answer on stream 0 on.
     key: Option<Proof>,
     next_id: u32,
+    records: u32,
 }
 
 /// A hello that was said.
@@ -40,7 +42,14 @@ impl Client {
             frame_payload_bytes,
             key: None,
             next_id: 0,
+            records: 0,
         }
+    }
+
+    /// Have the streams' bytes in records: see [`crate::records`]. Without a secret that proves nothing.
+    #[must_use]
+    pub fn with_records(self) -> Self {
+        Self { records: 1, ..self }
     }
 
     /// Make the hello of the next stream; the first opens the connection, and others can be made once it was answered.
@@ -70,11 +79,12 @@ impl Client {
             early_data: early_data.to_vec(),
             refusal: 0,
             priority,
+            records: self.records,
         };
         self.next_id += 1;
         let mut bytes = hello.encode();
         let key = self.key.unwrap_or_else(|| first_key(&self.secret));
-        let proof = digest(&key, &[b"hello", &bytes]);
+        let proof = hmac(&key, &[b"hello", &bytes]);
         bytes.extend_from_slice(&proof);
         Ok(Greeting { bytes, hello })
     }
@@ -101,8 +111,20 @@ impl Client {
             return Err(RemoteError::NotProved);
         }
         self.key = Some(key);
-        let proof = digest(&key, &[b"confirm", hello, proved]);
+        let proof = hmac(&key, &[b"confirm", hello, proved]);
         Ok(confirm_frame(&proof))
+    }
+
+    /// The keys of a stream's records, after its answer was taken.
+    pub fn record_keys(
+        &self,
+        greeting: &Greeting,
+        answer: &[u8],
+    ) -> Result<RecordKeys, RemoteError> {
+        let (hello, _, _) = hello::split(&greeting.bytes)?;
+        let (answer, _, _) = hello::split(answer)?;
+        let key = self.key.ok_or(RemoteError::NotProved)?;
+        Ok(record_keys(&key, hello, answer))
     }
 }
 
@@ -130,6 +152,10 @@ fn check_repeated(asked: &Hello, said: &Hello) -> Result<(), RemoteError> {
             "frame_payload_bytes differs",
         ),
         (said.nonce == asked.nonce, "it has our own nonce"),
+        (
+            said.records != asked.records,
+            "the server does not authenticate frames as asked",
+        ),
     ];
     match differs.iter().find(|(differs, _)| *differs) {
         Some((_, problem)) => Err(RemoteError::WrongAnswer(problem)),

@@ -10,6 +10,7 @@
 //! | of the hello on another stream | HMAC(K, "hello" C) |
 //! | of an answer | HMAC(K, "answer" C S) |
 //! | CONFIRM, the client's first frame on every stream | HMAC(K, "confirm" C S) |
+//! | the keys of a stream's records, if it has any | HMAC(K, "client records" C S), HMAC(K, "server records" C S) |
 //!
 //! HMAC is that of RFC 2104 with SHA-256. Proofs are compared in constant time.
 
@@ -22,6 +23,7 @@ use sha2::Sha256;
 use crate::control::Control;
 use crate::frame::{encode_control, HEADER_BYTES};
 use crate::hello::PROOF_BYTES;
+use crate::records::RecordKeys;
 
 pub use admission::{Admission, Admitted, NotAdmitted};
 pub use client::{Client, Greeting};
@@ -32,7 +34,7 @@ pub const CONFIRM_BYTES: usize = HEADER_BYTES + PROOF_BYTES;
 /// A key or a proof.
 pub type Proof = [u8; PROOF_BYTES];
 
-fn hmac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
+fn mac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
     // A key of any length is allowed.
     let mut mac = match Hmac::<Sha256>::new_from_slice(key) {
         Ok(mac) => mac,
@@ -44,21 +46,29 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
     mac
 }
 
-fn digest(key: &[u8], parts: &[&[u8]]) -> Proof {
-    hmac(key, parts).finalize().into_bytes().into()
+/// HMAC-SHA256 of the parts.
+pub(crate) fn hmac(key: &[u8], parts: &[&[u8]]) -> Proof {
+    mac(key, parts).finalize().into_bytes().into()
+}
+
+fn record_keys(key: &Proof, hello: &[u8], answer: &[u8]) -> RecordKeys {
+    RecordKeys {
+        client: hmac(key, &[b"client records", hello, answer]),
+        server: hmac(key, &[b"server records", hello, answer]),
+    }
 }
 
 fn first_key(secret: &[u8]) -> Proof {
-    digest(secret, &[b"mstcp 3 first"])
+    hmac(secret, &[b"mstcp 3 first"])
 }
 
 fn connection_key(secret: &[u8], hello: &[u8], answer: &[u8]) -> Proof {
-    digest(secret, &[b"mstcp 3 connection", hello, answer])
+    hmac(secret, &[b"mstcp 3 connection", hello, answer])
 }
 
 /// Whether a proof is right; in constant time.
 fn is_proved(key: &[u8], parts: &[&[u8]], proof: &[u8]) -> bool {
-    hmac(key, parts).verify_slice(proof).is_ok()
+    mac(key, parts).verify_slice(proof).is_ok()
 }
 
 /// The CONFIRM frame of a stream with this proof.
@@ -70,6 +80,11 @@ pub fn confirm_frame(proof: &Proof) -> Vec<u8> {
 
 /// Whether two proofs are the same; in constant time.
 pub(crate) fn is_same(one: &Proof, other: &Proof) -> bool {
+    is_same_tag(one, other)
+}
+
+/// Whether two tags of the same length are the same; in constant time.
+pub(crate) fn is_same_tag(one: &[u8], other: &[u8]) -> bool {
     let differ = one
         .iter()
         .zip(other)

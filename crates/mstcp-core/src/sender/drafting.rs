@@ -57,7 +57,12 @@ impl Sender {
                 self.streams[stream].fin_begun = true;
                 self.fin_sent = true;
             }
-            Draft::Last => self.set_state(stream, StreamState::Ended),
+            Draft::Last => {
+                if self.last_ack.is_some() {
+                    self.streams[stream].note_ack_sent(self.views_ns);
+                }
+                self.set_state(stream, StreamState::Ended);
+            }
             Draft::Ack => self.begin_ack(stream),
             Draft::Control => self.begin_control(stream),
             Draft::New | Draft::Again | Draft::Overtaking => self.begin_data(stream, draft),
@@ -99,12 +104,17 @@ impl Sender {
             if out.state == StreamState::Stalled {
                 out.taken_stalled_ns.get_or_insert(now_ns);
             }
+            out.flight.on_sent(span.length);
             out.in_flight.push_back(InFlight {
                 span,
+                sent_ns: now_ns,
                 is_elsewhere: false,
                 is_queued: false,
             });
             self.views[index].backlog_bytes += out.out.rest() as f64;
+            if !self.trusting {
+                self.note_flight(index);
+            }
         }
         match draft {
             Draft::New => self.next_offset = span.end(),
@@ -120,7 +130,7 @@ impl Sender {
             frame_bytes,
             expected_bytes: self.expected_bytes().max(frame_bytes as u64),
             alive: eligible,
-            with_room: self.with_room.and(eligible),
+            with_room: self.with_room.and(eligible).without(self.full),
             streams: &self.views,
         }
     }
@@ -137,19 +147,24 @@ impl Sender {
     /// How large a frame may be on a stream: full size at low rates, more where that lasts no longer than 2 ms.
     pub(super) fn frame_bytes(&self, stream: usize) -> usize {
         let weight = self.views[stream].weight;
+        let weight = (self.carried_bps(stream)).map_or(weight, |carried| weight.min(carried));
         if weight < LARGE_FRAMES_BPS {
             return self.frame_payload_bytes;
         }
         let bytes = (weight / 8.0 * FRAME_SECONDS) as usize;
         bytes.clamp(
             self.frame_payload_bytes,
-            LARGEST_FRAME_BYTES.min(MAX_LONG_BYTES),
+            LARGEST_FRAME_BYTES
+                .min(MAX_LONG_BYTES)
+                .min(self.most_of_flight(stream))
+                .max(self.frame_payload_bytes),
         )
     }
 
     /// Cut the next frame and give it to a stream.
     pub(super) fn draw(&mut self, now_ns: u64) -> Option<usize> {
         self.drain_backlogs(now_ns);
+        self.look_at_flights(now_ns);
         if let Some(stream) = self.draw_control() {
             return Some(stream);
         }

@@ -7,6 +7,7 @@
 
 mod controls;
 mod drafting;
+mod flight;
 mod overtaking;
 mod paths;
 mod stalls;
@@ -75,6 +76,13 @@ pub struct Sender {
     last_begun: StreamSet,
     /// The streams that may be given frames; follows from states and priorities.
     eligible: StreamSet,
+    /// The streams on which as much is on its way as may be, when that was looked at last, and whether something was reported
+    /// since.
+    full: StreamSet,
+    /// Those whose oldest frame should have been reported.
+    late: StreamSet,
+    flights_ns: u64,
+    has_reports: bool,
     /// Streams that were stalled and are not any more, since the shell was told.
     recovered: StreamSet,
     /// Whether the peer was known to live when that was looked at last.
@@ -127,6 +135,10 @@ impl Sender {
             retiring: StreamSet::default(),
             last_begun: StreamSet::default(),
             eligible: StreamSet::default(),
+            full: StreamSet::default(),
+            late: StreamSet::default(),
+            flights_ns: 0,
+            has_reports: false,
             recovered: StreamSet::default(),
             is_peer_alive: true,
             draft: None,
@@ -230,6 +242,8 @@ impl Sender {
             self.views.push(view);
         }
         self.with_room.insert(slot);
+        self.full.remove(slot);
+        self.late.remove(slot);
         self.set_state(slot, StreamState::Open);
     }
 
@@ -461,7 +475,11 @@ impl Sender {
                 return Err(RemoteError::BadAck);
             }
             if new > 0 {
-                stream.in_flight.drain(..new as usize);
+                let newest_ns = stream.in_flight[new as usize - 1].sent_ns;
+                let drained = stream.in_flight.drain(..new as usize);
+                let bytes = drained.map(|frame| frame.span.length as u64).sum();
+                stream.flight.on_reported(bytes, newest_ns);
+                self.has_reports = true;
                 stream.reported = frames;
                 self.note_progress(slot, now_ns);
             }
@@ -521,6 +539,11 @@ impl Sender {
     /// The streams that may be given frames.
     pub(crate) fn eligible(&self) -> StreamSet {
         self.eligible
+    }
+
+    /// Those whose reports are late.
+    pub(crate) fn late(&self) -> StreamSet {
+        self.late
     }
 
     /// Application bytes in the queue: written, and in no frame that a socket has begun to take.

@@ -18,7 +18,7 @@ impl Sender {
         if !self.ended || self.trusting {
             return None;
         }
-        let idle = self.with_room.and(self.eligible);
+        let idle = self.with_room.and(self.eligible).without(self.full);
         let arrival_s = |stream: usize, bytes: usize| self.views[stream].arrival_s(bytes);
         let frame_bytes = self.frame_payload_bytes;
         let stream = (idle

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::flight::Flight;
 use super::Sent;
 use crate::state::StreamState;
 
@@ -22,6 +23,7 @@ impl Span {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFlight {
     pub(super) span: Span,
+    pub(super) sent_ns: u64,
     /// Another stream carries its bytes as well.
     pub(super) is_elsewhere: bool,
     /// Its bytes were queued for the others: who carries them next answers for them.
@@ -66,6 +68,7 @@ pub(super) struct Stream {
     /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
     pub(super) in_flight: VecDeque<InFlight>,
     pub(super) reported: u64,
+    pub(super) flight: Flight,
     /// Since when one of these frames waits, and when anything of the stream was reported last.
     pub(super) progress_ns: u64,
     pub(super) told_ns: u64,
@@ -93,6 +96,7 @@ impl Stream {
             out: Outgoing::default(),
             in_flight: VecDeque::new(),
             reported: 0,
+            flight: Flight::default(),
             progress_ns: 0,
             told_ns: 0,
             acks_sent: 0,

@@ -45,7 +45,7 @@ impl World {
         let slots = [0, 1].map(|side: usize| match id {
             0 => Some(0),
             _ => {
-                let rate_bps = self.paths[path].rate_bps;
+                let rate_bps = self.paths[path].visible_rate_bps();
                 self.sides[side].core.add_stream(id, rate_bps).ok()
             }
         });
@@ -55,7 +55,7 @@ impl World {
         self.tell(|| {
             format!("stream {id} opens on path {path}, slots {client_slot} and {server_slot}")
         });
-        let delay_ns = self.paths[path].delay_ns;
+        let delay_ns = self.paths[path].visible_delay_ns();
         for (side, slot) in [client_slot, server_slot].into_iter().enumerate() {
             let _ = self.sides[side].core.set_delay(slot, delay_ns);
         }

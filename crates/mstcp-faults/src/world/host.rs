@@ -92,11 +92,13 @@ impl World {
                 continue;
             }
             let before = of.unread.len();
-            if of.core.on_slice(slot, &piece, &mut of.unread).is_err() {
-                self.is_wrong = true;
-            }
+            let result = of.core.on_slice(slot, &piece, &mut of.unread);
             let came: usize = of.unread[before..].iter().map(|slice| slice.len()).sum();
             of.unread_bytes += came;
+            if let Err(error) = result {
+                self.is_wrong = true;
+                self.tell(|| format!("host {side} refuses what stream {slot} brings: {error}"));
+            }
             if came > 0 {
                 let pause_ns = self.pauses.note_delivered(1 - side, now_ns);
                 if pause_ns > LONG_PAUSE_NS {
@@ -191,7 +193,8 @@ impl World {
                 continue;
             };
             // As the library, which asks TCP every 10 ms what a stream carries.
-            let rate_bps = self.paths[self.streams[index].path].current_rate_bps();
+            let path = &self.paths[self.streams[index].path];
+            let (rate_bps, relay_bytes) = (path.visible_rate_bps(), path.relay_bytes);
             let pipe = &mut self.streams[index].pipes[side];
             let mut bytes = Vec::with_capacity(size);
             self.sides[side]
@@ -201,6 +204,7 @@ impl World {
             let taken = bytes.len();
             if taken > 0 {
                 pipe.push(bytes);
+                pipe.fill_relay(relay_bytes);
             }
             match self.sides[side].core.on_sent(slot, taken) {
                 Ok(true) => pipe.is_shut = true,

@@ -91,7 +91,9 @@ impl World {
             self.paths[path].health[direction],
             self.paths[path].delay_ns,
         );
+        let relay_bytes = self.paths[path].relay_bytes;
         let pipe = &mut self.streams[index].pipes[direction];
+        pipe.fill_relay(relay_bytes);
         if pipe.free_at_ns > now_ns || !(pipe.wants_to_send() || pipe.has_held()) {
             return;
         }

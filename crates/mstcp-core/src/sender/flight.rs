@@ -1,0 +1,244 @@
+//! How much may be on its way on a stream: what it brings to the peer within TCP's round trip and a little more.
+//!
+//! TCP's own window ends at its peer, and that may be a relay that takes megabytes at once and passes them on slowly. What waits
+//! there can't be given to another stream, and all that is sent later on the stream waits behind it. The reports tell how long
+//! frames take to the peer itself.
+
+use super::Sender;
+
+/// What a stream may carry before anything is reported: a little more than TCP itself begins with (RFC 6928).
+const INITIAL_BYTES: u64 = 1 << 15;
+const LEAST_BYTES: u64 = 1 << 12;
+const MOST_BYTES: u64 = super::MOST_UNACKNOWLEDGED_BYTES;
+/// The newest frame that is reported has taken no longer than TCP's round trip and this, in nanoseconds: an ACK of a lone frame
+/// may wait for 50 ms.
+const HEADROOM_NS: u64 = 100_000_000;
+/// A stream whose oldest frame is late by so much more takes no new one, in nanoseconds.
+const LATE_NS: u64 = 60_000_000;
+/// A frame is at most this part of what may be on its way.
+const FRAMES: u64 = 8;
+
+/// The flight of one stream. Times are in nanoseconds.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// Application bytes that were sent and are not reported, and how many these may be.
+    bytes: u64,
+    limit_bytes: u64,
+    /// It was as full as it may be since the last report.
+    was_full: bool,
+    /// The bytes reported since the last look, and when the newest of them were sent.
+    reported: Option<(u64, u64)>,
+    /// The least time that a frame took from being sent to being reported.
+    least_age_ns: u64,
+    /// When the limit was lowered last; none if never.
+    lowered_ns: Option<u64>,
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            limit_bytes: INITIAL_BYTES,
+            was_full: false,
+            reported: None,
+            least_age_ns: u64::MAX,
+            lowered_ns: None,
+        }
+    }
+}
+
+impl Flight {
+    /// Note that a frame is on its way.
+    pub(super) fn on_sent(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        self.was_full |= self.bytes >= self.limit_bytes;
+    }
+
+    /// Note that frames were reported, the newest of which was sent then. When is known at the next look.
+    pub(super) fn on_reported(&mut self, bytes: u64, sent_ns: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        let before = self.reported.map_or(0, |(bytes, _)| bytes);
+        self.reported = Some((before + bytes, sent_ns));
+    }
+
+    /// How long a frame should take, from being sent to being reported.
+    fn target_ns(&self, round_trip_ns: u64) -> u64 {
+        let least_ns = match self.least_age_ns {
+            u64::MAX => 0,
+            age_ns => age_ns,
+        };
+        round_trip_ns.max(least_ns) + HEADROOM_NS
+    }
+
+    /// Take what was reported into account. `round_trip_ns` is TCP's.
+    ///
+    /// The limit doubles in a round trip while reports are prompt (as in TCP's slow start), ever more slowly as they come later,
+    /// and falls in proportion once a round trip when they are late (as in FAST TCP: Wei et al., IEEE/ACM ToN 14(6), 2006). A late
+    /// report of much at once speaks of a host that was held up and not of a queue, which brings little at a time.
+    fn look(&mut self, now_ns: u64, round_trip_ns: u64) {
+        let Some((bytes, sent_ns)) = self.reported.take() else {
+            return;
+        };
+        let age_ns = now_ns.saturating_sub(sent_ns);
+        self.least_age_ns = self.least_age_ns.min(age_ns);
+        let target_ns = self.target_ns(round_trip_ns);
+        let lateness = age_ns as f64 / target_ns as f64;
+        let is_burst = bytes >= self.limit_bytes / 2;
+        if lateness <= 1.0 || is_burst {
+            if std::mem::take(&mut self.was_full) {
+                let gain = (1.0 - lateness).max(if is_burst { 0.5 } else { 0.0 });
+                self.limit_bytes += (bytes as f64 * gain) as u64;
+            }
+        } else if self.lowered_ns.map_or(true, |at_ns| sent_ns >= at_ns) {
+            self.lowered_ns = Some(now_ns);
+            self.limit_bytes = (self.limit_bytes as f64 / lateness.min(2.0)) as u64;
+        }
+        self.limit_bytes = self.limit_bytes.clamp(LEAST_BYTES, MOST_BYTES);
+    }
+
+    /// Whether as much is on its way as may be.
+    fn is_full(&self) -> bool {
+        self.bytes >= self.limit_bytes
+    }
+
+    /// Whether the oldest frame that is not reported should have been, where it was sent at `oldest_ns`.
+    fn is_late(&self, now_ns: u64, round_trip_ns: u64, oldest_ns: u64) -> bool {
+        now_ns.saturating_sub(oldest_ns) > self.target_ns(round_trip_ns) + LATE_NS
+    }
+
+    /// The rate at which the stream brings things to the peer, in bit/s; none while it was never found to be the limit.
+    fn rate_bps(&self, round_trip_ns: u64) -> Option<f64> {
+        self.lowered_ns?;
+        let seconds = self.target_ns(round_trip_ns) as f64 * 1e-9;
+        Some(self.limit_bytes as f64 * 8.0 / seconds)
+    }
+}
+
+impl Sender {
+    /// Find the streams that may be given no more, from what was reported of them.
+    pub(super) fn look_at_flights(&mut self, now_ns: u64) {
+        if self.trusting || (self.flights_ns == now_ns && !self.has_reports) {
+            return;
+        }
+        self.flights_ns = now_ns;
+        self.has_reports = false;
+        for slot in self.alive.iter() {
+            let round_trip_ns = 2 * self.views[slot].delay_ns;
+            self.streams[slot].flight.look(now_ns, round_trip_ns);
+            self.note_flight(slot);
+        }
+    }
+
+    /// Note whether a stream may be given more.
+    pub(super) fn note_flight(&mut self, slot: usize) {
+        let stream = &self.streams[slot];
+        let oldest_ns = stream.in_flight.front().map(|frame| frame.sent_ns);
+        let round_trip_ns = 2 * self.views[slot].delay_ns;
+        let is_late = oldest_ns
+            .is_some_and(|at_ns| (stream.flight).is_late(self.flights_ns, round_trip_ns, at_ns));
+        let is_full = is_late || stream.flight.is_full();
+        for (set, wanted) in [(&mut self.late, is_late), (&mut self.full, is_full)] {
+            match wanted {
+                true => set.insert(slot),
+                false => set.remove(slot),
+            }
+        }
+    }
+
+    /// The largest frame that a stream should be given, in bytes.
+    pub(super) fn most_of_flight(&self, slot: usize) -> usize {
+        match self.trusting {
+            true => usize::MAX,
+            false => (self.streams[slot].flight.limit_bytes / FRAMES) as usize,
+        }
+    }
+
+    /// What a stream was found to carry to the peer itself, in bit/s; none while that is no less than what TCP carries.
+    pub(super) fn carried_bps(&self, slot: usize) -> Option<f64> {
+        let round_trip_ns = 2 * self.views[slot].delay_ns;
+        self.streams[slot].flight.rate_bps(round_trip_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::{Flight, LATE_NS};
+
+    const MS: u64 = 1_000_000;
+    const FRAME_BYTES: usize = 1400;
+
+    /// Send all that is allowed through a relay that takes everything and brings `rate_bytes` a millisecond to the peer; returns
+    /// how much waits there after `until_ms`, and what the peer got.
+    fn run(flight: &mut Flight, rate_bytes: u64, until_ms: u64) -> (u64, u64) {
+        let (mut queue, mut queued_bytes, mut brought_bytes) = (VecDeque::new(), 0, 0);
+        let mut credit_bytes = 0;
+        for now_ms in 0..until_ms {
+            let now_ns = now_ms * MS;
+            let oldest = |queue: &VecDeque<u64>| queue.front().copied();
+            let late = |flight: &Flight, oldest_ns| flight.is_late(now_ns, 2 * MS, oldest_ns);
+            while !flight.is_full() && !oldest(&queue).is_some_and(|at_ns| late(flight, at_ns)) {
+                flight.on_sent(FRAME_BYTES);
+                queue.push_back(now_ns);
+                queued_bytes += FRAME_BYTES as u64;
+            }
+            credit_bytes += rate_bytes;
+            let (mut reported_bytes, mut newest_ns) = (0, 0);
+            while credit_bytes >= FRAME_BYTES as u64 && !queue.is_empty() {
+                credit_bytes -= FRAME_BYTES as u64;
+                newest_ns = queue.pop_front().unwrap_or(0);
+                reported_bytes += FRAME_BYTES as u64;
+            }
+            if reported_bytes > 0 {
+                flight.on_reported(reported_bytes, newest_ns);
+                flight.look(now_ns + 1, 2 * MS);
+                queued_bytes -= reported_bytes;
+                brought_bytes += reported_bytes;
+            }
+        }
+        (queued_bytes, brought_bytes)
+    }
+
+    #[test]
+    fn what_waits_in_a_relay_is_bounded_in_time_and_the_path_is_busy() {
+        for rate_bytes in [200, 4_000, 40_000] {
+            let mut flight = Flight::default();
+            let (waiting, brought) = run(&mut flight, rate_bytes, 5_000);
+            assert!(
+                waiting <= 220 * rate_bytes + 4 * FRAME_BYTES as u64,
+                "{rate_bytes}: {waiting}"
+            );
+            assert!(brought >= 4_900 * rate_bytes, "{rate_bytes}: {brought}");
+        }
+    }
+
+    #[test]
+    fn a_fast_path_is_not_held_back() {
+        let mut flight = Flight::default();
+        let (_, brought) = run(&mut flight, 10_000_000, 500);
+        assert!(brought >= 350 * 10_000_000, "{brought}");
+        assert_eq!(flight.rate_bps(2 * MS), None);
+    }
+
+    #[test]
+    fn a_stream_whose_frames_are_late_takes_no_more() {
+        let mut flight = Flight::default();
+        flight.on_sent(1);
+        let late_ns = flight.target_ns(MS) + LATE_NS;
+        assert!(!flight.is_late(late_ns, MS, 0));
+        assert!(flight.is_late(late_ns + 1, MS, 0));
+    }
+
+    #[test]
+    fn one_that_carries_little_keeps_its_limit() {
+        let mut flight = Flight::default();
+        let limit_bytes = flight.limit_bytes;
+        for now_ms in 0..100 {
+            flight.on_sent(100);
+            flight.on_reported(100, now_ms * MS);
+            flight.look((now_ms + 1) * MS, MS);
+        }
+        assert_eq!(flight.limit_bytes, limit_bytes);
+    }
+}

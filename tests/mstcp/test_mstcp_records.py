@@ -1,0 +1,139 @@
+"""Frames that are authenticated without TLS: nothing that is done in the path comes to the application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+import mstcp
+from mstcp import LocalProtocolError, RemoteProtocolError, StreamSpec, _core
+from tests.fakes.echo_server import EchoServer
+
+SECRET = b"between us"
+DATA = bytes(range(256)) * 4000
+AFTER_BYTES = 20_000
+"""What goes by unharmed before somebody in the path does something: the hellos, and some frames."""
+
+Deed = Callable[[bytes], bytes]
+
+
+class Relay:
+    """Somebody in the path: does one thing to what the clients send, and nothing after."""
+
+    def __init__(self, server_port: int, deed: Deed) -> None:
+        self._server_port = server_port
+        self._deed: Deed | None = deed
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_done(self) -> bool:
+        return self._deed is None
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._server_port)
+        await asyncio.gather(
+            self._copy(reader, back, 0), self._copy(there, writer, 1), return_exceptions=True
+        )
+        for end in (writer, back):
+            end.transport.abort()
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: int) -> None:
+        count = 0
+        while data := await reader.read(1 << 16):
+            count += len(data)
+            if direction == 0 and count > AFTER_BYTES and self._deed is not None:
+                data, self._deed = self._deed(data), None
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+
+
+@contextlib.asynccontextmanager
+async def relayed(server_port: int, deed: Deed) -> AsyncIterator[tuple[Relay, int]]:
+    relay = Relay(server_port, deed)
+    server = await asyncio.start_server(relay.serve, "127.0.0.1", 0)
+    try:
+        yield relay, server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+@contextlib.asynccontextmanager
+async def echo_server(**options: Any) -> AsyncIterator[EchoServer]:
+    echo = EchoServer()
+    server = await mstcp.start_server(echo.echo, "127.0.0.1", 0, plain=False, secret=SECRET, **options)
+    echo.port = server.sockets[0].getsockname()[1]
+    async with server:
+        yield echo
+
+
+async def echoed(port: int, streams: int, **options: Any) -> bytes:
+    """Return what comes back of DATA."""
+    specs = [StreamSpec()] * streams
+    reader, writer = await mstcp.open_connection(
+        "127.0.0.1", port, streams=specs, secret=SECRET, authenticate_frames=True, **options
+    )
+    async with writer.transport:
+        assert writer.get_extra_info("protocol") == "mstcp"
+        writer.write(DATA)
+        return await asyncio.wait_for(reader.readexactly(len(DATA)), 60)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.parametrize("required", [False, True])
+async def test_authenticated_streams_carry_everything(streams: int, required: bool) -> None:
+    async with echo_server(authenticate_frames=required) as echo:
+        assert await echoed(echo.port, streams) == DATA
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        pytest.param(lambda data: data[:-1] + bytes([data[-1] ^ 1]), id="changed"),
+        pytest.param(lambda data: data + data, id="replayed"),
+        pytest.param(lambda data: data[: len(data) // 2], id="left out"),
+        pytest.param(lambda data: b"\0\0\0\1x" + bytes(16) + data, id="put in"),
+    ],
+)
+async def test_what_is_done_in_the_path_never_comes_to_the_application(deed: Deed) -> None:
+    """The stream is lost, what it carried goes over the other, and it is opened again."""
+    async with echo_server(authenticate_frames=True) as echo, relayed(echo.port, deed) as (relay, port):
+        assert await echoed(port, 2) == DATA
+        assert relay.is_done
+
+
+async def test_a_server_that_requires_it_says_so() -> None:
+    async with echo_server(authenticate_frames=True, on_rejected=lambda *_: None) as echo:
+        with pytest.raises(RemoteProtocolError, match="takes authenticated frames alone"):
+            await mstcp.open_connection("127.0.0.1", echo.port, streams=[StreamSpec()] * 2, secret=SECRET)
+
+
+@pytest.mark.parametrize("options", [{}, {"secret": b""}, {"secret": SECRET, "ssl": True}])
+async def test_without_a_secret_or_beside_tls_it_is_refused_before_anything_is_sent(options: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="authenticate_frames"):
+        await mstcp.open_connection("127.0.0.1", 9, authenticate_frames=True, **options)
+
+
+def test_confirmations_that_are_swapped_let_neither_stream_in() -> None:
+    client = _core.Client(SECRET, bytes(16), 3, 100)
+    admission = _core.Admission(SECRET, 10)
+    connection = _core.Connection(
+        [1.0] * 3, 100, scheduler="weighted", seed=1, send_queue_bytes=1 << 16, reorder_buffer_bytes=1 << 18
+    )
+    confirms = []
+    for stream in range(3):
+        greeting = client.greet(bytes([stream]) * 32, 0, b"")
+        verdict = admission.admit(greeting.bytes, bytes([stream | 128]) * 32, 1)
+        connection.expect_confirm(stream, verdict.confirm)
+        confirms.append(client.answered(greeting, verdict.answer))
+    data = (0).to_bytes(8, "big") + bytes(100)
+    connection.receive(0, confirms[0])
+    connection.receive(1, confirms[2] + data)
+    connection.receive(2, confirms[1] + data)
+    assert connection.ready_bytes == 0
+    assert connection.alive == 1
+    assert sorted(connection.events()) == [("gone", 1), ("gone", 2)]
