@@ -372,6 +372,8 @@ pub struct MptcpDescription {
     pub opportunistic_retransmission: bool,
     /// Halve the window of a subflow that blocks the receive window.
     pub penalisation: bool,
+    /// Send what a subflow had before a timeout over the others too.
+    pub reinjection: bool,
     /// Bytes written and not acknowledged, of the connection; `tcp.send_buffer_bytes` unless given.
     pub send_buffer_bytes: Option<u32>,
     /// The receive window of the connection, which the subflows share; `tcp.receive_buffer_bytes` unless given.
@@ -386,6 +388,7 @@ impl Default for MptcpDescription {
             dupack: DupackName::Subflow,
             opportunistic_retransmission: true,
             penalisation: true,
+            reinjection: true,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
         }

@@ -62,8 +62,8 @@ pub struct AckEvent {
     pub srtt: Option<Nanos>,
     /// The sample of the round-trip time that the ACK gives, if it gives one.
     pub rtt: Option<Nanos>,
-    /// The congestion window in segments.
-    pub window_segments: f64,
+    /// The congestion window before what the ACK causes.
+    pub window: Window,
     /// Whether the window was what limited the sender.
     pub window_limited: bool,
     /// Sequence space that is out and not acknowledged, after it.
@@ -85,6 +85,8 @@ pub struct Verdict {
     pub undone: bool,
     /// Send a tail loss probe.
     pub probe: bool,
+    /// Double the retransmission timeout.
+    pub back_off: bool,
 }
 
 /// The parts of the sender that recovery works on.
@@ -233,9 +235,9 @@ impl LossRecovery {
         parts: &mut Parts<'_>,
     ) -> Verdict {
         let mut verdict = Verdict::default();
-        if event.duplicate {
+        if event.duplicate && !self.excuses(event, segment, parts, &mut verdict) {
             self.on_duplicate(event, parts, &mut verdict);
-            self.grow_by_blocks(event, parts);
+            self.open_on_duplicate(event, parts);
         }
         if event.ack > event.before {
             self.on_advance(event, parts, &mut verdict);
@@ -319,7 +321,7 @@ impl LossRecovery {
     /// RFC 5681, 3.2; RFC 6675, 5 steps 1 to 4.
     fn on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>, verdict: &mut Verdict) {
         match self.episode.phase {
-            // RFC 6582, 3.2 step 4: after a timeout duplicates tell nothing.
+            Phase::Loss if self.detector.counts_after_timeout() => {}
             Phase::Loss => return,
             Phase::Recovery => {
                 if !self.episode.sack && self.repair == Repair::All {
@@ -338,7 +340,54 @@ impl LossRecovery {
             self.enter(event, parts);
             verdict.retransmit = true;
             verdict.entered = true;
+            verdict.back_off = self.reduction.doubles_timeout();
         }
+    }
+
+    /// Whether a duplicate does not count, and takes a reduction back instead.
+    fn excuses(
+        &mut self,
+        event: &AckEvent,
+        segment: &Segment,
+        parts: &mut Parts<'_>,
+        verdict: &mut Verdict,
+    ) -> bool {
+        let response = self.response.as_mut();
+        let undo = response.and_then(|response| response.excuses_duplicate(event, segment));
+        if let Some(undo) = undo {
+            self.undo(&undo, parts);
+            verdict.undone = true;
+        }
+        undo.is_some()
+    }
+
+    fn open_on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+        let response = self.response.as_ref();
+        if response.is_some_and(|response| response.opens_on_duplicates()) {
+            let acked = Acked {
+                now: event.now,
+                segments: 1,
+                bytes: parts.window.segment(),
+                srtt: event.srtt,
+            };
+            parts.congestion.on_ack(parts.window, &acked);
+        }
+    }
+
+    /// Whether an ACK is ignored as if it had been lost.
+    pub fn ignores_ack(&mut self, window: &Window) -> bool {
+        let response = self.response.as_mut();
+        response.is_some_and(|response| response.ignores_ack(window))
+    }
+
+    /// The connection has seen that what was sent again on this subflow had arrived; whether a reduction was undone.
+    pub fn on_needless(&mut self, parts: &mut Parts<'_>) -> bool {
+        let response = self.response.as_mut();
+        let undo = response.and_then(|response| response.on_needless(parts.window));
+        if let Some(undo) = undo {
+            self.undo(&undo, parts);
+        }
+        undo.is_some()
     }
 
     /// Whether what is taken for lost may be sent again now.
@@ -402,25 +451,6 @@ impl LossRecovery {
         self.first_partial = true;
         let episode = self.episode;
         self.reduction().enter(event, &episode, parts);
-    }
-
-    /// With SACK the MPTCP model of ns-3 opens the window for what blocks acknowledge too, and again when the number does (Alheid et al.,
-    /// WD 2016, V).
-    fn grow_by_blocks(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
-        let segments = event.delivered / parts.window.segment();
-        if self.repair == Repair::First
-            && self.episode.sack
-            && event.ack == event.before
-            && segments > 0
-        {
-            let acked = Acked {
-                now: event.now,
-                segments,
-                bytes: event.delivered,
-                srtt: event.srtt,
-            };
-            parts.congestion.on_ack(parts.window, &acked);
-        }
     }
 
     /// The number whose acknowledgement ends an episode: of all that is out now, or of anything.
@@ -579,9 +609,7 @@ impl LossRecovery {
             return;
         }
         if self.repair == Repair::First {
-            let cwnd = parts.window.cwnd;
-            parts.congestion.on_loss(now, parts.window, cwnd);
-            return parts.set_window(parts.window.ssthresh);
+            return parts.congestion.on_loss_at_once(now, parts.window);
         }
         if !again || self.reduction.lowers_at_each_timeout() {
             parts.congestion.on_loss(now, parts.window, flight);
@@ -644,7 +672,7 @@ impl LossRecovery {
             pipe: parts.board.pipe(),
             srtt,
             rtt: None,
-            window_segments: parts.window.segments(),
+            window: *parts.window,
             window_limited: true,
             flight: parts.board.outstanding(),
             unsent: false,

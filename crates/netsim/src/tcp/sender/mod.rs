@@ -92,7 +92,7 @@ impl Sender {
                     Detection::Rack
                     | Detection::Delay
                     | Detection::TimerOnly
-                    | Detection::Ns3Mptcp => None,
+                    | Detection::Ns3Mptcp(_) => None,
                 },
                 keep_resent: config.detection == Detection::Ns3,
                 tracks_deliveries: config.detection == Detection::Rack,
@@ -108,7 +108,7 @@ impl Sender {
             least_rtt: None,
             lost_before: 0,
             congestion,
-            rtt: RttEstimator::new(config.rto),
+            rtt: RttEstimator::new(config.rto, config.timeout),
             pacer: Pacer::new(config.pacing),
             peer_window: 0,
             window_sequence: 0,
