@@ -24,8 +24,9 @@ def print_study(found: StudyDocument, console: Console) -> None:
         console.print(f"{columns.ranked_alike} of {columns.of} columns rank their rows as the paper does.")
         told_apart = columns.pairs_alike + columns.pairs_contrary
         console.print(
-            f"{columns.pairs_alike} of {told_apart} pairs of rows that the seeds tell apart are in the paper's "
-            f"order, {columns.pairs_open} more are open; {columns.uncontradicted} columns have no pair in another."
+            f"{columns.pairs_alike} of {told_apart} pairs of rows that the seeds tell apart are in the "
+            f"paper's order, {columns.pairs_open} more are open; {columns.uncontradicted} columns have no "
+            "pair in another order."
         )
     for claim in found.claims:
         style = STYLES[claim.status]
