@@ -343,6 +343,8 @@ pub struct MstcpDescription {
     pub frame_payload_bytes: Option<u32>,
     /// Whether a connection of one stream has frames too.
     pub identify_single: bool,
+    /// Take for delivered what a stream took, as in the paper; else the library's whole protocol, with late binding alone.
+    pub trust_streams: bool,
 }
 
 impl Default for MstcpDescription {
@@ -354,6 +356,7 @@ impl Default for MstcpDescription {
             frame_payload_bytes: None,
             send_buffer_s: None,
             identify_single: false,
+            trust_streams: true,
         }
     }
 }

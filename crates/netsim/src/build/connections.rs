@@ -286,6 +286,7 @@ impl Builder<'_> {
         let total: f64 = paths.iter().map(|path| path.weight).sum();
         let settings = MstcpSettings {
             binding: flow.mstcp.binding,
+            trust_streams: flow.mstcp.trust_streams,
             frame_payload_bytes: frame_payload_bytes as usize,
             reorder_buffer_bytes: flow.mstcp.reorder_buffer_bytes,
             send_buffer_bytes: u64::from(
@@ -300,6 +301,17 @@ impl Builder<'_> {
                 })
                 .collect(),
         };
+        if !settings.trust_streams {
+            if settings.binding == Binding::Early {
+                return Err(Error::description(
+                    format!("{place}.mstcp.trust_streams"),
+                    "is true with early binding: the library's protocol binds late (binding = \"late\")",
+                ));
+            }
+            for &endpoint in ends.iter().flatten() {
+                self.hosts.get_mut(endpoint).wrapped = true;
+            }
+        }
         let seed = derive_seed(self.description.seed, Purpose::Schedule, u64::from(index));
         let refused = |error: mstcp_core::LocalError| {
             Error::description(format!("{place}.mstcp"), error.to_string())

@@ -239,6 +239,11 @@ impl Endpoint {
         self.sender.write_apart(u64::from(bytes)) as u32
     }
 
+    /// Whether the retransmission timer has expired, and nothing was acknowledged since.
+    pub fn is_unanswered(&self) -> bool {
+        self.sender.is_unanswered()
+    }
+
     /// The path, as the sender sees it.
     pub fn path(&self) -> PathState {
         self.sender.path()

@@ -166,6 +166,11 @@ impl Sender {
         }
     }
 
+    /// Whether the retransmission timer has expired, and nothing was acknowledged since.
+    pub fn is_unanswered(&self) -> bool {
+        self.timeouts_in_row > 0
+    }
+
     /// The oldest sequence number that is not acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.board.start()
