@@ -251,6 +251,28 @@ def test_the_rules_of_flows_go_out_before_anything_else_is_computed() -> None:
     assert any(e.table == TABLE_DEFAULT for m in others for e in m.entries if isinstance(e, Rule))
 
 
+def test_the_optimum_of_flows_that_stay_waits_for_moves_but_not_for_long() -> None:
+    net = bring_up()
+    net.request(**REQUEST)
+    stays = net.request(**{**REQUEST, "source": "T1", "destination": "T3", "source_ports": [40001]})
+    assert [stream.path for stream in stays.streams] == [("T1", "S1", "S5", "T3")]
+    net.pass_time(2.0)
+    core, optima = net.core, net.core._flows._optima
+    began = net.now
+    core.handle(PortWentDown(*port_of(net, "S2-S3")), began)
+    core.handle(TimePassed(), began)  # new rules are on their way, and no switch confirms them
+    core.sent(began)
+    planned = optima.solves
+    solved_at = None
+    while solved_at is None and net.now < began + 2.0:
+        net.now = max(net.now, core.next_deadline() or 0.0)
+        core.handle(TimePassed(), net.now)
+        core.sent(net.now)
+        solved_at = net.now if optima.solves > planned else None
+    assert solved_at is not None
+    assert 0.5 <= solved_at - began <= 0.8
+
+
 class Soak:
     """Random faults on a network, by a seed."""
 
