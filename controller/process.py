@@ -37,7 +37,7 @@ from controller.store.sqlite import SqliteStore
 from controller.tls import openflow_context
 from topologies.model import Network
 
-__all__ = ["Signal", "run"]
+__all__ = ["Signal", "random_ids", "run"]
 
 LOG = logging.getLogger("controller")
 
@@ -84,7 +84,7 @@ class ControllerProcess:
         }
         metrics = Metrics()
         settings = configuration.settings(self._lldp_key)
-        new_flow_id = _random_ids()
+        new_flow_id = random_ids()
         self._core = Core(network, settings, lambda _: next(new_flow_id), metrics.solved)
         self._store = _open_store(configuration.store, network.name)
         self._loop = ControllerLoop(
@@ -236,7 +236,7 @@ def _thread_failed(thread: threading.ExceptHookArgs, fail: Callable[[str], None]
     fail(f"{name} ended: {type(error).__name__}: {error}")
 
 
-def _random_ids() -> Iterator[str]:
+def random_ids() -> Iterator[str]:
     """Yield 128 random bits as text, again and again.
 
     They are drawn many at a time: each call of the system lets go of Python's lock, which another thread may

@@ -1,4 +1,4 @@
-"""`mstcp-lab completion bash|zsh|tcsh`: the script by which a shell completes commands, options and files."""
+"""`mstcp-lab completion bash|zsh`: the script by which a shell completes commands, options and files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-SHELLS = ("bash", "zsh", "tcsh")
+SHELLS = ("bash", "zsh")
 
 
 def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[], argparse.ArgumentParser]) -> None:

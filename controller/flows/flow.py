@@ -122,14 +122,9 @@ class Flow(Journaled):
             for port in source_ports
         )
 
-    def stages(
-        self,
-        ports: Ways,
-        streams: Collection[int] | None = None,
-        before: Flow | None = None,
-    ) -> Stages:
-        """Return its rules in the order of installation, as `directions`, those of all directions merged."""
-        return merge_stages(self.directions(ports, streams, before))
+    def stages(self, ports: Ways) -> Stages:
+        """Return its rules in the order of installation: the stages of all `directions`, side by side."""
+        return merge_stages(self.directions(ports))
 
     def directions(
         self,

@@ -64,8 +64,7 @@ class Rates(Journaled):
 
     def links_changed(self, now: float) -> None:
         """Take in that links went or returned: what is lost is dealt with first."""
-        self._due = max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S)
-        self._latest = self._due + _REBALANCE_PATIENCE_S
+        self._plan_for(max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S))
 
     def wait(self, now: float) -> None:
         """Let the moves that are under way be done first, for a while."""
@@ -74,7 +73,12 @@ class Rates(Journaled):
 
     def capacity_returned(self, now: float) -> None:
         """Take in that there is more for flows than before."""
-        self._due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._plan_for(max(now, self._rebalanced + _REBALANCE_INTERVAL_S))
+
+    def _plan_for(self, due: float) -> None:
+        if self._due is None:
+            self._latest = due + _REBALANCE_PATIENCE_S
+        self._due = due
 
     def capacity_changed(self, now: float) -> None:
         """Take in that links have other rates or delays: rates follow at once."""

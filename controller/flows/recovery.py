@@ -318,7 +318,7 @@ class Recovery(Journaled):
     ) -> list[tuple[str, Rule]]:
         """Return the rules of the old paths that no rule of the new ones takes the place of."""
         if flow.split is not None:
-            taken = {(switch, _key(rule)) for stages in new for switch, rule in _rules(stages)}
+            taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
             before = self._old_rules(flow, slots)
             return [(switch, rule) for switch, rule in before if (switch, _key(rule)) not in taken]
         left = []
@@ -329,7 +329,7 @@ class Recovery(Journaled):
         return left
 
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
-        return _rules(flow.stages(self._state.live.ports, flow.changed_streams(slots)))
+        return _rules(flow.directions(self._state.live.ports, flow.changed_streams(slots)))
 
     def _send_stage(self, batch: _Batch) -> None:
         batch.deadline = None
@@ -408,10 +408,9 @@ class Recovery(Journaled):
         """Remove what a move has installed, and put the rules of the old path back."""
         self._reserve(flow, ())
         by_switch: dict[str, list[FlowEntry]] = {}
-        for stages in self._new_rules(flow, moved, slots):
-            for switch, rule in _rules(stages):
-                if self._state.live.is_connected(switch):
-                    self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+        for switch, rule in _rules(self._new_rules(flow, moved, slots)):
+            if self._state.live.is_connected(switch):
+                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
         for switch, rule in self._old_rules(flow, slots):
             if self._state.live.is_connected(switch):
                 by_switch.setdefault(switch, []).append(rule)
@@ -465,9 +464,10 @@ class Recovery(Journaled):
         batch.leftover = tuple(pair for pair in batch.leftover if flow_number(pair[1].cookie) != flow.number)
 
 
-def _rules(stages: Stages | list[Stage]) -> list[tuple[str, Rule]]:
+def _rules(directions: list[list[Stage]]) -> list[tuple[str, Rule]]:
     return [
         (switch, entry)
+        for stages in directions
         for stage in stages
         for switch, entries in stage.items()
         for entry in entries

@@ -9,6 +9,7 @@ share what is left with others, for the time that re-planning takes.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
 
@@ -158,15 +159,22 @@ class Protection(Journaled):
 
         The trees of those paths are there already (RFC 5286, loop-free alternates).
         """
-        live, best = self._state.live, None
+        nearest, best_ns = self._state.live.least_delay, math.inf
+        distances_ns, hops = nearest.distances_ns(around.head), nearest.hops(around.head)
+        best: list[tuple[str, ...]] = []
         for arc in self._up_from(around.tail):
-            path = None if arc.head == around.head else live.least_delay.path(arc.head, around.head)
-            if path is None or around.tail in path:
+            node, rest_ns = arc.head, distances_ns.get(arc.head)
+            if node == around.head or rest_ns is None:
                 continue
-            delay_s = arc.delay_s + sum(live.arcs[arc_name(*step)].delay_s for step in pairwise(path))
-            if best is None or (delay_s, path) < best:
-                best = delay_s, path
-        return None if best is None else (around.tail, *best[1])
+            delay_ns = round(arc.delay_s * 1e9) + rest_ns
+            if delay_ns > best_ns:
+                continue
+            while node not in (around.tail, around.head):
+                node = hops[node]
+            if node == around.head:
+                best = [*(best if delay_ns == best_ns else ()), nearest.path(arc.head, around.head) or ()]
+                best_ns = delay_ns
+        return (around.tail, *min(best)) if best else None
 
     def _search(self, around: Arc) -> tuple[str, ...] | None:
         """Return the path of least delay between the ends of a link without it (Dijkstra's algorithm)."""
