@@ -222,3 +222,73 @@ fn highest_level(
     }
     Err(solver.not_solved("max-min filling does not settle"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arc, Engine, Flow, Objective, Problem};
+
+    /// A ring of equal links with two chords, and a flow from each node to most others.
+    fn ring(size: usize) -> Problem {
+        let mut arcs = Vec::new();
+        let around = (0..size).map(|node| (node, (node + 1) % size));
+        for (a, b) in around.chain([(0, size / 2), (1, size / 3)]) {
+            for (tail, head) in [(a, b), (b, a)] {
+                arcs.push(Arc {
+                    tail,
+                    head,
+                    capacity_bps: 5.0,
+                    delay_s: 1.0,
+                    reverse: None,
+                });
+            }
+        }
+        let pairs = (0..size).flat_map(|s| (0..size).map(move |t| (s, t)));
+        let flows = pairs.filter(|(s, t)| s != t && (s + 2 * t) % 3 != 0);
+        Problem {
+            nodes: size,
+            arcs,
+            flows: flows
+                .map(|(s, t)| Flow::new(s, t, 0.3 + (s % 4) as f64))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn the_climb_meets_the_levels_that_single_solves_find() {
+        let problem = ring(11);
+        let mut engine = Engine::new(&problem, Objective::MaxMin).expect("valid");
+        engine.solve().expect("solves");
+        let flows: Vec<Rising> = (0..problem.flows.len())
+            .map(|id| Rising {
+                commodity: id as u32,
+                request: problem.flows[id].rate_bps,
+                weight: 1.0,
+            })
+            .collect();
+        let mut frozen = vec![None; flows.len()];
+        let mut climbing = engine.solver.clone();
+        let mut probing = engine.solver;
+        let _ = (climbing.ignore_delays(), probing.ignore_delays());
+        let (mut met, mut known) = (Known::default(), Known::default());
+        let mut ascent = Ascent::begin(&mut climbing);
+        let mut levels = 0;
+        while frozen.iter().any(Option::is_none) {
+            let found = highest_level(&mut probing, &flows, &frozen, &mut known).expect("solves");
+            let climbed = ascent
+                .next(&mut climbing, &flows, &frozen, &mut met)
+                .expect("not halted")
+                .expect("no rounding stops it");
+            assert!((climbed.level - found.level).abs() < 1e-9 * found.level);
+            for (flow, rate) in flows.iter().zip(&mut frozen) {
+                let stops = flow.request <= found.level || found.share(flow) > NO_SHARE;
+                if rate.is_none() && stops {
+                    *rate = Some(flow.request.min(found.level));
+                }
+            }
+            levels += 1;
+        }
+        assert!(levels > 3);
+        ascent.end(&mut climbing);
+    }
+}
