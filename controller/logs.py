@@ -120,6 +120,9 @@ def set_up(form: str, level: int = logging.INFO) -> LogWriter:
             sys.stderr.write("".join([formatter.format(record) + "\n" for record in records]))
             sys.stderr.flush()
 
+    # What no line shows is not looked up (Python's logging documentation, "Optimization").
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     writer = LogWriter(write)
     logging.basicConfig(level=logging.WARNING, handlers=[writer], force=True)
     logging.getLogger("controller").setLevel(level)

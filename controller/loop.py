@@ -46,7 +46,7 @@ _MAX_PACKETS = 1024
 _PACKETS_A_TURN = 32
 """Packets that are handled between two requests: neither waits for all of the others."""
 
-_MOST_TOGETHER = 128
+_MOST_TOGETHER = 256
 """Events handled as one, at most: what is urgent waits for no more."""
 
 _MAX_TIMER_FAILURES = 5

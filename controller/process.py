@@ -11,7 +11,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from controller.store.sqlite import SqliteStore
 from controller.tls import openflow_context
 from topologies.model import Network
 
-__all__ = ["Signal", "run"]
+__all__ = ["Signal", "random_ids", "run"]
 
 LOG = logging.getLogger("controller")
 
@@ -49,6 +49,9 @@ STOP, RELOAD = "stop", "reload"
 _FIXED = ("topology", "variant", "store", "listen")
 _FIXED_ROUTING = ("planning_s", "fast_failover")
 """Settings that need a restart; the second table's are below `routing`."""
+
+_ID_BYTES = 16
+_IDS_DRAWN = 1024
 
 _RELOAD_TOKEN = -1
 """Of the event that applies a configuration; clients' tokens begin with 1."""
@@ -81,7 +84,8 @@ class ControllerProcess:
         }
         metrics = Metrics()
         settings = configuration.settings(self._lldp_key)
-        self._core = Core(network, settings, lambda _: secrets.token_hex(16), metrics.solved)
+        new_flow_id = random_ids()
+        self._core = Core(network, settings, lambda _: next(new_flow_id), metrics.solved)
         self._store = _open_store(configuration.store, network.name)
         self._loop = ControllerLoop(
             self._core,
@@ -230,6 +234,18 @@ def _thread_failed(thread: threading.ExceptHookArgs, fail: Callable[[str], None]
     error = thread.exc_value or thread.exc_type()
     LOG.error("%s failed", name, exc_info=error)
     fail(f"{name} ended: {type(error).__name__}: {error}")
+
+
+def random_ids() -> Iterator[str]:
+    """Yield 128 random bits as text, again and again.
+
+    They are drawn many at a time: each call of the system lets go of Python's lock, which another thread may
+    then keep for five milliseconds.
+    """
+    while True:
+        drawn = secrets.token_hex(_IDS_DRAWN * _ID_BYTES)
+        for start in range(0, len(drawn), 2 * _ID_BYTES):
+            yield drawn[start : start + 2 * _ID_BYTES]
 
 
 def _is_certified(network: Network, name: str, datapath_id: int) -> bool:

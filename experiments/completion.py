@@ -1,12 +1,13 @@
-"""`mstcp-lab completion bash|zsh|tcsh`: the script by which a shell completes commands, options and files."""
+"""`mstcp-lab completion bash|zsh`: the script by which a shell completes commands, options and files."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-SHELLS = ("bash", "zsh", "tcsh")
+SHELLS = ("bash", "zsh")
 
 
 def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[], argparse.ArgumentParser]) -> None:
@@ -26,7 +27,7 @@ def _main(shell: str, parser: argparse.ArgumentParser) -> int:
     for action in _actions(parser):
         if action.type is Path:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-    print(shtab.complete(parser, shell))
+    sys.stdout.write(f"{shtab.complete(parser, shell)}\n")
     return 0
 
 

@@ -29,6 +29,7 @@ from experiments.places.virtual import kernel_image, machine
 from experiments.validity import CpuMeter
 from switch import capabilities
 from switch.capabilities import Capability
+from topologies import system_switches
 from topologies.link_emulator import EmulatorMissingError, find_binary
 from topologies.mininet_path import find_mininet
 
@@ -110,6 +111,7 @@ def examine() -> list[Check]:
         check_datapaths(probed),
         check_programs(shutil.which),
         check_mininet(find_mininet()),
+        check_system_switches(system_switches.why_none()),
         check_links(probed, _emulator_problem()),
         check_packages(_is_importable),
         check_core(_is_importable),
@@ -173,6 +175,14 @@ def check_mininet(folder: Path | None) -> Check:
             required=True,
         )
     return Check("mininet", "ok", str(folder), required=True)
+
+
+def check_system_switches(reason: str | None) -> Check:
+    """Return whether `mn --custom` has switches; our own commands start an Open vSwitch of their own."""
+    if reason is None:
+        return Check("system-switches", "ok", "ovsdb-server answers, as mn --custom needs")
+    meaning = "mn --custom cannot run; mstcp-lab starts its own and needs none"
+    return Check("system-switches", "degraded", reason, meaning, system_switches.REMEDY)
 
 
 def check_links(probed: Mapping[str, Capability], emulator_problem: str | None) -> Check:

@@ -314,9 +314,14 @@ class Ppfs(_Model):
 
 
 class Mstcp(_Model):
-    """Settings of MSTCP's sources: `scheduler` picks the stream of each frame; the library's by default."""
+    """Settings of MSTCP's sources: `scheduler` picks the stream of each frame; the library's by default.
+
+    `trust_streams` is of the simulator: what a stream took counts as delivered, as in the paper. False: the
+    library's whole protocol, which every live run has.
+    """
 
     scheduler: Literal["stochastic", "weighted", "earliest", "redundant"] = "weighted"
+    trust_streams: bool = True
 
 
 class Mptcp(_Model):

@@ -6,7 +6,6 @@ import argparse
 import math
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -46,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--time-limit",
         type=positive,
         metavar="S",
-        help="seconds for everything: reading, scaling to the load, solving, failures and events",
+        help="seconds for everything: reading, scaling to the load, solving, events, failures and backups "
+        "(writing with --out comes after)",
     )
     parser.add_argument(
         "--failures",
@@ -107,10 +107,9 @@ def main(args: argparse.Namespace) -> int:
     """
     # The engines and numpy take their time to import, which the other commands should not wait for.
     from controller.gomr import ENGINES, OBJECTIVES, LiveEngine, solve
-    from controller.gomr.failures import survey_failures
+    from experiments.routing.ahead import look_ahead, measure
     from experiments.routing.case import make_case
     from experiments.routing.document import Solved, summary
-    from experiments.routing.events import failures_of, measure_events
     from experiments.routing.files import to_json, write_files
     from experiments.routing.page import print_page
 
@@ -138,18 +137,10 @@ def main(args: argparse.Namespace) -> int:
     cpu_ms = ((built - started) * 1e3, (ended - built) * 1e3)
     solved = Solved(case.network, problem, allocation, *cpu_ms, notes=case.notes)
     if args.events is not None:
-        left_s = time_limit.left_s("the events")
-        live = LiveEngine(problem, args.objective, args.engine, time_limit_s=left_s)
-        events = measure_events(live, problem, case.arriving, args.events, args.seed)
-        solved = replace(solved, events=events)
+        live = LiveEngine(problem, args.objective, args.engine)
+        solved = measure(solved, case, live, args.events, args.seed, time_limit)
     if args.failures is not None:
-        survey = survey_failures(
-            problem,
-            failures_of(problem, args.failures),
-            args.objective,
-            time_limit_s=time_limit.left_s("the failures"),
-        )
-        solved = replace(solved, survey=survey)
+        solved = look_ahead(solved, args.failures, args.objective, time_limit)
     if args.out:
         write_files(solved, case.described, args.out)
     if args.json:

@@ -37,7 +37,22 @@ def _use_checkout() -> None:
     sys.path.insert(0, str(root))
 
 
+def _require_switches() -> None:
+    """Stop where `mn` would end with a traceback for want of Open vSwitch.
+
+    Raises:
+        SystemExit: with what is missing and what to do.
+    """
+    from topologies.system_switches import REMEDY, are_wanted, why_none
+
+    if are_wanted(sys.argv[1:]) and (reason := why_none()):
+        raise SystemExit(
+            f"mn has no switches: {reason}. Start it: {REMEDY}. `mstcp-lab shell` starts its own instead."
+        )
+
+
 _use_checkout()
+_require_switches()
 
 from topologies.mininet_topo import make_topos
 

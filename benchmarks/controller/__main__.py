@@ -11,13 +11,18 @@ another. Flows of one rate run between random hosts by the default objective. Me
 - what one request waits while no other is under way (`request_*_ms`);
 - as many paths again, all asked for at once (`batch_paths_per_s`);
 - the link with most flows, filled up with small ones to 1,000 (100 with `--quick`), fails: from then until
-  the owner of the last flow on it heard of its new path (`replan_ms`, `replanned_flows`).
+  the owner of the last flow on it heard of its new path (`replan_ms`, `replanned_flows`);
+- how long the controller took to know all switches and links (`discovery_s`).
+
+Names with `cpu` are processor time: of the controller (`*_cpu_ms`, `controller_cpu_s`), and of this process,
+in which clients and switches are (`*_beside_cpu_ms`). They say more on a machine that is shared.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import random
@@ -45,6 +50,18 @@ _REPLAN_LIMIT_S = 20.0
 _SMALL_BPS = 1e4
 
 Result = dict[str, float | int | None]
+
+
+class _ProcessorTime:
+    """What the controller, and this process, have used since it was made, in ms."""
+
+    def __init__(self, running: Controller) -> None:
+        self._running = running
+        self._began = running.cpu_s(), time.process_time()
+
+    def used(self, name: str) -> Result:
+        cpu_s, beside_s = self._running.cpu_s() - self._began[0], time.process_time() - self._began[1]
+        return {f"{name}_cpu_ms": 1e3 * cpu_s, f"{name}_beside_cpu_ms": 1e3 * beside_s}
 
 
 def main() -> int:
@@ -113,18 +130,23 @@ class _Load:
         self._granted: list[pb.Allocation] = []
 
     async def run(self, flows: int, on_link: int) -> Result:
+        gc.disable()  # hundreds of switches are looked through for a quarter of a second each time
         started = time.perf_counter()
         await self._controller.ready()
         discovery_s = time.perf_counter() - started
         session = Session(self._controller.grpc)
         first = await self._timed(session, 100, _UNDER_WAY)
         await self._timed(session, flows - 200, _UNDER_WAY)
+        processor = _ProcessorTime(self._controller)
         last = await self._timed(session, 100, _UNDER_WAY)
+        used = processor.used("last_100")
         waits_ms = sorted([await self._wait_ms(session) for _ in range(100)])
         paths = sum(len(flow.streams) for flow in self._granted)
+        processor = _ProcessorTime(self._controller)
         batch_s = await self._timed(session, 500, 500)
+        used |= processor.used("batch")
         batch_paths = sum(len(flow.streams) for flow in self._granted) - paths
-        replan_ms, replanned = await self._fail_busiest_link(session, on_link)
+        replan_ms, replanned = await self._fail_busiest_link(session, on_link, used)
         await session.close()
         return {
             "installs_per_s_first_100": 100 / first,
@@ -138,6 +160,7 @@ class _Load:
             "switches": len(self._network.switches),
             "flows": len(self._granted),
             "controller_cpu_s": self._controller.cpu_s(),
+            **used,
         }
 
     def _request(self, ends: Sequence[str]) -> dict[str, Any]:
@@ -179,7 +202,9 @@ class _Load:
         self._granted.append(await session.request(**self._request(())))
         return 1e3 * (time.perf_counter() - started)
 
-    async def _fail_busiest_link(self, session: Session, on_link: int) -> tuple[float | None, int]:
+    async def _fail_busiest_link(
+        self, session: Session, on_link: int, used: Result
+    ) -> tuple[float | None, int]:
         """Let the link that most flows use fail; returns (ms until all are told of new paths, how many)."""
         link, flow_ids = self._busiest_link()
         ends = tuple(self._host_at(switch) for switch in link)
@@ -190,11 +215,13 @@ class _Load:
         port = next(arc.tail_port for arc in self._network.arcs() if (arc.tail, arc.head) == link)
         session.changed_at.clear()
         session.ended.clear()
+        processor = _ProcessorTime(self._controller)
         started = time.perf_counter()
         self._fleet.set_port(link[0], port, up=False)
         while time.perf_counter() - started < _REPLAN_LIMIT_S:
             told = flow_ids & session.changed_at.keys()
             if told | (flow_ids & set(session.ended)) == flow_ids:
+                used |= processor.used("replan")
                 last = max((session.changed_at[flow_id] for flow_id in told), default=started)
                 return 1e3 * (last - started), len(told)
             await asyncio.sleep(0.005)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,23 +28,43 @@ class Controller:
     grpc: str
 
     async def get(self, path: str) -> Any:
-        """Return what REST answers."""
+        """Return what REST answers.
+
+        Raises:
+            RuntimeError: it is a refusal.
+        """
         async with httpx.AsyncClient(base_url=f"http://{self.rest}", timeout=_PATIENCE_S) as client:
-            return (await client.get(path)).json()
+            answer = await client.get(path)
+        if answer.is_error:
+            raise RuntimeError(f"the controller answers GET {path} with {answer.status_code}: {answer.text}")
+        return answer.json()
 
     async def ready(self) -> None:
-        """Wait until all switches, links and default routes are there."""
+        """Wait until all switches, links and default routes are there.
 
-        async def is_ready() -> None:
-            while not (await self.get("/v1/health"))["ready"]:
-                await asyncio.sleep(0.05)
-
-        await asyncio.wait_for(is_ready(), _PATIENCE_S)
+        Raises:
+            RuntimeError: that takes too long; or it does not answer at all.
+        """
+        end = time.monotonic() + _PATIENCE_S
+        while not (health := await self.get("/v1/health"))["ready"]:
+            if time.monotonic() > end:
+                raise RuntimeError(f"the network is not there after {_PATIENCE_S:g} s: {_missing(health)}")
+            await asyncio.sleep(0.05)
 
     def cpu_s(self) -> float:
-        """Return the processor time it has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / 100
+        """Return the processor time that its threads have used (Linux counts it in nanoseconds)."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+def _missing(health: dict[str, Any]) -> str:
+    """Return what a health document lacks, in a few words."""
+    away = sum(not switch["connected"] for switch in health["switches"])
+    unconfirmed = sum(not switch["rules_confirmed"] for switch in health["switches"])
+    return (
+        f"{away} switches are not connected, {unconfirmed} have not confirmed their routes, "
+        f"{len(health['links_down'])} links are down"
+    )
 
 
 @contextlib.asynccontextmanager

@@ -12,7 +12,8 @@ from controller.core.journal import Journal, JournaledDict, JournaledSet
 from controller.core.messages import Message, PacketOut, Postpone
 from controller.core.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.core.queries import Queries
-from controller.core.requests import LinkChange
+from controller.core.requests import LinkChange, ViewName
+from controller.core.rule_counters import RuleCounters
 from controller.core.state import Settings, State
 from controller.errors import RequestError
 from controller.flows.link_changes import LINK, LinkChanges
@@ -68,6 +69,7 @@ class Core:
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
         self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
         self._queries = Queries(self._state, self._default_routes, self._protection, self._flows)
+        self._rule_counters = RuleCounters(self._state, self._outbox, self._queries.rules)
         self._has_run: JournaledSet[str] = JournaledSet()  # whether the store says so already
         self._now = 0.0  # of the event in hand
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -81,6 +83,7 @@ class Core:
             events.RulesRefused: self._rules_refused,
             events.CountersRead: self._counters_read,
             events.CountersRefused: self._counters_refused,
+            events.RuleCountersRead: self._rule_counters_read,
             events.FlowRequested: self._flow_requested,
             events.RequestAbandoned: self._request_abandoned,
             events.FlowChanged: self._flow_changed,
@@ -155,6 +158,7 @@ class Core:
             self._state.hosts,
             self._protection,
             self._measuring,
+            self._rule_counters,
         )
         deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
@@ -215,6 +219,7 @@ class Core:
         self._default_routes.disconnect(switch)
         self._flows.switch_lost(switch, self._now)
         self._measuring.switch_left(datapath_id, self._now)
+        self._rule_counters.switch_left(datapath_id)
 
     def _give_up_switches(self) -> None:
         """Take switches that did not come back in time for gone, with all their links."""
@@ -360,6 +365,9 @@ class Core:
     def _counters_refused(self, event: events.CountersRefused) -> None:
         self._measuring.refused(event)
 
+    def _rule_counters_read(self, event: events.RuleCountersRead) -> None:
+        self._rule_counters.take(event.datapath_id, event.counts, self._now)
+
     def _flow_requested(self, event: events.FlowRequested) -> None:
         self._flows.request(event, self._now)
 
@@ -416,7 +424,10 @@ class Core:
         self._outbox.tell(ClientEventKind.CONFIGURATION_REFUSED, text, {"reason": event.reason}, "error")
 
     def _view_requested(self, event: events.ViewRequested) -> None:
-        self._outbox.answer(event.token, self._queries.view(event, self._now))
+        if event.view is ViewName.RULES:
+            self._rule_counters.request(event.token, event.key, self._now)
+        else:
+            self._outbox.answer(event.token, self._queries.view(event, self._now))
 
     def _flows_requested(self, event: events.FlowsRequested) -> None:
         self._outbox.answer(event.token, self._queries.page(event.query, self._now))
@@ -432,10 +443,12 @@ class Core:
                 self._default_routes.wipe(switch)
 
     def _time_passed(self, _: events.TimePassed) -> None:
+        if self._flows.tick(self._now):
+            return  # what else is due is an event of its own, after the rules of flows have been sent
         self._age_hosts()
         self._give_up_switches()
         self._discover()
-        self._flows.tick(self._now)
         self._default_routes.tick(self._now)
         self._protection.tick(self._now)
         self._measuring.tick(self._now)
+        self._rule_counters.tick(self._now)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from controller.core.callers import ANYBODY, Caller
 from controller.core.requests import FlowQuery, FlowRequest, LinkChange, ViewName
 from controller.core.settings import Settings
-from controller.rules.counters import PinnedBy, PinnedCount, PortCounters
+from controller.rules.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
 from controller.rules.reconcile import Installed
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "PortCameUp",
     "PortWentDown",
     "RequestAbandoned",
+    "RuleCountersRead",
     "RulesRefused",
     "SnapshotRequested",
     "SwitchConnected",
@@ -138,6 +139,14 @@ class CountersRefused:
 
     datapath_id: int
     reason: str
+
+
+@dataclass(frozen=True)
+class RuleCountersRead:
+    """A switch said what its rules have counted; None: it does not say."""
+
+    datapath_id: int
+    counts: Mapping[RuleKey, RuleCount] | None
 
 
 @dataclass(frozen=True)
@@ -291,6 +300,7 @@ Event = (
     | ConfigurationChanged
     | ConfigurationRefused
     | SnapshotRequested
+    | RuleCountersRead
     | ViewRequested
     | FlowsRequested
     | CopyRequested

@@ -16,11 +16,14 @@ __all__ = ["Journal", "Journaled", "JournaledDict", "JournaledSet", "undo_by"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_J = TypeVar("_J", bound="Journaled")
 
 _ABSENT = object()
+_CALL = object()
 
-_Undo = tuple[Callable[..., object], tuple[object, ...]]
-_open: ContextVar[list[_Undo] | None] = ContextVar("journal", default=None)
+_open: ContextVar[list[Any] | None] = ContextVar("journal", default=None)
+"""How to undo what was changed, three items each: a dict (an object's attributes are one), a key and what it
+had; or `_CALL`, a function and its arguments. A flat list costs half of one with a tuple for each change."""
 
 
 class Journal:
@@ -28,24 +31,34 @@ class Journal:
 
     def __enter__(self) -> Journal:
         assert _open.get() is None, "one event at a time"
-        self._undo: list[_Undo] = []
+        self._undo: list[Any] = []
         self._token = _open.set(self._undo)
         return self
+
+    def __len__(self) -> int:
+        """Return how many changes it would undo."""
+        return len(self._undo) // 3
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _open.reset(self._token)
-        if kind is not None:
-            for call, arguments in reversed(self._undo):
-                call(*arguments)
+        undo = self._undo if kind is not None else []
+        for place in range(len(undo) - 3, -1, -3):
+            changed, key, value = undo[place : place + 3]
+            if changed is _CALL:
+                key(*value)
+            elif value is _ABSENT:
+                dict.pop(changed, key, None)
+            else:
+                dict.__setitem__(changed, key, value)
 
 
 def undo_by(call: Callable[..., object], *arguments: object) -> None:
     """Note the call that undoes a change which was just made; outside of an event nothing."""
     undo = _open.get()
     if undo is not None:
-        undo.append((call, arguments))
+        undo += (_CALL, call, arguments)
 
 
 class Journaled:
@@ -56,8 +69,14 @@ class Journaled:
         if name in attributes:  # else the object is new, and goes with the event
             undo = _open.get()
             if undo is not None:
-                undo.append((attributes.__setitem__, (name, attributes[name])))
+                undo += (attributes, name, attributes[name])
         attributes[name] = value
+
+    def copied(self: _J, **changes: object) -> _J:
+        """Return a copy with some attributes changed; `dataclasses.replace` takes ten times as long."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, **changes)
+        return copy
 
 
 class JournaledDict(dict[_K, _V], Generic[_K, _V]):
@@ -68,20 +87,20 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
     def __setitem__(self, key: _K, value: _V) -> None:
         undo = _open.get()
         if undo is not None:
-            undo.append((_restore, (self, key, dict.get(self, key, _ABSENT))))
+            undo += (self, key, dict.get(self, key, _ABSENT))
         dict.__setitem__(self, key, value)
 
     def __delitem__(self, key: _K) -> None:
         undo = _open.get()
         if undo is not None:
-            undo.append((_restore, (self, key, dict.get(self, key, _ABSENT))))
+            undo += (self, key, dict.get(self, key, _ABSENT))
         dict.__delitem__(self, key)
 
     def pop(self, key: _K, *default: Any) -> Any:
         """Remove a key and return its value."""
         undo = _open.get()
         if undo is not None and key in self:
-            undo.append((_restore, (self, key, dict.__getitem__(self, key))))
+            undo += (self, key, dict.__getitem__(self, key))
         return dict.pop(self, key, *default)
 
     def setdefault(self, key: _K, default: _V) -> _V:
@@ -91,26 +110,28 @@ class JournaledDict(dict[_K, _V], Generic[_K, _V]):
             return default
         return self[key]
 
+    def set_all(self, values: dict[_K, _V]) -> None:
+        """Set several keys: `update`, journaled."""
+        undo = _open.get()
+        if undo is not None:
+            for key in values:
+                undo += (self, key, dict.get(self, key, _ABSENT))
+        dict.update(self, values)
+
     def clear(self) -> None:
         """Remove all keys."""
-        for key in list(self):
-            del self[key]
+        undo = _open.get()
+        if undo is not None and self:
+            undo += (_CALL, dict.update, (self, dict(self)))
+        dict.clear(self)
 
     def update(self, *_: Any, **__: Any) -> None:
         """Not journaled, so not offered."""
-        raise NotImplementedError("set keys one by one")
+        raise NotImplementedError("use set_all")
 
     def popitem(self) -> tuple[_K, _V]:
         """Not journaled, so not offered."""
         raise NotImplementedError("pop a key")
-
-
-def _restore(changed: dict[Any, Any], key: object, value: object) -> None:
-    """Let a key have the value that it had, or none."""
-    if value is _ABSENT:
-        dict.pop(changed, key, None)
-    else:
-        dict.__setitem__(changed, key, value)
 
 
 class JournaledSet(set[_V], Generic[_V]):

@@ -39,6 +39,7 @@ __all__ = [
     "PacketOut",
     "Postpone",
     "ReadCounters",
+    "ReadRuleCounters",
     "RemoveGroup",
     "RemoveRule",
     "RemoveRules",
@@ -104,6 +105,13 @@ class ReadCounters:
 
     datapath_id: int
     pinned: bool
+
+
+@dataclass(frozen=True)
+class ReadRuleCounters:
+    """Ask a switch what all its rules have counted."""
+
+    datapath_id: int
 
 
 @dataclass(frozen=True)
@@ -187,6 +195,13 @@ class Postpone:
 
 ClientMessage = Answer | Notify | Report
 DatapathMessage = (
-    InstallRules | RemoveRules | RemoveRule | RemoveGroup | PacketOut | ReadCounters | CloseConnection
+    InstallRules
+    | RemoveRules
+    | RemoveRule
+    | RemoveGroup
+    | PacketOut
+    | ReadCounters
+    | ReadRuleCounters
+    | CloseConnection
 )
 Message = DatapathMessage | ClientMessage | Change | Postpone

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from itertools import count
 
 from controller.core.client_events import ClientEventKind
 from controller.core.messages import Answer, InstallRules, Message, Report, Result
@@ -28,7 +27,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
-        self._barriers = count(1)
+        self.next_barrier = 1  # its number
         self._owners: OrderedDict[int, tuple[str, ...]] = OrderedDict()
 
     def put(self, message: Message) -> None:
@@ -43,7 +42,8 @@ class Outbox:
         self, datapath_id: int, entries: tuple[Entry, ...], owners: tuple[str, ...], wipe: bool = False
     ) -> int:
         """Add entries of several owners for a switch, as `install`."""
-        barrier = next(self._barriers)
+        barrier = self.next_barrier
+        self.next_barrier += 1
         self._owners[barrier] = owners
         if len(self._owners) > _REMEMBERED:
             self._owners.popitem(last=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from controller.core.events import ViewRequested
@@ -28,7 +28,7 @@ from controller.errors import NotFound
 from controller.flows.flow import Flow
 from controller.flows.manager import FlowManager
 from controller.rules.classification import classification
-from controller.rules.counters import PortCounters
+from controller.rules.counters import PortCounters, RuleCount, RuleKey
 from controller.rules.default_routes import DefaultRoutes
 from controller.rules.model import (
     TABLE_DEFAULT,
@@ -67,7 +67,6 @@ class Queries:
             ViewName.HOSTS: self._state.host_views,
             ViewName.LINKS: self._state.links,
             ViewName.LIVE: lambda: self._live(now),
-            ViewName.RULES: lambda: self._rules(event.key),
             ViewName.SIZES: self._sizes,
             ViewName.SWITCHES: self._switches,
             ViewName.TOPOLOGY: self._state.topology,
@@ -176,7 +175,8 @@ class Queries:
             ),
         )
 
-    def _rules(self, switch: str) -> RulesView | NotFound:
+    def rules(self, switch: str, counts: Mapping[RuleKey, RuleCount]) -> RulesView | NotFound:
+        """Return what a switch should have, with what its rules have counted as far as that is known."""
         live = self._state.live
         if switch not in live.network.switches:
             known = ", ".join(live.network.switches[:12])
@@ -192,7 +192,7 @@ class Queries:
         return RulesView(
             switch=switch,
             datapath_id=live.datapath_id(switch),
-            rules=tuple(_rule(entry, flows) for entry in entries if isinstance(entry, Rule)),
+            rules=tuple(_rule(entry, flows, counts) for entry in entries if isinstance(entry, Rule)),
             groups=tuple(_group(entry) for entry in groups),
         )
 
@@ -263,8 +263,9 @@ def _leads_through(flow: Flow, through: str) -> bool:
     return (ends[0], ends[1]) in steps or (ends[1], ends[0]) in steps
 
 
-def _rule(rule: Rule, flows: dict[int, str]) -> RuleView:
+def _rule(rule: Rule, flows: dict[int, str], counts: Mapping[RuleKey, RuleCount]) -> RuleView:
     is_flow = is_flow_cookie(rule.cookie)
+    count = counts.get(RuleKey(rule.table, rule.priority, rule.match))
     return RuleView(
         table=rule.table,
         priority=rule.priority,
@@ -273,8 +274,8 @@ def _rule(rule: Rule, flows: dict[int, str]) -> RuleView:
         cookie=f"{rule.cookie:#x}",
         purpose=_purpose(rule),
         flow_id=flows.get(flow_number(rule.cookie)) if is_flow else None,
-        packets=None,
-        bytes=None,
+        packets=None if count is None else count.packets,
+        bytes=None if count is None else count.bytes,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
 from controller.core.settings import Settings
 from controller.core.views import (
@@ -73,18 +75,20 @@ class State(Journaled):
 
         What flows have already is not taken from them.
         """
-        allocatable_bps = self.allocatable_bps(arc)
+        rate_bps = self.live.arcs[arc].rate_bps
+        offered_bps = allocatable_bps(rate_bps, self.settings.reserved_share)
         yielded_bps = self.measured.yielded_bps(arc)
         if not yielded_bps:
-            return allocatable_bps
-        left_bps = min(allocatable_bps, self.live.arcs[arc].rate_bps - yielded_bps)
-        return max(left_bps, min(allocatable_bps, self.flows.load_bps(arc)))
+            return offered_bps
+        left_bps = min(offered_bps, rate_bps - yielded_bps)
+        return max(left_bps, min(offered_bps, self.flows.load_bps(arc)))
 
     def lost_links(self, flow: Flow) -> tuple[str, ...]:
         """Return the links of a flow's paths that are down."""
         if self.live.is_whole:
             return ()
-        return tuple(dict.fromkeys(link for path in flow.routes() for link in self.live.lost_links(path)))
+        lost = [self.live.lost_links(path) for path in flow.routes()]
+        return tuple(dict.fromkeys(chain.from_iterable(lost))) if any(lost) else ()
 
     def allocated_bps(self, arc: str) -> float:
         """Return the wire rate that all flows take of a link in one direction, named as `S0->S4`."""

@@ -208,7 +208,7 @@ class RuleView:
     cookie: str = described("As `ovs-ofctl dump-flows` prints it.", examples=["0x4d53000200000001"])
     purpose: Purpose
     flow_id: str | None = described("The flow that it is for.")
-    packets: int | None = described("That matched it; null where the switch was not asked.")
+    packets: int | None = described("That matched it; null where the switch does not say.")
     bytes: int | None = described("Of these packets.")
 
 

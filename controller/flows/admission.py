@@ -15,7 +15,7 @@ from controller.rules.pinned import TcpConnection
 from controller.rules.split import MAX_SPLIT_PATHS
 from controller.wire import IDENTIFIER_BYTES, Framing
 
-__all__ = ["Admission", "admit", "check_objective", "choose_source_ports"]
+__all__ = ["Admission", "admit", "check_objective", "check_ports", "choose_source_ports", "newcomer"]
 
 _FIRST_PICKED_PORT = 61000
 """Above Linux's ephemeral ports (32768-60999), so that a picked port is rarely bound."""
@@ -61,7 +61,7 @@ def admit(state: State, request: FlowRequest) -> Admission:
             "ack_path", "is for split flows; the acknowledgements of a stream go back along its path"
         )
     _check_counts(request)
-    _check_ports(state, request, source, destination)
+    check_ports(state, request, source, destination)
     if not has_path(state, source.name, destination.name):
         raise InfeasibleRequest(
             "destination",
@@ -180,7 +180,8 @@ def _check_counts(request: FlowRequest) -> None:
         )
 
 
-def _check_ports(state: State, request: FlowRequest, source: Host, destination: Host) -> None:
+def check_ports(state: State, request: FlowRequest, source: Host, destination: Host) -> None:
+    """Raise Conflict if a running flow has one of the connections that are asked for."""
     for port in request.source_ports or ():
         holder = state.flows.holder(TcpConnection(source.ip, destination.ip, port, request.destination_port))
         if holder is not None:

@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.views import FlowView, IngressView, SplitView, StreamView
 from controller.network.hosts import Host
-from controller.network.live_network import arc_name
+from controller.network.live_network import arcs_of
 from controller.rules.counters import PinnedBy
-from controller.rules.model import Group, Stages, flow_cookie, merge_stages
-from controller.rules.pinned import TcpConnection, pinned_path_stages
+from controller.rules.model import Group, Rule, Stage, Stages, flow_cookie, merge_stages
+from controller.rules.pinned import TcpConnection, new_path_stages, pinned_path_stages, pinned_rules
 from controller.rules.split import TAGS, Split, SplitRules, shares_of, stamps, tag_of
 from controller.rules.ways import Ways
 from controller.wire import Framing
 
-__all__ = ["Flow", "FlowTable", "Slot", "Stream", "add_loads", "arc_loads", "arcs_of", "slot_loads"]
+__all__ = ["Flow", "FlowTable", "Slot", "Stream", "add_loads", "arc_loads", "slot_loads"]
 
 
 _ROUNDING = 1e-6
 """A flow that lacks no more than this share of what it asked for has all of it."""
 
 
-@lru_cache(maxsize=1 << 16)
-def arcs_of(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the arcs along a path of nodes."""
-    return tuple(arc_name(a, b) for a, b in pairwise(path))
-
-
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """What one stream is to have: a path, goodput (bit/s) and propagation delay."""
 
     path: tuple[str, ...]
@@ -99,7 +91,8 @@ class Flow(Journaled):
     @property
     def rate_bps(self) -> float:
         """Goodput granted."""
-        return sum(stream.rate_bps for stream in self.streams)
+        streams = self.streams
+        return streams[0].rate_bps if len(streams) == 1 else sum([stream.rate_bps for stream in streams])
 
     @property
     def connection_count(self) -> int:
@@ -109,7 +102,7 @@ class Flow(Journaled):
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """The path of each stream."""
-        return tuple(stream.path for stream in self.streams)
+        return tuple([stream.path for stream in self.streams])
 
     @property
     def arcs(self) -> tuple[tuple[str, ...], ...]:
@@ -129,13 +122,17 @@ class Flow(Journaled):
             for port in source_ports
         )
 
-    def stages(
+    def stages(self, ports: Ways) -> Stages:
+        """Return its rules in the order of installation: the stages of all `directions`, side by side."""
+        return merge_stages(self.directions(ports))
+
+    def directions(
         self,
         ports: Ways,
         streams: Collection[int] | None = None,
         before: Flow | None = None,
-    ) -> Stages:
-        """Return its rules in the order of installation: of each direction the ingress last.
+    ) -> list[list[Stage]]:
+        """Return the rules of each direction of each path in the order of installation: the ingress last.
 
         Args:
             ports: The port of each node towards each neighbour, by (node, neighbour).
@@ -144,19 +141,31 @@ class Flow(Journaled):
         """
         if self.split is not None:
             reached = () if before is None else {node for path in before.routes() for node in path}
-            return merge_stages(self._split_rules(self.split, ports).stages(self.shares, reached))
-        directions = []
+            return self._split_rules(self.split, ports).stages(self.shares, reached)
+        directions: list[list[Stage]] = []
         for index, (stream, forward) in enumerate(zip(self.streams, self.tcp_connections(), strict=True)):
             if streams is None or index in streams:
                 cookie = flow_cookie(self.number, stream.generation)
-                former = () if before is None else before.streams[index].path
+                if before is None:
+                    directions.append(new_path_stages(stream.path, forward, ports, cookie))
+                    continue
+                former = before.streams[index].path
                 for path, old, connection in (
                     (stream.path, former, forward),
                     (stream.path[::-1], former[::-1], forward.reverse),
                 ):
                     turned = _turned(old, path)
                     directions.append(pinned_path_stages(path, connection, ports, cookie, turned))
-        return merge_stages(directions)
+        return directions
+
+    def rules_at(self, switches: Collection[str], stream: int, ports: Ways) -> list[tuple[str, Rule]]:
+        """Return the rules of a stream, by its index, at some of the switches on its path."""
+        forward, path = self.tcp_connections()[stream], self.streams[stream].path
+        cookie = flow_cookie(self.number, self.streams[stream].generation)
+        return [
+            *pinned_rules(path, forward, ports, cookie, switches),
+            *pinned_rules(path[::-1], forward.reverse, ports, cookie, switches),
+        ]
 
     def moved(self, slots: Sequence[Slot], ack_path: tuple[str, ...] | None) -> Flow:
         """Return the flow as it will be with other paths and rates; this one stays as it is.
@@ -177,7 +186,7 @@ class Flow(Journaled):
         split = self.split
         if split is not None and ack_path is not None:
             split = replace(split, ack_path=ack_path)
-        return replace(self, streams=streams, split=split, generation=generation, reserved=())
+        return self.copied(streams=streams, split=split, generation=generation, reserved=())
 
     def changed_streams(self, slots: Sequence[Slot]) -> list[int]:
         """Return the streams, by their index, whose paths would change."""
@@ -387,14 +396,14 @@ class FlowTable(Journaled):
     def _account(self, flow_id: str, loads: dict[str, float]) -> None:
         before = self._loads_of.get(flow_id)
         changes = loads
+        if before == loads:
+            return
         if before:
             changes = {
                 arc: loads.get(arc, 0.0) - before.get(arc, 0.0) for arc in before.keys() | loads.keys()
             }
-        totals = self._loads
-        for arc, change_bps in changes.items():
-            if change_bps:
-                totals[arc] = totals.get(arc, 0.0) + change_bps
+        total = self._loads.get
+        self._loads.set_all({arc: total(arc, 0.0) + bps for arc, bps in changes.items() if bps})
         self._loads_of[flow_id] = loads
 
     def index(self, flow: Flow) -> None:
@@ -439,6 +448,8 @@ def slot_loads(loads: dict[str, float], flow: Flow, slots: Iterable[Slot | Strea
     """Add to arcs' loads what a flow takes of them with these paths and rates."""
     ack_path = None if flow.split is None else flow.split.ack_path
     for slot in slots:
+        if not slot.rate_bps:
+            continue
         wire_bps = flow.framing.wire_bps(slot.rate_bps, flow.connection_count)
         add_loads(loads, slot.path, wire_bps, ack_ratio, ack_path)
 
@@ -451,8 +462,9 @@ def add_loads(
     ack_path: tuple[str, ...] | None,
 ) -> None:
     """Add to arcs' loads a wire rate on a path, with its ACKs on `ack_path` or on the reverse (None)."""
+    get = loads.get
     for arc in arcs_of(path):
-        loads[arc] = loads.get(arc, 0.0) + wire_bps
+        loads[arc] = get(arc, 0.0) + wire_bps
     ack_bps = wire_bps * ack_ratio
     for arc in arcs_of(ack_path or path[::-1]):
-        loads[arc] = loads.get(arc, 0.0) + ack_bps
+        loads[arc] = get(arc, 0.0) + ack_bps

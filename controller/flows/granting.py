@@ -9,14 +9,16 @@ from controller.core.requests import FlowRequest
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST
-from controller.flows.admission import Admission, admit, choose_source_ports, newcomer
+from controller.flows.admission import Admission, admit, check_ports, choose_source_ports, newcomer
 from controller.flows.flow import Flow, Stream
 from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
-from controller.flows.planning import Optimum, PlannedPath, on_a_free_path, optimise
+from controller.flows.planning import Newcomer, Optimum, PlannedPath, on_a_free_path, optimise
 from controller.rules.split import TAGS, Split
 
-__all__ = ["NEGLIGIBLE_SHARE", "Granted", "grant"]
+__all__ = ["NEGLIGIBLE_SHARE", "Granted", "Wanted", "grant", "grant_shared", "may_share"]
+
+_FAIR = ("fair", "max_min")
 
 NEGLIGIBLE_SHARE = 1e-6
 """Less than this share of a flow's rate is the solver's rounding."""
@@ -74,6 +76,56 @@ class Granted:
         )
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A request that makes sense, and what its flow is to be called; `number` is its place in the order."""
+
+    id: str
+    number: int
+    request: FlowRequest
+    admission: Admission
+
+    @property
+    def requested_bps(self) -> float:
+        """Goodput asked for; 0 where paths are given by hand."""
+        return self.request.rate_bps or 0.0
+
+    def newcomer(self) -> Newcomer:
+        """Return it as a flow to be routed."""
+        return newcomer(self.id, self.request, self.admission, self.requested_bps)
+
+
+def may_share(request: FlowRequest, objective: str) -> bool:
+    """Return whether a request is solved for together with others: its paths are for the optimum to choose.
+
+    Under fairness, limits on the paths of several newcomers take a search that is longer than their solves.
+    """
+    if objective in _FAIR and (request.source_ports is not None or request.max_paths is not None):
+        return False
+    return not request.paths and request.streams is None and request.splitting == "streams"
+
+
+def grant_shared(
+    state: State,
+    wanted: Wanted,
+    paths: tuple[PlannedPath, ...],
+) -> Granted:
+    """Return what a request is given of an optimum that it shares with others.
+
+    Args:
+        state: Network and flows, with those of the others that have been granted already.
+        wanted: The request.
+        paths: What the optimum gives it.
+
+    Raises:
+        Conflict: one of the others has its ports.
+        InfeasibleRequest: the optimum has nothing for it.
+    """
+    check_ports(state, wanted.request, wanted.admission.source, wanted.admission.destination)
+    _check_granted(paths, wanted.requested_bps, wanted.admission)
+    return _granted(state, wanted, wanted.requested_bps, Optimum({}, paths))
+
+
 def grant(
     state: State,
     optima: LiveOptima,
@@ -102,17 +154,21 @@ def grant(
         SolverError: the solver failed.
     """
     admission = admit(state, request)
+    wanted = Wanted(flow_id, number, request, admission)
     if admission.objective is None:
         optimum = check_paths(state, request, admission)
-        requested_bps = sum(path.rate_bps for path in optimum.paths)
-    else:
-        requested_bps = request.rate_bps or 0.0
-        wanted = newcomer(flow_id, request, admission, requested_bps)
-        free = on_a_free_path(state, admission.objective, wanted) if is_settled else None
-        if free is None and not may_solve:
-            return None
-        optimum = free or optimise(state, optima, admission.objective, wanted)
-        _check_granted(optimum.paths, requested_bps, admission)
+        return _granted(state, wanted, sum(path.rate_bps for path in optimum.paths), optimum)
+    new = wanted.newcomer()
+    free = on_a_free_path(state, admission.objective, new) if is_settled else None
+    if free is None and not may_solve:
+        return None
+    optimum = free or optimise(state, optima, admission.objective, new)
+    _check_granted(optimum.paths, wanted.requested_bps, admission)
+    return _granted(state, wanted, wanted.requested_bps, optimum)
+
+
+def _granted(state: State, wanted: Wanted, requested_bps: float, optimum: Optimum) -> Granted:
+    request, admission, number = wanted.request, wanted.admission, wanted.number
     split = _split(state, request, optimum, number)
     connections = 1 if split is not None else len(optimum.paths)
     ports = choose_source_ports(state, request, admission.source, connections)
@@ -120,7 +176,7 @@ def grant(
         ports *= len(optimum.paths)
     lease_s = request.lease_s or state.settings.lease_s
     return Granted(
-        flow_id,
+        wanted.id,
         number,
         request,
         admission,

@@ -6,7 +6,7 @@ one barrier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.outbox import Outbox
@@ -21,14 +21,16 @@ class Installation(Journaled):
     """Rules of a flow that are on their way, and the token that waits for them.
 
     `requested_before_bps` is None for a new flow; else its rates are being changed, and this is what it had
-    asked for until now. `awaited` has the barriers of the stage that was sent last.
+    asked for until now. `awaited` switches have not confirmed the stage that was sent last; its barriers have
+    numbers from `since` on.
     """
 
     flow_id: str
     token: int
     stages: Stages
     requested_before_bps: float | None = None
-    awaited: JournaledDict[int, str] = field(default_factory=JournaledDict)  # barrier -> switch
+    awaited: int = 0
+    since: int = 0
 
 
 class Installations(Journaled):
@@ -39,7 +41,8 @@ class Installations(Journaled):
         self._outbox = outbox
         self._by_flow: JournaledDict[str, Installation] = JournaledDict()
         self._by_token: JournaledDict[int, str] = JournaledDict()
-        self._by_barrier: JournaledDict[int, tuple[str, ...]] = JournaledDict()
+        # Switch, and flows, of the barriers that are awaited.
+        self._by_barrier: JournaledDict[int, tuple[str, tuple[str, ...]]] = JournaledDict()
         self._ready: JournaledDict[str, None] = JournaledDict()  # their next stage is to be sent
         self._unsent: JournaledDict[str, None] = JournaledDict()  # their stage is on its way to the switches
         self._deadlines: JournaledDict[str, float] = JournaledDict()  # the earliest first
@@ -54,12 +57,16 @@ class Installations(Journaled):
 
     def confirm(self, barrier: int, switch: str) -> list[Installation]:
         """Take a switch's barrier in; returns the installations that are complete with it."""
+        of_switch, flow_ids = self._by_barrier.get(barrier, ("", ()))
+        if of_switch != switch:
+            return []
+        del self._by_barrier[barrier]
         complete = []
-        for flow_id in self._by_barrier.get(barrier, ()):
+        for flow_id in flow_ids:
             installation = self._by_flow.get(flow_id)
-            if installation is None or installation.awaited.get(barrier) != switch:
+            if installation is None or barrier < installation.since:
                 continue
-            del installation.awaited[barrier]
+            installation.awaited -= 1
             if installation.awaited:
                 continue
             if installation.stages:
@@ -67,8 +74,25 @@ class Installations(Journaled):
             else:
                 complete.append(installation)
                 self.cancel(flow_id)
-        self._by_barrier.pop(barrier, None)
         return complete
+
+    def is_awaited(self, barrier: int, flow_id: str) -> bool:
+        """Return whether a barrier is to confirm the stage of a flow that was sent last."""
+        return barrier in self._awaited_of(flow_id)
+
+    def silent(self, flow_id: str) -> list[str]:
+        """Return the switches that have not confirmed the stage of a flow that was sent last."""
+        return sorted({self._by_barrier[barrier][0] for barrier in self._awaited_of(flow_id)})
+
+    def _awaited_of(self, flow_id: str) -> list[int]:
+        installation = self._by_flow.get(flow_id)
+        if installation is None or not installation.awaited:
+            return []
+        return [
+            barrier
+            for barrier, (_, flow_ids) in self._by_barrier.items()
+            if barrier >= installation.since and flow_id in flow_ids
+        ]
 
     def flush(self) -> None:
         """Send the next stages of all installations that can go on."""
@@ -82,15 +106,14 @@ class Installations(Journaled):
             for switch, rules in stage.items():
                 entries.setdefault(switch, []).extend(rules)
                 flow_ids.setdefault(switch, []).append(flow_id)
+            installation.awaited, installation.since = len(stage), self._outbox.next_barrier
             self._deadlines.pop(flow_id, None)
-            self._unsent[flow_id] = None
+        self._unsent.set_all(dict.fromkeys(self._ready))
         self._ready.clear()
         for switch, all_rules in entries.items():
             datapath_id, owners = self._state.live.datapath_id(switch), tuple(flow_ids[switch])
             barrier = self._outbox.install_for(datapath_id, tuple(all_rules), owners)
-            self._by_barrier[barrier] = owners
-            for flow_id in owners:
-                self._by_flow[flow_id].awaited[barrier] = switch
+            self._by_barrier[barrier] = switch, owners
 
     def overdue(self, now: float) -> list[Installation]:
         """Return the installations whose switches took too long."""
@@ -115,21 +138,20 @@ class Installations(Journaled):
         installation = self._by_flow.get(flow_id)
         if installation is None:
             return None
+        for barrier in self._awaited_of(flow_id):
+            if not any(each in self._by_flow and each != flow_id for each in self._by_barrier[barrier][1]):
+                del self._by_barrier[barrier]
         del self._by_flow[flow_id]
         self._by_token.pop(installation.token, None)
         for waiting in (self._ready, self._unsent, self._deadlines):
             waiting.pop(flow_id, None)
-        for barrier in installation.awaited:
-            if not any(each in self._by_flow for each in self._by_barrier.get(barrier, ())):
-                self._by_barrier.pop(barrier, None)
         return installation
 
     def sent(self, now: float) -> None:
         """Take in that the stages begun have been sent: their switches have until the deadline."""
         if self._unsent:
             deadline = now + self._state.settings.confirm_timeout_s
-            for flow_id in self._unsent:
-                self._deadlines[flow_id] = deadline
+            self._deadlines.set_all(dict.fromkeys(self._unsent, deadline))
             self._unsent.clear()
 
     def next_deadline(self) -> float | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from controller.core.callers import Caller
@@ -22,7 +21,6 @@ from controller.core.state import State
 from controller.errors import (
     Conflict,
     ControllerError,
-    DeadlineExceeded,
     Forbidden,
     InfeasibleRequest,
     NotFound,
@@ -30,8 +28,9 @@ from controller.errors import (
     RequestError,
     Unavailable,
 )
+from controller.flows.arrivals import Arrivals
 from controller.flows.flow import Flow
-from controller.flows.granting import NEGLIGIBLE_SHARE, grant
+from controller.flows.granting import NEGLIGIBLE_SHARE
 from controller.flows.installation import Installation, Installations
 from controller.flows.interruptions import Interruptions
 from controller.flows.live_optima import LiveOptima
@@ -39,7 +38,7 @@ from controller.flows.planning import optimise
 from controller.flows.rates import GROUP_OF, Rates
 from controller.flows.record import FLOW, flow_of
 from controller.flows.recovery import MOVE, Recovery
-from controller.flows.telling import facts_of, tell_refused
+from controller.flows.telling import facts_of, refuse, tell_refused
 from controller.rules.model import Group, GroupChange, Rule, Stages, flow_number
 
 __all__ = ["FlowManager"]
@@ -58,7 +57,6 @@ class FlowManager(Journaled):
         new_flow_id: Callable[[int], str],
         solved: Callable[[str, float], None] = lambda *_: None,
     ) -> None:
-        self._new_flow_id = new_flow_id
         self._ended: JournaledDict[str, None] = (
             JournaledDict()
         )  # ids of flows that ended lately, oldest first
@@ -69,51 +67,18 @@ class FlowManager(Journaled):
         self._interruptions = Interruptions(state, outbox)
         self._rates = Rates(state, outbox, self._optima, self._interruptions)
         self._recovery = Recovery(state, outbox, self._optima, self._rates.apply, self._rates.tell)
-        self._last_number = 0
+        self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._installations, new_flow_id)
         self._leases_due: float | None = None  # no lease runs out before
 
     # What clients ask
 
     def request_all(self, requested: Sequence[FlowRequested], now: float) -> tuple[FlowRequested, ...]:
-        """Route new flows in order, up to the second that takes a solve; returns that and those after it.
+        """Route new flows in order; returns those that remain, so what is urgent waits for one solve."""
+        return self._arrivals.request_all(requested, now)
 
-        So what is urgent waits for one solve at most.
-        """
-        solved = self._optima.solves
-        for index, event in enumerate(requested):
-            if not self.request(event, now, may_solve=self._optima.solves == solved):
-                return tuple(requested[index:])
-        return ()
-
-    def request(self, event: FlowRequested, now: float, may_solve: bool = True) -> bool:
-        """Route a new flow, take its rates in and begin to install its paths.
-
-        Returns whether that is done: not if it takes a solve that may not be.
-        """
-        try:
-            if event.deadline is not None and event.deadline <= now:
-                raise DeadlineExceeded("", "the time for the request was over before it was its turn")
-            with self._solving_until(event.deadline, now):
-                planned = self._plan(event, now, may_solve)
-            if planned is None:
-                return False
-            flow, rates = planned
-            absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
-            if absent:
-                raise Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again")
-        except ControllerError as error:
-            refusal = self._refuse(event.token, error)
-            tell_refused(
-                self._outbox, event.request.source, event.request.destination, refusal, event.caller.name
-            )
-            return True
-        self._last_number = flow.number
-        self._state.flows.add(flow)
-        self._rates.apply(rates, now)
-        if flow.split is not None:
-            flow.split.group = flow.group(self._state.live.ports)
-        self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
-        return True
+    def request(self, event: FlowRequested, now: float) -> None:
+        """Route a new flow, take its rates in and begin to install its paths."""
+        self._arrivals.request(event, now)
 
     def abandon(self, token: int, now: float) -> None:
         """End a flow that is being installed for a client that no longer waits."""
@@ -133,7 +98,7 @@ class FlowManager(Journaled):
             before_bps = flow.requested_bps
             rates = self._plan_change(flow, event.rate_bps)
         except ControllerError as error:
-            self._refuse(event.token, error)
+            refuse(self._outbox, event.token, error)
             return
         self._renew(flow, now)
         self._rates.set({flow.id: rates.pop(flow.id)})
@@ -200,7 +165,7 @@ class FlowManager(Journaled):
         """Take up the flows of the controller's last run, each with a whole lease for its owner to renew."""
         for flow_id, record in sorted(records.items(), key=lambda item: item[1]["number"]):
             flow = flow_of(flow_id, record, self._state, now)
-            self._last_number = max(self._last_number, record["number"])
+            self._arrivals.last_number = max(self._arrivals.last_number, record["number"])
             if flow is None:
                 self._outbox.report(
                     "warning", f"flow {flow_id} is given up: the topology has its path no more", flow=flow_id
@@ -253,7 +218,7 @@ class FlowManager(Journaled):
         if flow is None:
             return
         installation = self._installations.of(flow.id)
-        if installation is not None and flow.state == "active" and barrier not in installation.awaited:
+        if flow.state == "active" and not self._installations.is_awaited(barrier, flow.id):
             installation = None  # of other rules than those that are on their way
         if installation is not None:
             self._give_up(installation, f"{switch} refused the rules: {reason}", now)
@@ -307,11 +272,12 @@ class FlowManager(Journaled):
             if switch in flow.switches():
                 self._end(flow, f"the connection to {switch} ended", now)
 
-    def tick(self, now: float) -> None:
-        """End what has run out of time, and plan what is due."""
-        self._recovery.tick(now)
+    def tick(self, now: float) -> bool:
+        """End what has run out of time, and plan what is due; returns whether flows are about to move."""
+        if self._recovery.tick(now):
+            return True
         for installation in self._installations.overdue(now):
-            silent = ", ".join(sorted(set(installation.awaited.values())))
+            silent = ", ".join(self._installations.silent(installation.flow_id))
             limit_s = self._state.settings.confirm_timeout_s
             self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
         if self._leases_due is not None and self._leases_due <= now:
@@ -321,7 +287,10 @@ class FlowManager(Journaled):
                     self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
             left = (flow.expires_at for flow in active if flow.expires_at > now)
             self._leases_due = min(left, default=None)
+        if self._recovery.is_busy:
+            self._rates.wait(now)
         self._rates.tick(now)
+        return False
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
@@ -334,30 +303,6 @@ class FlowManager(Journaled):
         return min((time for time in times if time is not None), default=None)
 
     # Planning
-
-    @contextmanager
-    def _solving_until(self, deadline: float | None, now: float) -> Iterator[None]:
-        """Let solves take no longer than the client has time, and than is configured."""
-        limit_s = self._state.settings.solve_limit_s
-        self._optima.time_limit_s = limit_s if deadline is None else min(limit_s, deadline - now)
-        try:
-            yield
-        finally:
-            self._optima.time_limit_s = limit_s
-
-    def _plan(
-        self, event: FlowRequested, now: float, may_solve: bool
-    ) -> tuple[Flow, Mapping[str, tuple[float, ...]]] | None:
-        """Return the new flow and the rates of running flows beside it; None without the solve it takes."""
-        number = self._last_number + 1
-        flow_id = self._new_flow_id(number)
-        is_settled = self._rates.is_settled
-        granted = grant(self._state, self._optima, event.request, flow_id, number, is_settled, may_solve)
-        if granted is None:
-            return None
-        flow = granted.flow(now)
-        flow.owner, flow.belongs_to = event.owner, event.caller.name
-        return flow, granted.rates
 
     def _plan_change(self, flow: Flow, rate_bps: float) -> dict[str, tuple[float, ...]]:
         """Return the rates of all flows with the same objective after a change of one's demand."""
@@ -444,13 +389,6 @@ class FlowManager(Journaled):
             self._rates.apply(self._rates.optimum(flow.objective), now)
 
     # Answers
-
-    def _refuse(self, token: int, error: ControllerError) -> RequestError:
-        if not isinstance(error, RequestError):
-            self._outbox.report("error", f"a request failed: {error}")
-            error = Unavailable("", f"the routes could not be computed: {error}")
-        self._outbox.answer(token, error)
-        return error
 
     def _changeable(self, flow_id: str, caller: Caller, if_revisions: frozenset[int] | None) -> Flow | None:
         """Return a flow that a client is about to change; None if there is no such flow.

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, add_loads, arc_loads, arcs_of
+from controller.flows.flow import Flow, Slot, arc_loads
 from controller.flows.live_optima import LiveOptima
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
 from controller.gomr.paths.finder import PathFinder
-from controller.network.live_network import arc_name
+from controller.network.live_network import arc_name, arcs_of
 from controller.wire import Framing
 from topologies.model import Arc
 
@@ -30,6 +30,7 @@ __all__ = [
     "on_a_free_path",
     "on_free_paths",
     "optimise",
+    "optimise_newcomers",
     "optimise_together",
     "replan",
     "shortest_paths",
@@ -132,6 +133,36 @@ def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcome
     return Optimum(_running_rates(movable, solution), paths, acks)
 
 
+def optimise_newcomers(
+    state: State, optima: LiveOptima, objective: str, newcomers: Sequence[Newcomer]
+) -> tuple[Mapping[str, tuple[float, ...]], dict[str, tuple[PlannedPath, ...]]]:
+    """Find the global optimum of the flows with this objective and of several new ones, by one solve.
+
+    Args:
+        state: Network and flows.
+        optima: The last optima of this network.
+        objective: One of `controller.gomr.OBJECTIVES`.
+        newcomers: Flows that are asked for; each is a connection for each path, over as many as the optimum
+            takes.
+
+    Returns:
+        New goodputs of the running flows, by stream; and the paths of each new flow by its id (none: none is
+        free).
+
+    Raises:
+        SolverError: the solver failed.
+    """
+    movable = _movable(state, objective)
+    movable_ids = {flow.id for flow in movable}
+    kept = [flow for flow in state.flows if flow.id not in movable_ids]
+    ratio = state.settings.ack_ratio
+    demands = [_running_demand(flow, ratio) for flow in movable]
+    demands += [_new_demand(newcomer, ratio, None) for newcomer in newcomers]
+    solution = _solve(state, optima, kept, demands, objective)
+    paths = {newcomer.id: _planned(newcomer, solution.paths[newcomer.id]) for newcomer in newcomers}
+    return _running_rates(movable, solution), paths
+
+
 def on_a_free_path(state: State, objective: str, newcomer: Newcomer) -> Optimum | None:
     """Return the optimum where the new flow fits on its path of least delay beside all others; else None.
 
@@ -170,13 +201,12 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterat
 
 def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
     """Return whether a flow fits on a path beside all others."""
-    loads: dict[str, float] = {}
     # As it is accounted for while it is planned: it may need identifiers.
     wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
-    add_loads(loads, nodes, wire_bps, state.settings.ack_ratio, None)
-    for arc, load_bps in loads.items():
-        if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
-            return False
+    for way, load_bps in ((nodes, wire_bps), (nodes[::-1], wire_bps * state.settings.ack_ratio)):
+        for arc in arcs_of(way):
+            if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
+                return False
     return True
 
 

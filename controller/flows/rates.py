@@ -27,6 +27,9 @@ GROUP_OF = "group of "
 _REBALANCE_AFTER_S = 0.1
 """After links have changed, the rates of flows that stay wait for those that have to move."""
 
+_REBALANCE_PATIENCE_S = 0.5
+"""They wait so long for moves that are under way."""
+
 _REBALANCE_INTERVAL_S = 0.5
 """Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
 
@@ -50,6 +53,7 @@ class Rates(Journaled):
         self._interruptions = interruptions
         self._rebalanced = -math.inf
         self._due: float | None = None
+        self._latest = math.inf  # when it is done, whatever moves
 
     # When
 
@@ -60,11 +64,21 @@ class Rates(Journaled):
 
     def links_changed(self, now: float) -> None:
         """Take in that links went or returned: what is lost is dealt with first."""
-        self._due = max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._plan_for(max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S))
+
+    def wait(self, now: float) -> None:
+        """Let the moves that are under way be done first, for a while."""
+        if self._due is not None:
+            self._due = max(self._due, min(now + _REBALANCE_AFTER_S, self._latest))
 
     def capacity_returned(self, now: float) -> None:
         """Take in that there is more for flows than before."""
-        self._due = max(now, self._rebalanced + _REBALANCE_INTERVAL_S)
+        self._plan_for(max(now, self._rebalanced + _REBALANCE_INTERVAL_S))
+
+    def _plan_for(self, due: float) -> None:
+        if self._due is None:
+            self._latest = due + _REBALANCE_PATIENCE_S
+        self._due = due
 
     def capacity_changed(self, now: float) -> None:
         """Take in that links have other rates or delays: rates follow at once."""

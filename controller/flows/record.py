@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from controller.core.state import State
-from controller.flows.flow import Flow, Stream, arcs_of
+from controller.flows.flow import Flow, Stream
+from controller.network.live_network import arcs_of
 from controller.rules.split import Split
 from controller.wire import Framing
 

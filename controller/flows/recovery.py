@@ -106,6 +106,11 @@ class Recovery(Journaled):
         if self._improve_at is None:
             self._improve_at = now + _IMPROVE_AFTER_S
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether new rules of any flow are on their way."""
+        return bool(self._moving)
+
     def is_moving(self, flow_id: str) -> bool:
         """Return whether a flow's new rules are on their way."""
         return flow_id in self._moving
@@ -123,17 +128,19 @@ class Recovery(Journaled):
                 self._batches[number].deadline = now + self._state.settings.confirm_timeout_s
         self._unsent = ()
 
-    def tick(self, now: float) -> None:
-        """Plan what is due, and give up what switches did not confirm."""
+    def tick(self, now: float) -> bool:
+        """Plan what is due, and give up what switches did not confirm; returns whether flows move."""
         for batch in list(self._batches.values()):
             if batch.deadline is not None and batch.deadline <= now:
                 self._fail(batch, f"{', '.join(sorted(set(batch.awaited.values())))} did not confirm", now)
         if self._replan_at is not None and self._replan_at <= now:
             self._replan_at = None
             self._replan(now)
+            return True
         if self._improve_at is not None and self._improve_at <= now:
             self._improve_at = None
             self._improve(now)
+        return False
 
     # Planning
 
@@ -276,17 +283,17 @@ class Recovery(Journaled):
         """Send the new rules of several flows side by side."""
         if not moves:
             return
-        stages: list[list[Stage]] = []
+        directions: list[list[Stage]] = []
         leftover: list[tuple[str, Rule]] = []
         moved: dict[str, Flow] = {}
         for flow_id, slots in moves.items():
             flow = self._flow(flow_id)
             moved[flow_id] = self._moved(flow, slots)
-            new = self._new_stages(flow, moved[flow_id], slots)
+            new = self._new_rules(flow, moved[flow_id], slots)
             leftover += self._leftover(flow, slots, new)
-            stages.append([{switch: list(entries) for switch, entries in stage.items()} for stage in new])
+            directions += new
         self._last_batch += 1
-        merged = merge_stages(stages)
+        merged = merge_stages(directions)
         batch = _Batch(self._last_batch, tuple(moves), dict(moves), moved, merged, tuple(leftover))
         self._batches[batch.number] = batch
         for flow_id in moves:
@@ -303,10 +310,12 @@ class Recovery(Journaled):
                 ack = ack_path(self._state, flow.split.acks, flow.source.name, flow.destination.name, paths)
         return flow.moved(slots, ack)
 
-    def _new_stages(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> Stages:
-        return moved.stages(self._state.live.ports, flow.changed_streams(slots), flow)
+    def _new_rules(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> list[list[Stage]]:
+        return moved.directions(self._state.live.ports, flow.changed_streams(slots), flow)
 
-    def _leftover(self, flow: Flow, slots: tuple[Slot, ...], new: Stages) -> list[tuple[str, Rule]]:
+    def _leftover(
+        self, flow: Flow, slots: tuple[Slot, ...], new: list[list[Stage]]
+    ) -> list[tuple[str, Rule]]:
         """Return the rules of the old paths that no rule of the new ones takes the place of."""
         if flow.split is not None:
             taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
@@ -315,12 +324,12 @@ class Recovery(Journaled):
         left = []
         for index in flow.changed_streams(slots):
             gone = set(flow.streams[index].path).difference(slots[index].path)
-            rules = _rules(flow.stages(self._state.live.ports, (index,))) if gone else []
-            left += [(switch, rule) for switch, rule in rules if switch in gone]
+            if gone:
+                left += flow.rules_at(gone, index, self._state.live.ports)
         return left
 
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
-        return _rules(flow.stages(self._state.live.ports, flow.changed_streams(slots)))
+        return _rules(flow.directions(self._state.live.ports, flow.changed_streams(slots)))
 
     def _send_stage(self, batch: _Batch) -> None:
         batch.deadline = None
@@ -399,7 +408,7 @@ class Recovery(Journaled):
         """Remove what a move has installed, and put the rules of the old path back."""
         self._reserve(flow, ())
         by_switch: dict[str, list[FlowEntry]] = {}
-        for switch, rule in _rules(self._new_stages(flow, moved, slots)):
+        for switch, rule in _rules(self._new_rules(flow, moved, slots)):
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
         for switch, rule in self._old_rules(flow, slots):
@@ -455,9 +464,10 @@ class Recovery(Journaled):
         batch.leftover = tuple(pair for pair in batch.leftover if flow_number(pair[1].cookie) != flow.number)
 
 
-def _rules(stages: Stages) -> list[tuple[str, Rule]]:
+def _rules(directions: list[list[Stage]]) -> list[tuple[str, Rule]]:
     return [
         (switch, entry)
+        for stages in directions
         for stage in stages
         for switch, entries in stage.items()
         for entry in entries

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from controller.core.client_events import ClientEventKind
 from controller.core.outbox import Outbox
-from controller.errors import RequestError
+from controller.errors import ControllerError, RequestError, Unavailable
 from controller.flows.flow import Flow
 
-__all__ = ["facts_of", "tell_refused"]
+__all__ = ["facts_of", "refuse", "tell_refused"]
 
 
 def facts_of(flow: Flow) -> dict[str, object]:
@@ -22,6 +22,15 @@ def facts_of(flow: Flow) -> dict[str, object]:
         "paths": [list(stream.path) for stream in flow.streams],
         "rates_bps": [stream.rate_bps for stream in flow.streams],
     }
+
+
+def refuse(outbox: Outbox, token: int, error: ControllerError) -> RequestError:
+    """Answer a client that it does not get what it asked for; returns what it is told."""
+    if not isinstance(error, RequestError):
+        outbox.report("error", f"a request failed: {error}")
+        error = Unavailable("", f"the routes could not be computed: {error}")
+    outbox.answer(token, error)
+    return error
 
 
 def tell_refused(outbox: Outbox, source: str, destination: str, error: RequestError, owner: str) -> None:

@@ -85,25 +85,35 @@ class _Finder:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._leaving: dict[str, list[Edge]] = {}
+        self._entering: dict[str, list[Edge]] = {}
         for edge in problem.edges:
             if edge.capacity_bps > 0:
                 self._leaving.setdefault(edge.tail, []).append(edge)
+                self._entering.setdefault(edge.head, []).append(edge)
+        self._delays_s: dict[str, dict[str, float]] = {}
 
     def apart_from(self, path: PathRate) -> tuple[Edge, ...]:
-        """Return the path between the same ends that shares the least (Dijkstra's algorithm)."""
+        """Return the path between the same ends that shares the least.
+
+        By A* (P. Hart, N. Nilsson and B. Raphael, 1968): no way to the destination has less delay than the
+        one of least delay, which is the same for all paths to it.
+        """
         source, destination = path.nodes[0], path.nodes[-1]
         links, inner = _links_of(self._problem, path.edges), set(path.nodes[1:-1])
+        to_come_s = self._delays_to(destination)
         best: dict[str, Cost] = {source: (0, 0, 0.0, 0)}
         last: dict[str, Edge] = {}
-        heap: list[tuple[Cost, str]] = [(best[source], source)]
+        heap: list[tuple[Cost, Cost, str]] = [((0, 0, to_come_s[source], 0), best[source], source)]
         while heap:
-            cost, node = heapq.heappop(heap)
+            _, cost, node = heapq.heappop(heap)
             if node == destination:
                 break
             if cost > best[node] or (node in self._problem.endpoints and node != source):
                 continue
             for edge in self._leaving.get(node, ()):
                 head = edge.head
+                if head not in to_come_s:
+                    continue
                 onward = (
                     cost[0] + (edge.id in links),
                     cost[1] + (head in inner),
@@ -112,10 +122,30 @@ class _Finder:
                 )
                 if head not in best or onward < best[head]:
                     best[head], last[head] = onward, edge
-                    heapq.heappush(heap, (onward, head))
+                    least = (onward[0], onward[1], onward[2] + to_come_s[head], onward[3])
+                    heapq.heappush(heap, (least, onward, head))
         edges: list[Edge] = []
         node = destination
         while node != source:
             edges.append(last[node])
             node = edges[-1].tail
         return tuple(reversed(edges))
+
+    def _delays_to(self, destination: str) -> dict[str, float]:
+        """Return the least delay from each node that has a way to the destination, in seconds."""
+        known = self._delays_s.get(destination)
+        if known is not None:
+            return known
+        delays_s = {destination: 0.0}
+        heap = [(0.0, destination)]
+        while heap:
+            delay_s, node = heapq.heappop(heap)
+            if delay_s > delays_s[node]:
+                continue
+            for edge in self._entering.get(node, ()):
+                onward_s = delay_s + edge.delay_s
+                if edge.tail not in delays_s or onward_s < delays_s[edge.tail]:
+                    delays_s[edge.tail] = onward_s
+                    heapq.heappush(heap, (onward_s, edge.tail))
+        self._delays_s[destination] = delays_s
+        return delays_s

@@ -21,10 +21,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gomr_native import Engine, InvalidInput, NotSolved
+from gomr_native import Engine, InvalidInput, NotSolved, TimeIsUp
 
 from controller.gomr.engines.native import engine as native
 from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.engines.time_budget import OutOfTime
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import check_names, without_local
 
@@ -133,7 +134,8 @@ def survey_failures(
 
     Raises:
         InvalidProblem: There is no such objective, or a number is beyond what the engine takes.
-        SolverError: The engine failed, or the time was up before the optimum without failures.
+        OutOfTime: The time was up before the optimum without failures.
+        SolverError: The engine failed.
     """
     check_names(objective, native.NAME, time_limit_s)
     until_s = math.inf if time_limit_s is None else clock() + time_limit_s
@@ -181,8 +183,11 @@ class _Base:
         self._engine = self._start(objective)
         try:
             summary, flows = self._engine.changes(time_limit_s=self._left())
+        except TimeIsUp as error:
+            reason = "the time is up before the optimum without failures"
+            raise OutOfTime(native.NAME, reason, error.args[1]) from error
         except NotSolved as error:
-            raise native.failure(error, self._left_s()) from error
+            raise native.failure(error, None) from error
         # After the optimum with least delays: few paths are missing there.
         self._engine.forget_poor_paths()
         if self._is_exact_bound:
@@ -257,7 +262,9 @@ class _Base:
         """Return an outcome, with the flows that stay at their node."""
         standing = [d for d in self._local if failure.kind == "link" or d.source != failure.name]
         kept_bps = math.fsum(demand.rate_bps for demand in standing)
-        cut_off = [d for d in (*self._routed.demands, *self._local) if _ends_at(d, failure)]
+        cut_off: list[Demand] = []
+        if failure.kind == "node":
+            cut_off = [d for d in (*self._routed.demands, *self._local) if _ends_at(d, failure)]
         admitted_bps += kept_bps
         return Outcome(
             failure,
@@ -270,4 +277,4 @@ class _Base:
 
 
 def _ends_at(demand: Demand, failure: Failure) -> bool:
-    return failure.kind == "node" and failure.name in (demand.source, demand.destination)
+    return failure.name in (demand.source, demand.destination)

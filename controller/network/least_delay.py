@@ -36,7 +36,9 @@ class LeastDelay:
                 for arc in arcs.values()
             ],
         )
+        self._delays_ns = {(arc.tail, arc.head): round(arc.delay_s * 1e9) for arc in arcs.values()}
         self._hops: dict[str, dict[str, str]] = {}
+        self._distances_ns: dict[str, dict[str, int]] = {}
 
     def set_up(self, arc: str, is_up: bool) -> None:
         """Note that an arc came up or went down; of other arcs than those between switches nothing."""
@@ -47,6 +49,7 @@ class LeastDelay:
     def _set_up(self, arc: str, is_up: bool) -> None:
         for root in self._nearest.set_up(self._arcs[arc], is_up):
             self._hops.pop(self._names[root], None)
+            self._distances_ns.pop(self._names[root], None)
 
     def hops(self, root: str) -> Mapping[str, str]:
         """Return the neighbour to which each switch sends what is meant for a switch; not to be changed.
@@ -59,6 +62,20 @@ class LeastDelay:
             hops = {switch: self._heads[arc] for switch, arc in steps if arc is not None}
             self._hops[root] = hops
         return hops
+
+    def distances_ns(self, root: str) -> Mapping[str, int]:
+        """Return the delay from each switch to one, where there is a way, in whole nanoseconds."""
+        known = self._distances_ns.get(root)
+        if known is None:
+            hops, known = self.hops(root), {root: 0}
+            for start in hops:
+                way = [start]
+                while way[-1] not in known:
+                    way.append(hops[way[-1]])
+                for node in way[-2::-1]:
+                    known[node] = self._delays_ns[node, hops[node]] + known[hops[node]]
+            self._distances_ns[root] = known
+        return known
 
     def path(self, start: str, end: str) -> tuple[str, ...] | None:
         """Return the switches from one to another; None where there is no way."""

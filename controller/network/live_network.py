@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from controller.core.journal import Journaled, JournaledDict, JournaledSet
@@ -13,7 +14,7 @@ from controller.network.strangers import Strangers
 from controller.rules.ways import Ways
 from topologies.model import Arc, Network
 
-__all__ = ["LiveNetwork", "LiveStatus", "arc_name"]
+__all__ = ["LiveNetwork", "LiveStatus", "arc_name", "arcs_of"]
 
 _Port = tuple[int, int]  # datapath id, port number
 
@@ -36,6 +37,12 @@ class LiveStatus:
 def arc_name(tail: str, head: str) -> str:
     """Return the name of one direction of a link, as `S0->S4`."""
     return f"{tail}->{head}"
+
+
+@lru_cache(maxsize=1 << 16)
+def arcs_of(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the arcs along a path of nodes."""
+    return tuple(arc_name(a, b) for a, b in pairwise(path))
 
 
 class LiveNetwork(Journaled):
@@ -354,10 +361,10 @@ class LiveNetwork(Journaled):
 
     def lost_links(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """Return the links of a path that are down, by their names in the file."""
-        if self.is_whole:
+        arcs = arcs_of(path)
+        if self._up.issuperset(arcs):
             return ()
-        steps = pairwise(path)
-        return tuple(self.arcs[arc_name(a, b)].link for a, b in steps if not self.arc_is_up(arc_name(a, b)))
+        return tuple(self.arcs[arc].link for arc in arcs if arc not in self._up)
 
     def is_away(self, switch: str) -> bool:
         """Return whether a switch's connection ended a moment ago: it is assumed to forward still."""

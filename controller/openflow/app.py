@@ -15,13 +15,14 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controller.core import events
-from controller.core.messages import CloseConnection, DatapathMessage, ReadCounters
+from controller.core.messages import CloseConnection, DatapathMessage, ReadCounters, ReadRuleCounters
 from controller.network import lldp
 from controller.network.packet_limits import PortLimits
 from controller.openflow.counters import MULTIPART_REPLY, CounterReading
 from controller.openflow.decoding import read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
 from controller.openflow.readback import Readback
+from controller.openflow.rule_counts import RuleCountReading
 from controller.rules.reconcile import Installed
 
 __all__ = ["ControllerApp"]
@@ -45,7 +46,8 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     """Posts what switches say and sends them what the core wants.
 
     Args:
-        post: Puts an event in the controller's queue; called from os-ken's threads.
+        post: Puts events in the controller's queue, side by side; called from os-ken's threads and the one
+            that reads.
         lldp_key: What probes are signed with.
         may_be: Whether the switch whose certificate has a common name may have a datapath id.
     """
@@ -55,7 +57,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
 
     def __init__(
         self,
-        post: Callable[[events.Event], None],
+        post: Callable[..., None],
         lldp_key: bytes,
         may_be: Callable[[str, int], bool] = lambda *_: True,
     ) -> None:
@@ -64,6 +66,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         self._lldp_key = lldp_key
         self._limits = PortLimits()
         self._post = post
+        self._taken: list[events.Event] = []  # in this round of reading
         self._datapaths: dict[int, Any] = {}
         self._transactions = count(1)
         self._unsent: dict[Any, list[bytes]] = {}
@@ -71,6 +74,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         self._counting: dict[
             Any, CounterReading
         ] = {}  # switches that have not said yet what they have counted
+        self._counting_rules: dict[Any, RuleCountReading] = {}  # the same of their rules
         self._watched: set[tuple[int, int]] = set()  # ports that their switch has said are live
         self._echoed: set[Any] = set()  # switches that have answered `_ARE_YOU_ALIVE`
 
@@ -91,6 +95,9 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
                 pinned = self._transaction() if message.pinned else None
                 reading = self._counting[datapath] = CounterReading(self._transaction(), pinned)
                 data = reading.requests()
+            elif isinstance(message, ReadRuleCounters):
+                asked = self._counting_rules[datapath] = RuleCountReading(self._transaction())
+                data = asked.request()
             else:
                 data = encode(message, self._transaction())
             self._unsent.setdefault(datapath, []).append(data)
@@ -104,10 +111,19 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
     def _transaction(self) -> int:
         return next(self._transactions) & 0xFFFF_FFFF | OWN_TRANSACTIONS
 
+    def hand_over(self) -> None:
+        """Post what has been taken since the last time; called from the thread that reads.
+
+        The core is woken once for all switches that have answered, not for each.
+        """
+        if self._taken:
+            taken, self._taken = self._taken, []
+            self._post(*taken)
+
     def take(self, connection: Any, kind: int, transaction: int, whole: bytes) -> bool:
         """Take a message that comes often; returns False for those that os-ken reads."""
         if kind == _BARRIER_REPLY:
-            self._post(events.BarrierReceived(connection.id, transaction))
+            self._taken.append(events.BarrierReceived(connection.id, transaction))
         elif kind == _PACKET_IN:
             packet = read_packet_in(whole)
             self._packet_arrived(connection.id, packet.port, packet.frame)
@@ -116,11 +132,13 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         elif kind == ofp.OFPT_ERROR and self._is_counting(connection, transaction):
             del self._counting[connection]
             refusal = read_refusal(whole)
-            self._post(events.CountersRefused(connection.id, _reason(refusal.type, refusal.code)))
+            self._taken.append(events.CountersRefused(connection.id, _reason(refusal.type, refusal.code)))
+        elif self._is_counting_rules(connection, kind, transaction):
+            self._take_rule_counters(connection, kind, whole)
         elif kind == ofp.OFPT_ERROR and transaction < OWN_TRANSACTIONS:
             refusal = read_refusal(whole)
             reason = _reason(refusal.type, refusal.code)
-            self._post(events.RulesRefused(connection.id, transaction, reason, refusal.cookie))
+            self._taken.append(events.RulesRefused(connection.id, transaction, reason, refusal.cookie))
         else:
             return False
         return True
@@ -134,11 +152,24 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
         reading = self._counting[connection]
         if reading.take(transaction, whole):
             del self._counting[connection]
-            self._post(
+            self._taken.append(
                 events.CountersRead(
                     connection.id, time.monotonic(), reading.ports, reading.pinned, reading.messages
                 )
             )
+
+    def _is_counting_rules(self, connection: Any, kind: int, transaction: int) -> bool:
+        reading = self._counting_rules.get(connection)
+        is_answer = kind in (MULTIPART_REPLY, ofp.OFPT_ERROR)
+        return is_answer and reading is not None and transaction == reading.transaction
+
+    def _take_rule_counters(self, connection: Any, kind: int, whole: bytes) -> None:
+        """Take a part of what a switch's rules have counted in, and hand over what is complete."""
+        reading = self._counting_rules[connection]
+        is_refusal = kind == ofp.OFPT_ERROR
+        if is_refusal or reading.take(whole):
+            del self._counting_rules[connection]
+            self._taken.append(events.RuleCountersRead(connection.id, None if is_refusal else reading.counts))
 
     def _packet_arrived(self, datapath_id: int, port: int, frame: bytes) -> None:
         """Hand a discovery packet or ARP over, unless its port has sent too many."""
@@ -146,9 +177,9 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             return
         tail = lldp.parse(frame, self._lldp_key)
         if tail is None:
-            self._post(events.PacketArrived(datapath_id, port, frame))
+            self._taken.append(events.PacketArrived(datapath_id, port, frame))
         else:
-            self._post(events.LinkDiscovered(*tail, datapath_id, port))
+            self._taken.append(events.LinkDiscovered(*tail, datapath_id, port))
 
     @_handles(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def on_state_change(self, event: Any) -> None:
@@ -173,6 +204,7 @@ class ControllerApp(app_manager.OSKenApp):  # type: ignore[misc]  # os-ken has n
             return
         self._readings.pop(datapath, None)
         self._counting.pop(datapath, None)
+        self._counting_rules.pop(datapath, None)
         self._echoed.discard(datapath)
         if self._datapaths.get(datapath_id) is datapath:
             del self._datapaths[datapath_id]

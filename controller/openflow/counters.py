@@ -12,7 +12,7 @@ from controller.rules.counters import PinnedBy, PinnedCount, PortCounters
 from controller.rules.model import FLOW_COOKIES, TABLE_PINNED, port_of_group
 from controller.rules.pinned import TcpConnection
 
-__all__ = ["MULTIPART_REPLY", "CounterReading"]
+__all__ = ["MULTIPART_REPLY", "CounterReading", "statistics_request"]
 
 MULTIPART_REPLY = 19
 _MULTIPART_REQUEST = 18
@@ -55,11 +55,11 @@ class CounterReading:
 
     def requests(self) -> bytes:
         """Return the questions."""
-        asked = _request(_PORTS, self._ports_transaction, _PORTS_REQUEST.pack(_ANY))
+        asked = statistics_request(_PORTS, self._ports_transaction, _PORTS_REQUEST.pack(_ANY))
         if self._pinned_transaction is not None:
             cookie, mask = FLOW_COOKIES
             body = _FLOWS_REQUEST.pack(TABLE_PINNED, _ANY, _ANY, cookie, mask, 1, 4)
-            asked += _request(_FLOWS, self._pinned_transaction, body)
+            asked += statistics_request(_FLOWS, self._pinned_transaction, body)
         return asked
 
     def take(self, transaction: int, whole: bytes) -> bool:
@@ -111,7 +111,8 @@ class CounterReading:
             place = end
 
 
-def _request(kind: int, transaction: int, body: bytes) -> bytes:
+def statistics_request(kind: int, transaction: int, body: bytes) -> bytes:
+    """Return a question for statistics of a type (`OFPMP_*`)."""
     head = header(_MULTIPART_REQUEST, _HEADER_BYTES + _MULTIPART.size + len(body), transaction)
     return head + _MULTIPART.pack(kind, 0) + body
 

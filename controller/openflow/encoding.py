@@ -20,6 +20,8 @@ from controller.core.messages import (
     RemoveRules,
 )
 from controller.rules.model import (
+    ETH_TYPE_IPV4,
+    IP_PROTO_TCP,
     Action,
     Bucket,
     Entry,
@@ -88,6 +90,21 @@ _SOURCE_MAC_FIELD = 4
 _OXM_HEADS = tuple(
     (name, struct.pack("!HBB", _BASIC_CLASS, number << 1, size), size) for name, number, size in _OXM
 )
+
+# The match of a TCP connection: constant up to the source address, then values and heads in turn.
+_HEADS = tuple(head for _, head, _ in _OXM_HEADS)
+_TCP_ALONE = (ETH_TYPE_IPV4, IP_PROTO_TCP, None, None)
+_TO_SOURCE = b"".join(
+    (
+        struct.pack("!HH", 1, 43),
+        _HEADS[2],
+        struct.pack("!H", ETH_TYPE_IPV4),
+        _HEADS[3],
+        bytes([IP_PROTO_TCP]),
+        _HEADS[4],
+    )
+)
+_CONNECTION = struct.Struct(f"!{len(_TO_SOURCE)}s4s4s4s4sH4sH5x")
 
 # A switch drops what would go back where it came from; Open vSwitch lets it be forgotten (its action
 # `load:0->NXM_OF_IN_PORT[]`, 16 bits).
@@ -198,6 +215,13 @@ def _match(match: Match) -> bytes:
 
 
 def _packed(match: Match) -> bytes:
+    ips, ports = (match.source_ip, match.destination_ip), (match.source_port, match.destination_port)
+    others = match.eth_type, match.ip_protocol, match.source_mac, match.in_port
+    if others == _TCP_ALONE and None not in ips and None not in ports:  # nearly all are such
+        source, destination = map(_ip, ips)
+        return _CONNECTION.pack(
+            _TO_SOURCE, source, _HEADS[5], destination, _HEADS[6], ports[0], _HEADS[7], ports[1]
+        )
     fields = b"".join(
         [
             head + _value(value, size)

@@ -22,9 +22,14 @@ _CHECK_INTERVAL_S = 0.5
 
 
 class Reactor:
-    """Serves connections until they end; `add`, `want_write` and `stop` may be called from any thread."""
+    """Serves connections until they end; `add`, `want_write` and `stop` may be called from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        after_round: Called each time all connections have been served that had something.
+    """
+
+    def __init__(self, after_round: Callable[[], None] = lambda: None) -> None:
+        self._after_round = after_round
         self._selector = selectors.DefaultSelector()
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
@@ -73,6 +78,7 @@ class Reactor:
                 else:
                     self._serve(key.data, events)
             self._take_new()
+            self._after_round()
             if (now := time.monotonic()) >= check_at:
                 check_at = now + _CHECK_INTERVAL_S
                 for connection in list(self._connections):

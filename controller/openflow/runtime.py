@@ -20,7 +20,6 @@ from os_ken import cfg
 from os_ken.base.app_manager import AppManager
 from os_ken.controller.ofp_handler import OFPHandler
 
-from controller.core.events import Event
 from controller.core.messages import DatapathMessage
 from controller.openflow.app import ControllerApp
 from controller.openflow.connection import Connection
@@ -52,7 +51,7 @@ class OpenFlowRuntime:
 
     Args:
         listeners: Bound sockets, listening.
-        post: Puts an event in the controller's queue.
+        post: Puts events in the controller's queue, side by side.
         lldp_key: What probes are signed with.
         tls: Protects switches' connections; None: they are not.
         may_be: Whether the switch whose certificate has a common name may have a datapath id.
@@ -62,7 +61,7 @@ class OpenFlowRuntime:
     def __init__(
         self,
         listeners: Sequence[socket.socket],
-        post: Callable[[Event], None],
+        post: Callable[..., None],
         lldp_key: bytes,
         tls: ssl.SSLContext | None = None,
         may_be: Callable[[str, int], bool] = lambda *_: True,
@@ -77,7 +76,7 @@ class OpenFlowRuntime:
         self._post = post
         self._app: ControllerApp | None = None
         self._stopping = False
-        self._reactor = Reactor()
+        self._reactor = Reactor(self._hand_over)
 
     def start(self) -> None:
         """Start everything; returns when switches are served."""
@@ -97,6 +96,10 @@ class OpenFlowRuntime:
         """Carry out all messages."""
         if self._app is not None:
             self._app.flush()
+
+    def _hand_over(self) -> None:
+        if self._app is not None:
+            self._app.hand_over()
 
     def stop(self) -> None:
         """Take no more switches and end the connections."""

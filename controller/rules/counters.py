@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from controller.rules.model import Match
 from controller.rules.pinned import TcpConnection
 
-__all__ = ["PinnedBy", "PinnedCount", "PortCounters"]
+__all__ = ["PinnedBy", "PinnedCount", "PortCounters", "RuleCount", "RuleKey"]
 
 PinnedBy = TcpConnection | str
 """What a pinned rule looks at: the addresses of a connection, or the stamp of a split flow's path."""
@@ -26,6 +27,21 @@ class PortCounters:
     received_errors: int
     sent_errors: int
     age_s: float
+
+
+class RuleKey(NamedTuple):
+    """Which rule of a switch: there is one of these."""
+
+    table: int
+    priority: int
+    match: Match
+
+
+class RuleCount(NamedTuple):
+    """What has matched a rule."""
+
+    packets: int
+    bytes: int
 
 
 class PinnedCount(NamedTuple):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = [
     "COOKIE_CLASSIFY",
@@ -158,8 +159,7 @@ class GotoTable:
 Action = Output | ToGroup | ToController | GotoTable | Restamp
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
     """One entry of a table: the matching rule of highest priority applies."""
 
     table: int

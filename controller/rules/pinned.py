@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from controller.rules.model import (
     ETH_TYPE_IPV4,
@@ -19,11 +19,17 @@ from controller.rules.model import (
 )
 from controller.rules.ways import Ways
 
-__all__ = ["TcpConnection", "path_stages", "pinned_path_stages", "pinned_rule"]
+__all__ = [
+    "TcpConnection",
+    "new_path_stages",
+    "path_stages",
+    "pinned_path_stages",
+    "pinned_rule",
+    "pinned_rules",
+]
 
 
-@dataclass(frozen=True)
-class TcpConnection:
+class TcpConnection(NamedTuple):
     """The addresses of a TCP connection (always TCP, so four values)."""
 
     source_ip: str
@@ -91,3 +97,34 @@ def pinned_path_stages(
         return Rule(TABLE_PINNED, PRIORITY_ROUTE, match, ways.action(switch, following), cookie)
 
     return path_stages(nodes, rule, reached)
+
+
+def new_path_stages(
+    nodes: tuple[str, ...], connection: TcpConnection, ways: Ways, cookie: int
+) -> list[Stage]:
+    """Return the rules that pin both directions of a TCP connection that no packet has used yet.
+
+    They are those of `pinned_path_stages`: each direction's ingress comes after all others.
+    """
+    forward, back = _match(connection), _match(connection.reverse)
+    first, last = nodes[1], nodes[-2]
+    behind: Stage = {}
+    ingress: Stage = {first: [], last: []}
+    for before, switch, after in zip(nodes, nodes[1:], nodes[2:], strict=False):
+        there = Rule(TABLE_PINNED, PRIORITY_ROUTE, forward, ways.action(switch, after), cookie)
+        returning = Rule(TABLE_PINNED, PRIORITY_ROUTE, back, ways.action(switch, before), cookie)
+        (ingress[switch] if switch == first else behind.setdefault(switch, [])).append(there)
+        (ingress[switch] if switch == last else behind.setdefault(switch, [])).append(returning)
+    return [behind, ingress] if behind else [ingress]
+
+
+def pinned_rules(
+    nodes: tuple[str, ...], connection: TcpConnection, ways: Ways, cookie: int, at: Collection[str]
+) -> list[tuple[str, Rule]]:
+    """Return the rules that pin one direction of a TCP connection to a path, of some switches on it."""
+    match = _match(connection)
+    return [
+        (switch, Rule(TABLE_PINNED, PRIORITY_ROUTE, match, ways.action(switch, following), cookie))
+        for switch, following in pairwise(nodes[1:])
+        if switch in at
+    ]

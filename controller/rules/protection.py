@@ -9,6 +9,7 @@ share what is left with others, for the time that re-planning takes.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
 
@@ -56,6 +57,7 @@ class Protection(Journaled):
         self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()  # arcs by arc of a bypass
         self._at: JournaledDict[str, JournaledDict[str, Rule]] = JournaledDict()  # by switch, then arc
         self._todo: JournaledDict[str, None] = JournaledDict()
+        self._has_returned = False  # a link: it may be the way for all that have none
         self._unable: JournaledSet[str] = JournaledSet()
         self._due: float | None = None
 
@@ -89,19 +91,12 @@ class Protection(Journaled):
             a, b = link.split("-")
             for name in (arc_name(a, b), arc_name(b, a)):
                 if self._state.live.arc_is_up(name):
-                    self._returned(name)
+                    self._has_returned |= name in self._arcs and len(self._bypasses) < len(self._arcs)
                 else:
                     for user in self._users.get(name, ()):
                         self._todo[user] = None
-        if self._todo:
+        if self._todo or self._has_returned:
             self._due = now + _QUIET_S
-
-    def _returned(self, name: str) -> None:
-        """Look for bypasses for all that have none: this may be the way."""
-        if name in self._arcs and len(self._bypasses) < len(self._arcs):
-            for arc in self._arcs:
-                if arc not in self._bypasses:
-                    self._todo[arc] = None
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
@@ -111,6 +106,10 @@ class Protection(Journaled):
         """Find the next bypasses and send them."""
         if self._due is None or self._due > now:
             return
+        if self._has_returned:
+            self._has_returned = False
+            for name in self._arcs.keys() - self._bypasses.keys() - self._todo.keys():
+                self._todo[name] = None
         entries: dict[str, list[Entry]] = {}
         for name in list(islice(self._todo, _ARCS_A_TIME)):
             del self._todo[name]
@@ -160,15 +159,22 @@ class Protection(Journaled):
 
         The trees of those paths are there already (RFC 5286, loop-free alternates).
         """
-        live, best = self._state.live, None
+        nearest, best_ns = self._state.live.least_delay, math.inf
+        distances_ns, hops = nearest.distances_ns(around.head), nearest.hops(around.head)
+        best: list[tuple[str, ...]] = []
         for arc in self._up_from(around.tail):
-            path = None if arc.head == around.head else live.least_delay.path(arc.head, around.head)
-            if path is None or around.tail in path:
+            node, rest_ns = arc.head, distances_ns.get(arc.head)
+            if node == around.head or rest_ns is None:
                 continue
-            delay_s = arc.delay_s + sum(live.arcs[arc_name(*step)].delay_s for step in pairwise(path))
-            if best is None or (delay_s, path) < best:
-                best = delay_s, path
-        return None if best is None else (around.tail, *best[1])
+            delay_ns = round(arc.delay_s * 1e9) + rest_ns
+            if delay_ns > best_ns:
+                continue
+            while node not in (around.tail, around.head):
+                node = hops[node]
+            if node == around.head:
+                best = [*(best if delay_ns == best_ns else ()), nearest.path(arc.head, around.head) or ()]
+                best_ns = delay_ns
+        return (around.tail, *min(best)) if best else None
 
     def _search(self, around: Arc) -> tuple[str, ...] | None:
         """Return the path of least delay between the ends of a link without it (Dijkstra's algorithm)."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle, FancyArrow, Rectangle
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import text_to_path
 
 from experiments.report import units
 from experiments.report.canvas import POINTS_PER_INCH, WIDTH_IN, Plot, file_stem, finish, new_figure, style
@@ -210,8 +211,9 @@ def _label_places(canvas: Canvas, ends: tuple[str, str]) -> list[Point]:
 
 def text_size(text: str, size_pt: float) -> tuple[float, float]:
     """Return the width and height of a text in points, with room for other fonts."""
-    extent = TextPath((0, 0), text, size=size_pt).get_extents()
-    return float(extent.width) * TEXT_ROOM + 1.0, size_pt * 1.15
+    font = FontProperties(size=size_pt)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width) * TEXT_ROOM + 1.0, size_pt * 1.15
 
 
 def with_tooltips(svg: str, texts: Mapping[str, str]) -> str:
@@ -317,7 +319,7 @@ def _direction(
         linewidth=canvas.line * 0.15, edgecolor=INK, zorder=2 + (utilisation or 0.0) / full_scale * 0.5,
         gid=f"link {tail}->{head}", **fill,
     )  # fmt: skip
-    axes.add_patch(arrow)
+    axes.add_artist(arrow)  # unlike add_patch this leaves the limits alone, which are set
     if not labelled:
         return
     text = units.MISSING if utilisation is None else f"{units.percent(utilisation, 0)} %"
@@ -348,7 +350,7 @@ def _node(axes: Any, canvas: Canvas, name: str, fill: Any, *, host: bool) -> Non
     look: dict[str, Any] = {
         "facecolor": fill, "edgecolor": INK, "linewidth": outline, "zorder": 3, "gid": f"node {name}"
     }  # fmt: skip
-    axes.add_patch(Rectangle((x - r, y - r), 2 * r, 2 * r, **look) if host else Circle((x, y), r, **look))
+    axes.add_artist(Rectangle((x - r, y - r), 2 * r, 2 * r, **look) if host else Circle((x, y), r, **look))
     if canvas.names_inside:
         size = max(4.0, _size_inside(r, len(name)))
         axes.text(x, y, name, ha="center", va="center", fontsize=size, zorder=5, fontweight="bold")

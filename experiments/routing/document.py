@@ -9,6 +9,7 @@ from typing import Any
 
 from controller.gomr import Allocation, DemandColumns, Problem
 from controller.gomr.allocation import loads_of_allocation
+from controller.gomr.backups import Backup
 from controller.gomr.failures import Survey
 from experiments.routing.events import EventTimes, percentiles_ms
 from topologies import Network
@@ -28,7 +29,8 @@ class Solved:
         build_ms: CPU time of this thread to make the checked problem of the network and its demands.
         solve_ms: CPU time of this thread from the problem to the checked and certified allocation.
         events: What events took; None if there were none.
-        survey: What is admitted after each failure; None if it was not asked for.
+        survey: What is admitted after each failure; None if it was not asked for, or the time was up.
+        backups: Of the paths in use, as many as there was time for.
         notes: Sentences on what was assumed or left out of the files.
     """
 
@@ -39,6 +41,7 @@ class Solved:
     solve_ms: float
     events: EventTimes | None = None
     survey: Survey | None = None
+    backups: tuple[Backup, ...] = ()
     notes: tuple[str, ...] = ()
 
     def loads_bps(self) -> Mapping[str, float]:

@@ -12,6 +12,7 @@ import numpy as np
 from controller.gomr import Demand, LiveEngine, Problem
 from controller.gomr.demands import poisson_events
 from controller.gomr.failures import Failure, link_failures, node_failures
+from experiments.routing.time_limit import TimeLimit
 
 FLOW_EVENTS_PER_FAILURE = 4
 
@@ -25,8 +26,13 @@ class EventTimes:
 
 
 def measure_events(
-    live: LiveEngine, problem: Problem, arriving: Callable[[str], Demand], count: int, seed: int
-) -> EventTimes:
+    live: LiveEngine,
+    problem: Problem,
+    arriving: Callable[[str], Demand],
+    count: int,
+    seed: int,
+    time_limit: TimeLimit | None = None,
+) -> EventTimes | None:
     """Let flows come and go by Poisson's law, then let links fail and return, one at a time.
 
     Args:
@@ -35,22 +41,35 @@ def measure_events(
         arriving: Makes a flow with an id.
         count: Flow events; a link fails for every fourth of them, at least one and no link twice.
         seed: Of the times and of the choice of links.
+        time_limit: Of all this; half of what is left is for the flows.
+
+    Returns:
+        The times of as many events as there was time for; None where not one of each kind was.
 
     Raises:
-        SolverError: The engine failed or ran out of time.
+        SolverError: The engine failed.
     """
+    time_limit = time_limit or TimeLimit(None)
     rng = random.Random(seed)
+    live.time_limit_s = time_limit.rest_s
     _ = live.allocation  # the first one is no event
     flow_ms = []
+    of_flows = time_limit.part(0.5)
     for event in itertools.islice(poisson_events(problem.demands, arriving, rng), count):
+        if of_flows.is_up:
+            break
+        live.time_limit_s = time_limit.rest_s
         change = live.add_flow(event.demand) if event.arrives else live.remove_flow(event.demand.id)
         flow_ms.append(change.cpu_s * 1e3)
     links = links_of(problem)
     failure_ms = []
     for link in rng.sample(links, min(len(links), max(1, count // FLOW_EVENTS_PER_FAILURE))):
+        if time_limit.is_up:
+            break
+        live.time_limit_s = time_limit.rest_s
         failure_ms.append(live.fail_link(link).cpu_s * 1e3)
         live.restore_link(link)
-    return EventTimes(tuple(flow_ms), tuple(failure_ms))
+    return EventTimes(tuple(flow_ms), tuple(failure_ms)) if flow_ms and failure_ms else None
 
 
 def links_of(problem: Problem) -> list[str]:

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from controller.gomr.backups import backup_paths
 from experiments.routing.document import Solved, summary
 
 FLOWS = (
@@ -103,7 +102,7 @@ def failures_csv(solved: Solved) -> Iterator[str]:
 
 
 def backups_csv(solved: Solved) -> Iterator[str]:
-    """Yield a line for every path in use, with its backup; empty where there is none."""
+    """Yield a line for every path in use whose backup is known; empty where there is none."""
     rows = (
         (
             backup.demand,
@@ -115,7 +114,7 @@ def backups_csv(solved: Solved) -> Iterator[str]:
             " ".join(backup.shared_links),
             " ".join(backup.shared_nodes),
         )
-        for backup in backup_paths(solved.problem, solved.allocation)
+        for backup in solved.backups
     )
     return _lines(BACKUPS, rows)
 

@@ -17,6 +17,12 @@ class TimeLimit:
         self._clock = clock
         self._started_s = clock()
 
+    def part(self, share: float) -> TimeLimit:
+        """Return a limit for this share of the seconds that are left."""
+        if self._limit_s is None:
+            return TimeLimit(None, self._clock)
+        return TimeLimit(share * (self.rest_s or 0.0), self._clock)
+
     def left_s(self, stage: str) -> float | None:
         """Return the seconds that are left; None without a limit.
 
@@ -35,6 +41,13 @@ class TimeLimit:
             )
             raise SolverError("solve", reason)
         return left_s
+
+    @property
+    def rest_s(self) -> float | None:
+        """The seconds that are left, at least 0; None without a limit."""
+        if self._limit_s is None:
+            return None
+        return max(0.0, self._limit_s - (self._clock() - self._started_s))
 
     @property
     def is_up(self) -> bool:

@@ -23,10 +23,18 @@ class CheckedClaim(_Model):
 
 
 class Columns(_Model):
-    """In how many of the tables' columns the rows rank as in the paper."""
+    """In how many of the tables' columns the rows rank as in the paper.
+
+    `uncontradicted` are the columns without a pair of rows that the seeds tell apart and have in another
+    order; pairs of rows are in the paper's order, in another, or open.
+    """
 
     ranked_alike: int
+    uncontradicted: int
     of: int
+    pairs_alike: int
+    pairs_contrary: int
+    pairs_open: int
 
 
 class CheckedCell(_Model):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from experiments.report.statistics import Estimate, estimate, welch
+from experiments.studies import ranks
 from experiments.studies.cases import split_side
-from experiments.studies.document import CheckedCell, CheckedClaim, Columns, Status, StudyDocument
+from experiments.studies.document import CheckedCell, CheckedClaim, Status, StudyDocument
 from experiments.studies.measure import Measured
 from experiments.studies.schema import Claim, Holds, Study
 
@@ -30,7 +30,11 @@ def evaluate(study: Study, measured: Measured) -> StudyDocument:
     return StudyDocument(
         study=study.name,
         claims=[_check(claim, measured) for claim in study.claims],
-        columns=rank(cells),
+        columns=ranks.rank(
+            ranks.Ranked((cell.table, cell.column), cell.paper, measured[cell.case, cell.metric])
+            for cell in study.cells
+            if cell.paper is not None
+        ),
         cells=cells,
         assumptions=list(study.assumptions),
         left_out=list(study.left_out),
@@ -46,10 +50,7 @@ def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
             for found in documents
             for claim in found.claims
         ],
-        columns=Columns(
-            ranked_alike=sum(found.columns.ranked_alike for found in documents),
-            of=sum(found.columns.of for found in documents),
-        ),
+        columns=ranks.together([found.columns for found in documents]),
         cells=[
             cell.model_copy(update={"table": f"{found.study}: {cell.table}"})
             for found in documents
@@ -57,24 +58,6 @@ def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
         ],
         assumptions=[f"{found.study}: {text}" for found in documents for text in found.assumptions],
         left_out=[f"{found.study}: {text}" for found in documents for text in found.left_out],
-    )
-
-
-def rank(cells: Sequence[CheckedCell]) -> Columns:
-    """Count the columns of several rows whose rows rank alike; what the paper has alike may change places."""
-    columns: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for cell in cells:
-        if cell.paper is not None:
-            columns.setdefault((cell.table, cell.column), []).append((cell.paper, cell.ours))
-    ranked = [_ranks_alike(column) for column in columns.values() if len(column) > 1]
-    return Columns(ranked_alike=sum(ranked), of=len(ranked))
-
-
-def _ranks_alike(column: Sequence[tuple[float, float]]) -> bool:
-    pairs = itertools.combinations(column, 2)
-    return all(
-        paper == other_paper or (paper < other_paper) == (ours < other_ours)
-        for (paper, ours), (other_paper, other_ours) in pairs
     )
 
 

@@ -22,6 +22,12 @@ def print_study(found: StudyDocument, console: Console) -> None:
         console.print(table)
         columns = found.columns
         console.print(f"{columns.ranked_alike} of {columns.of} columns rank their rows as the paper does.")
+        told_apart = columns.pairs_alike + columns.pairs_contrary
+        console.print(
+            f"{columns.pairs_alike} of {told_apart} pairs of rows that the seeds tell apart are in the "
+            f"paper's order, {columns.pairs_open} more are open; {columns.uncontradicted} columns have no "
+            "pair in another order."
+        )
     for claim in found.claims:
         style = STYLES[claim.status]
         console.print(f"[{style}]{claim.status}[/]: {escape(claim.claim)} [dim]({escape(claim.source)})[/]")

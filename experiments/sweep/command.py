@@ -155,6 +155,7 @@ def sweep_from(args: argparse.Namespace) -> Sweep:
 def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
     """Write the folder's documents and print what was asked for; nothing where no point is finished."""
     # Matplotlib takes a second to import.
+    from experiments.sweep.page import render_sweep
     from experiments.sweep.plot import plot_sweep
     from experiments.sweep.summary import document, points_csv, rows
     from experiments.sweep.table import print_table
@@ -170,6 +171,7 @@ def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
         (args.out / "sweep.json").write_text(text, encoding="utf-8")
         (args.out / "sweep.csv").write_text(points_csv(results), encoding="utf-8")
         plot.write(args.out)
+        (args.out / "sweep.html").write_text(render_sweep(sweep, results, plot, title), encoding="utf-8")
     except OSError as error:
         raise OutputError(str(args.out), error.strerror or str(error)) from None
     if args.json:

@@ -49,13 +49,14 @@ def print_table(sweep: Sweep, results: Sequence[PointResult], console: Console) 
                 table.add_section()
             first = "" if row.load == load else f"{row.load:g}"
             load = row.load
-            table.add_row(*(visible(cell, plain) for cell in (first, row.protocol, *_cells(row))))
+            table.add_row(*(visible(cell, plain) for cell in (first, row.protocol, *cells(row))))
         console.print(table, highlight=False)
         for note in notes(results):
             console.print(visible(note, plain), highlight=False)
 
 
-def _cells(row: Row) -> list[str]:
+def cells(row: Row) -> list[str]:
+    """Return a row's cells in the order of `COLUMNS`."""
     return [
         _shown(row.requested_bps, units.mbps, 1e-6),
         _shown(row.admitted_bps, units.mbps, 1e-6),

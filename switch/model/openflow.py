@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 __all__ = [
     "ALL_TABLES",
@@ -253,19 +254,25 @@ def parse_flow_mod(whole: bytes) -> FlowMod:
 def parse_match(data: bytes, start: int) -> tuple[MatchFields, int]:
     """Read the match at `start`; returns its fields and where it ends, padding included."""
     kind, length = struct.unpack_from("!HH", data, start)
-    end, place = start + length, start + 4
+    end = start + length
     if kind != 1 or length < 4 or end > len(data):
         raise MalformedMessage(f"a match of type {kind} and {length} bytes")
-    fields = []
-    while place < end:
+    return _match_fields(data[start + 4 : end]), start + (length + 7) // 8 * 8
+
+
+@lru_cache(maxsize=1 << 14)  # the same match comes to all switches on a path
+def _match_fields(data: bytes) -> MatchFields:
+    fields, place = [], 0
+    while place < len(data):
         oxm_class, field, size = struct.unpack_from("!HBB", data, place)
-        if oxm_class != _BASIC_CLASS or field & 1 or place + 4 + size > end:
+        if oxm_class != _BASIC_CLASS or field & 1 or place + 4 + size > len(data):
             raise MalformedMessage(f"a match field {field >> 1} of class {oxm_class:#x}")
         fields.append((field >> 1, data[place + 4 : place + 4 + size]))
         place += 4 + size
-    return tuple(sorted(fields)), start + (length + 7) // 8 * 8
+    return tuple(sorted(fields))
 
 
+@lru_cache(maxsize=1 << 14)
 def parse_instructions(data: bytes) -> Instructions:
     """Read apply-actions and goto-table; meters are passed over."""
     actions: tuple[Action, ...] = ()

@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from controller.address import Address
 from controller.cli import main
+from controller.process import random_ids
 
 ROOT = Path(__file__).parents[2]
 ANY = "127.0.0.1:0"
@@ -181,3 +183,9 @@ def test_a_thread_that_ends_by_a_fault_ends_the_process_with_a_reason(fault: str
     )
     assert ended.returncode == 70, ended.stderr
     assert f"mstcp-controller: {said}" in ended.stderr
+
+
+def test_ids_of_flows_are_random_bits_and_never_the_same() -> None:
+    ids = list(islice(random_ids(), 3000))
+    assert len(set(ids)) == 3000
+    assert {len(bytes.fromhex(each)) for each in ids} == {16}

@@ -123,7 +123,7 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
         assert name in out
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_a_shell_gets_a_script_that_knows_commands_and_options(
     shell: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

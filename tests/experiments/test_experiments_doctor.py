@@ -55,6 +55,13 @@ def test_one_datapath_is_enough() -> None:
     assert neither.remedy == "install it"
 
 
+def test_switches_of_the_system_are_wanted_by_mn_alone() -> None:
+    assert doctor.check_system_switches(None).state == "ok"
+    silent = doctor.check_system_switches("ovsdb-server does not answer")
+    assert (silent.state, silent.blocks) == ("degraded", False)
+    assert "openvswitch-switch" in silent.remedy
+
+
 def test_links_need_netem_or_the_emulator() -> None:
     netem = "sch_netem"
     assert doctor.check_links({netem: has(netem)}, "not built").state == "ok"

@@ -229,6 +229,9 @@ def test_the_command_writes_table_plot_and_documents(
     assert all(word in svg for word in ("admitted", "goodput", "mean delay", "mstcp", "ospf", "load"))
     assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
     assert (out / "sweep.pdf").read_bytes().startswith(b"%PDF")
+    page = (out / "sweep.html").read_text()
+    assert all(f'<td class="text">{name}</td>' in page for name in ("mstcp", "ospf"))
+    assert "<svg" in page and "One seed." in page and "http" not in page.replace("http://www.w3.org", "")
     # Ended already: nothing is run again, and the same is written.
     assert cli.main((*arguments, "--resume")) == 0
     assert json.loads(capsys.readouterr().out) == document

@@ -18,6 +18,7 @@ from controller.core.events import (
     FlowReleased,
     FlowRequested,
     LinkDiscovered,
+    RuleCountersRead,
     SnapshotRequested,
     SwitchConnected,
     TimePassed,
@@ -31,6 +32,7 @@ from controller.core.messages import (
     PacketOut,
     Postpone,
     ReadCounters,
+    ReadRuleCounters,
     RemoveGroup,
     RemoveRule,
     RemoveRules,
@@ -41,7 +43,7 @@ from controller.core.views import FlowView, Snapshot
 from controller.errors import RequestError
 from controller.network import lldp
 from controller.network.live_network import LiveNetwork, arc_name
-from controller.rules.counters import PinnedBy, PinnedCount, PortCounters
+from controller.rules.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
 from controller.rules.model import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
@@ -244,10 +246,14 @@ class FakeSwitches:
 
     def carry_out(
         self, message: DatapathMessage, now: float = 0.0
-    ) -> BarrierReceived | LinkDiscovered | CountersRead | None:
+    ) -> BarrierReceived | LinkDiscovered | CountersRead | RuleCountersRead | None:
         """Do what a message says; returns what comes back: a barrier, a probe that has arrived, counters."""
         if isinstance(message, ReadCounters):
             return self._counters(message, now)
+        if isinstance(message, ReadRuleCounters):
+            keys = map(RuleKey._make, self.tables[message.datapath_id].rules)
+            counts = {key: RuleCount(0, self._pinned[message.datapath_id, key.match]) for key in keys}
+            return RuleCountersRead(message.datapath_id, counts)
         if isinstance(message, PacketOut):
             return self._put_out(message)
         if isinstance(message, CloseConnection):

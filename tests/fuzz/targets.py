@@ -29,6 +29,7 @@ from controller.openflow.connection import Connection
 from controller.openflow.counters import CounterReading
 from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
 from controller.openflow.encoding import encode
+from controller.openflow.rule_counts import RuleCountReading
 from controller.rules.model import Match, Output, Rule, flow_cookie
 from controller.rules.pinned import TcpConnection, pinned_rule
 from experiments import scenario
@@ -176,6 +177,7 @@ def counters(data: bytes) -> None:
         for _, transaction, whole in wire.take_messages(bytearray(data)):
             if transaction in reading.unanswered:
                 reading.take(transaction, whole)
+            RuleCountReading(transaction).take(whole)
     except (Malformed, wire.MalformedMessage) as error:
         assert str(error)
 

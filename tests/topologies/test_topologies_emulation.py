@@ -343,3 +343,21 @@ def test_mininets_own_command_line_runs_our_networks() -> None:
     assert min(rtts) >= 10.4
     assert "s1-eth2<->s2-eth2 (OK OK)" in found["output"]
     assert found["after"] == found["before"]
+
+
+def run_mn_without_switches() -> tuple[int, str]:
+    command = ["mn", "--custom", "topologies/mn.py", "--topo", "butterfly", "--test", "none"]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "OVS_RUNDIR": folder}
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_mininets_own_command_line_says_that_it_has_no_switches() -> None:
+    status, output = run_in_sandbox(run_mn_without_switches)
+    assert status != 0
+    assert "mn has no switches: ovsdb-server does not answer" in output
+    assert "openvswitch-switch" in output
+    assert "Traceback" not in output

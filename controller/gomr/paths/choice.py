@@ -81,7 +81,10 @@ def choose_paths(
     left = math.fsum(factor * value(variable) for variable, factor in model.unserved)
     model.program.row(model.unserved, AT_MOST, left)
     model.program.minimise(delay)
-    return candidates | model.chosen_paths()
+    chosen = model.chosen_paths()
+    # What gets nothing here may get something by another objective, within its limit too.
+    nothing = {d.id: candidates[d.id][: d.max_paths] for d in crowded if not chosen.get(d.id)}
+    return candidates | chosen | nothing
 
 
 def has_more_paths(problem: Problem, count: int) -> bool:

@@ -353,10 +353,10 @@ fn main() {
     let number = |name: &str, or: f64| text(name).and_then(|v| v.parse().ok()).unwrap_or(or);
     let mut rng = Rng(number("--seed", 1.0) as u64);
     let fair = args.iter().any(|a| a == "--fair");
-    let objective = if fair {
-        Objective::Fair
-    } else {
-        Objective::MaxThroughputMinDelay
+    let objective = match text("--objective") {
+        Some(name) => Objective::from_name(&name).expect("--objective takes the name of one"),
+        None if fair => Objective::Fair,
+        None => Objective::MaxThroughputMinDelay,
     };
     let mut base = match text("--graphml") {
         Some(path) => graphml(&path),

@@ -55,6 +55,12 @@ impl Inverse {
         axpy(factor, self.row(i), out);
     }
 
+    /// `row p += factor · row i`.
+    pub fn add_row_to(&mut self, i: usize, factor: f64, p: usize) {
+        let row = self.row(i).to_vec();
+        axpy(factor, &row, self.row_mut(p));
+    }
+
     fn reserve(&mut self, size: usize) {
         if size <= self.stride {
             return;

@@ -12,6 +12,7 @@ mod eviction;
 mod offers;
 mod origin;
 mod pool;
+mod rising;
 
 use std::collections::BTreeMap;
 
@@ -328,6 +329,9 @@ impl Solver {
             let whole = self.price_some(&mut candidates);
             let before = self.master.pivots;
             self.improve(&candidates)?;
+            if self.master.is_level_full() {
+                return Ok(true);
+            }
             if self.master.pivots > before || !whole {
                 continue;
             }
@@ -371,6 +375,9 @@ impl Solver {
                 };
                 match self.master.primal_step(enter, gain, tolerance, by_bland) {
                     None => {
+                        if enter == Enter::Column(self.master.level_column) {
+                            return Err(self.not_solved("a level has no bound"));
+                        }
                         if let Enter::Column(c) = enter {
                             open.retain(|&other| other != c);
                         } else {
@@ -379,6 +386,9 @@ impl Solver {
                     }
                     Some(theta) if theta <= tolerance => self.stalled += 1,
                     Some(_) => self.stalled = self.stalled.saturating_sub(1),
+                }
+                if self.master.is_level_full() {
+                    return Ok(());
                 }
                 self.keep_accurate();
                 if self.master.pivots % HALT == 0 {
@@ -405,6 +415,9 @@ impl Solver {
             false => self.best_slack(),
         };
         let mut most = best.map_or(limit, |(_, gain)| gain);
+        if let Some((enter, gain)) = self.level_entering(most) {
+            (best, most) = (Some((enter, gain)), gain);
+        }
         let mut first = if best.is_some() { 0 } else { NONE };
         open.retain(|&c| {
             if self.master.is_basic(c) {

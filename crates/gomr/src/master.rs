@@ -7,6 +7,7 @@
 //! saturated arcs, need linear algebra: with `w_j = a_j − a_key(j)` they solve `W x = C − Σ_k d_k a_key(k)`
 //! on the saturated arcs. Prices are `π W = c_j − c_key(j)`, `σ_k = c_key(k) − π a_key(k)`.
 
+mod level;
 mod loads;
 mod pivot;
 mod start;
@@ -15,6 +16,7 @@ mod values;
 use crate::basis::Inverse;
 use crate::graph::NONE;
 use crate::halt::Halt;
+use level::Level;
 use loads::{Loads, Span};
 
 const KEY: u32 = NONE - 1;
@@ -161,6 +163,9 @@ pub(crate) struct Master {
     perturbed: bool,
     /// Arcs that failed since the last optimum, with the capacity they had.
     lent: Vec<(u32, f64)>,
+    /// What raises requests together, and its column; `NONE` where there is none.
+    level: Option<Level>,
+    pub level_column: u32,
 }
 
 impl Master {
@@ -175,6 +180,7 @@ impl Master {
             priced: vec![false; arcs],
             capacity,
             big_m,
+            level_column: NONE,
             ..Self::default()
         };
         master.direction.load.resize(arcs);
@@ -267,6 +273,9 @@ impl Master {
 
     /// `prices · a_column`.
     pub fn dot(&self, prices: &[f64], column: u32) -> f64 {
+        if column == self.level_column {
+            return self.level.as_ref().map_or(0.0, |level| level.dot(prices));
+        }
         self.loads.dot(prices, self.columns[column as usize].span)
     }
 
@@ -411,24 +420,34 @@ impl Master {
         self.keys[group] = column;
         self.columns[old as usize].place = NONE;
         self.columns[column as usize].place = KEY;
+        self.follow_key(group as u32, old, column);
     }
 
     fn key_of(&self, column: u32) -> u32 {
         self.groups[self.columns[column as usize].group as usize].key
     }
 
-    /// Calls `f` with the entries of `a_column − a_key`.
-    fn each_entry(&self, column: u32, mut f: impl FnMut(u32, f64)) {
-        for (row, load) in self.entries(column) {
-            f(row, load);
-        }
-        for (row, load) in self.entries(self.key_of(column)) {
-            f(row, -load);
+    /// Calls `f` with the entries of a column, of the one that raises requests too.
+    fn each_load(&self, column: u32, mut f: impl FnMut(u32, f64)) {
+        match &self.level {
+            Some(level) if column == self.level_column => {
+                level.entries().for_each(|(row, load)| f(row, load));
+            }
+            _ => self.entries(column).for_each(|(row, load)| f(row, load)),
         }
     }
 
+    /// Calls `f` with the entries of `a_column − a_key`.
+    fn each_entry(&self, column: u32, mut f: impl FnMut(u32, f64)) {
+        self.each_load(column, &mut f);
+        self.each_load(self.key_of(column), |row, load| f(row, -load));
+    }
+
     fn entry(&self, column: u32, arc: u32) -> f64 {
-        let at = |c: u32| self.loads.on(self.columns[c as usize].span, arc);
+        let at = |c: u32| match &self.level {
+            Some(level) if c == self.level_column => level.load(arc),
+            _ => self.loads.on(self.columns[c as usize].span, arc),
+        };
         at(column) - at(self.key_of(column))
     }
 
@@ -442,7 +461,8 @@ impl Master {
         self.epoch += 1;
         for (c, mut column) in old.into_iter().enumerate() {
             let unserved = self.groups[column.group as usize].unserved == c as u32;
-            if column.place == NONE && !unserved && (column.dead || !keep(c as u32)) {
+            let rises = c as u32 == self.level_column;
+            if column.place == NONE && !unserved && !rises && (column.dead || !keep(c as u32)) {
                 continue;
             }
             let id = self.columns.len() as u32;
@@ -460,5 +480,8 @@ impl Master {
             g.columns.iter_mut().for_each(name);
         }
         self.keys.iter_mut().for_each(name);
+        if self.level.is_some() {
+            name(&mut self.level_column);
+        }
     }
 }

@@ -18,6 +18,9 @@ impl Master {
             true => self.first_blocking(tolerance)?,
             false => self.blocking(tolerance)?,
         };
+        if self.leaves_gap(enter, leave) {
+            return None;
+        }
         let alpha = self.pivot_entry(leave);
         let theta = (self.leaving_value(leave) / alpha).max(0.0);
         let mut rho = Vec::new();

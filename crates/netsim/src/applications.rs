@@ -8,10 +8,12 @@ use crate::packet::Content;
 use crate::queue::{Event, Target};
 use crate::simulation::Simulation;
 use crate::tcp::Events;
-use crate::time::Nanos;
+use crate::time::{Nanos, MICROSECOND};
 use crate::traffic::Source;
 
 const UDP_HEADER_BYTES: u32 = 8;
+/// Timers of protocols over TCP are not looked at more often.
+const TIMER_RESOLUTION: Nanos = MICROSECOND;
 
 impl Simulation {
     /// A segment or a timer has changed an endpoint: its application acts, then the endpoint answers. So an ACK tells of the
@@ -24,7 +26,7 @@ impl Simulation {
         } else {
             Events::default()
         };
-        let (index, side) = (host.flow, host.side);
+        let (index, side, host_has_timers) = (host.flow, host.side, host.wrapped);
         let place = host.place();
         let flow = &mut self.flows[index as usize];
         if let Carrier::Connections(bundle) = &mut flow.carrier {
@@ -49,7 +51,47 @@ impl Simulation {
                 }
             }
         }
+        if host_has_timers {
+            self.arm_flow(index);
+        }
         self.settle()
+    }
+
+    /// Let the protocol over a flow's connections do what is due.
+    pub(crate) fn on_flow_timer(&mut self, index: u32) -> Result<(), Error> {
+        let flow = &mut self.flows[index as usize];
+        if flow.timer != self.now {
+            return Ok(());
+        }
+        flow.timer = Nanos::MAX;
+        if let Carrier::Connections(bundle) = &mut flow.carrier {
+            let read = bundle.on_timer(self.now, &mut self.hosts)?;
+            if read > 0 {
+                flow.on_read(self.now, read);
+            }
+            if flow.backlog > 0 {
+                self.fill(index)?;
+            }
+        }
+        self.arm_flow(index);
+        self.settle()
+    }
+
+    /// Make sure that a flow is asked no later than its protocol's next timer.
+    fn arm_flow(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        let Carrier::Connections(bundle) = &flow.carrier else {
+            return;
+        };
+        let Some(due) = bundle.next_timer() else {
+            return;
+        };
+        // What is due already has been looked at now.
+        let due = due.max(self.now + TIMER_RESOLUTION);
+        if due < flow.timer {
+            flow.timer = due;
+            self.queue.schedule(due, Target::Flow(index));
+        }
     }
 
     /// Begin to write when all connections are open, to whom acts first.

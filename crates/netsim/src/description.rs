@@ -343,6 +343,8 @@ pub struct MstcpDescription {
     pub frame_payload_bytes: Option<u32>,
     /// Whether a connection of one stream has frames too.
     pub identify_single: bool,
+    /// Take for delivered what a stream took, as in the paper; else the library's whole protocol, with late binding alone.
+    pub trust_streams: bool,
 }
 
 impl Default for MstcpDescription {
@@ -354,6 +356,7 @@ impl Default for MstcpDescription {
             frame_payload_bytes: None,
             send_buffer_s: None,
             identify_single: false,
+            trust_streams: true,
         }
     }
 }
@@ -372,6 +375,8 @@ pub struct MptcpDescription {
     pub opportunistic_retransmission: bool,
     /// Halve the window of a subflow that blocks the receive window.
     pub penalisation: bool,
+    /// Send what a subflow had before a timeout over the others too.
+    pub reinjection: bool,
     /// Bytes written and not acknowledged, of the connection; `tcp.send_buffer_bytes` unless given.
     pub send_buffer_bytes: Option<u32>,
     /// The receive window of the connection, which the subflows share; `tcp.receive_buffer_bytes` unless given.
@@ -386,6 +391,7 @@ impl Default for MptcpDescription {
             dupack: DupackName::Subflow,
             opportunistic_retransmission: true,
             penalisation: true,
+            reinjection: true,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
         }

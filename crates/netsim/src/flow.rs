@@ -57,6 +57,8 @@ pub struct Flow {
     pub begun: Option<Nanos>,
     /// Where it is in its life.
     pub phase: Phase,
+    /// When the protocol over its connections is to be asked next.
+    pub timer: Nanos,
     /// What the receiving application has read.
     pub meter: Meter,
     /// Writes that were tried and writes that found no room, since the measurement began.
@@ -113,6 +115,7 @@ impl Flow {
             stop: span[1],
             begun: None,
             phase: Phase::Waiting,
+            timer: Nanos::MAX,
             meter: Meter::default(),
             ticks: [0; 2],
             totals: [0; 2],

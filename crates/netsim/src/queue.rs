@@ -18,6 +18,8 @@ pub enum Target {
     Schedule(u32),
     /// A frame begins or ends on this shared medium.
     Medium(u32),
+    /// The protocol over the connections of this flow has something to do.
+    Flow(u32),
 }
 
 /// The most targets of each kind.
@@ -34,6 +36,7 @@ impl Target {
             Self::Source(index) => (2, index),
             Self::Schedule(index) => (3, index),
             Self::Medium(index) => (4, index),
+            Self::Flow(index) => (5, index),
         };
         kind << INDEX_BITS | u64::from(index)
     }
@@ -45,7 +48,8 @@ impl Target {
             1 => Self::Timer(index),
             2 => Self::Source(index),
             3 => Self::Schedule(index),
-            _ => Self::Medium(index),
+            4 => Self::Medium(index),
+            _ => Self::Flow(index),
         }
     }
 }
@@ -208,6 +212,7 @@ mod tests {
             Target::Source(top),
             Target::Schedule(9),
             Target::Medium(top),
+            Target::Flow(top),
         ] {
             let event = EventQueue::default().reserve(u64::MAX - 1, target);
             assert_eq!(event.target(), target);

@@ -32,6 +32,8 @@ pub enum Purpose {
     EarlyDrop = 10,
     /// Where BBR's cycle begins.
     Probing = 11,
+    /// ACKs that the F-RTO of ns-3's MPTCP ignores.
+    IgnoredAcks = 12,
 }
 
 /// The seed of `purpose` number `index` in a run of seed `seed`.

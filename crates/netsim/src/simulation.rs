@@ -161,6 +161,10 @@ impl Simulation {
                 self.queue.pop();
                 self.on_medium(index)
             }
+            Target::Flow(index) => {
+                self.queue.pop();
+                self.on_flow_timer(index)
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::methods::Named;
 use crate::tcp::config::{
-    CongestionAlgorithm, CubicSettings, Detection, Pacing, Reduction, RenoGrowth, Spurious,
+    CongestionAlgorithm, CubicSettings, Detection, Ns3MptcpMethod, Pacing, Reduction, RenoGrowth,
+    Spurious,
 };
 use crate::tcp::{Config, Profile};
 use crate::time::seconds;
@@ -142,8 +143,25 @@ pub enum ReorderingName {
 }
 
 impl ReorderingName {
+    /// The method of this name in the MPTCP model of ns-3, if it has one of its own.
+    fn of_ns3_mptcp(self) -> Option<Ns3MptcpMethod> {
+        match self {
+            Self::Dsack => Some(Ns3MptcpMethod::DSack),
+            Self::Eifel => Some(Ns3MptcpMethod::Eifel),
+            Self::Frto => Some(Ns3MptcpMethod::FRto { seed: 0 }),
+            Self::Door => Some(Ns3MptcpMethod::Door),
+            Self::None | Self::PrR | Self::TcpPr | Self::Rack => None,
+        }
+    }
+
     fn apply(self, config: &mut Config) {
         config.spurious = Spurious::Ignored;
+        if let (Detection::Ns3Mptcp(method), Some(own)) =
+            (&mut config.detection, self.of_ns3_mptcp())
+        {
+            *method = own;
+            return;
+        }
         match self {
             Self::None => {}
             Self::Dsack => config.spurious = Spurious::DSack,

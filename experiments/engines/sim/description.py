@@ -118,6 +118,7 @@ def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, delayed_s: float) 
             "scheduler": plan.scenario.mstcp.scheduler,
             "reorder_buffer_bytes": settings.reorder_buffer_bytes,
             "identify_single": settings.identify_single,
+            "trust_streams": plan.scenario.mstcp.trust_streams,
         }
     if is_mptcp(plan):
         described["mptcp"] = {

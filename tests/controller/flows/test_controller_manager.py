@@ -1,5 +1,6 @@
 """Flows from request to end, on fake switches."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from controller.core.events import (
     SwitchDisconnected,
     Together,
 )
-from controller.core.messages import AllocationChanged, FlowEnded, InstallRules, LeaseResult
+from controller.core.messages import AllocationChanged, Answer, FlowEnded, InstallRules, LeaseResult
 from controller.core.state import Settings
 from controller.core.views import FlowView
 from controller.errors import (
@@ -504,11 +505,8 @@ def test_a_flow_that_no_path_carries_is_reported(net: ControlledNetwork) -> None
     assert lost.links == ("S0-S2",), "where it went last"
 
 
-def test_of_requests_that_come_together_one_solve_is_made_at_a_time() -> None:
-    """What switches say meanwhile waits for one solve, not for all; nobody is overtaken."""
-    net = ControlledNetwork(topologies.load("butterfly"))
-    net.bring_up()
-    # Each wants more than its path of least delay has, so each takes a solve.
+def together(**fields: Any) -> tuple[FlowRequested, ...]:
+    """Return four requests, each of which wants more than its path of least delay has: it takes a solve."""
     wanted = {
         "source": "T0",
         "destination": "T2",
@@ -516,12 +514,43 @@ def test_of_requests_that_come_together_one_solve_is_made_at_a_time() -> None:
         "packet_bytes": 590,
         "destination_port": 5001,
     }
-    requests = tuple(
-        FlowRequested(token, parse(wanted | {"source_ports": (40000 + 2 * token, 40001 + 2 * token)}))
+    return tuple(
+        FlowRequested(
+            token, parse(wanted | {"source_ports": (40000 + 2 * token, 40001 + 2 * token)} | fields)
+        )
         for token in range(1, 5)
     )
-    answers = net.handle(Together(requests))
+
+
+def granted_bps(answers: list[Answer]) -> list[float]:
+    return [answer.result.rate_bps for answer in answers if isinstance(answer.result, FlowView)]
+
+
+def test_of_requests_that_come_together_one_solve_is_made_at_a_time() -> None:
+    """What switches say meanwhile waits for one solve, not for all; nobody is overtaken."""
+    net = ControlledNetwork(topologies.load("butterfly"))
+    net.bring_up()
+    answers = net.handle(Together(together(streams=2)))
     assert sorted(answer.token for answer in answers) == [1, 2, 3, 4]
     assert [len(message.events) for message in net.postponed] == [3]
-    granted = [answer.result for answer in answers if isinstance(answer.result, FlowView)]
-    assert sum(flow.rate_bps for flow in granted) == pytest.approx(8.95e6, rel=0.01)
+    assert sum(granted_bps(answers)) == pytest.approx(8.95e6, rel=0.01)
+
+
+@pytest.mark.parametrize("objective", ["max_throughput_min_delay", "min_max_utilisation"])
+def test_requests_that_come_together_share_a_solve_and_are_granted_each_by_itself(objective: str) -> None:
+    net = ControlledNetwork(topologies.load("butterfly"), Settings(objective=objective))
+    net.bring_up()
+    first, second, third, fourth = together()
+    same_ports = replace(fourth, request=replace(fourth.request, source_ports=first.request.source_ports))
+    unknown = replace(third, request=replace(third.request, destination="T9"))
+    solves = net.core._flows._optima.solves
+    answers = net.handle(Together((first, second, unknown, same_ports)))
+    assert net.core._flows._optima.solves <= solves + 2, "one for all, one for what a refused one leaves"
+    assert net.postponed == []
+    outcomes = {answer.token: answer.result for answer in answers}
+    assert isinstance(outcomes[3], NotFound)
+    assert isinstance(outcomes[4], Conflict | InfeasibleRequest)
+    net.pass_time(2.0)
+    flows = net.snapshot().flows
+    assert sum(flow.rate_bps for flow in flows) == pytest.approx(8.95e6, rel=0.01)
+    assert all(link.allocated_bps <= link.capacity_bps * (1 + 1e-6) for link in net.snapshot().links)

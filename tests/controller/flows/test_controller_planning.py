@@ -12,7 +12,8 @@ from controller.core.state import Settings, State
 from controller.errors import RequestError
 from controller.flows import granting
 from controller.flows.live_optima import LiveOptima
-from controller.flows.planning import Newcomer, Optimum, on_a_free_path, optimise
+from controller.flows.planning import Newcomer, Optimum, on_a_free_path, optimise, optimise_newcomers
+from controller.wire import Framing
 from tests.fakes.openflow_table import ControlledNetwork
 
 
@@ -63,3 +64,16 @@ def test_a_flow_that_fits_on_its_shortest_path_needs_no_solve(
             assert "no capacity" in str(error)
         net.pass_time(0.1)
     assert compared >= 3
+
+
+def test_many_new_flows_keep_their_number_of_paths() -> None:
+    state = State(topologies.load("fat-tree:4:rate_bps=10e6"), Settings())
+    state.live.assume_all()
+    draw = random.Random(2)
+    pairs = [draw.sample(state.live.network.hosts, 2) for _ in range(60)]
+    newcomers = [
+        Newcomer(f"f{number}", source, destination, 2e6, Framing(), max_paths=2, streams=None)
+        for number, (source, destination) in enumerate(pairs)
+    ]
+    _, paths = optimise_newcomers(state, LiveOptima(state.live), "fair", newcomers)
+    assert all(1 <= len(paths[newcomer.id]) <= 2 for newcomer in newcomers)

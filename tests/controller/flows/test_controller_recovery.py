@@ -15,11 +15,13 @@ from controller.core.events import (
     PortWentDown,
     RulesRefused,
     SwitchDisconnected,
+    TimePassed,
 )
 from controller.core.messages import AllocationChanged, InstallRules
 from controller.core.state import Settings
 from controller.core.views import FlowView
 from controller.errors import RequestError
+from controller.rules.model import TABLE_DEFAULT, Rule, is_flow_cookie
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
 from topologies.model import Network
 
@@ -232,6 +234,21 @@ def test_many_flows_on_one_link_are_moved_together_by_one_barrier_a_switch_and_s
     assert len(barriers) < 40
     check(net)
     installed_is_desired(net)
+
+
+def test_the_rules_of_flows_go_out_before_anything_else_is_computed() -> None:
+    net = bring_up()
+    net.request(**REQUEST)
+    core, now = net.core, net.now
+    core.handle(PortWentDown(*port_of(net, "S2-S3")), now)
+    first = [m for m in core.handle(TimePassed(), now) if isinstance(m, InstallRules)]
+    assert first
+    assert all(is_flow_cookie(e.cookie) for m in first for e in m.entries if isinstance(e, Rule))
+    core.sent(now)
+    due = core.next_deadline()
+    assert due is not None and due <= now, "the others are due still"
+    others = [m for m in core.handle(TimePassed(), now) if isinstance(m, InstallRules)]
+    assert any(e.table == TABLE_DEFAULT for m in others for e in m.entries if isinstance(e, Rule))
 
 
 class Soak:

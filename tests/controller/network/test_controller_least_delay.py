@@ -1,5 +1,7 @@
 """Trees that outlive link changes are those of the links that are up."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +32,11 @@ def test_trees_follow_the_links(data: st.DataObject) -> None:
         root = data.draw(st.sampled_from(NAMES))
         expected = next_hops([arc for each, arc in arcs.items() if each in up], {"host": root})["host"]
         assert trees.hops(root) == expected
+        distances_ns = trees.distances_ns(root)
+        assert distances_ns.keys() == {root, *expected}
+        for start, distance_ns in distances_ns.items():
+            steps = pairwise(trees.path(start, root) or ())
+            assert distance_ns == sum(round(arcs[arc_name(*step)].delay_s * 1e9) for step in steps)
 
 
 def test_an_event_that_fails_leaves_the_trees_as_they_were() -> None:

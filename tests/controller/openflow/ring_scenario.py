@@ -78,6 +78,12 @@ def observe(lab: Lab, seen: dict[str, Any]) -> None:
     # Open vSwitch brings the counters of its fast path up to date now and then.
     wait_for(lambda: all(min(counts) > 2 for counts in pinned_packets(ovs).values()), "packets on the path")
     seen["pinned_packets"] = pinned_packets(ovs)
+    shown = {name: rest.call("GET", f"/switches/{name}/rules")["rules"] for name in NETWORK.switches}
+    seen["rules_without_counters"] = [r for rules in shown.values() for r in rules if r["packets"] is None]
+    seen["shown_packets"] = {
+        name: [rule["packets"] for rule in rules if rule["purpose"] == "flow"]
+        for name, rules in shown.items()
+    }
     rest.call("DELETE", f"/flows/{flow['flow_id']}")
     # The removal is not confirmed: give the switches a moment.
     wait_for(lambda: not any(pinned_packets(ovs).values()), "the rules to go")

@@ -65,6 +65,13 @@ def test_a_pinned_flow_takes_its_path(seen: dict[str, Any]) -> None:
         assert all(count > 2 for count in packets), f"{switch}: data one way, acknowledgements the other"
 
 
+def test_clients_see_what_rules_have_counted(seen: dict[str, Any]) -> None:
+    assert seen["rules_without_counters"] == []
+    for switch, packets in seen["pinned_packets"].items():
+        shown = seen["shown_packets"][switch]  # read a moment later
+        assert all(late >= early for late, early in zip(sorted(shown), sorted(packets), strict=True))
+
+
 def test_release_brings_traffic_back_to_the_default_route(seen: dict[str, Any]) -> None:
     assert seen["bytes_over_default_route"] == 100_000
 

@@ -6,8 +6,11 @@ import pytest
 
 import topologies
 from controller.core.events import PortCameUp, PortWentDown
-from controller.core.state import Settings
-from controller.rules.model import ETH_TYPE_IPV4, IP_PROTO_TCP
+from controller.core.journal import Journal
+from controller.core.outbox import Outbox
+from controller.core.state import Settings, State
+from controller.rules.model import ETH_TYPE_IPV4, IP_PROTO_TCP, Group
+from controller.rules.protection import Protection
 from tests.fakes.openflow_table import ControlledNetwork, Packet
 from topologies.model import Arc, Network
 
@@ -117,3 +120,16 @@ def test_switches_without_such_groups_get_none() -> None:
     net = bring_up("butterfly", fast_failover=False)
     assert not any(table.groups for table in net.switches.tables.values())
     assert net.snapshot().health.ready
+
+
+def test_each_link_that_comes_up_costs_the_same() -> None:
+    state = State(topologies.load("waxman:30:seed=1"), Settings())
+    protection = Protection(state, Outbox())
+    state.live.assume_all()
+    for link in state.live.take_changed_links():
+        with Journal() as journal:
+            protection.links_changed([link], now=1.0)
+        assert len(journal) < 10, "with thousands of links, nothing else would be done for a minute"
+    while (due := protection.next_deadline()) is not None:
+        protection.tick(due)
+    assert all(len(group.buckets) == 2 for group in protection.entries("s1") if isinstance(group, Group))

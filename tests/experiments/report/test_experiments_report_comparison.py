@@ -211,7 +211,7 @@ def test_the_page_shows_all_and_is_the_same_each_time(tmp_path: Path) -> None:
     again = write_comparison(compare(named), tmp_path / "y")
     assert again.read_bytes() == page.read_bytes()
     plots = sorted(path.name for path in (tmp_path / "x" / "plots").iterdir())
-    assert len(plots) == 2 * (2 * 2 * 2)  # SVG and PNG of goodput and delay of two flows in two cases
+    assert len(plots) == 3 * (2 * 2 * 2)  # SVG, PNG and PDF of goodput and delay of two flows in two cases
     assert all(name.startswith("compare-") for name in plots)
 
 

@@ -194,7 +194,7 @@ def test_the_same_document_gives_the_same_bytes(tmp_path: Path) -> None:
         for path in (tmp_path / "second").rglob("*.*")
     }
     assert first == second
-    assert len(first) == 1 + 2 * 7
+    assert len(first) == 1 + 3 * 7
 
 
 def test_no_two_plots_share_a_name(tmp_path: Path) -> None:

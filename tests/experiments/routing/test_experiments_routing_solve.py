@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import re
@@ -13,6 +14,7 @@ import pytest
 
 from experiments import cli
 from experiments.routing.case import make_case
+from experiments.routing.time_limit import TimeLimit
 from topologies.routable import load_routable
 
 GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
@@ -247,6 +249,23 @@ def test_the_time_limit_covers_the_load_too(capsys: pytest.CaptureFixture[str]) 
     argv = ["solve", "waxman:40", "--flows", "300", "--load", "1.5", "--time-limit", "1e-9"]
     assert cli.main(argv) == 1
     assert "time limit of 1e-09 s is used up before the demands are scaled" in capsys.readouterr().err
+
+
+def test_what_there_is_no_time_for_is_told_and_the_answer_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = itertools.count()  # each look at the clock costs one
+    monkeypatch.setattr(TimeLimit.__init__, "__defaults__", (lambda: float(next(seconds)),))
+    asked = ("--flows", "20", "--events", "50", "--failures", "links", "--time-limit", "15", "--json")
+    assert cli.main(["solve", "waxman:12:seed=3", *asked, "--out", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert document["certificate"]["gap"] < 1e-9
+    assert "failures" not in document
+    assert re.search(r"the time was up after \d+ of 50 flow events", captured.err)
+    assert "the time was up before the failures could be surveyed" in captured.err
+    assert "the time was up after the backups of 0 of" in captured.err
+    assert (tmp_path / "solution.html").exists()
 
 
 def test_the_page_shows_the_map_and_the_starved_flows_first(

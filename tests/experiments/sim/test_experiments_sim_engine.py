@@ -163,6 +163,17 @@ def test_settings_reach_the_simulator(key: str, value: object, place: tuple[str 
     assert found(plan_of("mstcp", **sets)) == value
 
 
+def test_the_librarys_whole_protocol_is_a_choice_with_late_binding() -> None:
+    import netsim_native as sim
+
+    late = described(plan_of("mstcp", mstcp__trust_streams=False, sim__binding="late"))
+    assert late["flows"][0]["mstcp"]["trust_streams"] is False
+    sim.check(json.dumps(late))
+    early = described(plan_of("mstcp", mstcp__trust_streams=False))
+    with pytest.raises(sim.InvalidDescription, match="binds late"):
+        sim.check(json.dumps(early))
+
+
 def test_a_segment_fills_its_packet() -> None:
     without, with_timestamps = (
         described(plan_of("mstcp", tcp__timestamps=offered)) for offered in (False, True)

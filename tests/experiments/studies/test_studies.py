@@ -12,8 +12,8 @@ from experiments.errors import ScenarioError
 from experiments.scheduling.simulator import simulator
 from experiments.studies import schema
 from experiments.studies.cases import cases
-from experiments.studies.document import CheckedCell, StudyDocument
-from experiments.studies.evaluate import evaluate, rank, together
+from experiments.studies.document import StudyDocument
+from experiments.studies.evaluate import evaluate, together
 from experiments.studies.measure import Measured, measure
 
 SMALL = """
@@ -118,16 +118,6 @@ def test_a_study_may_make_some_of_the_cases_alone() -> None:
     assert list(cases(study)) == ["fast"]
 
 
-def test_a_row_of_our_own_has_no_figure_of_the_paper_and_no_rank() -> None:
-    def cell(row: str, paper: float | None, ours: float) -> CheckedCell:
-        return CheckedCell(table="1", column="c", row=row, paper=paper, ours=ours, interval=None)
-
-    paper = [cell("a", 1.0, 1.0), cell("b", 2.0, 2.0)]
-    ours = cell("mstcp", None, 0.5)
-    assert rank([*paper, ours]) == rank(paper)
-    assert rank([paper[0], ours]).of == 0
-
-
 def test_figures_stand_beside_the_papers(found: StudyDocument) -> None:
     slow, fast = found.cells
     assert (slow.paper, fast.paper) == (1.0, 20.0)
@@ -177,20 +167,6 @@ def test_several_studies_are_one_document(found: StudyDocument) -> None:
     assert both.study == "all"
     assert (both.columns.ranked_alike, len(both.claims), len(both.cells)) == (2, 6, 4)
     assert both.claims[0].source == "small: section 1"
-
-
-def _column(*figures: tuple[float, float]) -> list[CheckedCell]:
-    return [
-        CheckedCell(table="1", row=str(row), column="x", paper=paper, ours=ours, interval=None)
-        for row, (paper, ours) in enumerate(figures)
-    ]
-
-
-def test_ranks_are_those_of_rows_and_ties_of_the_paper_are_free() -> None:
-    assert rank(_column((1, 5), (2, 6), (3, 9))).ranked_alike == 1
-    assert rank(_column((1, 5), (2, 4), (3, 9))).ranked_alike == 0
-    assert rank(_column((1, 5), (1, 4), (3, 9))).ranked_alike == 1
-    assert rank(_column((1, 5))).of == 0
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,8 @@ impl Origin {
             let sigma = member.sigma(terms.master);
             if -sigma > terms.limit {
                 let unserved = terms.master.groups[member.id as usize].unserved;
-                if !terms.master.is_basic(unserved) {
+                let banned = terms.master.columns[unserved as usize].banned;
+                if !banned && !terms.master.is_basic(unserved) {
                     offers.push(Offer::Known(-sigma, unserved));
                 }
             }

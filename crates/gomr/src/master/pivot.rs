@@ -46,6 +46,7 @@ impl Master {
             self.each_entry(column, |row, load| d.load.add(row, -load * rate));
             d.key.add(self.columns[column as usize].group, -rate);
         }
+        self.each_risen(self.level_decrease(enter, &d), |g, rate| d.key.add(g, rate));
         self.direction = d;
     }
 
@@ -76,6 +77,9 @@ impl Master {
                 for &column in &self.groups[g as usize].working {
                     let at = self.columns[column as usize].place as usize;
                     self.inverse.add_row(at, -1.0, rho);
+                }
+                for (at, factor) in self.level_rows(g) {
+                    self.inverse.add_row(at, factor, rho);
                 }
             }
             Leave::Slack(e) => {
@@ -162,6 +166,7 @@ impl Master {
         let Some(&column) = self.groups[g as usize].working.last() else {
             // Nothing else of the commodity is in the basis, so its own column enters as the key.
             if let Enter::Column(column) = enter {
+                self.follow_in_inverse(g);
                 self.set_key(column);
                 self.groups[g as usize].key_value = theta;
             }
@@ -177,6 +182,7 @@ impl Master {
 
     /// Exchanges the key of commodity `g` with its working column at `p`.
     pub fn swap_key(&mut self, g: u32, p: usize) {
+        let level_rows = self.level_rows(g);
         let group = &mut self.groups[g as usize];
         let members: Vec<usize> = group
             .working
@@ -184,6 +190,9 @@ impl Master {
             .map(|&c| self.columns[c as usize].place as usize)
             .collect();
         self.inverse.swap_key(p, &members);
+        for (at, factor) in level_rows {
+            self.inverse.add_row_to(at, factor, p);
+        }
         let column = self.working[p];
         let old = std::mem::replace(&mut group.key, column);
         self.keys[g as usize] = column;
@@ -196,6 +205,7 @@ impl Master {
                 *entry = old;
             }
         }
+        self.follow_key(g, old, column);
     }
 
     pub fn leave_slack(&mut self, enter: Enter, e: u32, theta: f64, rho: &[f64]) {

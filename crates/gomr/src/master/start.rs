@@ -8,6 +8,13 @@ impl Master {
     /// two large ones.
     pub fn choose_largest_keys(&mut self) {
         for g in 0..self.groups.len() {
+            if self
+                .level
+                .as_ref()
+                .is_some_and(|level| level.group == g as u32)
+            {
+                continue;
+            }
             let group = &self.groups[g];
             let mut largest = group.key_value.abs();
             let mut at = None;
@@ -87,6 +94,7 @@ impl Master {
         for (i, &column) in self.working.iter().enumerate() {
             self.groups[self.columns[column as usize].group as usize].rhs += self.x[i];
         }
+        self.lower_bounds(self.level_value());
         for e in 0..self.slack.len() {
             if self.tight_at[e] == NONE {
                 self.slack[e] = push(self.slack[e]);

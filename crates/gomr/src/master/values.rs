@@ -38,9 +38,7 @@ impl Master {
     pub fn compute_values(&mut self) -> f64 {
         let mut rest = self.rhs.clone();
         for g in &self.groups {
-            for (row, load) in self.entries(g.key) {
-                rest[row as usize] -= load * g.rhs;
-            }
+            self.each_load(g.key, |row, load| rest[row as usize] -= load * g.rhs);
         }
         let scale = self
             .tight
@@ -96,6 +94,7 @@ impl Master {
             self.groups[self.columns[column as usize].group as usize].key_value -= value;
         }
         self.slack = slack;
+        self.raise_keys(self.level_value());
     }
 
     /// Inverts the working basis from scratch; false when it is singular.

@@ -10,13 +10,15 @@
 //! A cut holds for every allocation, so each level is looked for below all the cuts that are known. Delays play
 //! no part before the rates are settled: until then they are ignored.
 
-use std::collections::VecDeque;
-use std::rc::Rc;
+mod ascent;
+mod cuts;
 
 use crate::audit::Cut;
 use crate::certify::Proof;
 use crate::colgen::Solver;
 use crate::problem::Error;
+use ascent::Ascent;
+use cuts::{Barrier, Known, Level, Line};
 
 /// A flow as the filling sees it: its commodity, request and weight.
 #[derive(Clone, Copy, Debug)]
@@ -37,42 +39,12 @@ pub(crate) struct Filling {
     pub proof: Proof,
 }
 
-/// What all allocations keep: `Σ_k dist_k(π)·x_k ≤ Σ_e C_e π_e`.
-struct Barrier {
-    /// `Σ_e C_e π_e`.
-    room: f64,
-    /// `dist_k(π)` of each commodity.
-    distance: Vec<f64>,
-    /// `π`.
-    prices: Vec<f64>,
-}
-
-/// The highest level and what stops it; nothing where that is the requests alone.
-struct Level {
-    level: f64,
-    barrier: Option<Rc<Barrier>>,
-}
-
-impl Level {
-    /// Share of the cut that one bit/s of a flow takes.
-    fn share(&self, flow: &Rising) -> f64 {
-        let barrier = self.barrier.as_ref();
-        barrier.map_or(0.0, |barrier| barrier.share(flow))
-    }
-}
-
-impl Barrier {
-    fn share(&self, flow: &Rising) -> f64 {
-        self.distance[flow.commodity as usize].min(1.0)
-    }
-}
-
 /// Flows with a smaller share are not in a cut.
 const NO_SHARE: f64 = 1e-9;
-/// Cuts that are kept from level to level.
-const KEPT: usize = 64;
-/// What still rises must make up this part of a kept cut: else rounding of the rest would decide.
-const LEAST_PART: f64 = 1e-3;
+/// Part of the requests that may be missing where all of them fit.
+const MISSING: f64 = 1e-11;
+/// Cuts that may be met on the way to a level.
+const MOST_CUTS: usize = 200;
 /// Share of its rate that a settled flow gives way by first, and in the end, where rounding would stop the rest.
 const YIELD: f64 = 2.5e-13;
 const MOST_YIELDED: f64 = 1e-10;
@@ -95,9 +67,10 @@ pub(crate) fn fill(
     } = filling;
     let mut yielded = 0.0;
     let delays = solver.ignore_delays();
-    let mut known = VecDeque::new();
+    let mut known = Known::default();
+    let mut ascent = None;
     while frozen.iter().any(Option::is_none) {
-        let found = highest_level(solver, flows, frozen, &mut known)?;
+        let found = next_level(solver, flows, frozen, &mut known, &mut ascent)?;
         let share = |flow: &Rising| found.share(flow);
         let mut stopped = Vec::new();
         let mut cut = Cut::default();
@@ -148,6 +121,9 @@ pub(crate) fn fill(
         let spare = (barrier.room - taken).max(0.0);
         proof.bound += stopped.iter().map(|(_, gain)| spare * gain).sum::<f64>();
     }
+    if let Some(mut ascent) = ascent {
+        ascent.end(solver);
+    }
     let rate = |i: usize| frozen[i].unwrap_or(0.0);
     set_requests(solver, flows, rate);
     solver.count_delays(delays);
@@ -169,116 +145,80 @@ fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f
     total.iter().sum()
 }
 
-/// The largest level all flows that still rise can reach.
+/// The largest level all flows that still rise can reach, from that before.
+fn next_level(
+    solver: &mut Solver,
+    flows: &[Rising],
+    frozen: &[Option<f64>],
+    known: &mut Known,
+    ascent: &mut Option<Ascent>,
+) -> Result<Level, Error> {
+    if ascent.is_none() {
+        let all = known.bound(flows, frozen);
+        if fits(solver, flows, frozen, all.level)? {
+            return Ok(all);
+        }
+        known.add(Barrier::of(solver));
+        *ascent = Some(Ascent::begin(solver));
+        let apart = Barrier::of_pathless(solver);
+        let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
+        if rising
+            .map(|(flow, _)| apart.share(flow))
+            .any(|share| share > 0.0)
+        {
+            return Ok(Level {
+                level: 0.0,
+                barrier: Some(known.add(apart)),
+            });
+        }
+    }
+    let climbed = match ascent {
+        Some(ascent) => ascent.next(solver, flows, frozen, known)?,
+        None => None,
+    };
+    match climbed {
+        Some(level) => Ok(level),
+        None => highest_level(solver, flows, frozen, known),
+    }
+}
+
+/// Whether what the flows ask for at a level fits.
+fn fits(
+    solver: &mut Solver,
+    flows: &[Rising],
+    frozen: &[Option<f64>],
+    level: f64,
+) -> Result<bool, Error> {
+    let asked = set_requests(solver, flows, |i| match frozen[i] {
+        Some(rate) => rate,
+        None => flows[i].request.min(flows[i].weight * level),
+    });
+    let proof = solver.solve()?;
+    Ok(asked - proof.bound <= MISSING * asked)
+}
+
+/// The same by a solve for each level that is tried: from the right, by Newton's method.
 fn highest_level(
     solver: &mut Solver,
     flows: &[Rising],
     frozen: &[Option<f64>],
-    known: &mut VecDeque<Rc<Barrier>>,
+    known: &mut Known,
 ) -> Result<Level, Error> {
-    let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
-    let requests = rising.map(|(flow, _)| flow.request / flow.weight);
-    let mut found = Level {
-        level: requests.fold(0.0, f64::max),
-        barrier: None,
-    };
-    for barrier in known.iter() {
-        let line = Line::new(flows, frozen, barrier);
-        if line.rises_enough(barrier, found.level) {
-            found.lower(line.root(found.level), barrier);
-        }
-    }
-    for _ in 0..200 {
+    let mut found = known.bound(flows, frozen);
+    for _ in 0..MOST_CUTS {
         let level = found.level;
-        let rate = |i: usize| match frozen[i] {
-            Some(rate) => rate,
-            None => flows[i].request.min(flows[i].weight * level),
-        };
-        let asked = set_requests(solver, flows, rate);
-        let proof = solver.solve()?;
-        if asked - proof.bound <= 1e-11 * asked {
+        if fits(solver, flows, frozen, level)? {
             return Ok(found);
         }
-        let (room, distance) = solver.cut();
-        let barrier = Rc::new(Barrier {
-            room,
-            distance,
-            prices: solver.first_prices(),
-        });
+        let barrier = known.add(Barrier::of(solver));
         let next = Line::new(flows, frozen, &barrier).root(level);
-        found.level = next.min(level);
-        found.barrier = Some(Rc::clone(&barrier));
-        known.push_back(barrier);
-        if known.len() > KEPT {
-            known.pop_front();
-        }
+        found = Level {
+            level: next.min(level),
+            barrier: Some(barrier),
+        };
         if next >= level * (1.0 - 1e-13) {
             return Ok(found);
         }
     }
     Err(solver.not_solved("max-min filling does not settle"))
-}
-
-impl Level {
-    fn lower(&mut self, level: f64, barrier: &Rc<Barrier>) {
-        if level < self.level {
-            self.level = level;
-            self.barrier = Some(Rc::clone(barrier));
-        }
-    }
-}
-
-/// What is left of a cut as the level rises: `left − slope·t`, less steep once a flow has all it asks for.
-struct Line {
-    left: f64,
-    slope: f64,
-    /// Level at which a flow has its request, and what it makes of the slope.
-    steps: Vec<(f64, f64)>,
-}
-
-impl Line {
-    fn new(flows: &[Rising], frozen: &[Option<f64>], barrier: &Barrier) -> Self {
-        let mut line = Self {
-            left: barrier.room,
-            slope: 0.0,
-            steps: Vec::new(),
-        };
-        for (flow, rate) in flows.iter().zip(frozen) {
-            let share = barrier.share(flow);
-            match *rate {
-                Some(rate) => line.left -= share * rate,
-                None if share > 0.0 => {
-                    line.slope += share * flow.weight;
-                    line.steps
-                        .push((flow.request / flow.weight, share * flow.weight));
-                }
-                None => {}
-            }
-        }
-        line
-    }
-
-    /// Whether what rises is so much of the cut that its root is exact.
-    fn rises_enough(&self, barrier: &Barrier, level: f64) -> bool {
-        let rises = self
-            .steps
-            .iter()
-            .map(|&(until, weight)| weight * until.min(level));
-        rises.sum::<f64>() > LEAST_PART * barrier.room
-    }
-
-    /// Largest `t ≤ level` at which nothing is missing.
-    fn root(mut self, level: f64) -> f64 {
-        self.steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut t = 0.0;
-        for (until, weight) in self.steps {
-            if self.slope > 0.0 && t + self.left / self.slope <= until {
-                return (t + self.left / self.slope).clamp(0.0, level);
-            }
-            self.left -= self.slope * (until - t);
-            t = until;
-            self.slope -= weight;
-        }
-        level
-    }
 }

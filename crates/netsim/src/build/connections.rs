@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::methods::{is_own, Named};
 use crate::random::{derive_seed, Purpose};
 use crate::switch::WeightedPath;
-use crate::tcp::config::CongestionAlgorithm;
+use crate::tcp::config::{CongestionAlgorithm, Detection, Ns3MptcpMethod};
 use crate::tcp::congestion::{self, coupled as coupling, CongestionControl};
 use crate::tcp::{Config, Endpoint};
 use crate::time::{seconds, SECOND};
@@ -195,6 +195,7 @@ impl Builder<'_> {
         let mut subflows = Vec::new();
         let controls = clients.into_iter().zip(servers);
         for ((stream, path), (client, server)) in paths.iter().enumerate().zip(controls) {
+            let config = self.with_seed(&config, index, stream);
             let alone = std::slice::from_ref(path);
             let routes = [self.route(alone), self.ack_route(place, flow, alone)?];
             let ends = [
@@ -212,6 +213,16 @@ impl Builder<'_> {
         }
         let bundle = Mptcp::new(settings, subflows, schedulers, &mut self.hosts);
         Ok(Box::new(bundle))
+    }
+
+    /// The settings of a subflow, with a seed of its own where one is drawn from.
+    fn with_seed(&self, config: &Config, index: u32, stream: usize) -> Config {
+        let mut config = *config;
+        if let Detection::Ns3Mptcp(Ns3MptcpMethod::FRto { seed }) = &mut config.detection {
+            let place = u64::from(index) << 16 | stream as u64;
+            *seed = derive_seed(self.description.seed, Purpose::IgnoredAcks, place);
+        }
+        config
     }
 
     fn mptcp_settings(
@@ -250,6 +261,10 @@ impl Builder<'_> {
             },
             opportunistic: own.opportunistic_retransmission,
             penalisation: own.penalisation,
+            reinjection: own.reinjection,
+            joins_after_answer: matches!(config.detection, Detection::Ns3Mptcp(_)),
+            reports_held: own.dupack == DupackName::Connection
+                && config.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::DSack),
         };
         Ok((config, settings))
     }
@@ -271,6 +286,7 @@ impl Builder<'_> {
         let total: f64 = paths.iter().map(|path| path.weight).sum();
         let settings = MstcpSettings {
             binding: flow.mstcp.binding,
+            trust_streams: flow.mstcp.trust_streams,
             frame_payload_bytes: frame_payload_bytes as usize,
             reorder_buffer_bytes: flow.mstcp.reorder_buffer_bytes,
             send_buffer_bytes: u64::from(
@@ -285,6 +301,17 @@ impl Builder<'_> {
                 })
                 .collect(),
         };
+        if !settings.trust_streams {
+            if settings.binding == Binding::Early {
+                return Err(Error::description(
+                    format!("{place}.mstcp.trust_streams"),
+                    "is true with early binding: the library's protocol binds late (binding = \"late\")",
+                ));
+            }
+            for &endpoint in ends.iter().flatten() {
+                self.hosts.get_mut(endpoint).wrapped = true;
+            }
+        }
         let seed = derive_seed(self.description.seed, Purpose::Schedule, u64::from(index));
         let refused = |error: mstcp_core::LocalError| {
             Error::description(format!("{place}.mstcp"), error.to_string())

@@ -53,6 +53,16 @@ pub trait Bundle: std::fmt::Debug + Send {
         hosts: &mut Hosts,
     ) -> Result<u64, Error>;
 
+    /// When [`on_timer`](Self::on_timer) is to be called next, for protocols with timers of their own.
+    fn next_timer(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Do what is due: how many bytes the application at the server has read by that.
+    fn on_timer(&mut self, _now: Nanos, _hosts: &mut Hosts) -> Result<u64, Error> {
+        Ok(0)
+    }
+
     /// Look at a segment with an option of MPTCP before its endpoint does.
     fn on_arrival(&mut self, _now: Nanos, _place: Place, _segment: &Segment, _hosts: &mut Hosts) {}
 

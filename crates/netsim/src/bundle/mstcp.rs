@@ -22,6 +22,8 @@ const PATTERN_PERIOD: usize = 4093;
 pub struct MstcpSettings {
     /// When a frame is given to a stream.
     pub binding: Binding,
+    /// Take for delivered what a stream took; else the library's whole protocol, with late binding.
+    pub trust_streams: bool,
     /// Application bytes in a full frame.
     pub frame_payload_bytes: usize,
     /// Memory for frames that are ahead.
@@ -82,8 +84,10 @@ impl Mstcp {
         let weights: Vec<f64> = streams.iter().map(|stream| stream.rate_bps).collect();
         let connection = |scheduler| {
             let mut connection = Connection::new(config, scheduler)?;
-            // Nothing fails in the model, and the paper's MSTCP acknowledges nothing of its own.
-            connection.trust_streams();
+            if settings.trust_streams {
+                // The paper's MSTCP acknowledges nothing of its own.
+                connection.trust_streams();
+            }
             connection.set_weights(&weights)?;
             for (index, stream) in streams.iter().enumerate() {
                 connection.set_delay(index, stream.delay)?;
@@ -130,10 +134,11 @@ impl Mstcp {
 
     /// Late binding: what is written waits in the core's queue for a stream with room.
     fn write_late(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
-        let outstanding: u64 = self
-            .streams
+        let alive = self.sides[0].alive();
+        let outstanding: u64 = alive
             .iter()
-            .map(|stream| u64::from(hosts.get(stream.ends[0]).tcp.unacknowledged_bytes()))
+            .map(|index| hosts.get(self.streams[index].ends[0]))
+            .map(|host| u64::from(host.tcp.unacknowledged_bytes()))
             .sum();
         let held = outstanding + self.sides[0].queued_bytes() as u64;
         if held + u64::from(bytes) > self.settings.send_buffer_bytes {
@@ -157,7 +162,8 @@ impl Mstcp {
 
     /// Give frames to streams while the scheduler finds one with room.
     fn give(&mut self, side: usize, now: Nanos, hosts: &mut Hosts) -> Result<(), Error> {
-        while self.sides[side].queued_bytes() > 0 {
+        // Without trust there are acknowledgements and questions to send too.
+        while !self.settings.trust_streams || self.sides[side].queued_bytes() > 0 {
             let Some((index, count)) = self.sides[side].poll_frame(now) else {
                 break;
             };
@@ -195,6 +201,51 @@ impl Mstcp {
         self.sides[side].rest(index, |piece| pipe.push(piece));
         hosts.write(now, stream.ends[side], count as u32);
         self.sides[side].on_sent(index, count)?;
+        Ok(())
+    }
+
+    /// Take what has happened at a stream whose fate the library's protocol looks after.
+    fn on_stream_events(
+        &mut self,
+        now: Nanos,
+        place: Place,
+        events: &Events,
+        hosts: &mut Hosts,
+    ) -> Result<u64, Error> {
+        let (stream, side) = (place.stream, place.side as usize);
+        let is_used = self.sides[side].alive().contains(stream);
+        let readable = hosts.readable(self.streams[stream].ends[side]) > 0;
+        let read = match is_used && readable {
+            true => self.receive(side, now, stream, hosts)?,
+            false => 0,
+        };
+        if events.ended && is_used {
+            self.sides[side].on_stream_end(stream)?;
+        }
+        self.work(side, now, hosts)?;
+        Ok(read)
+    }
+
+    /// Let a side of the library's protocol look at its streams and the time, and send what it has to. Streams that it gives up are
+    /// reset, and not opened again.
+    fn work(&mut self, side: usize, now: Nanos, hosts: &mut Hosts) -> Result<(), Error> {
+        let doubted = self.sides[side].doubted(now);
+        for index in 0..self.streams.len() {
+            let endpoint = self.streams[index].ends[side];
+            if doubted.contains(index) {
+                let is_unanswered = hosts.get(endpoint).tcp.is_unanswered();
+                self.sides[side].on_unanswered(now, index, is_unanswered);
+            }
+            if self.sides[side].is_blocked(index) && self.has_room(index, endpoint, hosts) {
+                self.sides[side].on_writable(index)?;
+            }
+        }
+        self.give(side, now, hosts)?;
+        while let Some(event) = self.sides[side].poll_event() {
+            if let mstcp_core::Event::StreamGone { slot } = event {
+                hosts.abort(self.streams[slot].ends[side]);
+            }
+        }
         Ok(())
     }
 
@@ -276,10 +327,13 @@ impl Bundle for Mstcp {
         &mut self,
         now: Nanos,
         place: Place,
-        _: &Events,
+        events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
         let (stream, side) = (place.stream, place.side as usize);
+        if !self.settings.trust_streams {
+            return self.on_stream_events(now, place, events, hosts);
+        }
         let read = match hosts.readable(self.streams[stream].ends[side]) {
             0 => 0,
             _ => self.receive(side, now, stream, hosts)?,
@@ -292,6 +346,17 @@ impl Bundle for Mstcp {
             self.give(side, now, hosts)?;
         }
         Ok(read)
+    }
+
+    fn next_timer(&self) -> Option<Nanos> {
+        let timers = self.sides.iter().filter_map(Connection::timeout_ns);
+        timers.min()
+    }
+
+    fn on_timer(&mut self, now: Nanos, hosts: &mut Hosts) -> Result<u64, Error> {
+        self.work(0, now, hosts)?;
+        self.work(1, now, hosts)?;
+        Ok(0)
     }
 
     fn streams(&self) -> Vec<[u32; 2]> {

@@ -135,10 +135,39 @@ pub enum Detection {
     Rack,
     /// By delay alone, whatever comes in which order: TCP-PR (Bohacek et al. 2003).
     Delay,
-    /// One segment at the third duplicate ACK, as in the MPTCP model of ns-3 (Chihani and Collange 2011).
-    Ns3Mptcp,
+    /// One segment at the third duplicate ACK, as in the MPTCP model of ns-3 (Chihani and Collange 2011), or what one of its
+    /// methods against reordering makes of that.
+    Ns3Mptcp(Ns3MptcpMethod),
     /// By the retransmission timer alone: duplicate ACKs and SACK blocks begin no recovery.
     TimerOnly,
+}
+
+/// A method against reordering as the MPTCP model of ns-3 has it; little is left of the RFCs' (docs/simulator-tcp.md).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ns3MptcpMethod {
+    /// None: three duplicates halve the window and send the segment again.
+    NoPr,
+    /// What waits for the connection is reported by a block, and counts against the subflow that has the missing segment.
+    DSack,
+    /// A duplicate that an older segment than the retransmission raised takes the reduction back.
+    Eifel,
+    /// Duplicates are ignored; now and then a window of ACKs is too.
+    FRto {
+        /// Of the draw of ACKs that are ignored.
+        seed: u64,
+    },
+    /// Duplicates are ignored.
+    Door,
+}
+
+/// How the retransmission timeout follows from samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeoutRule {
+    /// RFC 6298, 2.
+    Rfc6298,
+    /// ns-3 before its 3.9: gains of 0.1 for both means, and twice the round trip unless four deviations are more
+    /// (`RttMeanDeviation`).
+    Ns3MeanDeviation,
 }
 
 /// What is sent again for a sign of loss.
@@ -176,6 +205,9 @@ pub enum Sampling {
     Echoes,
     /// Not those of what was sent again; and only the segment expected next is echoed (ns-3).
     FirstSentOnly,
+    /// Not those of what was sent again nor the handshake's, and by when it left: echoes are for other purposes (the MPTCP model of
+    /// ns-3).
+    Departures,
 }
 
 /// When ACKs leave.
@@ -245,6 +277,8 @@ pub struct Config {
     pub impatient: Impatient,
     /// The retransmission timer.
     pub rto: RtoSettings,
+    /// How its timeout follows from samples.
+    pub timeout: TimeoutRule,
     /// Retries of a SYN before the connection is given up.
     pub syn_retries: u32,
     /// Timeouts in a row before the connection is given up (RFC 9293, 3.8.3 R2).
@@ -332,6 +366,7 @@ impl Config {
                 max: 60 * SECOND,
                 granularity: MILLISECOND,
             },
+            timeout: TimeoutRule::Rfc6298,
             syn_retries: 6,
             data_retries: 15,
             persist_timeout: None,
@@ -375,20 +410,25 @@ impl Config {
     }
 
     /// Subflows of the MPTCP model of ns-3: one segment is sent again for a loss, every segment is acknowledged, slow start ends
-    /// at 65535 bytes at the latest (Chihani and Collange 2011); the least timeout is that of ns-3 at the time.
+    /// at 65535 bytes at the latest (Chihani and Collange 2011); the timer is that of ns-3 at the time, without a least timeout.
     pub fn ns3_mptcp() -> Self {
         Self {
+            initial_window_segments: 1,
             initial_ssthresh_bytes: 65_535,
             delayed_ack_segments: 1,
             rto: RtoSettings {
-                min: SECOND / 5,
+                min: MILLISECOND,
                 ..Self::ns3().rto
             },
+            timeout: TimeoutRule::Ns3MeanDeviation,
             data_retries: 1000,
             sack: false,
+            timestamps: false,
             limited_transmit: false,
-            detection: Detection::Ns3Mptcp,
+            detection: Detection::Ns3Mptcp(Ns3MptcpMethod::NoPr),
             repair: Repair::First,
+            backoff_end: BackoffEnd::Sample,
+            sampling: Sampling::Departures,
             ..Self::ns3()
         }
     }
@@ -419,6 +459,11 @@ impl Config {
         }
     }
 
+    fn compares_timestamps(&self) -> bool {
+        self.spurious == Spurious::Eifel
+            || self.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::Eifel)
+    }
+
     /// Check that a connection can work with these settings.
     ///
     /// # Errors
@@ -431,7 +476,7 @@ impl Config {
                 "on, since RACK works by its blocks (RFC 8985, 3.1)",
             ),
             (
-                self.timestamps || self.spurious != Spurious::Eifel,
+                self.timestamps || !self.compares_timestamps(),
                 "timestamps",
                 "on, since Eifel compares them (RFC 3522)",
             ),

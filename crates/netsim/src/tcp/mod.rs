@@ -24,6 +24,7 @@ pub mod congestion;
 pub mod delivery_rate;
 pub mod endpoint;
 pub mod events;
+mod held_acks;
 pub mod order;
 pub mod pacing;
 pub mod receiver;

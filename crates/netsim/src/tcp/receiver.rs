@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::config::Config;
+use super::held_acks::{HeldAck, HeldAcks};
 use super::segment::{SackBlocks, Segment, MAX_SACK_BLOCKS};
 use super::statistics::Statistics;
 use crate::time::{Nanos, SECOND};
@@ -54,6 +55,8 @@ pub struct Receiver {
     /// Data that has arrived twice, to be reported once (RFC 2883); whether that is done at all.
     duplicate: Option<(u64, u64)>,
     reports_duplicates: bool,
+    /// The ACKs that are due where disorder of the connection raises duplicates as in ns-3's MPTCP.
+    held_acks: Option<Box<HeldAcks>>,
     /// `next` may not go beyond: what is in order up to here is not in order for the connection that holds it back.
     hold: u64,
 }
@@ -87,6 +90,7 @@ impl Receiver {
             granted: None,
             duplicate: None,
             reports_duplicates: config.dsack,
+            held_acks: None,
             hold: u64::MAX,
         }
     }
@@ -124,10 +128,24 @@ impl Receiver {
         self.hold = sequence;
         let before = self.next;
         self.join();
-        if self.next > before {
-            self.acknowledge_now(!self.ahead.is_empty());
+        if self.next == before {
+            return false;
         }
-        self.next > before
+        match &mut self.held_acks {
+            Some(acks) => acks.on_release(before, self.next),
+            None => self.acknowledge_now(!self.ahead.is_empty()),
+        }
+        true
+    }
+
+    /// Acknowledge from now on as subflows of ns-3's MPTCP do.
+    pub fn acknowledge_by(&mut self, acks: HeldAcks) {
+        self.held_acks = Some(Box::new(acks));
+    }
+
+    /// The next of the ACKs that are due in the manner of ns-3's MPTCP.
+    pub fn next_held_ack(&mut self) -> Option<HeldAck> {
+        self.held_acks.as_mut()?.pop()
     }
 
     /// Acknowledge the next data at once.
@@ -205,6 +223,9 @@ impl Receiver {
             self.next += 1;
         }
         statistics.bytes_received = self.next - 1 - u64::from(self.fin_received);
+        if let (Some(acks), false) = (&mut self.held_acks, segment.fin) {
+            return acks.on_data(segment, fresh, [expected, self.next]);
+        }
         let filled_gap = self.next > payload_end.max(expected) + u64::from(fin_now);
         if !fresh || fin_now || filled_gap || !self.ahead.is_empty() {
             // RFC 5681, 4.2: at once for what is out of order, fills a gap or is old; RFC 9293, 3.10.7.4: and for a FIN.
@@ -261,7 +282,11 @@ impl Receiver {
 
     /// Whether an ACK must leave, and whether it must leave without data.
     pub fn ack_due(&self) -> (bool, bool) {
-        (self.due > 0 || self.window_update, self.alone)
+        let held = self.held_acks.as_ref().is_some_and(|acks| !acks.is_empty());
+        (
+            self.due > 0 || self.window_update || held,
+            self.alone || held,
+        )
     }
 
     /// Account for an ACK that leaves; `pure`: one of those that are due, else one that rides on data.

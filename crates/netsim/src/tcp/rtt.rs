@@ -1,12 +1,13 @@
 //! The round-trip time and the retransmission timeout (RFC 6298).
 
-use super::config::RtoSettings;
+use super::config::{RtoSettings, TimeoutRule};
 use crate::time::Nanos;
 
 /// Smoothed round-trip time, its variation, and the timeout that follows.
 #[derive(Debug, Clone)]
 pub struct RttEstimator {
     settings: RtoSettings,
+    rule: TimeoutRule,
     srtt: Nanos,
     variation: Nanos,
     rto: Nanos,
@@ -15,9 +16,10 @@ pub struct RttEstimator {
 
 impl RttEstimator {
     /// Begin with the initial timeout (RFC 6298, 2.1).
-    pub fn new(settings: RtoSettings) -> Self {
+    pub fn new(settings: RtoSettings, rule: TimeoutRule) -> Self {
         Self {
             settings,
+            rule,
             srtt: 0,
             variation: 0,
             rto: settings.initial,
@@ -27,24 +29,41 @@ impl RttEstimator {
 
     /// Take a sample (RFC 6298, 2.2 and 2.3): alpha 1/8, beta 1/4, the variation first.
     pub fn sample(&mut self, rtt: Nanos) {
-        if self.measured {
+        if self.rule == TimeoutRule::Ns3MeanDeviation {
+            self.sample_mean_deviation(rtt);
+        } else if self.measured {
             let error = rtt.abs_diff(self.srtt);
             self.variation = ((self.variation << 2) + error - self.variation) >> 2;
             self.srtt = ((self.srtt << 3) + rtt - self.srtt) >> 3;
         } else {
             self.srtt = rtt;
             self.variation = rtt / 2;
-            self.measured = true;
         }
+        self.measured = true;
         self.end_backoff();
+    }
+
+    fn sample_mean_deviation(&mut self, rtt: Nanos) {
+        if !self.measured {
+            (self.srtt, self.variation) = (rtt, rtt);
+            return;
+        }
+        let error = rtt.abs_diff(self.srtt);
+        self.srtt = (9 * self.srtt + rtt) / 10;
+        self.variation = (9 * self.variation + error) / 10;
     }
 
     /// Set the timeout by the present estimate (RFC 6298, 2.3 and 2.4).
     pub fn end_backoff(&mut self) {
-        if self.measured {
-            let timeout = self.srtt + (4 * self.variation).max(self.settings.granularity);
-            self.rto = timeout.clamp(self.settings.min, self.settings.max);
+        if !self.measured {
+            return;
         }
+        let deviations = 4 * self.variation;
+        let timeout = match self.rule {
+            TimeoutRule::Rfc6298 => self.srtt + deviations.max(self.settings.granularity),
+            TimeoutRule::Ns3MeanDeviation => self.srtt + deviations.max(self.srtt),
+        };
+        self.rto = timeout.clamp(self.settings.min, self.settings.max);
     }
 
     /// Double the timeout (RFC 6298, 5.5).

@@ -4,10 +4,12 @@
 //! TCP here counts bytes and carries none, so the connection's data is numbers too: a mapping says which part of it a subflow's bytes
 //! are. Each side's half of a direction is a [`DataSender`] or a [`DataReceiver`]; segments carry what passes between them.
 
+mod ns3_dsack;
 mod receiver;
 pub mod scheduler;
 mod sender;
 
+use ns3_dsack::Ns3DSackSender;
 pub use receiver::DataReceiver;
 pub use sender::{Counters, DataSender};
 
@@ -41,6 +43,12 @@ pub struct MptcpSettings {
     pub opportunistic: bool,
     /// Halve the window of the subflow that blocks the receive window.
     pub penalisation: bool,
+    /// Send what a subflow had before a timeout over the others too, and give it nothing new for the present.
+    pub reinjection: bool,
+    /// Other subflows join a round trip after the first one is open, when addresses have been exchanged, as in ns-3's MPTCP; else at once.
+    pub joins_after_answer: bool,
+    /// Take blocks that report what waits for the connection for duplicates of what it waits for, as the D-SACK of ns-3's MPTCP.
+    pub reports_held: bool,
 }
 
 /// A subflow: its endpoints, client and server, and whether it is opened with the connection.
@@ -60,6 +68,10 @@ pub struct Mptcp {
     ends: Vec<[u32; 2]>,
     senders: [DataSender; 2],
     receivers: [DataReceiver; 2],
+    /// Whether the subflows that open with the connection have been opened.
+    joined: bool,
+    /// Of the client's data, if the receiver reports what waits.
+    reports: Option<Ns3DSackSender>,
 }
 
 impl Mptcp {
@@ -76,6 +88,9 @@ impl Mptcp {
             let host = hosts.get_mut(endpoint);
             host.wrapped = true;
             host.tcp.grant(settings.receive_buffer_bytes);
+            if settings.duplicate_acks == DuplicateAcks::Connection {
+                host.tcp.hold_for_connection();
+            }
         }
         let [client, server] = schedulers;
         Self {
@@ -87,11 +102,21 @@ impl Mptcp {
                 DataSender::new(settings, 1, count, server),
             ],
             receivers: [DataReceiver::new(count), DataReceiver::new(count)],
+            joined: false,
+            reports: settings.reports_held.then(Ns3DSackSender::default),
         }
     }
 
-    /// The first subflow is open: the client opens the others.
-    fn join_others(&mut self, now: Nanos, hosts: &mut Hosts) {
+    /// The first subflow is open, or has carried something: the client opens the others.
+    fn join_others(&mut self, now: Nanos, events: &Events, hosts: &mut Hosts) {
+        let ready = match self.settings.joins_after_answer {
+            false => events.opened,
+            true => events.acknowledged_bytes > 0,
+        };
+        if self.joined || !ready {
+            return;
+        }
+        self.joined = true;
         for subflow in &self.subflows[1..] {
             if !subflow.joins_later {
                 hosts.open(now, subflow.ends[0]);
@@ -105,6 +130,23 @@ impl Mptcp {
             for ends in &self.ends {
                 hosts.get_mut(ends[receiver]).tcp.report_disorder();
             }
+        }
+    }
+
+    /// Take the blocks of an ACK that report what waits for the connection.
+    fn take_report(&mut self, now: Nanos, place: Place, segment: &Segment, hosts: &mut Hosts) {
+        let Some(reports) = &mut self.reports else {
+            return;
+        };
+        let blocks = segment.sack_blocks().next();
+        if let (Side::Client, Some((start, _))) = (place.side, blocks) {
+            reports.on_report(
+                now,
+                [place.stream as u64, start],
+                &self.senders[0],
+                &self.ends,
+                hosts,
+            );
         }
     }
 
@@ -134,13 +176,14 @@ impl Bundle for Mptcp {
         Ok(if taken { bytes } else { 0 })
     }
 
-    fn on_arrival(&mut self, _now: Nanos, place: Place, segment: &Segment, hosts: &mut Hosts) {
+    fn on_arrival(&mut self, now: Nanos, place: Place, segment: &Segment, hosts: &mut Hosts) {
         let side = place.side as usize;
         let sender = &mut self.senders[side];
         match segment.data_ack() {
             Some(number) => sender.on_data_ack(number, segment.window_bytes),
             None => sender.on_first_window(segment.window_bytes),
         }
+        self.take_report(now, place, segment, hosts);
         if let Some(start) = segment.mapping() {
             let end = start + u64::from(segment.payload_bytes);
             let late = self.receivers[side].on_packet(place.stream, segment.sequence, start, end);
@@ -174,6 +217,11 @@ impl Bundle for Mptcp {
             );
             if let Some(number) = data {
                 segment.set_mapping(number);
+                if let (true, Side::Client, Some(reports)) =
+                    (segment.retransmission, place.side, &mut self.reports)
+                {
+                    reports.on_resent(number);
+                }
             }
         }
     }
@@ -188,15 +236,15 @@ impl Bundle for Mptcp {
         let (subflow, side) = (place.stream, place.side as usize);
         let endpoint = self.ends[subflow][side];
         hosts.read(now, endpoint, u32::MAX);
-        if events.opened && place.side == Side::Client && subflow == 0 {
-            self.join_others(now, hosts);
+        if place.side == Side::Client && subflow == 0 {
+            self.join_others(now, events, hosts);
         }
         let sender = &mut self.senders[side];
         if events.acknowledged_bytes > 0 {
             sender.on_progress(subflow);
             sender.on_subflow_ack(subflow, hosts.get(endpoint).tcp.acknowledged());
         }
-        if events.timed_out || events.ended {
+        if (events.timed_out && self.settings.reinjection) || events.ended {
             sender.reinject(subflow);
         }
         sender.pump(now, &self.ends, hosts);

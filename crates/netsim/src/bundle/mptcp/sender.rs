@@ -115,6 +115,11 @@ impl DataSender {
         true
     }
 
+    /// The data ACK: the next byte that the receiver expects.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
     /// Take the window that a SYN tells.
     pub fn on_first_window(&mut self, window: u64) {
         self.edge = self.edge.max(window);

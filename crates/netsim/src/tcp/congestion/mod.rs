@@ -103,6 +103,15 @@ pub trait CongestionControl: std::fmt::Debug + Send {
         window.cwnd = window.segment();
     }
 
+    /// Shrink the window for a loss at once, to a segment at least, with congestion avoidance from two segments on (the MPTCP model of
+    /// ns-3, whose threshold counts segments in one place and bytes in another).
+    fn on_loss_at_once(&mut self, now: Nanos, window: &mut Window) {
+        let left = window.cwnd / 2;
+        self.on_loss(now, window, window.cwnd);
+        window.cwnd = left.max(window.segment());
+        window.ssthresh = 2 * window.segment();
+    }
+
     /// Go back to the window `before` a reduction that was spurious, if the present one is smaller.
     fn on_undo(&mut self, window: &mut Window, before: &Window) {
         window.cwnd = window.cwnd.max(before.cwnd);

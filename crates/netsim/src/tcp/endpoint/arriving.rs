@@ -88,7 +88,7 @@ impl Endpoint {
         if self.scaling {
             self.receiver.set_shift(self.receiver.wanted_shift());
         }
-        if self.syn_retries == 0 {
+        if self.syn_retries == 0 && self.config.sampling != Sampling::Departures {
             match segment.timestamps {
                 Some((_, echo)) if self.timestamps => self.sender.sample_echo(now, echo),
                 _ => self.sender.rtt().sample(now - self.syn_sent_at),

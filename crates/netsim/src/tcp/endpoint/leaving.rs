@@ -101,6 +101,9 @@ impl Endpoint {
     pub(super) fn pure_ack(&mut self, now: Nanos) -> Segment {
         let mut segment = self.acknowledging(now, MptcpKind::DataAck);
         segment.sequence = self.sender.next();
+        if let Some(ack) = self.receiver.next_held_ack() {
+            ack.put_into(&mut segment);
+        }
         self.receiver.on_ack_sent(true);
         self.statistics.pure_acks_sent += 1;
         self.finish(segment)

@@ -3,9 +3,10 @@
 mod arriving;
 mod leaving;
 
-use super::config::{Config, Spurious};
+use super::config::{Config, Detection, Spurious};
 use super::congestion::{self, CongestionControl};
 use super::events::{Events, PathState};
+use super::held_acks::HeldAcks;
 use super::order::PacketOrder;
 use super::receiver::{Receiver, OFF};
 use super::recovery::SpuriousResponse;
@@ -186,6 +187,25 @@ impl Endpoint {
         self.sender.ignore_peer_window();
     }
 
+    /// Acknowledge only what is in order for the connection, and as ns-3's MPTCP does if that is the profile.
+    pub fn hold_for_connection(&mut self) {
+        if let Detection::Ns3Mptcp(method) = self.config.detection {
+            let segment_bytes = u64::from(self.config.mss_bytes);
+            self.receiver
+                .acknowledge_by(HeldAcks::new(method, segment_bytes));
+        }
+    }
+
+    /// Take a duplicate for the first unacknowledged segment of which another subflow's ACK has told.
+    pub fn charge_duplicate(&mut self, now: Nanos) {
+        self.sender.on_charged_duplicate(now, &mut self.statistics);
+    }
+
+    /// Learn that what was sent again on this subflow had arrived.
+    pub fn on_needless_retransmission(&mut self) {
+        self.sender.on_needless_retransmission(&mut self.statistics);
+    }
+
     /// Acknowledge nothing from `sequence` on (see [`Receiver::hold_from`]); whether more may be acknowledged than before.
     pub fn hold_from(&mut self, sequence: u64) -> bool {
         self.receiver.hold_from(sequence)
@@ -201,6 +221,11 @@ impl Endpoint {
         self.sender.acknowledged()
     }
 
+    /// The sequence number of the next byte that is sent for the first time.
+    pub fn next(&self) -> u64 {
+        self.sender.next()
+    }
+
     /// The sequence number of the next byte that is written.
     pub fn write_position(&self) -> u64 {
         self.sender.next() + self.sender.unsent()
@@ -212,6 +237,11 @@ impl Endpoint {
             return 0;
         }
         self.sender.write_apart(u64::from(bytes)) as u32
+    }
+
+    /// Whether the retransmission timer has expired, and nothing was acknowledged since.
+    pub fn is_unanswered(&self) -> bool {
+        self.sender.is_unanswered()
     }
 
     /// The path, as the sender sees it.

@@ -9,10 +9,13 @@
 //! With RACK go [tail loss probes](tail_probe). [`LossRecovery`] holds the phases and lets the three act; all changes of the window pass through the
 //! [`CongestionControl`]. The [scoreboard](super::scoreboard) holds what is under way.
 
+mod acknowledging;
 pub mod detector;
 pub mod reduction;
 pub mod response;
 pub mod tail_probe;
+mod timers;
+mod undoing;
 
 pub use detector::LossDetector;
 use reduction::Keep;
@@ -21,7 +24,7 @@ pub use response::SpuriousResponse;
 use tail_probe::TailProbe;
 
 use super::config::{Config, Detection, Impatient, Repair, WindowGrowth};
-use super::congestion::{Acked, CongestionControl, Window};
+use super::congestion::{CongestionControl, Window};
 use super::receiver::OFF;
 use super::scoreboard::{Advance, Scoreboard, Transmission};
 use super::segment::Segment;
@@ -62,8 +65,8 @@ pub struct AckEvent {
     pub srtt: Option<Nanos>,
     /// The sample of the round-trip time that the ACK gives, if it gives one.
     pub rtt: Option<Nanos>,
-    /// The congestion window in segments.
-    pub window_segments: f64,
+    /// The congestion window before what the ACK causes.
+    pub window: Window,
     /// Whether the window was what limited the sender.
     pub window_limited: bool,
     /// Sequence space that is out and not acknowledged, after it.
@@ -85,6 +88,8 @@ pub struct Verdict {
     pub undone: bool,
     /// Send a tail loss probe.
     pub probe: bool,
+    /// Double the retransmission timeout.
+    pub back_off: bool,
 }
 
 /// The parts of the sender that recovery works on.
@@ -176,11 +181,6 @@ impl LossRecovery {
         }
     }
 
-    /// Take reductions back by another response.
-    pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
-        self.response = Some(response);
-    }
-
     /// What is going on.
     pub fn phase(&self) -> Phase {
         self.episode.phase
@@ -225,122 +225,6 @@ impl LossRecovery {
         }
     }
 
-    /// Take an ACK at or beyond the left edge.
-    pub fn on_ack(
-        &mut self,
-        event: &AckEvent,
-        segment: &Segment,
-        parts: &mut Parts<'_>,
-    ) -> Verdict {
-        let mut verdict = Verdict::default();
-        if event.duplicate {
-            self.on_duplicate(event, parts, &mut verdict);
-            self.grow_by_blocks(event, parts);
-        }
-        if event.ack > event.before {
-            self.on_advance(event, parts, &mut verdict);
-        }
-        if self.timed {
-            let lost = self
-                .detector
-                .on_ack(event, segment, &self.episode, parts.board);
-            self.begin_if_lost(lost, event, parts, &mut verdict);
-            self.detect_at = self.detector.timer();
-            self.look_after_probe(event, segment, parts);
-        }
-        if let Some(response) = &mut self.response {
-            if let Some(undo) = response.on_ack(event, segment, &self.episode) {
-                self.undo(&undo, parts);
-                verdict.undone = true;
-                verdict.retransmit = false;
-            }
-        }
-        verdict
-    }
-
-    /// RFC 8985, 7.4: a loss that a probe made good is a sign of congestion like any other.
-    fn look_after_probe(&mut self, event: &AckEvent, segment: &Segment, parts: &mut Parts<'_>) {
-        let Some(probe) = &mut self.probe else { return };
-        let made_good = probe.on_ack(event, segment);
-        if made_good && !matches!(self.episode.phase, Phase::Recovery | Phase::Loss) {
-            parts.congestion.on_loss(
-                event.now,
-                parts.window,
-                event.flight + event.ack - event.before,
-            );
-            parts.set_window(parts.window.ssthresh);
-        }
-    }
-
-    /// Whether tail loss probes are sent.
-    pub fn probes(&self) -> bool {
-        self.probe.is_some()
-    }
-
-    /// Set the timer of the tail loss probe; `deadline` is when the retransmission timer expires.
-    pub fn arm_probe(
-        &mut self,
-        now: Nanos,
-        srtt: Option<Nanos>,
-        deadline: Nanos,
-        board: &Scoreboard,
-    ) {
-        if let Some(probe) = &mut self.probe {
-            probe.arm(now, srtt, deadline, &self.episode, board);
-        }
-    }
-
-    /// The tail loss probe left: the right edge after it, and whether it carried old data.
-    pub fn on_probe_sent(&mut self, end: u64, again: bool) {
-        if let Some(probe) = &mut self.probe {
-            probe.on_sent(end, again);
-        }
-    }
-
-    fn probe_at(&self) -> Nanos {
-        self.probe.as_ref().map_or(OFF, TailProbe::timer)
-    }
-
-    /// Begin a recovery for what a detector by time takes for lost, unless one is under way.
-    fn begin_if_lost(
-        &mut self,
-        lost: bool,
-        event: &AckEvent,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
-    ) {
-        if lost && !matches!(self.episode.phase, Phase::Recovery | Phase::Loss) {
-            self.enter(event, parts);
-            verdict.retransmit = true;
-            verdict.entered = true;
-        }
-    }
-
-    /// RFC 5681, 3.2; RFC 6675, 5 steps 1 to 4.
-    fn on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>, verdict: &mut Verdict) {
-        match self.episode.phase {
-            // RFC 6582, 3.2 step 4: after a timeout duplicates tell nothing.
-            Phase::Loss => return,
-            Phase::Recovery => {
-                if !self.episode.sack && self.repair == Repair::All {
-                    parts.board.book_duplicate();
-                }
-                self.reduction().on_duplicate(event, parts);
-                return;
-            }
-            Phase::Open => self.episode.phase = Phase::Disorder,
-            Phase::Disorder => {}
-        }
-        if self
-            .detector
-            .on_duplicate(event, &self.episode, parts.board)
-        {
-            self.enter(event, parts);
-            verdict.retransmit = true;
-            verdict.entered = true;
-        }
-    }
-
     /// Whether what is taken for lost may be sent again now.
     pub fn may_resend(&self) -> bool {
         let withheld = self
@@ -360,238 +244,12 @@ impl LossRecovery {
         self.episode.sack && self.detector.prefers_new_data()
     }
 
-    /// Whether window, threshold and timeout stay as they are for the present, whatever is lost.
-    pub fn holds_window(&self, now: Nanos) -> bool {
-        self.response
-            .as_ref()
-            .is_some_and(|response| response.holds_window(now))
-    }
-
     fn reduction(&mut self) -> &mut dyn WindowReduction {
         if self.held {
             &mut self.keep
         } else {
             &mut *self.reduction
         }
-    }
-
-    /// Segments have arrived in another order than they left; whether a reduction was undone.
-    pub fn on_out_of_order(&mut self, now: Nanos, rto: Nanos, parts: &mut Parts<'_>) -> bool {
-        let response = self.response.as_mut();
-        let undo = response.and_then(|response| response.on_out_of_order(now, rto));
-        if let Some(undo) = undo {
-            self.undo(&undo, parts);
-        }
-        undo.is_some()
-    }
-
-    fn enter(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
-        self.detector.on_enter(&self.episode, parts.board);
-        self.held = self.holds_window(event.now);
-        if let (false, Some(response)) = (self.held, &mut self.response) {
-            response.on_fast_retransmit(event.now, parts.window, parts.board);
-        }
-        let recover = self.recover(parts.board);
-        let episode = &mut self.episode;
-        episode.recover = recover;
-        episode.recover_ahead = true;
-        episode.phase = Phase::Recovery;
-        if let Some(probe) = &mut self.probe {
-            probe.cancel();
-        }
-        self.first_partial = true;
-        let episode = self.episode;
-        self.reduction().enter(event, &episode, parts);
-    }
-
-    /// With SACK the MPTCP model of ns-3 opens the window for what blocks acknowledge too, and again when the number does (Alheid et al.,
-    /// WD 2016, V).
-    fn grow_by_blocks(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
-        let segments = event.delivered / parts.window.segment();
-        if self.repair == Repair::First
-            && self.episode.sack
-            && event.ack == event.before
-            && segments > 0
-        {
-            let acked = Acked {
-                now: event.now,
-                segments,
-                bytes: event.delivered,
-                srtt: event.srtt,
-            };
-            parts.congestion.on_ack(parts.window, &acked);
-        }
-    }
-
-    /// The number whose acknowledgement ends an episode: of all that is out now, or of anything.
-    fn recover(&self, board: &Scoreboard) -> u64 {
-        match self.repair {
-            Repair::All => board.end(),
-            Repair::First => board.start() + 1,
-        }
-    }
-
-    /// An ACK of new data.
-    fn on_advance(&mut self, event: &AckEvent, parts: &mut Parts<'_>, verdict: &mut Verdict) {
-        let segments = self.whole_segments(event.ack - event.before, parts.window.segment());
-        if !event.duplicate {
-            self.episode.limited_bytes = 0;
-            self.detector.on_progress(&self.episode, parts.board);
-        }
-        match self.episode.phase {
-            Phase::Recovery if event.ack < self.episode.recover => {
-                self.on_partial(event, segments, parts, verdict)
-            }
-            Phase::Loss if event.ack < self.episode.recover => {
-                self.grow(event, segments, parts);
-                verdict.restart_timer = true;
-            }
-            _ => self.on_full(event, segments, parts, verdict),
-        }
-    }
-
-    /// RFC 6582, 3.2 step 3, partial acknowledgements; RFC 6675, 5 (B).
-    fn on_partial(
-        &mut self,
-        event: &AckEvent,
-        segments: u64,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
-    ) {
-        if !self.episode.sack {
-            parts.board.mark_head_lost();
-        }
-        if segments >= 1 {
-            self.reduction().on_partial(event, parts);
-        }
-        verdict.retransmit = !self.episode.sack || self.detector.forces_partial(parts.board);
-        let impatient = match self.impatient {
-            Impatient::Never => false,
-            Impatient::WithoutSack => !self.episode.sack,
-            Impatient::Always => true,
-        };
-        verdict.restart_timer = self.first_partial || !impatient;
-        self.first_partial = false;
-    }
-
-    /// An ACK of new data that ends a recovery, or with none under way.
-    fn on_full(
-        &mut self,
-        event: &AckEvent,
-        mut segments: u64,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
-    ) {
-        let from = self.episode.phase;
-        match from {
-            Phase::Open => {}
-            Phase::Disorder if event.duplicate => {}
-            Phase::Disorder => self.episode.phase = Phase::Open,
-            Phase::Recovery => {
-                segments = (event.ack - event.before) / parts.window.segment();
-                self.leave(parts);
-            }
-            Phase::Loss => {
-                segments = (event.ack - self.episode.recover) / parts.window.segment();
-                self.episode.phase = Phase::Open;
-            }
-        }
-        if event.ack >= self.episode.recover {
-            self.episode.recover_ahead = false;
-        }
-        let open = self.episode.phase == Phase::Open;
-        if open && (from != Phase::Recovery || self.reduction().grows_on_exit()) {
-            self.grow(event, segments, parts);
-        }
-        verdict.restart_timer = open || self.detector.disorder_restarts_timer();
-    }
-
-    fn leave(&mut self, parts: &mut Parts<'_>) {
-        self.episode.phase = Phase::Open;
-        self.first_partial = true;
-        self.detector.on_leave(&self.episode, parts.board);
-        self.reduction().leave(parts);
-    }
-
-    /// Take a reduction back that was none of the network's making.
-    fn undo(&mut self, undo: &response::Undo, parts: &mut Parts<'_>) {
-        if undo.resume && matches!(self.episode.phase, Phase::Recovery | Phase::Loss) {
-            self.episode.phase = Phase::Open;
-            self.first_partial = true;
-            parts.board.clear_lost();
-            self.detector.on_leave(&self.episode, parts.board);
-        }
-        parts.congestion.on_undo(parts.window, &undo.window);
-    }
-
-    fn whole_segments(&mut self, bytes: u64, segment: u64) -> u64 {
-        self.remainder += bytes;
-        let segments = self.remainder / segment;
-        self.remainder %= segment;
-        segments
-    }
-
-    fn grow(&mut self, event: &AckEvent, segments: u64, parts: &mut Parts<'_>) {
-        if event.window_limited || self.growth == WindowGrowth::Always {
-            let bytes = event.ack - event.before;
-            parts.congestion.on_ack(
-                parts.window,
-                &Acked {
-                    now: event.now,
-                    segments,
-                    bytes,
-                    srtt: event.srtt,
-                },
-            );
-        } else {
-            // RFC 7661, 4.4.1: what was not used is not probed.
-            parts.congestion.on_idle(self.grown_at, event.now);
-        }
-        self.grown_at = event.now;
-    }
-
-    /// RFC 5681, 3.1 (4): the retransmission timer has expired.
-    pub fn on_timeout(&mut self, now: Nanos, parts: &mut Parts<'_>) {
-        let again = self.episode.phase == Phase::Loss && parts.board.head_is_resent();
-        let held = self.holds_window(now);
-        if let (false, Some(response)) = (again || held, &mut self.response) {
-            response.on_timeout(now, parts.window, parts.board);
-        }
-        let flight = self.reduction.flight_at_timeout(parts.board);
-        let expired = self.detector.expired_before(now);
-        self.detector.on_timeout();
-        self.detect_at = self.detector.timer();
-        if let Some(probe) = &mut self.probe {
-            probe.cancel();
-        }
-        match self.repair {
-            Repair::All => parts.board.mark_all_lost(expired),
-            Repair::First => parts.board.mark_head_lost(),
-        }
-        let recover = self.recover(parts.board);
-        let episode = &mut self.episode;
-        episode.limited_bytes = 0;
-        episode.recover = recover;
-        episode.recover_ahead = true;
-        episode.phase = Phase::Loss;
-        self.first_partial = true;
-        if held {
-            return;
-        }
-        if self.repair == Repair::First {
-            let cwnd = parts.window.cwnd;
-            parts.congestion.on_loss(now, parts.window, cwnd);
-            return parts.set_window(parts.window.ssthresh);
-        }
-        if !again || self.reduction.lowers_at_each_timeout() {
-            parts.congestion.on_loss(now, parts.window, flight);
-        }
-        parts.congestion.on_timeout(parts.window);
-    }
-
-    /// Whether the first segment is sent again after a timeout whatever the window: the rest is still taken for under way.
-    pub fn forces_after_timeout(&self) -> bool {
-        self.repair == Repair::First
     }
 
     /// RFC 6675, NextSeg rules 3 and 4: a segment to send again when nothing is known lost and there is no new data.
@@ -617,39 +275,5 @@ impl LossRecovery {
             self.detector.on_sent(now);
             self.detect_at = self.detector.timer();
         }
-    }
-
-    /// When the detector wants to be asked next; [`OFF`] if it has no timer.
-    pub fn timer(&self) -> Nanos {
-        self.detect_at.min(self.probe_at())
-    }
-
-    /// Let the detector look at the time; what follows.
-    pub fn on_timer(&mut self, now: Nanos, srtt: Option<Nanos>, parts: &mut Parts<'_>) -> Verdict {
-        let mut verdict = Verdict::default();
-        if now >= self.probe_at() {
-            verdict.probe = true;
-            return verdict;
-        }
-        let lost = self.detector.on_timer(now, &self.episode, parts.board);
-        self.detect_at = self.detector.timer();
-        let edge = parts.board.start();
-        let event = AckEvent {
-            now,
-            before: edge,
-            ack: edge,
-            duplicate: false,
-            advance: Advance::default(),
-            delivered: 0,
-            pipe: parts.board.pipe(),
-            srtt,
-            rtt: None,
-            window_segments: parts.window.segments(),
-            window_limited: true,
-            flight: parts.board.outstanding(),
-            unsent: false,
-        };
-        self.begin_if_lost(lost, &event, parts, &mut verdict);
-        verdict
     }
 }

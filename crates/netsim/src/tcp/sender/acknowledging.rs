@@ -3,7 +3,7 @@
 use super::super::config::{BackoffEnd, Sampling};
 use super::super::congestion::Delivery;
 use super::super::receiver::OFF;
-use super::super::recovery::{AckEvent, Parts, Phase};
+use super::super::recovery::{AckEvent, Parts, Phase, Verdict};
 use super::super::scoreboard::Advance;
 use super::super::segment::Segment;
 use super::super::statistics::Statistics;
@@ -35,6 +35,9 @@ impl Sender {
         if ack > self.board.end().max(self.probed) {
             return false;
         }
+        if self.recovery.ignores_ack(&self.window) {
+            return true;
+        }
         if ack < before {
             return true;
         }
@@ -56,19 +59,11 @@ impl Sender {
         statistics.duplicate_acks += u64::from(duplicate);
         statistics.bytes_acknowledged = self.board.start().min(self.written) - 1;
         let event = AckEvent {
-            now,
-            before,
-            ack,
             duplicate,
             advance,
             delivered: sacked + advance.delivered,
-            pipe: self.board.pipe(),
-            srtt: self.rtt.srtt(),
             rtt,
-            window_segments: self.window.segments(),
-            window_limited: self.window_limited,
-            flight: self.board.outstanding(),
-            unsent: self.unsent() > 0,
+            ..self.event(now, [before, ack])
         };
         if self.measured {
             self.tell_delivery(&event);
@@ -81,8 +76,7 @@ impl Sender {
         let verdict = self.recovery.on_ack(&event, segment, &mut parts);
         statistics.fast_retransmits += u64::from(verdict.entered);
         statistics.undone_reductions += u64::from(verdict.undone);
-        self.events.lost |= verdict.entered;
-        self.forced |= verdict.retransmit;
+        self.follow(&verdict);
         if ack > before {
             self.events.acknowledged_bytes += ack - before;
             self.on_progress(now, verdict.restart_timer);
@@ -90,6 +84,66 @@ impl Sender {
         self.arm_probe(now);
         self.watch_window(now);
         true
+    }
+
+    fn follow(&mut self, verdict: &Verdict) {
+        self.events.lost |= verdict.entered;
+        self.forced |= verdict.retransmit;
+        if verdict.back_off {
+            self.rtt.back_off();
+        }
+    }
+
+    /// A duplicate for the first unacknowledged segment, which another subflow's ACK has told of (D-SACK of ns-3's MPTCP).
+    pub fn on_charged_duplicate(&mut self, now: Nanos, statistics: &mut Statistics) {
+        if self.board.is_empty() {
+            return;
+        }
+        let edge = self.board.start();
+        let event = AckEvent {
+            duplicate: true,
+            ..self.event(now, [edge, edge])
+        };
+        let mut parts = Parts {
+            board: &mut self.board,
+            window: &mut self.window,
+            congestion: &mut *self.congestion,
+        };
+        let verdict = self
+            .recovery
+            .on_ack(&event, &Segment::default(), &mut parts);
+        statistics.duplicate_acks += 1;
+        statistics.fast_retransmits += u64::from(verdict.entered);
+        self.follow(&verdict);
+    }
+
+    /// What was sent again on this subflow had arrived, as the connection has seen.
+    pub fn on_needless_retransmission(&mut self, statistics: &mut Statistics) {
+        let mut parts = Parts {
+            board: &mut self.board,
+            window: &mut self.window,
+            congestion: &mut *self.congestion,
+        };
+        statistics.undone_reductions += u64::from(self.recovery.on_needless(&mut parts));
+    }
+
+    /// The bare facts of an ACK that moves the left edge from `before` to `ack`.
+    fn event(&self, now: Nanos, [before, ack]: [u64; 2]) -> AckEvent {
+        AckEvent {
+            now,
+            before,
+            ack,
+            duplicate: false,
+            advance: Advance::default(),
+            delivered: 0,
+            pipe: self.board.pipe(),
+            srtt: self.rtt.srtt(),
+            rtt: None,
+            window: self.window,
+            window_limited: self.window_limited,
+            flight: self.board.outstanding(),
+            unsent: self.unsent() > 0,
+        }
     }
 
     /// Segments have arrived in another order than they left, here or at the peer.
@@ -155,6 +209,7 @@ impl Sender {
     ) -> Option<Nanos> {
         let (sent_at, ambiguous) = advance.timed?;
         let rtt = match segment.timestamps {
+            _ if self.sampling == Sampling::Departures => (!ambiguous).then(|| now - sent_at),
             Some(_) if ambiguous && self.sampling == Sampling::FirstSentOnly => None,
             Some((_, echo)) if self.timestamps => Some(self.echoed(now, echo)),
             _ if !ambiguous => Some(now - sent_at),

@@ -92,7 +92,7 @@ impl Sender {
                     Detection::Rack
                     | Detection::Delay
                     | Detection::TimerOnly
-                    | Detection::Ns3Mptcp => None,
+                    | Detection::Ns3Mptcp(_) => None,
                 },
                 keep_resent: config.detection == Detection::Ns3,
                 tracks_deliveries: config.detection == Detection::Rack,
@@ -108,7 +108,7 @@ impl Sender {
             least_rtt: None,
             lost_before: 0,
             congestion,
-            rtt: RttEstimator::new(config.rto),
+            rtt: RttEstimator::new(config.rto, config.timeout),
             pacer: Pacer::new(config.pacing),
             peer_window: 0,
             window_sequence: 0,
@@ -164,6 +164,11 @@ impl Sender {
             room_bytes: self.room(),
             segment_bytes: self.window.segment(),
         }
+    }
+
+    /// Whether the retransmission timer has expired, and nothing was acknowledged since.
+    pub fn is_unanswered(&self) -> bool {
+        self.timeouts_in_row > 0
     }
 
     /// The oldest sequence number that is not acknowledged.

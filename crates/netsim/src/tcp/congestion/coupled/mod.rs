@@ -111,6 +111,24 @@ fn seconds(time: Nanos) -> f64 {
     time as f64 / SECOND as f64
 }
 
+impl<R: Rule> Member<R> {
+    /// Note a loss, and give what the rule leaves of `flight` bytes.
+    fn left_after_loss(&mut self, window: &Window, flight: u64) -> u64 {
+        let mut flows = lock(&self.table);
+        self.remainder = 0.0;
+        let own = &mut flows[self.own];
+        own.between_losses = [0.0, own.between_losses[0]];
+        own.window = flight as f64 / f64::from(window.mss);
+        let left = if own.rtt > 0.0 && own.window > 0.0 {
+            let (counted, place) = counted(&flows, self.own);
+            self.rule.decrease(&counted, place)
+        } else {
+            own.window / 2.0
+        };
+        (left * f64::from(window.mss)) as u64
+    }
+}
+
 impl<R: Rule> CongestionControl for Member<R> {
     fn on_ack(&mut self, window: &mut Window, acked: &Acked) {
         let mut flows = lock(&self.table);
@@ -135,20 +153,17 @@ impl<R: Rule> CongestionControl for Member<R> {
     }
 
     fn on_loss(&mut self, _now: Nanos, window: &mut Window, flight: u64) {
-        let mut flows = lock(&self.table);
-        self.remainder = 0.0;
-        let own = &mut flows[self.own];
-        own.between_losses = [0.0, own.between_losses[0]];
         // Of what is under way, not of a window that was not used, nor of lost data that is still out.
-        own.window = flight.min(window.cwnd) as f64 / f64::from(window.mss);
-        let left = if own.rtt > 0.0 && own.window > 0.0 {
-            let (counted, place) = counted(&flows, self.own);
-            self.rule.decrease(&counted, place)
-        } else {
-            own.window / 2.0
-        };
-        window.ssthresh = ((left * f64::from(window.mss)) as u64).max(2 * window.segment());
-        flows[self.own].window = segments(window);
+        let left = self.left_after_loss(window, flight.min(window.cwnd));
+        window.ssthresh = left.max(2 * window.segment());
+        lock(&self.table)[self.own].window = segments(window);
+    }
+
+    fn on_loss_at_once(&mut self, _now: Nanos, window: &mut Window) {
+        let left = self.left_after_loss(window, window.cwnd);
+        window.cwnd = left.max(window.segment());
+        window.ssthresh = 2 * window.segment();
+        lock(&self.table)[self.own].window = segments(window);
     }
 
     fn on_reduction(&mut self, window: &mut Window, cwnd: u64) {

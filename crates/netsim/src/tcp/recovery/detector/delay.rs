@@ -63,7 +63,7 @@ impl LossDetector for Delay {
     ) -> bool {
         if let Some(rtt) = event.rtt {
             // Equation 1, where alpha^(1/cwnd) is 1 - (1 - alpha) / cwnd to the first order.
-            let memory = 1.0 - (1.0 - ALPHA) / event.window_segments.max(1.0);
+            let memory = 1.0 - (1.0 - ALPHA) / event.window.segments().max(1.0);
             self.greatest = (memory * self.greatest).max(rtt as f64);
         }
         self.detect(event.now, board)

@@ -60,6 +60,11 @@ pub trait LossDetector: std::fmt::Debug + Send {
     fn on_duplicate(&mut self, event: &AckEvent, episode: &Episode, board: &mut Scoreboard)
         -> bool;
 
+    /// Whether duplicates count after a timeout too. RFC 6582, 3.2 step 4: they tell nothing then.
+    fn counts_after_timeout(&self) -> bool {
+        false
+    }
+
     /// An ACK of new data that is no duplicate has arrived.
     fn on_progress(&mut self, episode: &Episode, board: &mut Scoreboard);
 
@@ -122,7 +127,7 @@ pub fn build(config: &Config) -> Box<dyn LossDetector> {
     match config.detection {
         Detection::DuplicateAcks => Box::new(DuplicateAcks::new(threshold, limited)),
         Detection::Ns3 => Box::new(Ns3DuplicateAcks::new(threshold, limited)),
-        Detection::Ns3Mptcp => Box::new(Ns3MptcpDuplicateAcks::new(threshold)),
+        Detection::Ns3Mptcp(method) => Box::new(Ns3MptcpDuplicateAcks::new(threshold, method)),
         Detection::TimerOnly => Box::new(TimerOnly),
         Detection::Rack => Box::new(Rack::new(config)),
         Detection::Delay => Box::<Delay>::default(),

@@ -43,6 +43,11 @@ pub trait WindowReduction: std::fmt::Debug + Send {
         false
     }
 
+    /// Whether the retransmission timeout doubles when a recovery begins.
+    fn doubles_timeout(&self) -> bool {
+        false
+    }
+
     /// Whether the ACK that ends a recovery opens the window too.
     fn grows_on_exit(&self) -> bool {
         false
@@ -58,7 +63,7 @@ fn flight(episode: &Episode, board: &Scoreboard) -> u64 {
 pub fn build(config: &Config) -> Box<dyn WindowReduction> {
     match (config.reduction, config.detection) {
         (Reduction::Keep, _) => Box::new(Keep),
-        (_, Detection::Ns3Mptcp) => Box::new(Ns3Mptcp),
+        (_, Detection::Ns3Mptcp(_)) => Box::new(Ns3Mptcp),
         (reduction, Detection::Ns3) => Box::new(Ns3::new(reduction)),
         (Reduction::Classic, _) => Box::new(Classic),
         (Reduction::Prr, _) => Box::new(Prr::new(false)),

@@ -4,13 +4,15 @@ mod door;
 mod dsack;
 mod eifel;
 mod frto;
+mod ns3_mptcp;
 
 pub use door::Door;
 pub use dsack::DSack;
 pub use eifel::Eifel;
 pub use frto::FRto;
+pub use ns3_mptcp::{Ns3DSack, Ns3Eifel, Ns3FRto};
 
-use super::super::config::{Config, Spurious};
+use super::super::config::{Config, Detection, Ns3MptcpMethod, Spurious};
 use super::super::congestion::Window;
 use super::super::scoreboard::{Scoreboard, Transmission};
 use super::super::segment::Segment;
@@ -53,6 +55,26 @@ pub trait SpuriousResponse: std::fmt::Debug + Send {
         false
     }
 
+    /// Whether an ACK is ignored as if it had been lost.
+    fn ignores_ack(&mut self, _window: &Window) -> bool {
+        false
+    }
+
+    /// Take a duplicate before the detector counts it; what is to be undone by it, and then it does not count.
+    fn excuses_duplicate(&mut self, _event: &AckEvent, _segment: &Segment) -> Option<Undo> {
+        None
+    }
+
+    /// Whether a duplicate opens the window as an ACK of new data does.
+    fn opens_on_duplicates(&self) -> bool {
+        false
+    }
+
+    /// The connection that this subflow belongs to has seen that what was sent again had arrived; what is to be undone.
+    fn on_needless(&mut self, _window: &Window) -> Option<Undo> {
+        None
+    }
+
     /// Take an ACK, after the recovery did; what is to be undone by it.
     fn on_ack(
         &mut self,
@@ -66,11 +88,23 @@ pub trait SpuriousResponse: std::fmt::Debug + Send {
 
 /// The response that a configuration asks for; none: every reduction stands.
 pub fn build(config: &Config) -> Option<Box<dyn SpuriousResponse>> {
+    if let Detection::Ns3Mptcp(method) = config.detection {
+        return ns3_mptcp(method);
+    }
     match config.spurious {
         Spurious::Ignored => None,
         Spurious::Eifel => Some(Box::new(Eifel::new(config))),
         Spurious::FRto => Some(Box::<FRto>::default()),
         Spurious::DSack => Some(Box::<DSack>::default()),
         Spurious::Door => Some(Box::<Door>::default()),
+    }
+}
+
+fn ns3_mptcp(method: Ns3MptcpMethod) -> Option<Box<dyn SpuriousResponse>> {
+    match method {
+        Ns3MptcpMethod::NoPr | Ns3MptcpMethod::Door => None,
+        Ns3MptcpMethod::DSack => Some(Box::<Ns3DSack>::default()),
+        Ns3MptcpMethod::Eifel => Some(Box::<Ns3Eifel>::default()),
+        Ns3MptcpMethod::FRto { seed } => Some(Box::new(Ns3FRto::new(seed))),
     }
 }

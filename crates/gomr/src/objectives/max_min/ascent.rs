@@ -1,0 +1,114 @@
+//! All levels in one climb: what flows have is raised from level to level, and stays feasible all along.
+
+use super::cuts::{Barrier, Known, Level, Line};
+use super::{Rising, MOST_CUTS};
+use crate::colgen::Solver;
+use crate::problem::Error;
+
+/// Relative difference of two levels that are the same.
+const SAME: f64 = 1e-13;
+
+/// The levels one after another, each from the basis of the one before.
+pub(super) struct Ascent {
+    /// What each commodity has by now; nothing where rounding stopped the ascent, and levels are looked for one
+    /// by one.
+    reached: Option<Vec<f64>>,
+}
+
+impl Ascent {
+    /// Begins from nothing.
+    pub fn begin(solver: &mut Solver) -> Self {
+        solver.begin_rising();
+        Self {
+            reached: Some(vec![0.0; solver.commodities.len()]),
+        }
+    }
+
+    pub fn end(&mut self, solver: &mut Solver) {
+        if self.reached.take().is_some() {
+            solver.end_rising();
+        }
+    }
+
+    /// The next level at which flows stop; nothing where rounding defeats the search.
+    pub fn next(
+        &mut self,
+        solver: &mut Solver,
+        flows: &[Rising],
+        frozen: &[Option<f64>],
+        known: &mut Known,
+    ) -> Result<Option<Level>, Error> {
+        let Some(mut reached) = self.reached.take() else {
+            return Ok(None);
+        };
+        let found = climb(solver, flows, frozen, known, &mut reached);
+        match found {
+            Ok(level) => {
+                self.reached = Some(reached);
+                Ok(Some(level))
+            }
+            Err(error) => {
+                solver.end_rising();
+                match error {
+                    Error::NotSolved { .. } => Ok(None),
+                    halted => Err(halted),
+                }
+            }
+        }
+    }
+}
+
+/// Raises what the commodities have to the highest level.
+///
+/// From the right: up to where the known cuts allow. What stops it short of that is another cut.
+fn climb(
+    solver: &mut Solver,
+    flows: &[Rising],
+    frozen: &[Option<f64>],
+    known: &mut Known,
+    reached: &mut Vec<f64>,
+) -> Result<Level, Error> {
+    let mut found = known.bound(flows, frozen);
+    for _ in 0..MOST_CUTS {
+        let goal = requests_at(solver, flows, frozen, found.level);
+        let mut rise: Vec<f64> = goal.iter().zip(&*reached).map(|(a, b)| a - b).collect();
+        let unit = rise
+            .iter()
+            .fold(0.0, |most, rise| f64::max(most, rise.abs()));
+        if unit <= SAME * goal.iter().copied().fold(0.0, f64::max) {
+            return Ok(found);
+        }
+        rise.iter_mut().for_each(|rise| *rise /= unit);
+        solver.settle_requests(reached);
+        let risen = solver.rise(&rise, unit)?;
+        if risen.is_all {
+            *reached = goal;
+            return Ok(found);
+        }
+        for (reached, rise) in reached.iter_mut().zip(&rise) {
+            *reached += risen.units * rise;
+        }
+        let barrier = known.add(Barrier::scaled(solver));
+        let next = Line::new(flows, frozen, &barrier).root(found.level);
+        let is_there = next >= found.level * (1.0 - SAME);
+        found = Level {
+            level: next.min(found.level),
+            barrier: Some(barrier),
+        };
+        if is_there {
+            *reached = goal;
+            return Ok(found);
+        }
+    }
+    Err(solver.not_solved("the levels do not settle"))
+}
+
+/// What each commodity asks for at a level.
+fn requests_at(solver: &Solver, flows: &[Rising], frozen: &[Option<f64>], level: f64) -> Vec<f64> {
+    let mut requests = vec![0.0; solver.commodities.len()];
+    for (flow, rate) in flows.iter().zip(frozen) {
+        let rising = flow.request.min(flow.weight * level);
+        requests[flow.commodity as usize] += rate.unwrap_or(rising);
+    }
+    requests
+}

@@ -1,0 +1,175 @@
+//! Cuts that hold for every allocation, and the level that each of them allows.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::Rising;
+use crate::colgen::Solver;
+
+/// What all allocations keep: `Σ_k dist_k(π)·x_k ≤ Σ_e C_e π_e`.
+pub(super) struct Barrier {
+    /// `Σ_e C_e π_e`.
+    pub room: f64,
+    /// `dist_k(π)` of each commodity.
+    distance: Vec<f64>,
+    /// `π`.
+    pub prices: Vec<f64>,
+}
+
+/// The highest level and what stops it; nothing where that is the requests alone.
+pub(super) struct Level {
+    pub level: f64,
+    pub barrier: Option<Rc<Barrier>>,
+}
+
+/// The cuts that were met so far.
+#[derive(Default)]
+pub(super) struct Known {
+    barriers: VecDeque<Rc<Barrier>>,
+}
+
+/// Cuts that are kept from level to level.
+const KEPT: usize = 64;
+/// What still rises must make up this part of a kept cut: else rounding of the rest would decide.
+const LEAST_PART: f64 = 1e-3;
+
+impl Level {
+    /// Share of the cut that one bit/s of a flow takes.
+    pub fn share(&self, flow: &Rising) -> f64 {
+        let barrier = self.barrier.as_ref();
+        barrier.map_or(0.0, |barrier| barrier.share(flow))
+    }
+}
+
+impl Barrier {
+    /// The cut that the first-objective prices form. A commodity that is not served pays 1, however far it is.
+    pub fn of(solver: &mut Solver) -> Self {
+        let (room, distance) = solver.cut();
+        Self {
+            room,
+            distance,
+            prices: solver.first_prices(),
+        }
+    }
+
+    /// The same where prices are in a unit of their own: the commodity that pays most pays 1.
+    pub fn scaled(solver: &mut Solver) -> Self {
+        let mut barrier = Self::of(solver);
+        let finite = barrier.distance.iter().copied().filter(|d| d.is_finite());
+        let most = finite.fold(0.0, f64::max);
+        if most > 0.0 {
+            barrier.room /= most;
+            barrier.distance.iter_mut().for_each(|d| *d /= most);
+            barrier.prices.iter_mut().for_each(|p| *p /= most);
+        }
+        barrier
+    }
+
+    /// What stops the commodities that have no path, at prices of zero, once [`Solver::begin_rising`] looked for one.
+    pub fn of_pathless(solver: &Solver) -> Self {
+        let distance = |id| match solver.has_path(id) {
+            true => 0.0,
+            false => f64::INFINITY,
+        };
+        Self {
+            room: 0.0,
+            distance: (0..solver.commodities.len() as u32).map(distance).collect(),
+            prices: vec![0.0; solver.graph.arcs()],
+        }
+    }
+
+    pub fn share(&self, flow: &Rising) -> f64 {
+        self.distance[flow.commodity as usize].min(1.0)
+    }
+}
+
+impl Known {
+    /// Keeps a cut; the oldest is forgotten where there are many.
+    pub fn add(&mut self, barrier: Barrier) -> Rc<Barrier> {
+        let barrier = Rc::new(barrier);
+        self.barriers.push_back(Rc::clone(&barrier));
+        if self.barriers.len() > KEPT {
+            self.barriers.pop_front();
+        }
+        barrier
+    }
+
+    /// The highest level that the requests and all known cuts allow.
+    pub fn bound(&self, flows: &[Rising], frozen: &[Option<f64>]) -> Level {
+        let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
+        let requests = rising.map(|(flow, _)| flow.request / flow.weight);
+        let mut found = Level {
+            level: requests.fold(0.0, f64::max),
+            barrier: None,
+        };
+        for barrier in &self.barriers {
+            let line = Line::new(flows, frozen, barrier);
+            if !line.rises_enough(barrier, found.level) {
+                continue;
+            }
+            let root = line.root(found.level);
+            if root < found.level {
+                found = Level {
+                    level: root,
+                    barrier: Some(Rc::clone(barrier)),
+                };
+            }
+        }
+        found
+    }
+}
+
+/// What is left of a cut as the level rises: `left − slope·t`, less steep once a flow has all it asks for.
+pub(super) struct Line {
+    left: f64,
+    slope: f64,
+    /// Level at which a flow has its request, and what it makes of the slope.
+    steps: Vec<(f64, f64)>,
+}
+
+impl Line {
+    pub fn new(flows: &[Rising], frozen: &[Option<f64>], barrier: &Barrier) -> Self {
+        let mut line = Self {
+            left: barrier.room,
+            slope: 0.0,
+            steps: Vec::new(),
+        };
+        for (flow, rate) in flows.iter().zip(frozen) {
+            let share = barrier.share(flow);
+            match *rate {
+                Some(rate) => line.left -= share * rate,
+                None if share > 0.0 => {
+                    line.slope += share * flow.weight;
+                    line.steps
+                        .push((flow.request / flow.weight, share * flow.weight));
+                }
+                None => {}
+            }
+        }
+        line
+    }
+
+    /// Whether what rises is so much of the cut that its root is exact.
+    fn rises_enough(&self, barrier: &Barrier, level: f64) -> bool {
+        let rises = self
+            .steps
+            .iter()
+            .map(|&(until, weight)| weight * until.min(level));
+        rises.sum::<f64>() > LEAST_PART * barrier.room
+    }
+
+    /// Largest `t ≤ level` at which nothing is missing.
+    pub fn root(mut self, level: f64) -> f64 {
+        self.steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut t = 0.0;
+        for (until, weight) in self.steps {
+            if self.slope > 0.0 && t + self.left / self.slope <= until {
+                return (t + self.left / self.slope).clamp(0.0, level);
+            }
+            self.left -= self.slope * (until - t);
+            t = until;
+            self.slope -= weight;
+        }
+        level
+    }
+}

@@ -1,0 +1,164 @@
+//! Methods against reordering as the MPTCP model of ns-3 has them (Chihani and Collange 2011, as published by its authors at
+//! github.com/dzlab/mptcp-ns3; read for what it does). They share little but their names with the RFCs'.
+
+use mstcp_core::rng::SplitMix64;
+
+use super::super::super::congestion::Window;
+use super::super::super::scoreboard::{Scoreboard, Transmission};
+use super::super::super::segment::Segment;
+use super::super::{AckEvent, Episode};
+use super::{SpuriousResponse, Undo};
+use crate::random::{unit, Chance};
+use crate::time::{Nanos, MILLISECOND};
+
+/// D-SACK: the largest window before the reductions of late is what a needless retransmission leads back to, by slow start.
+///
+/// Which retransmission was needless the connection tells: the blocks are in its numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Ns3DSack {
+    saved: u64,
+    going_back: bool,
+}
+
+impl Ns3DSack {
+    fn remember(&mut self, window: &Window) {
+        self.saved = self.saved.max(window.cwnd);
+        self.going_back = false;
+    }
+}
+
+impl SpuriousResponse for Ns3DSack {
+    fn on_fast_retransmit(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
+        self.remember(window);
+    }
+
+    fn on_timeout(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
+        self.remember(window);
+    }
+
+    fn on_needless(&mut self, window: &Window) -> Option<Undo> {
+        self.going_back = true;
+        Some(Undo {
+            window: Window {
+                cwnd: 0,
+                ssthresh: self.saved,
+                ..*window
+            },
+            resume: false,
+        })
+    }
+
+    fn on_ack(&mut self, event: &AckEvent, _: &Segment, _: &Episode) -> Option<Undo> {
+        let arrived = event.window.cwnd >= self.saved;
+        if self.going_back && event.ack > event.before && arrived {
+            *self = Self::default();
+        }
+        None
+    }
+}
+
+/// Eifel: a duplicate of a segment that was sent again, raised by one that left before, brings the window before the last
+/// reduction back; it does not count.
+#[derive(Debug, Clone, Default)]
+pub struct Ns3Eifel {
+    saved: Option<Window>,
+    /// Of the first unacknowledged segment: its number, and when it was sent again first, in milliseconds.
+    resent: Option<(u64, Nanos)>,
+}
+
+impl SpuriousResponse for Ns3Eifel {
+    fn on_fast_retransmit(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
+        self.saved = Some(*window);
+    }
+
+    fn on_timeout(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
+        self.saved = Some(*window);
+    }
+
+    fn on_resent(&mut self, now: Nanos, sent: &Transmission) {
+        if !self.resent.is_some_and(|(start, _)| start == sent.start) {
+            self.resent = Some((sent.start, now / MILLISECOND * MILLISECOND));
+        }
+    }
+
+    fn excuses_duplicate(&mut self, event: &AckEvent, segment: &Segment) -> Option<Undo> {
+        let (start, resent_at) = self.resent?;
+        let (_, echo) = segment.timestamps?;
+        (start == event.ack && echo < resent_at).then_some(Undo {
+            window: self.saved?,
+            resume: false,
+        })
+    }
+}
+
+/// The largest share of ACKs after which F-RTO ignores a window of them.
+const FRTO_IGNORED_MAX: f64 = 0.061;
+
+/// F-RTO: duplicates are ignored, but for opening the window once a timeout has been answered; and to have timeouts to judge, now and
+/// then a window's worth of ACKs is ignored.
+///
+/// The model takes the share of ACKs that begin such a blackout from the clock of the computer, evenly between nothing and 6.1 % over some
+/// minutes. A run is shorter than that: here the share is drawn once for each subflow.
+#[derive(Debug, Clone)]
+pub struct Ns3FRto {
+    random: SplitMix64,
+    /// That an ACK begins a blackout.
+    blackout: Chance,
+    /// ACKs ignored of the present blackout.
+    ignored: Option<u64>,
+    state: FRtoState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FRtoState {
+    /// No timeout yet.
+    Fresh,
+    /// A timeout, and no ACK since.
+    TimedOut,
+    /// What the model calls step 4.
+    Answered,
+}
+
+impl Ns3FRto {
+    /// Draw from `seed`.
+    pub fn new(seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed);
+        Self {
+            blackout: Chance::new(FRTO_IGNORED_MAX * unit(&mut random)),
+            random,
+            ignored: None,
+            state: FRtoState::Fresh,
+        }
+    }
+}
+
+impl SpuriousResponse for Ns3FRto {
+    fn ignores_ack(&mut self, window: &Window) -> bool {
+        let Some(ignored) = &mut self.ignored else {
+            let begins = self.blackout.happens(&mut self.random);
+            self.ignored = begins.then_some(0);
+            return false;
+        };
+        *ignored += 1;
+        let within = *ignored * window.segment() < window.cwnd;
+        if !within {
+            self.ignored = None;
+        }
+        within
+    }
+
+    fn on_timeout(&mut self, _now: Nanos, _window: &Window, _board: &Scoreboard) {
+        self.state = FRtoState::TimedOut;
+    }
+
+    fn opens_on_duplicates(&self) -> bool {
+        self.state == FRtoState::Answered
+    }
+
+    fn on_ack(&mut self, _: &AckEvent, _: &Segment, _: &Episode) -> Option<Undo> {
+        if self.state == FRtoState::TimedOut {
+            self.state = FRtoState::Answered;
+        }
+        None
+    }
+}

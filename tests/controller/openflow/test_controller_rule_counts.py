@@ -1,0 +1,133 @@
+"""What rules have counted: asked as bytes, read from what a model switch answers, told to who looks."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topologies
+from controller.core.events import RuleCountersRead, SwitchDisconnected, TimePassed, ViewRequested
+from controller.core.messages import Answer, InstallRules, Message, ReadRuleCounters
+from controller.core.requests import ViewName
+from controller.core.views import RulesView
+from controller.errors import NotFound
+from controller.openflow.decoding import Malformed
+from controller.openflow.encoding import encode
+from controller.openflow.rule_counts import RuleCountReading
+from controller.rules.counters import RuleCount, RuleKey
+from controller.rules.model import Match, Output, Rule, flow_cookie
+from controller.rules.pinned import TcpConnection, pinned_rule
+from switch.model import ModelSwitch
+from switch.model import openflow as model
+from tests.fakes.openflow_table import ControlledNetwork
+
+RULES = (
+    pinned_rule(TcpConnection("10.0.0.1", "10.0.0.2", 4000, 80), Output(2), flow_cookie(7)),
+    Rule(0, 250, Match(eth_type=0x800, source_mac="0a:42:59:00:00:07"), Output(3), 5),
+    Rule(0, 200, Match(eth_type=0x806, in_port=3), Output(3), 6),
+    Rule(2, 100, Match(eth_type=0x800, destination_ip="10.0.0.9"), Output(1), 8),
+    Rule(0, 0, Match(), Output(1), 9),
+)
+PACKET = {0: b"\0\0\0\x03", 5: b"\x08\x06"}
+
+
+def read(switch: ModelSwitch) -> RuleCountReading:
+    reading = RuleCountReading(5)
+    messages = list(model.take_messages(bytearray(switch.receive(reading.request()))))
+    assert {xid for _, xid, _ in messages} == {5}
+    outcomes = [reading.take(whole) for *_, whole in messages]
+    assert outcomes == [False] * (len(messages) - 1) + [True]
+    return reading
+
+
+def test_every_kind_of_rule_is_read_with_what_it_has_counted() -> None:
+    switch = ModelSwitch(1, frozenset({1, 2, 3}))
+    switch.receive(encode(InstallRules(1, RULES, 9), 0))
+    switch.carry(3, PACKET, packets=4, size_bytes=60)
+    counted = {RuleKey(0, 200, RULES[2].match): RuleCount(4, 240)}
+    keys = [RuleKey(rule.table, rule.priority, rule.match) for rule in RULES]
+    assert read(switch).counts == {key: RuleCount(0, 0) for key in keys} | counted
+
+
+def test_thousands_of_rules_come_in_many_messages() -> None:
+    switch = ModelSwitch(1, frozenset({1}))
+    connections = [TcpConnection("10.0.0.1", "10.0.0.2", port, 80) for port in range(1, 3001)]
+    entries = tuple(pinned_rule(connection, Output(1), flow_cookie(3)) for connection in connections)
+    switch.receive(encode(InstallRules(1, entries, 9), 0))
+    assert len(read(switch).counts) == 3000
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"\0\1", b"\0\4"]))
+def test_what_is_no_answer_is_malformed(body: bytes, kind: bytes) -> None:
+    with contextlib.suppress(Malformed):
+        RuleCountReading(1).take(model.message(model.Kind.MULTIPART_REPLY, 1, kind + bytes(6) + body))
+    with contextlib.suppress(Malformed):
+        RuleCountReading(1).take(body)
+
+
+@pytest.fixture
+def net() -> ControlledNetwork:
+    net = ControlledNetwork(topologies.load("butterfly"))
+    net.bring_up()
+    return net
+
+
+def look(net: ControlledNetwork, token: int, switch: str = "S0") -> list[Message]:
+    return net.core.handle(ViewRequested(token, ViewName.RULES, switch), net.now)
+
+
+def asked(messages: list[Message]) -> list[int]:
+    return [message.datapath_id for message in messages if isinstance(message, ReadRuleCounters)]
+
+
+def counts_of(messages: list[Message]) -> dict[int, set[int | None]]:
+    """Return the packets of the rules in each answer, by token."""
+    answers = [message for message in messages if isinstance(message, Answer)]
+    views = [(answer.token, answer.result) for answer in answers]
+    return {token: {r.packets for r in view.rules} for token, view in views if isinstance(view, RulesView)}
+
+
+def counted(net: ControlledNetwork, datapath_id: int, packets: int) -> RuleCountersRead:
+    keys = map(RuleKey._make, net.switches.tables[datapath_id].rules)
+    return RuleCountersRead(datapath_id, {key: RuleCount(packets, 60 * packets) for key in keys})
+
+
+def test_clients_who_look_at_the_same_time_share_one_question(net: ControlledNetwork) -> None:
+    (datapath_id,) = asked(look(net, 1))
+    assert asked(look(net, 2)) == []
+    answers = net.core.handle(counted(net, datapath_id, 7), net.now)
+    assert counts_of(answers) == {1: {7}, 2: {7}}
+    assert counts_of(look(net, 3)) == {3: {7}}, "it is fresh"
+    net.pass_time(1.1)
+    assert asked(look(net, 4)) == [datapath_id]
+
+
+def test_a_switch_that_does_not_say_is_not_waited_for(net: ControlledNetwork) -> None:
+    (datapath_id,) = asked(look(net, 1))
+    assert counts_of(net.core.handle(RuleCountersRead(datapath_id, None), net.now)) == {1: {None}}
+    look(net, 2)
+    due = net.core.next_deadline()
+    while due is not None and due <= net.now + 1.5:
+        net.now = max(net.now, due)
+        answers = counts_of(net.core.handle(TimePassed(), net.now))
+        if answers:
+            break
+        due = net.core.next_deadline()
+    assert answers == {2: {None}}
+    look(net, 3)
+    assert counts_of(net.core.handle(SwitchDisconnected(datapath_id), net.now)) == {3: {None}}
+
+
+def test_few_switches_are_asked_at_once(net: ControlledNetwork) -> None:
+    first = [datapath_id for k in range(6) for datapath_id in asked(look(net, k, f"S{k}"))]
+    assert len(first) == 4
+    assert len(asked(net.core.handle(counted(net, first[0], 1), net.now))) == 1
+
+
+def test_an_unknown_switch_is_not_found(net: ControlledNetwork) -> None:
+    (answer,) = look(net, 1, "S9")
+    assert isinstance(answer, Answer)
+    assert isinstance(answer.result, NotFound)

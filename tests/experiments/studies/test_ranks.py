@@ -1,0 +1,37 @@
+"""Tests of the order of rows: ties of the paper, what seeds tell apart."""
+
+from __future__ import annotations
+
+from experiments.studies.ranks import Ranked, rank, together
+
+
+def column(*figures: tuple[float, list[float]]) -> list[Ranked]:
+    return [Ranked(("table", "column"), paper, ours) for paper, ours in figures]
+
+
+def test_ranks_are_those_of_rows_and_ties_of_the_paper_are_free() -> None:
+    assert rank(column((1, [5]), (2, [6]), (3, [9]))).ranked_alike == 1
+    assert rank(column((1, [5]), (2, [4]), (3, [9]))).ranked_alike == 0
+    assert rank(column((1, [5]), (1, [4]), (3, [9]))).ranked_alike == 1
+    assert rank(column((1, [5]))).of == 0
+
+
+def test_a_pair_that_seeds_do_not_tell_apart_is_open() -> None:
+    clear = rank(column((1, [1.0, 1.1, 0.9]), (2, [5.0, 5.1, 4.9])))
+    assert (clear.pairs_alike, clear.pairs_contrary, clear.pairs_open) == (1, 0, 0)
+    blurred = rank(column((1, [5.0, 1.0, 9.0]), (2, [4.0, 8.0, 0.0])))
+    assert (blurred.ranked_alike, blurred.uncontradicted) == (0, 1)
+    assert (blurred.pairs_alike, blurred.pairs_contrary, blurred.pairs_open) == (0, 0, 1)
+    contrary = rank(column((2, [1.0, 1.1, 0.9]), (1, [5.0, 5.1, 4.9])))
+    assert (contrary.uncontradicted, contrary.pairs_contrary) == (0, 1)
+
+
+def test_a_single_seed_tells_all_apart_that_differs() -> None:
+    found = rank(column((1, [5.0]), (2, [6.0]), (3, [6.0])))
+    assert (found.pairs_alike, found.pairs_open, found.uncontradicted) == (2, 1, 1)
+
+
+def test_counts_of_several_studies_add_up() -> None:
+    one = rank(column((1, [5.0]), (2, [6.0])))
+    both = together([one, one])
+    assert (both.of, both.ranked_alike, both.pairs_alike) == (2, 2, 2)
