@@ -28,6 +28,8 @@ AT_ONCE = 200
 PER_ADDRESS = 2_000
 """Connections from one of the loopback's addresses, which has some 28,000 source ports."""
 SPARE_DESCRIPTORS = 100
+JOIN_S = 30.0
+"""A connection is open with its first stream; where the machine is busy others join so much later."""
 
 
 def memory_bytes() -> int:
@@ -114,11 +116,15 @@ class Server:
 
 async def open_all(
     port: int, count: int
-) -> tuple[list[tuple[asyncio.StreamReader, asyncio.StreamWriter]], list[str]]:
-    """Open the connections and send a message over each and back; return those that work and what failed."""
+) -> tuple[list[tuple[mstcp.StreamReader, mstcp.StreamWriter]], list[str], int]:
+    """Open the connections and send a message over each and back.
+
+    Return those that work, what failed, and how many were open before all their streams were.
+    """
     permits = asyncio.Semaphore(AT_ONCE)
-    opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    opened: list[tuple[mstcp.StreamReader, mstcp.StreamWriter]] = []
     failures: list[str] = []
+    late: list[int] = []
 
     async def one(number: int) -> None:
         address = f"127.0.1.{1 + number // PER_ADDRESS}"
@@ -130,20 +136,34 @@ async def open_all(
                 writer.write(MESSAGE)
                 if await reader.readexactly(len(MESSAGE)) != MESSAGE:
                     raise RuntimeError("the message came back changed")
-                if len(writer.get_extra_info("streams")) != STREAMS:
-                    raise RuntimeError("a stream is missing")
+                if writer.transport.alive_streams < STREAMS:
+                    late.append(number)
+                    await all_joined(writer.transport)
                 opened.append((reader, writer))
             except (mstcp.MstcpError, OSError, RuntimeError, asyncio.IncompleteReadError) as error:
                 failures.append(f"{type(error).__name__}: {error}")
 
     await asyncio.gather(*map(one, range(count)))
-    return opened, failures
+    return opened, failures, len(late)
+
+
+async def all_joined(transport: mstcp.ConnectionTransport) -> None:
+    """Wait until a connection has all its streams.
+
+    Raises:
+        RuntimeError: One did not come.
+    """
+    until_s = time.monotonic() + JOIN_S
+    while transport.alive_streams < STREAMS:
+        if time.monotonic() > until_s:
+            raise RuntimeError("a stream is missing")
+        await asyncio.sleep(0.1)
 
 
 async def measure(server: Server, count: int) -> dict[str, Any]:
     """Return what so many connections cost."""
     # What is loaded and kept at the first connections is no connection's.
-    warm, failures = await open_all(server.port, AT_ONCE)
+    warm, failures, _ = await open_all(server.port, AT_ONCE)
     for _, writer in warm:
         writer.close()
     await asyncio.gather(*(writer.wait_closed() for _, writer in warm))
@@ -152,7 +172,7 @@ async def measure(server: Server, count: int) -> dict[str, Any]:
     gc.collect()
     before, own_before = server.ask(), memory_bytes()
     began_s = time.monotonic()
-    opened, more = await open_all(server.port, count)
+    opened, more, late = await open_all(server.port, count)
     seconds = time.monotonic() - began_s
     await asyncio.sleep(2)
     gc.collect()
@@ -163,6 +183,7 @@ async def measure(server: Server, count: int) -> dict[str, Any]:
         "held_by_server": after["connections"],
         "failures": len(failures) + len(more),
         "first_failures": (failures + more)[:3],
+        "streams_joined_later": late,
         "opened_per_s": round(len(opened) / seconds),
         "server_bytes_per_connection": round((after["bytes"] - before["bytes"]) / max(1, len(opened))),
         "client_bytes_per_connection": round((own_after - own_before) / max(1, len(opened))),

@@ -131,6 +131,11 @@ impl Endpoint {
         self.inbox.receive(&mut self.core, stream, data)
     }
 
+    /// Take the bytes that came with a client's hello.
+    pub fn receive_early(&mut self, early: &[u8]) {
+        self.inbox.receive_early(&mut self.core, early);
+    }
+
     /// Whether the application takes nothing now: see [`Inbox::hold`].
     pub fn hold(&mut self, holds: bool) {
         self.inbox.hold(holds);

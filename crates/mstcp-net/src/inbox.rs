@@ -77,6 +77,12 @@ impl Inbox {
         Ok(())
     }
 
+    /// Take the bytes that came with a client's hello.
+    pub fn receive_early(&mut self, core: &mut Connection, early: &[u8]) {
+        core.on_early(early, &mut self.in_order);
+        self.note_ready();
+    }
+
     /// Read a socket. The payload of large frames is read to where it stays, so that it is never copied after.
     pub fn read<M: Memory>(
         &mut self,

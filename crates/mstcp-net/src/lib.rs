@@ -26,6 +26,7 @@
 //! | [`mapped`] | files that are sent as they lie |
 //! | [`memory`] | where bytes are read to |
 //! | [`sys`] | the system calls |
+//! | `tokio` (feature of this name, on by default) | connections and listeners for applications |
 
 pub mod endpoint;
 pub mod inbox;
@@ -33,6 +34,8 @@ pub mod mapped;
 pub mod memory;
 pub mod policy;
 pub mod sys;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 
 pub use endpoint::{Endpoint, Sent};
 pub use inbox::{Inbox, ReadError};

@@ -251,3 +251,16 @@ pub fn set_pacing_rate(socket: RawFd, bytes_per_s: u64) -> Result<(), i32> {
     let _ = (socket, bytes_per_s);
     Ok(())
 }
+
+/// End a socket's sending direction; a socket that is gone has none.
+pub fn shut(socket: RawFd) {
+    // SAFETY: no memory is passed.
+    unsafe { libc::shutdown(socket, libc::SHUT_WR) };
+}
+
+/// Fill memory with random bytes of the system, 256 at most.
+pub fn fill_random(bytes: &mut [u8]) {
+    // SAFETY: the memory is as long as said. The call fails for more than 256 bytes alone.
+    let result = unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) };
+    assert_eq!(result, 0, "the system has no random bytes");
+}

@@ -1,0 +1,164 @@
+//! Opening a connection, and opening its streams again when they are lost.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ::tokio::net::{TcpSocket, TcpStream};
+use ::tokio::sync::mpsc;
+use ::tokio::time::{sleep, timeout};
+use mstcp_core::handshake::Client;
+use mstcp_core::redial::Redial;
+
+use super::driver::{self, Joined};
+use super::{hello, invalid, Connection, Options};
+use crate::Endpoint;
+
+/// How long connecting a stream may take at first.
+const CONNECT: Duration = Duration::from_secs(10);
+/// The streams of a connection that wait to be added.
+const WAITING_STREAMS: usize = 64;
+
+/// What opens the streams of one connection.
+struct Opener {
+    destination: SocketAddr,
+    client: Mutex<Client>,
+    joined: mpsc::Sender<Joined>,
+}
+
+/// Open a connection over a stream from each of the source addresses (port 0: any).
+///
+/// Returns once the first stream is open; the others join by themselves, and each that is lost is opened again.
+///
+/// # Errors
+/// No path leads there, or the peer does not let us in; `InvalidInput`: the options make no sense.
+pub async fn connect(
+    destination: impl ToSocketAddrs,
+    sources: &[SocketAddr],
+    options: Options,
+) -> io::Result<Connection> {
+    let destination = (destination.to_socket_addrs()?.next())
+        .ok_or_else(|| invalid("the destination has no address"))?;
+    let (first, others) = (sources.split_first())
+        .ok_or_else(|| invalid("a connection has a stream: name a source address"))?;
+    let core = options.core(options.frame_payload_bytes).map_err(invalid)?;
+    let mut client = Client::new(
+        &options.secret,
+        hello::random(),
+        sources.len() as u32,
+        options.frame_payload_bytes as u32,
+    );
+    let began = Instant::now();
+    let mut socket = timeout(CONNECT, dial(*first, destination)).await??;
+    let greeting = hello::greet(&mut client)?;
+    let answer = hello::exchange(&mut socket, &greeting).await?;
+    let take = |greeting: &_, answer: &[u8]| client.on_answer(greeting, answer);
+    hello::confirm(&mut socket, &greeting, &answer, take).await?;
+    let source = kept(*first, &socket)?;
+    let (joined, joins) = mpsc::channel(WAITING_STREAMS);
+    let opener = Arc::new(Opener {
+        destination,
+        client: Mutex::new(client),
+        joined,
+    });
+    let took = began.elapsed();
+    for other in others {
+        ::tokio::spawn(Arc::clone(&opener).open(*other, took, false));
+    }
+    let path = Path {
+        opener: Arc::clone(&opener),
+        source,
+        took,
+    };
+    let payload_bytes = options.frame_payload_bytes;
+    driver::start(
+        Endpoint::new(core),
+        payload_bytes,
+        (socket, Some(path)),
+        joins,
+        Arc::default(),
+    )
+}
+
+/// Where a stream came from, so that it can be opened again.
+pub(super) struct Path {
+    opener: Arc<Opener>,
+    source: SocketAddr,
+    took: Duration,
+}
+
+impl Path {
+    /// Open the stream again, until that works or the connection is over.
+    pub(super) fn reopen(self) {
+        ::tokio::spawn(self.opener.open(self.source, self.took, true));
+    }
+}
+
+impl Opener {
+    /// Open a stream that joins, however often that takes.
+    async fn open(self: Arc<Self>, source: SocketAddr, took: Duration, is_again: bool) {
+        let mut redial = Redial::new(took.as_nanos() as u64);
+        let mut failed_ns = 0;
+        let mut is_first = !is_again;
+        while !self.joined.is_closed() {
+            let attempt = redial.attempt(failed_ns);
+            if !std::mem::take(&mut is_first) {
+                sleep(Duration::from_nanos(attempt.delay_ns)).await;
+            }
+            let began = Instant::now();
+            let limit = Duration::from_nanos(attempt.timeout_ns);
+            if let Ok(Ok((socket, id))) = timeout(limit, self.join(source)).await {
+                let path = kept(source, &socket).map(|source| Path {
+                    opener: Arc::clone(&self),
+                    source,
+                    took: began.elapsed(),
+                });
+                let joined = Joined {
+                    socket,
+                    id,
+                    confirm: None,
+                    path: path.ok(),
+                };
+                // If the connection is over the stream is not needed.
+                let _ = self.joined.send(joined).await;
+                return;
+            }
+            failed_ns = began.elapsed().as_nanos() as u64;
+        }
+    }
+
+    async fn join(&self, source: SocketAddr) -> io::Result<(TcpStream, u32)> {
+        let mut socket = dial(source, self.destination).await?;
+        let greeting = hello::greet(&mut self.client())?;
+        let answer = hello::exchange(&mut socket, &greeting).await?;
+        let take = |greeting: &_, answer: &[u8]| self.client().on_answer(greeting, answer);
+        hello::confirm(&mut socket, &greeting, &answer, take).await?;
+        Ok((socket, greeting.hello.stream_id))
+    }
+
+    fn client(&self) -> std::sync::MutexGuard<'_, Client> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn dial(source: SocketAddr, destination: SocketAddr) -> io::Result<TcpStream> {
+    let socket = match destination {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A lost stream is opened again from its port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(source)?;
+    let stream = socket.connect(destination).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// The source address as the stream has it.
+fn kept(source: SocketAddr, socket: &TcpStream) -> io::Result<SocketAddr> {
+    match source.port() {
+        0 => socket.local_addr(),
+        _ => Ok(source),
+    }
+}

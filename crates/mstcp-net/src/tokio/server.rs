@@ -1,0 +1,222 @@
+//! Accepting connections.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
+use ::tokio::net::{TcpListener, TcpStream};
+use ::tokio::sync::mpsc;
+use ::tokio::task::JoinHandle;
+use ::tokio::time::timeout;
+use mstcp_core::handshake::{confirm_frame, Admission, Admitted, NotAdmitted, CONFIRM_BYTES};
+
+use super::driver::{self, Joined};
+use super::{hello, Connection, Options};
+use crate::Endpoint;
+
+/// Streams and connections that wait to be taken.
+const WAITING: usize = 64;
+/// How long to wait where the system has no descriptor left.
+const FULL: std::time::Duration = std::time::Duration::from_millis(100);
+
+type ConnectionId = [u8; 16];
+
+/// A connection that further streams may join.
+struct Known {
+    streams: mpsc::Sender<Joined>,
+    alive: Arc<AtomicUsize>,
+}
+
+struct Shared {
+    options: Options,
+    admission: Mutex<Admission>,
+    known: Mutex<HashMap<ConnectionId, Known>>,
+    opened: mpsc::Sender<Connection>,
+}
+
+/// Listens for connections. Dropping it stops that; connections that were accepted go on.
+#[derive(Debug)]
+pub struct Listener {
+    address: SocketAddr,
+    opened: mpsc::Receiver<Connection>,
+    accepting: JoinHandle<()>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Listener {
+    /// Listen on an address; port 0 is any.
+    ///
+    /// # Errors
+    /// The address is taken or none of this host.
+    pub async fn bind(address: impl ToSocketAddrs, options: Options) -> io::Result<Self> {
+        let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+        let listener = TcpListener::bind(&addresses[..]).await?;
+        let address = listener.local_addr()?;
+        let (sender, opened) = mpsc::channel(WAITING);
+        let shared = Arc::new(Shared {
+            admission: Mutex::new(Admission::new(&options.secret, options.most_connections)),
+            known: Mutex::default(),
+            opened: sender,
+            options,
+        });
+        let accepting = ::tokio::spawn(accept_all(listener, shared));
+        Ok(Self {
+            address,
+            opened,
+            accepting,
+        })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.address)
+    }
+
+    /// Wait for the next connection; its further streams join by themselves.
+    ///
+    /// # Errors
+    /// The listener is gone.
+    pub async fn accept(&mut self) -> io::Result<Connection> {
+        let opened = self.opened.recv().await;
+        opened.ok_or_else(|| io::Error::other("the listener is gone"))
+    }
+}
+
+async fn accept_all(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                let shared = Arc::clone(&shared);
+                // Who is not let in was told, or is nobody we know.
+                ::tokio::spawn(async move { drop(shared.take(socket).await) });
+            }
+            Err(_) => ::tokio::time::sleep(FULL).await,
+        }
+    }
+}
+
+impl Shared {
+    async fn take(self: Arc<Self>, mut socket: TcpStream) -> io::Result<()> {
+        socket.set_nodelay(true)?;
+        let opening = hello::read(&mut socket).await?;
+        let admitted = match self.admit(&opening) {
+            Ok(admitted) => admitted,
+            Err(NotAdmitted::Refused { answer, .. }) => {
+                socket.write_all(&answer).await?;
+                return socket.shutdown().await;
+            }
+            Err(NotAdmitted::Malformed(_)) => return socket.set_zero_linger(),
+        };
+        socket.write_all(&admitted.answer).await?;
+        match admitted.opens() {
+            true => self.open(socket, admitted).await,
+            false => self.join(socket, admitted).await,
+        }
+    }
+
+    fn admit(&self, opening: &[u8]) -> Result<Admitted, NotAdmitted> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = |id: &ConnectionId| {
+            let known = known.get(id)?;
+            (!known.streams.is_closed()).then(|| known.alive.load(Ordering::Relaxed))
+        };
+        let mut admission = self
+            .admission
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        admission.admit(opening, hello::nonce(), alive)
+    }
+
+    /// Open a connection once its client has confirmed that its hello is no recorded one.
+    async fn open(self: Arc<Self>, mut socket: TcpStream, admitted: Admitted) -> io::Result<()> {
+        let id = admitted.hello.connection_id;
+        let (streams, joins) = mpsc::channel(WAITING);
+        let alive = Arc::new(AtomicUsize::new(1));
+        let known = Known {
+            streams,
+            alive: Arc::clone(&alive),
+        };
+        self.known().insert(id, known);
+        let payload_bytes = admitted.hello.frame_payload_bytes as usize;
+        let opened = self.opened(&mut socket, &admitted).await;
+        let result = match opened {
+            Ok(endpoint) => driver::start(endpoint, payload_bytes, (socket, None), joins, alive),
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(connection) => {
+                let forgetting = Arc::clone(&self);
+                let streams = self.known().get(&id).map(|known| known.streams.clone());
+                ::tokio::spawn(async move {
+                    if let Some(streams) = streams {
+                        streams.closed().await;
+                    }
+                    forgetting.forget(&id);
+                });
+                // A listener that is gone takes no more.
+                let _ = self.opened.send(connection).await;
+                Ok(())
+            }
+            Err(error) => {
+                self.forget(&id);
+                Err(error)
+            }
+        }
+    }
+
+    async fn opened(&self, socket: &mut TcpStream, admitted: &Admitted) -> io::Result<Endpoint> {
+        let mut confirm = [0; CONFIRM_BYTES];
+        timeout(hello::HELLO, socket.read_exact(&mut confirm)).await??;
+        let wanted = confirm_frame(&admitted.confirm);
+        if confirm[..] != wanted[..] {
+            socket.set_zero_linger()?;
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let payload = admitted.hello.frame_payload_bytes as usize;
+        let mut core = self.options.core(payload).map_err(super::invalid)?;
+        core.note_priority(0, admitted.hello.priority)
+            .map_err(super::invalid)?;
+        let mut endpoint = Endpoint::new(core);
+        endpoint.receive_early(&admitted.hello.early_data);
+        Ok(endpoint)
+    }
+
+    async fn join(&self, socket: TcpStream, admitted: Admitted) -> io::Result<()> {
+        let streams = self
+            .known()
+            .get(&admitted.hello.connection_id)
+            .map(|known| known.streams.clone());
+        let joined = Joined {
+            socket,
+            id: admitted.hello.stream_id,
+            confirm: Some(admitted.confirm),
+            path: None,
+        };
+        if let Some(streams) = streams {
+            // If the connection is over the stream is not needed.
+            let _ = streams.send(joined).await;
+        }
+        Ok(())
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<ConnectionId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self, id: &ConnectionId) {
+        self.known().remove(id);
+        let mut admission = self
+            .admission
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        admission.forget(id);
+    }
+}
