@@ -136,16 +136,17 @@ def look_for_files(paths: list[str]) -> dict[str, int]:
         with suppress(OSError):
             os.close(os.open(path, os.O_RDONLY))
     found_ns = time.monotonic_ns() - before
+    for _ in range(500):
+        time.monotonic_ns()
     return {"found_ns": found_ns, "asked_ns": time.monotonic_ns() - before - found_ns}
 
 
-def test_only_who_asks_for_the_time_is_charged_for_it() -> None:
-    """How many files a program looks for differs between checkouts: it must not move the clock."""
+def test_what_a_program_does_on_its_way_takes_no_time() -> None:
+    """How many files it looks for and how often it reads the clock differ between checkouts."""
     missing = [f"/etc/no-such-folder-{number}/no-such-file" for number in range(1000)]
     present = ["/etc/passwd", "/etc", sys.executable, __file__] * 250
     looked = run_in_virtual_kernel(look_for_files, missing + present)
-    assert 0 < looked["asked_ns"] <= 1000
-    assert looked["found_ns"] <= looked["asked_ns"]
+    assert looked == {"found_ns": 0, "asked_ns": 0}
 
 
 def write_outside() -> list[str]:
