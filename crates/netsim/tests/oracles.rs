@@ -198,6 +198,8 @@ fn packets_and_bytes_are_conserved_through_faults() {
             flow.bytes_read, flow.bytes_written,
             "all that was written arrives"
         );
+        let sent: u64 = flow.streams.iter().map(|stream| stream.bytes).sum();
+        assert_eq!(sent, flow.bytes_written, "and nothing else is sent");
         assert!(flow.bytes_read > 1_000_000 && results.counters.packets_dropped > 50);
         assert!(results.links.iter().any(|link| link.dropped_down > 0));
     }

@@ -55,6 +55,8 @@ pub struct Mstcp {
     written: [u64; 2],
     read: [u64; 2],
     bytes_wrong: u64,
+    /// With early binding: of writes that were taken, what waits for a stream with room.
+    owed_bytes: usize,
     /// Both kept for their memory: what a stream has just brought, and the parts of it that are in order.
     chunk: Arc<Vec<u8>>,
     in_order: Vec<Slice>,
@@ -106,30 +108,58 @@ impl Mstcp {
             written: [0; 2],
             read: [0; 2],
             bytes_wrong: 0,
+            owed_bytes: 0,
             chunk: Arc::default(),
             in_order: Vec::new(),
             settings,
         })
     }
 
-    /// Early binding: one draw; if the stream drawn is full the frame stays, and the next write draws for it anew.
+    /// Early binding: one draw for each frame; if the stream drawn is full the frame stays, and the next write draws for it anew. A write
+    /// is taken once a part of it is sent: the rest goes before all that is written later.
     fn write_early(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
-        let stayed = self.sides[0].queued_bytes() as u32;
-        if stayed < bytes {
-            self.queue(0, bytes - stayed)?;
+        if !self.send_owed(now, hosts)? {
+            return Ok(false);
         }
-        while self.sides[0].queued_bytes() > 0 {
-            let Some((index, count)) = self.sides[0].poll_frame(now) else {
+        let refused_bytes = self.sides[0].queued_bytes() as u32;
+        self.queue(0, bytes.saturating_sub(refused_bytes))?;
+        let mut is_taken = false;
+        while self.send_early(now, hosts)?.is_some() {
+            is_taken = true;
+        }
+        if is_taken {
+            self.owed_bytes = self.sides[0].queued_bytes();
+        }
+        Ok(is_taken)
+    }
+
+    /// With early binding, send what waits of a write that was taken: whether nothing waits any more.
+    fn send_owed(&mut self, now: Nanos, hosts: &mut Hosts) -> Result<bool, Error> {
+        while self.owed_bytes > 0 {
+            let Some(sent_bytes) = self.send_early(now, hosts)? else {
                 return Ok(false);
             };
-            if hosts.send_buffer_free(self.streams[index].ends[0]) < count as u32 {
-                self.sides[0].on_sent(index, 0)?;
-                self.sides[0].on_writable(index)?;
-                return Ok(false);
-            }
-            self.send(0, now, index, count, hosts)?;
+            self.owed_bytes -= sent_bytes;
         }
         Ok(true)
+    }
+
+    /// Send the first frame that waits, if the stream drawn has room for it. Returns the bytes of the application in it.
+    fn send_early(&mut self, now: Nanos, hosts: &mut Hosts) -> Result<Option<usize>, Error> {
+        let queued_bytes = self.sides[0].queued_bytes();
+        if queued_bytes == 0 {
+            return Ok(None);
+        }
+        let Some((index, count)) = self.sides[0].poll_frame(now) else {
+            return Ok(None);
+        };
+        if hosts.send_buffer_free(self.streams[index].ends[0]) < count as u32 {
+            self.sides[0].on_sent(index, 0)?;
+            self.sides[0].on_writable(index)?;
+            return Ok(None);
+        }
+        self.send(0, now, index, count, hosts)?;
+        Ok(Some(queued_bytes - self.sides[0].queued_bytes()))
     }
 
     /// Late binding: what is written waits in the core's queue for a stream with room.
@@ -344,6 +374,9 @@ impl Bundle for Mstcp {
         {
             self.sides[side].on_writable(stream)?;
             self.give(side, now, hosts)?;
+        }
+        if self.owed_bytes > 0 {
+            self.send_owed(now, hosts)?;
         }
         Ok(read)
     }
