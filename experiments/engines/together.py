@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 from typing import TypeVar
+
+SIGNAL_S = 0.5
+"""The longest that the main thread waits at once. A signal that comes just before it begins to wait, as Ctrl-C
+while another thread starts a process, is only seen when it wakes."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -28,8 +33,15 @@ def run_together(
     pool = ThreadPoolExecutor(max(1, workers))
     try:
         futures = {pool.submit(work, *numbered): numbered for numbered in enumerate(items)}
-        for future in as_completed(futures):
-            yield (*futures[future], future)
+        ended: SimpleQueue[Future[_Result]] = SimpleQueue()
+        for future in futures:
+            future.add_done_callback(ended.put)
+        while futures:
+            try:
+                future = ended.get(timeout=SIGNAL_S)
+            except Empty:
+                continue
+            yield (*futures.pop(future), future)
     except BaseException:
         # First: what is cancelled by then is never begun.
         pool.shutdown(wait=False, cancel_futures=True)

@@ -115,6 +115,7 @@ def optimum_without(link: str) -> float:
 
 def fail_and_restore(page: Page) -> dict[str, Any]:
     page.get_by_role("row", name="T0 → T2").click()
+    expect(page.locator(".path-nodes")).to_have_count(2)
     before = paths(page)
     run("ip", "link", "set", "S2-S3", "down")
     expect(page.locator(".summary")).to_contain_text("S2-S3")
