@@ -8,8 +8,8 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 SIGNAL_S = 0.5
-"""The longest that the main thread waits at once. A signal that comes just before it begins to wait, as Ctrl-C
-while another thread starts a process, is only seen when it wakes."""
+"""The longest that the main thread waits at once. A signal that comes just before it begins to wait, as
+Ctrl-C may while another thread starts a process, is seen when it wakes."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
