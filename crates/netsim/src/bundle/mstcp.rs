@@ -115,7 +115,7 @@ impl Mstcp {
         })
     }
 
-    /// Early binding: one draw for each frame; if the stream drawn is full the frame stays, and the next write draws for it anew. A write
+    /// Early binding: one draw for each frame; if the stream drawn is full the frame stays, and the next write draws again. A write
     /// is taken once a part of it is sent: the rest goes before all that is written later.
     fn write_early(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
         if !self.send_owed(now, hosts)? {
