@@ -89,6 +89,7 @@ class Core:
             events.FlowChanged: self._flow_changed,
             events.FlowReleased: self._flow_released,
             events.LeaseRenewed: self._lease_renewed,
+            events.StreamsReported: self._streams_reported,
             events.LinkChanged: self._link_changed,
             events.ConfigurationChanged: self._configuration_changed,
             events.ConfigurationRefused: self._configuration_refused,
@@ -382,6 +383,9 @@ class Core:
 
     def _lease_renewed(self, event: events.LeaseRenewed) -> None:
         self._flows.renew(event, self._now)
+
+    def _streams_reported(self, event: events.StreamsReported) -> None:
+        self._flows.streams_reported(event, self._now)
 
     def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
         self._outbox.answer(event.token, self._state.snapshot(self._now))
