@@ -25,6 +25,7 @@ use crate::state::StreamState;
 
 use controls::Pending;
 use drafting::Draft;
+use flight::Flight;
 pub(crate) use stalls::SEEN_DELAY_NS;
 use stream::{Outgoing, Span, Stream};
 
@@ -85,6 +86,9 @@ pub struct Sender {
     has_reports: bool,
     /// Streams that were stalled and are not any more, since the shell was told.
     recovered: StreamSet,
+    /// How often streams were opened again of late because all were stalled, and when that was last.
+    clogs: u32,
+    clogged_ns: u64,
     /// Whether the peer was known to live when that was looked at last.
     is_peer_alive: bool,
     /// The frame that `poll` offered and no byte of which has been taken yet.
@@ -140,6 +144,8 @@ impl Sender {
             flights_ns: 0,
             has_reports: false,
             recovered: StreamSet::default(),
+            clogs: 0,
+            clogged_ns: 0,
             is_peer_alive: true,
             draft: None,
             again: VecDeque::new(),
@@ -233,6 +239,9 @@ impl Sender {
             backlog_bytes: 0.0,
         };
         let mut stream = Stream::new(id);
+        if self.next_offset > 0 && self.alive.without(self.stalled).is_empty() {
+            stream.flight = Flight::of_last_resort();
+        }
         if slot < self.streams.len() {
             stream.sent = self.streams[slot].sent;
             self.streams[slot] = stream;
