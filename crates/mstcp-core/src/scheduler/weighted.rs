@@ -46,7 +46,11 @@ impl Scheduler for Weighted {
         }
         for (index, credit) in self.credit_bytes.iter_mut().enumerate() {
             // Places of dead streams are cleared: a stream that takes one begins without debts.
-            let earned = if earning.contains(index) { *credit } else { 0.0 };
+            let earned = if earning.contains(index) {
+                *credit
+            } else {
+                0.0
+            };
             let cost = if index == stream { frame_bytes } else { 0.0 };
             *credit = (earned - cost).clamp(-most, most);
         }

@@ -114,7 +114,11 @@ impl Sender {
         let give_up = self.stalled.iter().map(|slot| self.given_up_at_ns(slot));
         let clogged = self.stalled.iter().map(|slot| self.clogged_at_ns(slot));
         // What was due and not done waits for something else, which wakes us.
-        stall.chain(give_up).chain(clogged).filter(|at_ns| *at_ns > now_ns).min()
+        stall
+            .chain(give_up)
+            .chain(clogged)
+            .filter(|at_ns| *at_ns > now_ns)
+            .min()
     }
 
     fn given_up_at_ns(&self, slot: usize) -> u64 {
@@ -187,7 +191,10 @@ impl Sender {
 
     fn clogged_at_ns(&self, slot: usize) -> u64 {
         let after_ns = CLOGGED_NS + self.round_trips_of_ns(slot);
-        let stalled = self.stalled.iter().map(|slot| self.streams[slot].stalled_ns);
+        let stalled = self
+            .stalled
+            .iter()
+            .map(|slot| self.streams[slot].stalled_ns);
         stalled.max().unwrap_or(0) + (after_ns << (self.clogs / 2))
     }
 
