@@ -98,7 +98,7 @@ def invented(plan: RunPlan, wrong_bytes: int = 0, missing_bytes: int = 0) -> Run
     reasons = ["it was invented"] if plan.seed > 1 else []
     return RunResult(
         protocol=plan.protocol,
-        scenario=plan.case_name,
+        case=plan.case_name,
         seed=plan.seed,
         duration_s=plan.duration_s,
         started_at="2000-01-01T00:00:00+00:00",
@@ -141,7 +141,7 @@ def test_every_case_protocol_and_seed_is_run_in_order(tmp_path: Path) -> None:
     assert [plan.slug for plan in engine.plans] == [
         f"{case}-{protocol}-s{seed}" for case in "12" for protocol in ("ospf", "mstcp") for seed in (1, 2)
     ]
-    assert [run.scenario for run in results.runs] == ["1"] * 4 + ["2"] * 4
+    assert [run.case for run in results.runs] == ["1"] * 4 + ["2"] * 4
     assert len([event for event in events if isinstance(event, RunFinished)]) == 8
     assert runner.check_transfers(results.runs) == []
     assert Results.model_validate_json(results.to_json()) == results

@@ -206,7 +206,7 @@ def test_the_page_shows_all_and_is_the_same_each_time(tmp_path: Path) -> None:
     assert page.name == "compare.html"
     assert HOSTILE not in text
     assert "&lt;script&gt;" in text
-    rows = re.findall(r'data-pair="(\S+)" data-scenario="(\d)" data-flow="(\d)" data-protocol="(\w+)"', text)
+    rows = re.findall(r'data-pair="(\S+)" data-case="(\d)" data-flow="(\d)" data-protocol="(\w+)"', text)
     assert len(rows) == len(set(rows)) == 4 + 4
     again = write_comparison(compare(named), tmp_path / "y")
     assert again.read_bytes() == page.read_bytes()

@@ -101,9 +101,9 @@ def test_another_scenario_file_has_no_paper() -> None:
 
 def test_the_reference_is_the_whole_table() -> None:
     reference = load_reference()
-    cells = {(row.scenario, row.flow, row.protocol) for row in reference.row}
+    cells = {(row.case, row.flow, row.protocol) for row in reference.row}
     assert cells == {(s, f, p) for s in "12" for f in "12" for p in ("mstcp", "ppfs", "ospf")}
-    doubtful = {(row.scenario, row.flow, row.protocol) for row in reference.row if row.doubtful}
+    doubtful = {(row.case, row.flow, row.protocol) for row in reference.row if row.doubtful}
     assert doubtful == {("1", "2", "ppfs"), ("1", "2", "mstcp"), ("2", "2", "mstcp")}
 
 
