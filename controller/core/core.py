@@ -149,6 +149,7 @@ class Core:
         """Take in that the messages of the last event have been sent: now begins the time to confirm them."""
         self._flows.sent(now)
         self._default_routes.sent(now)
+        self._protection.sent(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
@@ -452,7 +453,7 @@ class Core:
         self._age_hosts()
         self._give_up_switches()
         self._discover()
-        self._default_routes.tick(self._now)
-        self._protection.tick(self._now)
+        if not self._default_routes.tick(self._now):
+            self._protection.tick(self._now)  # else in an event of its own, so that it knows what it costs
         self._measuring.tick(self._now)
         self._rule_counters.tick(self._now)
