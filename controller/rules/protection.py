@@ -27,11 +27,14 @@ __all__ = ["Protection"]
 _QUIET_S = 0.3
 """After a change of the network: what follows it within so long is dealt with together."""
 
-_INTERVAL_S = 0.002
-_ARCS_A_TIME = 8
+_INTERVAL_S = 0.02
+_MOST_ARCS_A_TIME = 32
+
+_ROUND_S = 0.005
+"""It finds as many at a time as take about so long: others wait for it no longer."""
 
 _PAUSES = 9.0
-"""After some were found, so many times as long is for everything else: they take a tenth of the time at most."""
+"""After some were found, so many times as long is for everything else: a tenth of the time is for them."""
 
 
 class Protection(Journaled):
@@ -64,6 +67,7 @@ class Protection(Journaled):
         self._unable: JournaledSet[str] = JournaledSet()
         self._due: float | None = None
         self._finding_since: float | None = None
+        self._arcs_a_time = _MOST_ARCS_A_TIME
 
     def find_all(self) -> None:
         """Find all bypasses at once: after a restart, before switches connect, which have them."""
@@ -104,10 +108,13 @@ class Protection(Journaled):
 
     def sent(self, now: float) -> None:
         """Take in that all messages have been sent: so long it took to find the last bypasses."""
-        if self._finding_since is not None:
-            if self._due is not None:
-                self._due = max(self._due, now + _PAUSES * (now - self._finding_since))
-            self._finding_since = None
+        if self._finding_since is None:
+            return
+        took_s, self._finding_since = now - self._finding_since, None
+        if self._due is not None:
+            self._due = max(self._due, now + _PAUSES * took_s)
+        fitting = 2.0 if took_s < _ROUND_S / 2 else _ROUND_S / took_s
+        self._arcs_a_time = min(_MOST_ARCS_A_TIME, max(1, int(self._arcs_a_time * fitting)))
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
@@ -123,7 +130,7 @@ class Protection(Journaled):
             for name in self._arcs.keys() - self._bypasses.keys() - self._todo.keys():
                 self._todo[name] = None
         entries: dict[str, list[Entry]] = {}
-        for name in list(islice(self._todo, _ARCS_A_TIME)):
+        for name in list(islice(self._todo, self._arcs_a_time)):
             del self._todo[name]
             if self._state.live.arc_is_up(name):
                 self._renew(name, entries)
