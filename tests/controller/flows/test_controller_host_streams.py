@@ -309,6 +309,23 @@ def test_a_flow_whose_link_becomes_slower_takes_another_path_too(net: Controlled
     installed_is_desired(net)
 
 
+def test_a_flow_that_had_to_take_a_longer_path_goes_back_to_the_optimum(net: ControlledNetwork) -> None:
+    host = GrowingHost(net, **REQUEST | {"rate_bps": 14e6})
+    before = only_flow(net)
+    assert paths(before) == ["S1", "S2"]
+    break_link(net, "S0-S2")
+    pass_seconds(net, host, 1)
+    assert paths(only_flow(net)) == ["S1", "S3"]
+    assert only_flow(net).rate_bps == pytest.approx(14e6)
+    mend_link(net, "S0-S2")
+    pass_seconds(net, host, 2)
+    assert paths(only_flow(net)) == ["S1", "S2"]
+    assert [s.rate_bps for s in only_flow(net).streams] == pytest.approx([s.rate_bps for s in before.streams])
+    moved = len(net.notifications)
+    pass_seconds(net, host, 5)
+    assert len(net.notifications) == moved, "there is nothing better"
+
+
 def test_a_client_that_asks_for_more_gets_more_streams(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
     net.change(host.flow_id, 20e6)
