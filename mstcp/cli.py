@@ -150,16 +150,26 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
 
 def _add_security(parser: argparse.ArgumentParser, *, listens: bool = False, connects: bool = False) -> None:
     parser.add_argument("--secret-file", metavar="FILE", help="a secret that both sides must have")
+    parser.add_argument(
+        "--authenticate-frames",
+        action="store_true",
+        help="authenticate every byte by the secret (who listens: let no other client in)",
+    )
     add_tls(parser, listens=listens, connects=connects)
 
 
 def _secret(arguments: argparse.Namespace) -> dict[str, Any]:
+    authenticates = arguments.authenticate_frames
     if arguments.secret_file is None:
+        if authenticates:
+            raise ValueError("--authenticate-frames takes a secret that both sides have: give --secret-file")
         return {}
+    if authenticates and (getattr(arguments, "tls", False) or getattr(arguments, "tls_cert", None)):
+        raise ValueError("--authenticate-frames is for connections without TLS: leave one of them out")
     secret = Path(arguments.secret_file).read_bytes().strip()
     if not secret:
         raise ValueError(f"{arguments.secret_file} is empty: a secret has a byte at least")
-    return {"secret": secret}
+    return {"secret": secret, "authenticate_frames": authenticates}
 
 
 def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -184,8 +194,11 @@ def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
         if arguments.streams not in (None, len(rates)):
             raise ValueError(f"--streams {arguments.streams} contradicts the {len(rates)} rates")
         specs = [mstcp.StreamSpec(rate_bps=rate) for rate in rates]
-    if "secret" in options and len(specs) == 1:
-        raise ValueError("one stream is plain TCP, which proves no secret: use two streams or more")
+    if "secret" in options and len(specs) == 1 and not options["authenticate_frames"]:
+        raise ValueError(
+            "one stream is plain TCP, which proves no secret: use two streams or more, or"
+            " --authenticate-frames"
+        )
     return options | {"streams": specs}
 
 
@@ -433,6 +446,8 @@ async def _bench(arguments: argparse.Namespace) -> None:
         "--tls-key": arguments.tls_key,
     }
     serving = [part for option, file in shared.items() if file is not None for part in (option, file)]
+    if arguments.authenticate_frames:
+        serving.append("--authenticate-frames")
     measured = await bench(arguments.to, arguments.seconds, _connection(arguments), serving)
     if arguments.json:
         print(json.dumps(measured))

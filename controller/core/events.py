@@ -270,9 +270,12 @@ class ControllerStopping:
 
 @dataclass(frozen=True)
 class Together:
-    """Confirmations, or requests for flows, that waited at the same time: some work is shared."""
+    """Confirmations and answered probes, or requests for flows, that waited at the same time.
 
-    events: tuple[BarrierReceived, ...] | tuple[FlowRequested, ...]
+    Some work is shared.
+    """
+
+    events: tuple[BarrierReceived | LinkDiscovered, ...] | tuple[FlowRequested, ...]
 
 
 @dataclass(frozen=True)
