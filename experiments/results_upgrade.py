@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import Any
@@ -16,6 +17,12 @@ def document(data: dict[str, Any]) -> dict[str, Any]:
     found = data.get("format", NEWEST)
     if found not in (1, NEWEST):
         raise ValueError(f"it has format {found}; this version of mstcp-lab reads formats 1 and {NEWEST}")
+    if found == NEWEST:
+        return data
+    environment = data.get("environment")
+    if isinstance(environment, dict) and isinstance(environment.get("why"), list):
+        why = [re.sub(r"^scenario (?=\S+ with )", "case ", str(reason)) for reason in environment["why"]]
+        data = {**data, "environment": {**environment, "why": why}}
     return {**data, "format": NEWEST}
 
 

@@ -45,7 +45,7 @@ class Ns3Reference(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     format: int
-    case: str
+    scenario: str
     source: str
     row: tuple[Ns3Row, ...]
 

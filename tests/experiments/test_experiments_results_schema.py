@@ -42,6 +42,7 @@ def of_format_1() -> dict[str, Any]:
     """Return a document as the last program of format 1 wrote it."""
     document = make_results(("ppfs",)).model_dump(mode="json")
     document["format"] = 1
+    document["environment"]["why"] = ["scenario 1 with ppfs, seed 1: it was busy"]
     document["environment"]["simulations"] = [
         {"protocol": "ppfs", "scenario": "1", "seed": 1, "events": 9, "wall_s": 1.0, "peak_rss_bytes": 5}
     ]
@@ -72,6 +73,7 @@ def test_documents_of_format_1_are_read_with_nothing_lost(tmp_path: Path) -> Non
     results = Results.read(path)
     assert results.format == 2
     assert results.environment.simulations[0].case == "1"
+    assert results.environment.why == ["case 1 with ppfs, seed 1: it was busy"]
     run = results.runs[0]
     assert run.case == make_results(("ppfs",)).runs[0].case
     first, second = run.evidence.flows["1"], run.evidence.flows["2"]

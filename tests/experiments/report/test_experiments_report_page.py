@@ -234,7 +234,7 @@ def test_the_banner_names_the_reasons(whole: tuple[Results, str], tmp_path: Path
     results.runs[0].valid, results.runs[0].why_invalid = False, ["98 % busy"]
     text = write_report(results, tmp_path).read_text(encoding="utf-8")
     assert 'class="banner bad"' in text
-    assert "ospf, scenario 1, seed 1 is not valid: 98 % busy." in text
+    assert "ospf, case 1, seed 1 is not valid: 98 % busy." in text
 
 
 @pytest.mark.parametrize("spec", ["line:2", "ring:6", "fat-tree:4", "waxman:40:seed=1"])

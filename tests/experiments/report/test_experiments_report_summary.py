@@ -124,19 +124,19 @@ def test_every_reason_not_to_trust_a_document_is_a_sentence() -> None:
     results.runs[1].flows[0].bytes_wrong = 7
     assert validity_sentences(results) == [
         "The results are not valid; no reason is recorded.",
-        "ospf, scenario 1, seed 1 is not valid: 98 % busy.",
-        "mstcp, scenario 1, seed 1 is not valid: 7 bytes of flow 1 arrived wrong.",
+        "ospf, case 1, seed 1 is not valid: 98 % busy.",
+        "mstcp, case 1, seed 1 is not valid: 7 bytes of flow 1 arrived wrong.",
     ]
 
 
 def test_a_runs_reason_that_the_document_repeats_is_said_once() -> None:
     results = make_results(("ospf",), ("1",))
     results.environment.valid = False
-    results.environment.why = ["scenario 1 with ospf, seed 1: 98 % busy", "the clock was set"]
+    results.environment.why = ["case 1 with ospf, seed 1: 98 % busy", "the clock was set"]
     results.runs[0].valid, results.runs[0].why_invalid = False, ["98 % busy"]
     assert validity_sentences(results) == [
         "The results are not valid: the clock was set.",
-        "ospf, scenario 1, seed 1 is not valid: 98 % busy.",
+        "ospf, case 1, seed 1 is not valid: 98 % busy.",
     ]
 
 
