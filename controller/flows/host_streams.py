@@ -87,6 +87,7 @@ class HostStreams(Journaled):
         else:
             self._state.flows.change_streams(flow, flow.streams, spare_ports, leaving)
             self._save(flow)
+            self._recovery.rates_shared(now)  # it may have been short of ports
 
     def _spare_ports(self, flow: Flow, reported: Sequence[int]) -> tuple[int, ...]:
         """Return the ports that are bound for more streams; those of streams on their way stay."""

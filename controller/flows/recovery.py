@@ -44,7 +44,7 @@ _IMPROVE_AFTER_S = 0.2
 """After capacity has returned: what else happens within so long is dealt with together."""
 
 _RETRY_S = 5.0
-"""A flow that a switch would not move is tried again after so long."""
+"""A flow that a switch would not move, or that others were in the way of, is tried again after so long."""
 
 
 @dataclass
@@ -228,9 +228,9 @@ class Recovery(Journaled):
         self._restore_manual(now)
         chosen, self._improve_at = self._candidates.choose(now)
         for objective in sorted({flow.objective for flow in chosen if flow.objective is not None}):
-            self._begin(self._better(objective, [f for f in chosen if f.objective == objective]))
+            self._begin(self._better(objective, [f for f in chosen if f.objective == objective], now))
 
-    def _better(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
+    def _better(self, objective: str, flows: Sequence[Flow], now: float) -> dict[str, tuple[Slot, ...]]:
         """Return the moves of flows that are worth it and fit beside everything that is carried now."""
         try:
             slots, _ = replan(self._state, self._optima, objective, flows)
@@ -242,9 +242,14 @@ class Recovery(Journaled):
             wanted = slots.get(flow.id)
             if wanted is None or not flow.changed_streams(wanted):
                 continue  # the same paths: rates are the rebalancing's
-            if self._candidates.gains(flow, wanted) and self._candidates.fits(flow, wanted):
+            if not self._candidates.gains(flow, wanted):
+                continue
+            if self._candidates.fits(flow, wanted):
                 self._reserve(flow, wanted)
                 moves[flow.id] = wanted
+            elif flow.max_streams:
+                # Others are in the way, with what they have until they are moved or share again.
+                self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
         return moves
 
     def _restore_manual(self, now: float) -> None:
