@@ -169,8 +169,9 @@ class Opener:
         client = _core.Client(self._secret, connection_id, self._stream_count, payload, self._has_records)
         greeting = client.greet(secrets.token_bytes(NONCE_BYTES), stream.spec.priority, self._early_data)
         exchange = self._loop.create_task(self._exchange(stream, client, greeting, self._handshake_s))
+        waits: set[asyncio.Future[Any]] = {exchange, first}
         try:
-            await asyncio.wait([exchange, first], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if first.done():
                 # Before the answer is confirmed, so that the server forgets this connection soon.
                 raise TimeoutError("another path was faster")
