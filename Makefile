@@ -145,9 +145,9 @@ proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 	@$(VENV)/python -m mstcp.proto.generate
 
 .PHONY: schemas
-schemas: setup ## renew docs/results-1.schema.json from experiments/results.py
+schemas: setup ## renew docs/results-2.schema.json from experiments/results.py
 	@$(VENV)/python -c 'import json; from experiments.results import Results; print(json.dumps(Results.model_json_schema(), indent=1))' \
-		>docs/results-1.schema.json
+		>docs/results-2.schema.json
 
 .PHONY: kernel
 kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)

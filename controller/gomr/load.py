@@ -38,6 +38,8 @@ _BEYOND_SHORTEST = 2.0
 """The first guess, in what the shortest paths alone can carry; below the root it is doubled."""
 _BEYOND_FITTING = 1.2
 """The first guess where it is known what just fits, in that factor times the load: the root is above that."""
+_AT_ONCE = 1.5
+"""Up to this load a single programme is faster than steps, whatever the demands."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,10 @@ def load_factor(problem: Problem, load: float, *, time_limit_s: float | None = N
 def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | None = None) -> LoadFactor:
     """Return the factor of `at_load`, and where the time was up, what is proved of it.
 
-    The factor at which all just fits is a linear programme of its own (`gomr_native.Network.max_concurrent`),
-    with the demands of a source routed together. It is the answer to loads of at most 1; the others, and
-    demands with limits on their paths, are solved for step by step:
-    with A(s) the most that is admitted of s times the demands, and W their sum, it finds the s > 0 where
+    The factor is the optimum of a linear programme of its own (`gomr_native.Network.max_concurrent`), with
+    the demands of a source routed together. High loads of few demands, and demands with limits on their
+    paths, are solved for step by step instead: with A(s) the most that is admitted of s times the demands,
+    and W their sum, it finds the s > 0 where
     load A(s) = s W by Newton's method. A is concave and made of straight pieces, a + b s on each, with a the
     sum of capacities times prices: so the method ends after a few steps.
     """
@@ -127,14 +129,18 @@ def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | Non
 
 def _found(curve: _Admission, search: _Search, largest: float) -> float:
     """Return the factor that is searched for; with `largest` demands ask for as much as the largest edge."""
-    fitting = curve.largest_that_fits()
-    if fitting is not None and search.load == 1:
-        if fitting == 0:
+    is_at_once = search.load <= _AT_ONCE or curve.is_matrix
+    at_once = curve.largest_factor(search.load if is_at_once else 1.0)
+    if at_once is not None and is_at_once:
+        if at_once.most == 0:
             raise _unreachable(search.load)
-        return fitting
-    if fitting:
-        search.least = max(search.least, search.load * fitting * (1 - TOLERANCE))
-        return search.root(_BEYOND_FITTING * search.load * fitting)
+        search.least, search.most = max(search.least, at_once.factor), at_once.most
+        if at_once.timed_out:
+            raise curve.out_of_time()
+        return at_once.factor
+    if at_once is not None and at_once.factor > 0:
+        search.least = max(search.least, search.load * at_once.factor * (1 - TOLERANCE))
+        return search.root(_BEYOND_FITTING * search.load * at_once.factor)
     shortest = curve.factor_of_shortest_paths(largest)
     search.least = max(search.least, shortest * (1 - TOLERANCE))
     return search.root(_BEYOND_SHORTEST * search.load * shortest)
@@ -194,6 +200,7 @@ class _Admission:
         self._rates_bps = rates_of(problem.demands)
         self._capacities_bps = [edge.capacity_bps for edge in problem.edges]
         network = NativeNetwork(problem)
+        self.is_matrix = native.is_matrix(problem, network)
         self._network = network.network
         try:
             self._flows = network.flows(problem.demands)
@@ -204,13 +211,16 @@ class _Admission:
     def _engine(self) -> Engine:
         return Engine(self._network, self._flows, "max_throughput_min_delay", threads=native.threads())
 
-    def largest_that_fits(self) -> float | None:
-        """Return the factor at which all just fits; None where that has to be found step by step."""
+    def largest_factor(self, load: float) -> LoadFactor | None:
+        """Return the factor for a load of at least 1; None where it has to be found step by step."""
         with self._failures():
             found = self._network.max_concurrent(
-                self._flows, threads=native.threads(), time_limit_s=self._left_s()
+                self._flows, load, threads=native.threads(), time_limit_s=self._left_s()
             )
-        return None if found is None else found[0]
+        if found is None:
+            return None
+        factor, most, is_largest = found
+        return LoadFactor(factor, most, timed_out=not is_largest)
 
     def factor_of_shortest_paths(self, factor: float) -> float:
         """Return the factor at which the first edge is full if all takes the way of least delay.
@@ -242,6 +252,10 @@ class _Admission:
     def _left_s(self) -> float | None:
         return None if self._limit_s is None else max(0.0, self._until_s - time.perf_counter())
 
+    def out_of_time(self) -> OutOfTime:
+        """Return the error for a search that the time limit ends."""
+        return OutOfTime(native.NAME, "the time is up before the demands have their load")
+
     @contextmanager
     def _failures(self) -> Iterator[None]:
         try:
@@ -249,6 +263,6 @@ class _Admission:
         except InvalidInput as error:
             raise native.refusal(error) from error
         except TimeIsUp as error:
-            raise OutOfTime(native.NAME, "the time is up before the demands have their load") from error
+            raise self.out_of_time() from error
         except NotSolved as error:
             raise native.failure(error, self._limit_s) from error

@@ -115,11 +115,12 @@ class Network:
         """Return up to `count` paths that share no arc (or no node but the ends), of least total delay."""
 
     def max_concurrent(
-        self, flows: Flows, *, threads: int = 1, time_limit_s: float | None = None
-    ) -> tuple[float, float] | None:
-        """Return the largest factor by which all flows can be multiplied and fit, and a proven bound of it.
+        self, flows: Flows, load: float = 1.0, *, threads: int = 1, time_limit_s: float | None = None
+    ) -> tuple[float, float, bool] | None:
+        """Return the largest factor by which all flows can be multiplied within a load of at least 1.
 
-        None where flows have limits on their paths, or rounding defeats it; 0 where one has no path.
+        With a proven bound of it, and whether it is the largest; else the time was up. None where flows have
+        limits on their paths, or rounding defeats it; 0 where those without a path are too large a part.
         """
 
     def route_by_source(

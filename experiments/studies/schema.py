@@ -134,16 +134,23 @@ def available() -> dict[str, Path]:
 
 
 def load(name: str) -> Study:
-    """Read a study.
+    """Read a study, by its name or the path of its file.
 
     Raises:
         UnknownName: there is none of this name.
         ScenarioError: with the place of the first thing that is wrong in its file.
     """
     path = available().get(name)
+    if path is None and name.endswith(".toml"):
+        path = Path(name)
     if path is None:
         raise UnknownName("study", name, [*available(), ALL])
-    return parse(path.read_text(encoding="utf-8"), path.name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ScenarioError(str(path), "", f"cannot be read: {reason}") from None
+    return parse(text, path.name)
 
 
 def parse(text: str, source: str) -> Study:

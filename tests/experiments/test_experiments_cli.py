@@ -25,8 +25,8 @@ def status_of(*argv: str) -> int:
             ["run", "buterfly"],
             "There is no scenario called 'buterfly'. Did you mean butterfly? Known: ",
         ),
-        (["run", "butterfly", "--scenario", "1,3"], "no case of this scenario called '3'"),
-        (["run", "butterfly", "--scenario", "1,,2"], "has an empty name"),
+        (["run", "butterfly", "--case", "1,3"], "no case of this scenario called '3'"),
+        (["run", "butterfly", "--case", "1,,2"], "has an empty name"),
         (["run", "butterfly", "--protocol", "ospf,ospf"], "names one twice"),
         (["run", "butterfly", "--protocol", "mctcp"], "There is no protocol called 'mctcp'. Did you mean"),
         (["run", "butterfly", "--engine", "lve"], "no engine called 'lve'. Did you mean live?"),
@@ -83,7 +83,7 @@ def test_a_missing_program_is_named_with_its_package(
 
 def test_the_job_is_what_was_asked_for(tmp_path: Path) -> None:
     parser = cli._parser()
-    argv = ["run", "butterfly", "--protocol", "mstcp", "--scenario", "2", "--seeds", "3", "--duration", "7"]
+    argv = ["run", "butterfly", "--protocol", "mstcp", "--case", "2", "--seeds", "3", "--duration", "7"]
     argv += [
         "--allocation",
         "paper",

@@ -189,19 +189,20 @@ impl Network {
             .map_err(refuse)
     }
 
-    #[pyo3(signature = (flows, *, threads=1, time_limit_s=None))]
+    #[pyo3(signature = (flows, load=1.0, *, threads=1, time_limit_s=None))]
     fn max_concurrent(
         &self,
         py: Python<'_>,
         flows: &Flows,
+        load: f64,
         threads: usize,
         time_limit_s: Option<f64>,
-    ) -> PyResult<Option<(f64, f64)>> {
+    ) -> PyResult<Option<(f64, f64, bool)>> {
         let problem = self.with(flows);
         let halt = halt_after(time_limit_s);
-        let found = py.detach(|| ::gomr::max_concurrent(&problem, threads, halt));
+        let found = py.detach(|| ::gomr::max_concurrent(&problem, load, threads, halt));
         let found = found.map_err(refuse)?;
-        Ok(found.map(|found| (found.factor, found.upper_bound)))
+        Ok(found.map(|found| (found.factor, found.upper_bound, found.complete)))
     }
 
     #[pyo3(signature = (flows, *, threads=1, time_limit_s=None))]

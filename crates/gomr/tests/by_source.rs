@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use common::{close, random_problem, Kind, Rng};
@@ -81,6 +82,16 @@ fn routes_as_commodity_by_commodity() {
     }
 }
 
+/// Share that is admitted of all demands times a factor.
+fn served(problem: &Problem, factor: f64) -> f64 {
+    let mut scaled = problem.clone();
+    let flows = scaled.flows.iter_mut();
+    flows.for_each(|flow| flow.rate_bps *= factor);
+    let objective = Objective::MaxThroughputMinDelay;
+    let summary = Engine::new(&scaled, objective).unwrap().solve().unwrap();
+    summary.admitted_bps / summary.requested_bps
+}
+
 #[test]
 fn a_factor_fits_and_no_larger_one_does() {
     let mut rng = Rng(6);
@@ -88,29 +99,19 @@ fn a_factor_fits_and_no_larger_one_does() {
     for case in 0..200 {
         let mut problem = random_problem([Kind::Ties, Kind::Acks][case % 2], &mut rng);
         without_limits(&mut problem);
-        let found = max_concurrent(&problem, 1, None).unwrap().unwrap();
+        let found = max_concurrent(&problem, 1.0, 1, None).unwrap().unwrap();
         assert!(found.factor <= found.upper_bound);
-        let served = |factor: f64| {
-            let mut scaled = problem.clone();
-            scaled
-                .flows
-                .iter_mut()
-                .for_each(|flow| flow.rate_bps *= factor);
-            let objective = Objective::MaxThroughputMinDelay;
-            let summary = Engine::new(&scaled, objective).unwrap().solve().unwrap();
-            summary.admitted_bps / summary.requested_bps
-        };
         if found.factor == 0.0 {
-            assert!(served(1e-6) < 1.0 - 1e-9, "case {case}");
+            assert!(served(&problem, 1e-6) < 1.0 - 1e-9, "case {case}");
         } else if found.factor.is_finite() {
             between += 1;
             assert!(close(found.factor, found.upper_bound, 0.0), "case {case}");
-            let within = served(found.factor);
+            let within = served(&problem, found.factor);
             assert!(
                 within > 1.0 - 1e-9,
                 "case {case}: {found:?} {within} {problem:?}"
             );
-            let beyond = served(1.01 * found.factor);
+            let beyond = served(&problem, 1.01 * found.factor);
             assert!(
                 beyond < 1.0 - 1e-9,
                 "case {case}: {found:?} {beyond} {problem:?}"
@@ -118,6 +119,60 @@ fn a_factor_fits_and_no_larger_one_does() {
         }
     }
     assert!(between > 50);
+}
+
+#[test]
+fn a_factor_for_an_overload_has_that_load() {
+    let mut rng = Rng(8);
+    let (mut reached, mut unreachable) = (0, 0);
+    for case in 0..200 {
+        let mut problem = random_problem([Kind::Ties, Kind::Acks][case % 2], &mut rng);
+        without_limits(&mut problem);
+        if case % 3 == 0 {
+            problem = all_pairs(problem, &mut rng);
+        }
+        let flows = &mut problem.flows;
+        flows.retain(|flow| flow.source != flow.destination);
+        let load = [1.05, 1.5, 3.0][case % 3];
+        let found = max_concurrent(&problem, load, 1, None).unwrap().unwrap();
+        assert!(found.complete && found.factor <= found.upper_bound);
+        if found.factor == 0.0 {
+            unreachable += 1;
+            assert!(served(&problem, 1e-6) < 1.0 / load, "case {case}");
+        } else if found.factor.is_finite() {
+            reached += 1;
+            assert!(close(found.factor, found.upper_bound, 0.0), "case {case}");
+            let share = served(&problem, found.factor);
+            assert!(
+                close(share, 1.0 / load, 0.0),
+                "case {case}: {share} at {load}"
+            );
+        }
+    }
+    assert!(reached > 50 && unreachable > 50, "{reached} {unreachable}");
+}
+
+#[test]
+fn when_the_time_is_up_the_factor_lies_between_its_bounds() {
+    let mut rng = Rng(9);
+    let problem = all_pairs(random_problem(Kind::Ties, &mut rng), &mut rng);
+    let whole = max_concurrent(&problem, 1.3, 1, None).unwrap().unwrap();
+    for looks in [0, 1, 2, 5, 20] {
+        let left = AtomicUsize::new(looks);
+        let halt = move || {
+            let one_less = |left: usize| left.checked_sub(1);
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+                .is_err()
+        };
+        let found = max_concurrent(&problem, 1.3, 1, Some(Arc::new(halt))).unwrap();
+        let found = found.unwrap();
+        assert!(found.factor <= whole.factor * (1.0 + 1e-9), "{looks} looks");
+        assert!(
+            found.upper_bound >= whole.factor * (1.0 - 1e-9),
+            "{looks} looks"
+        );
+        assert!(looks > 0 || !found.complete);
+    }
 }
 
 #[test]
@@ -130,7 +185,7 @@ fn limits_on_paths_are_left_to_others() {
         ..gomr::Flow::new(0, 1, 1.0)
     });
     assert!(route_by_source(&problem, 1, None).unwrap().is_none());
-    assert!(max_concurrent(&problem, 1, None).unwrap().is_none());
+    assert!(max_concurrent(&problem, 1.0, 1, None).unwrap().is_none());
 }
 
 #[test]

@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from experiments import protocols
+from experiments.analysis.logs import Log
 from experiments.apps import config as apps
 from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig, Timing
 from experiments.engines.base import RunPlan
-from experiments.engines.live.agents.base import Agent
+from experiments.engines.live.agent import Agent
 from experiments.engines.live.child import Child, ChildFailed
-from experiments.metrics import Log
 from experiments.protocols.base import FlowPlan
-from experiments.protocols.mptcp import Mptcp
 from experiments.scenario import Scenario
 from topologies.mininet_builder import Emulation
 
@@ -224,12 +223,7 @@ class Traffic:
 
     def _advice(self) -> str:
         """Return what may help a transfer that does not come to its end."""
-        if isinstance(protocols.get(self._plan.protocol), Mptcp):
-            return (
-                "allow more time (--set drain_s=60), or more memory if the connection came to a stand "
-                "(--set mptcp.receive_buffer_bytes=1048576; docs/tcp.md says why)"
-            )
-        return "allow more: --set drain_s=60"
+        return protocols.get(self._plan.protocol).drain_advice
 
     def _transfer(self, number: int, name: str) -> Transfer:
         flow = self._plan.case.flows[name]

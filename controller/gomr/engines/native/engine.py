@@ -49,12 +49,16 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
     return answer
 
 
+def is_matrix(problem: Problem, network: NativeNetwork) -> bool:
+    """Return whether nodes send to so many others that the demands of one source are routed together."""
+    return len(problem.demands) >= max(MATRIX, CROWD * network.nodes.count)
+
+
 def _by_source(
     problem: Problem, objective: str, network: NativeNetwork, flows: Flows, time_limit_s: float | None
 ) -> NativeAnswer | None:
     """Return the answer to a matrix that is routed by source; None where commodities do better."""
-    crowded = len(problem.demands) >= max(MATRIX, CROWD * network.nodes.count)
-    if not crowded or objective != "max_throughput_min_delay":
+    if not is_matrix(problem, network) or objective != "max_throughput_min_delay":
         return None
     routed = network.network.route_by_source(flows, threads=threads(), time_limit_s=time_limit_s)
     if routed is None:

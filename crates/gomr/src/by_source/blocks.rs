@@ -23,6 +23,9 @@ pub(super) struct Worth {
     pub cost: f64,
 }
 
+/// Row of the rate that may be left out, where there is one.
+const LEFT_OUT: u32 = 0;
+
 /// The restricted master problem.
 pub(super) struct Blocks {
     pub sources: Sources,
@@ -38,6 +41,8 @@ pub(super) struct Blocks {
     trees: Vec<Option<(OnTree, Worth)>>,
     /// A source more, whose column takes load off every arc; see [`super::concurrent`].
     relief: Option<f64>,
+    /// Rate that trees may leave out, bit/s; it has the first row.
+    most_left_out: Option<f64>,
 }
 
 impl Blocks {
@@ -61,9 +66,16 @@ impl Blocks {
             start,
             trees: Vec::new(),
             relief,
+            most_left_out: None,
         };
         blocks.solver.master.halt = halt;
         blocks
+    }
+
+    /// Lets trees leave out so much of all demands together, bit/s; before any arc has a row.
+    pub fn limit_left_out(&mut self, most_bps: f64) {
+        self.most_left_out = Some(most_bps);
+        self.rows.push(NONE);
     }
 
     /// Whether an arc without a row has more than `most` of a utilisation.
@@ -85,7 +97,9 @@ impl Blocks {
     /// Begins again at the start, with all trees that are known and `big_m` the weight of the first objective.
     pub fn build(&mut self, big_m: f64, stage: &'static str) {
         let graph = &self.sources.graph;
-        let of_rows = |of: &[u32]| self.rows.iter().map(|&arc| of[arc as usize]).collect();
+        // What may be left out has no ends.
+        let end = |of: &[u32], arc: u32| of.get(arc as usize).copied().unwrap_or(0);
+        let of_rows = |of: &[u32]| self.rows.iter().map(|&arc| end(of, arc)).collect();
         let count = self.rows.len();
         let rows = Graph::new(
             graph.nodes,
@@ -108,7 +122,8 @@ impl Blocks {
         }
         if let Some(most) = self.relief {
             let group = self.add_group(most);
-            let loads: Loads = self.rows.iter().map(|&arc| (arc, -self.unit)).collect();
+            let arcs = self.rows.iter().filter(|&&arc| arc != NONE);
+            let loads: Loads = arcs.map(|&arc| (arc, -self.unit)).collect();
             let worth = Worth {
                 value: 0.0,
                 cost: 1.0,
@@ -154,7 +169,13 @@ impl Blocks {
     ) -> u32 {
         let row = |&(arc, load): &(u32, f64)| (self.row_of[arc as usize], load / self.unit);
         let rows = loads.iter().map(row).filter(|&(row, _)| row != NONE);
-        let rows: Vec<(u32, f64)> = rows.collect();
+        let mut rows: Vec<(u32, f64)> = rows.collect();
+        if let Some(most_bps) = self.most_left_out {
+            let left_out_bps = tree.as_ref().map_or(0.0, |(tree, _)| tree.left_out_bps);
+            if left_out_bps > 0.0 {
+                rows.push((LEFT_OUT, left_out_bps / most_bps));
+            }
+        }
         self.trees.push(tree);
         self.solver
             .master
@@ -260,6 +281,13 @@ impl Blocks {
             .map(|&(arc, load)| load * price(arc))
             .sum();
         let profit = master.big_m * worth.value - worth.cost;
-        profit - paid / self.unit - master.sigma(tree.place as u32)
+        let left_out = tree.left_out_bps * self.left_out_price();
+        profit - paid / self.unit - left_out - master.sigma(tree.place as u32)
+    }
+
+    /// Price of a bit/s that is left out, in what a `unit` of load costs.
+    pub fn left_out_price(&self) -> f64 {
+        let price = |most_bps: f64| self.solver.master.price[LEFT_OUT as usize].max(0.0) / most_bps;
+        self.most_left_out.map_or(0.0, price)
     }
 }

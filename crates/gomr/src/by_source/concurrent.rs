@@ -1,14 +1,18 @@
-//! The largest factor by which all demands can be multiplied and still fit: the maximum concurrent flow
-//! (F. Shahrokhi and D. W. Matula, J. ACM 37, 1990).
+//! The largest factor by which all demands can be multiplied without more than a given load: at a load of 1 all
+//! still fits, the maximum concurrent flow (F. Shahrokhi and D. W. Matula, J. ACM 37, 1990); at a load `L` above 1
+//! a share of `1/L` does.
 //!
-//! It is one over the least utilisation `y` of the fullest arc that the demands can be routed with:
+//! It is one over the least utilisation `y` of the fullest arc that such a share can be routed with, where trees may
+//! leave demands out:
 //!
 //! ```text
-//! min y   so that   Σ_T x_sT = 1 for each source s,   Σ_s,T load_e(T) x_sT ≤ y C_e for each arc e
+//! min y   so that   Σ_T x_sT = 1 for each source s,   Σ_s,T load_e(T) x_sT ≤ y C_e for each arc e,
+//!                   Σ_s,T left_out(T) x_sT ≤ (1 − 1/L) Σ_k d_k
 //! ```
 //!
-//! For any prices `π ≥ 0` with `Σ_e π_e C_e = 1`, `y` is at least `Σ_k d_k dist_k(π)`: each look for better trees
-//! proves a bound, and the search ends when the best of them is met.
+//! For any prices `π ≥ 0` with `Σ_e π_e C_e = 1` and `λ ≥ 0` of what is left out, `y` is at least
+//! `Σ_k d_k min(dist_k(π), λ) − λ (1 − 1/L) Σ_k d_k`: each look for better trees proves a bound, and the search
+//! ends when the best of them is met.
 
 use super::blocks::{Blocks, Worth, MAY_FILL};
 use super::sources::{OnTree, Sources};
@@ -28,7 +32,7 @@ const LEAST_STEADY: f64 = 0.05;
 const LEAST_PRICE: f64 = 1e-15;
 /// Units that the fullest arc holds at first, at least: the optimum must be above one.
 const FEWEST_UNITS: f64 = 100.0;
-/// Every tree serves its source.
+/// Every tree settles its source.
 const WORTH: Worth = Worth {
     value: 1.0,
     cost: 0.0,
@@ -38,10 +42,12 @@ const STAGE: &str = "concurrent flow";
 /// How far demands can be scaled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Concurrent {
-    /// All demands times this fit.
+    /// All demands times this have no more than the load.
     pub factor: f64,
-    /// No larger factor fits; proved by prices.
+    /// No larger factor is right; proved by prices.
     pub upper_bound: f64,
+    /// Whether the factor is the largest; false where the time was up.
+    pub complete: bool,
 }
 
 impl Concurrent {
@@ -49,19 +55,21 @@ impl Concurrent {
         Self {
             factor,
             upper_bound: factor,
+            complete: true,
         }
     }
 }
 
-/// Returns the largest factor by which all demands can be multiplied; `None` where demands have limits on
-/// their paths, so that those of one source cannot be routed together, or where their rates and capacities are
-/// of sizes so different that rounding defeats it. It is infinite where nothing is asked for, and 0 where a
-/// demand has no path.
+/// Returns the largest factor by which all demands can be multiplied so that their load is not above `load`;
+/// `None` where demands have limits on their paths, so that those of one source cannot be routed together, or
+/// where their rates and capacities are of sizes so different that rounding defeats it. It is infinite where
+/// nothing is asked for, and 0 where demands without a path are too large a part.
 ///
 /// # Errors
-/// [`Error::Invalid`] and [`Error::Halted`].
+/// [`Error::Invalid`].
 pub fn max_concurrent(
     problem: &Problem,
+    load: f64,
     threads: usize,
     halt: Option<HaltTest>,
 ) -> Result<Option<Concurrent>, Error> {
@@ -74,21 +82,42 @@ pub fn max_concurrent(
         return Ok(Some(Concurrent::exactly(f64::INFINITY)));
     }
     sources.set_lengths(&vec![0.0; problem.arcs.len()], 1.0);
-    let trees = sources.route_all(f64::INFINITY);
-    if trees.iter().any(|tree| !tree.left_out.is_empty()) {
+    sources.route_all(f64::INFINITY);
+    let mut most_left_out_bps = (1.0 - 1.0 / load) * sources.rate_bps();
+    most_left_out_bps -= sources.drop_pathless();
+    if most_left_out_bps < 0.0 {
         return Ok(Some(Concurrent::exactly(0.0)));
     }
+    let trees = sources.route_all(f64::INFINITY);
     let halt = Halt(halt);
+    let fullest = fullest(&trees, problem.arcs.len());
     let Some(routed) = sweeps::spread(&mut sources, &trees, &halt) else {
-        return Err(Error::Halted {
-            stage: STAGE,
-            effort: crate::Effort::default(),
-        });
+        return Ok(Some(Concurrent {
+            factor: 1.0 / fullest,
+            upper_bound: f64::INFINITY,
+            complete: false,
+        }));
     };
-    match Search::new(sources, routed, halt).run() {
+    match Search::new(sources, routed, most_left_out_bps, halt).run() {
         Err(Error::NotSolved { .. }) => Ok(None),
         ended => ended.map(Some),
     }
+}
+
+/// Utilisation of the fullest arc.
+fn fullest(trees: &[OnTree], arcs: usize) -> f64 {
+    let mut utilisation = vec![0.0; arcs];
+    for &(arc, load) in trees.iter().flat_map(|tree| &tree.loads) {
+        utilisation[arc as usize] += load;
+    }
+    utilisation.into_iter().fold(0.0, f64::max)
+}
+
+/// Prices of whole capacities, and of a bit/s that is left out.
+#[derive(Clone, Debug)]
+struct Prices {
+    arcs: Vec<f64>,
+    left_out: f64,
 }
 
 /// Loads are in such a unit that `y` is near the number of sources, so that what each of them gains is well
@@ -98,32 +127,62 @@ struct Search {
     /// Worth of routing a source: more than it costs on the routing that all begins with.
     big_m: f64,
     unit: f64,
+    /// Rate that may be left out, bit/s.
+    most_left_out_bps: f64,
+    /// Utilisation of the fullest arc.
+    level: f64,
     /// The best prices so far and what they prove of the utilisation.
-    center: Vec<f64>,
+    center: Prices,
     bound: f64,
 }
 
 impl Search {
-    fn new(sources: Sources, routed: Routed, halt: Halt) -> Self {
+    fn new(mut sources: Sources, routed: Routed, most_left_out_bps: f64, halt: Halt) -> Self {
         // The first unit of each arc's capacity is there, the others are relief.
         let count = (sources.all.len() as f64).max(FEWEST_UNITS);
         let unit = routed.fullest / (1.0 + count);
         let loads = routed.loads.iter().flatten().map(|&(_, load)| load / unit);
         let big_m = 1.0 + 2.0 * loads.fold(0.0, f64::max);
+        let mut left_out = f64::INFINITY;
+        if most_left_out_bps > 0.0 {
+            sources.set_lengths(&routed.prices, 0.0);
+            sources.route_all(f64::INFINITY);
+            left_out = sources.length_without(most_left_out_bps);
+        }
         let start = routed.loads.into_iter().map(|loads| (loads, WORTH));
         let mut blocks = Blocks::new(sources, start.collect(), unit, Some(count), halt);
+        if most_left_out_bps > 0.0 {
+            blocks.limit_left_out(most_left_out_bps);
+        }
         blocks.give_rows(&routed.utilisation, MAY_FILL * routed.fullest);
         blocks.build(big_m, STAGE);
         Self {
             blocks,
             big_m,
             unit,
-            center: routed.prices,
+            most_left_out_bps,
+            level: routed.fullest,
+            center: Prices {
+                arcs: routed.prices,
+                left_out,
+            },
             bound: 0.0,
         }
     }
 
     fn run(mut self) -> Result<Concurrent, Error> {
+        let ended = self.settle();
+        match ended {
+            Ok(()) | Err(Error::Halted { .. }) => Ok(Concurrent {
+                factor: 1.0 / self.level,
+                upper_bound: 1.0 / self.bound.min(self.level),
+                complete: ended.is_ok(),
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
         let mut steady = 1.0;
         for _ in 0..MOST_PASSES {
             self.blocks.solve()?;
@@ -134,39 +193,58 @@ impl Search {
                 self.blocks.build(self.big_m, STAGE);
                 continue;
             }
+            self.level = level;
             let gains = self.look(steady);
             if self.bound > level * (1.0 + EXACT) {
                 break;
             }
             if self.bound >= level * (1.0 - EXACT) {
-                return Ok(Concurrent {
-                    factor: 1.0 / level,
-                    upper_bound: 1.0 / self.bound.min(level),
-                });
+                return Ok(());
             }
             steady = next_steadiness(steady, gains);
         }
         Err(self.blocks.solver.not_solved("the factor does not settle"))
     }
 
+    /// The prices of the programme, brought to a sum of 1 over the arcs.
+    fn prices(&self) -> Prices {
+        let arcs = self.blocks.by_arc(&self.blocks.solver.master.price);
+        let sum: f64 = arcs.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let left_out = match self.most_left_out_bps > 0.0 {
+            true => self.blocks.left_out_price() * self.unit / sum,
+            false => f64::INFINITY,
+        };
+        Prices {
+            arcs: arcs.into_iter().map(|price| price / sum).collect(),
+            left_out,
+        }
+    }
+
     /// Looks for better trees under a mixture of the best prices so far and the present ones; returns how
     /// many there are.
     fn look(&mut self, steady: f64) -> usize {
-        let prices = self.blocks.by_arc(&self.blocks.solver.master.price);
-        let sum: f64 = prices.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        let mixed = |(center, price): (&f64, &f64)| {
-            (steady * center + (1.0 - steady) * price / sum).max(LEAST_PRICE)
+        let prices = self.prices();
+        let mix = |center: f64, price: f64| match steady {
+            1.0 => center,
+            _ => steady * center + (1.0 - steady) * price,
         };
-        let mixed: Vec<f64> = self.center.iter().zip(&prices).map(mixed).collect();
+        let arcs = self.center.arcs.iter().zip(&prices.arcs);
+        let mixed = Prices {
+            arcs: arcs.map(|(&a, &b)| mix(a, b).max(LEAST_PRICE)).collect(),
+            left_out: mix(self.center.left_out, prices.left_out),
+        };
         let sources = &mut self.blocks.sources;
-        sources.set_lengths(&mixed, 0.0);
-        let usable = mixed
-            .iter()
-            .zip(&sources.capacity)
-            .filter(|(_, &c)| c > 0.0);
+        sources.set_lengths(&mixed.arcs, 0.0);
+        let priced = mixed.arcs.iter().zip(&sources.capacity);
+        let usable = priced.filter(|(_, &capacity)| capacity > 0.0);
         let sum: f64 = usable.map(|(price, _)| price).sum();
-        let trees = sources.route_all(f64::INFINITY);
-        let bound = trees.iter().map(|tree| tree.length_bps).sum::<f64>() / sum;
+        let trees = sources.route_all(mixed.left_out);
+        let mut paid: f64 = trees.iter().map(|tree| tree.length_bps).sum();
+        if self.most_left_out_bps > 0.0 {
+            let left_out_bps: f64 = trees.iter().map(|tree| tree.left_out_bps).sum();
+            paid += mixed.left_out * (left_out_bps - self.most_left_out_bps);
+        }
+        let bound = paid / sum;
         let gains = self.take(trees, steady == 1.0);
         if bound > self.bound {
             self.bound = bound;

@@ -39,6 +39,8 @@ pub(super) struct OnTree {
     pub loads: Loads,
     /// Rate that is served, bit/s.
     pub rate_bps: f64,
+    /// Rate that is not, bit/s.
+    pub left_out_bps: f64,
     /// Rate times cost of its path, summed.
     pub cost_bps: f64,
     /// Rate times length of its path, summed; infinite where a demand without a path is served.
@@ -134,6 +136,42 @@ impl Sources {
     pub fn rate_bps(&self) -> f64 {
         let demands = self.all.iter().flat_map(|source| &source.demands);
         demands.map(|demand| demand.rate_bps).sum()
+    }
+
+    /// Forgets the demands that have no path; trees must be measured. Returns their rate, bit/s.
+    pub fn drop_pathless(&mut self) -> f64 {
+        let mut dropped_bps = 0.0;
+        for source in &mut self.all {
+            let (demands, tree) = (&mut source.demands, &source.tree);
+            demands.retain(|demand| {
+                let has_path = tree.distance[demand.target as usize].is_finite();
+                if !has_path {
+                    dropped_bps += demand.rate_bps;
+                }
+                has_path
+            });
+        }
+        dropped_bps
+    }
+
+    /// The length that demands have or fall short of so that those with longer paths ask for `left_out_bps`
+    /// at most, in the trees as they are.
+    pub fn length_without(&self, left_out_bps: f64) -> f64 {
+        let demands = self.all.iter().flat_map(|source| {
+            let length = |target: u32| source.tree.distance[target as usize];
+            let demands = source.demands.iter();
+            demands.map(move |demand| (length(demand.target), demand.rate_bps))
+        });
+        let mut demands: Vec<(f64, f64)> = demands.collect();
+        demands.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let mut longer_bps = 0.0;
+        for (length, rate_bps) in demands {
+            longer_bps += rate_bps;
+            if longer_bps > left_out_bps {
+                return length;
+            }
+        }
+        0.0
     }
 
     /// Length of the longest path to a demand in the trees as they are; 0 where no demand has a path.
@@ -246,6 +284,7 @@ impl Source {
             let length = self.tree.distance[demand.target as usize];
             if length >= terms.worth {
                 on.left_out.push(at as u32);
+                on.left_out_bps += demand.rate_bps;
                 continue;
             }
             on.rate_bps += demand.rate_bps;

@@ -361,6 +361,9 @@ impl Medium {
             let sends_too = station.sending_until > start
                 || station.access().is_some_and(|time| time <= start + SENSING);
             if sends_too {
+                if snr >= self.detection_snr {
+                    station.overlapped_until = station.overlapped_until.max(frame.end);
+                }
                 if other == frame.to {
                     let pair = self.stations[frame.from].queue[0].pair;
                     self.pairs[pair as usize].statistics.collisions += 1;
@@ -526,6 +529,8 @@ impl Medium {
             None => frame.end + standard.sifs() + self.slot + standard.preamble() + self.difs,
         };
         let sender = &mut self.stations[frame.from];
+        // A frame that began with its own may be the longer one: the medium is busy until that ends.
+        let counts_from = counts_from.max(sender.overlapped_until + self.difs);
         let first = &mut sender.queue[0];
         first.attempts += 1;
         let is_last = first.attempts >= self.settings.attempts;
