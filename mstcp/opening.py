@@ -270,10 +270,29 @@ class Opener:
                 return
             failed_s = self._loop.time() - started_s
 
+    @property
+    def opening_ports(self) -> set[int]:
+        """The source ports of streams that are being opened, for the first time or again."""
+        return {port for port, task in self._tasks.items() if not task.done()}
+
+    def give_up(self, source_port: int) -> None:
+        """Open a stream no more."""
+        self._tasks.pop(source_port).cancel()
+
+    async def join(self, sock: socket.socket, spec: StreamSpec) -> None:
+        """Open a further stream of the connection from a bound socket, which is closed if that fails.
+
+        Raises:
+            MstcpError, OSError, asyncio.TimeoutError: It could not be opened.
+        """
+        self._use(await self._dial(sock, spec, self._connect_s))
+
     async def _redial(self, spec: StreamSpec, timeout_s: float) -> Joined:
         """Open a stream once."""
+        return await self._dial(self._bind(spec.source_port), spec, timeout_s)
+
+    async def _dial(self, sock: socket.socket, spec: StreamSpec, timeout_s: float) -> Joined:
         started_s = self._loop.time()
-        sock = self._bind(spec.source_port)
         try:
             tls = await self.connect(sock, timeout_s)
             stream = named(sock, spec, tls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,11 +19,34 @@ from controller.rules.split import TAGS, Split, SplitRules, shares_of, stamps, t
 from controller.rules.ways import Ways
 from controller.wire import Framing
 
-__all__ = ["Flow", "FlowTable", "Slot", "Stream", "add_loads", "arc_loads", "slot_loads"]
+__all__ = [
+    "CLOSE_WITHIN_S",
+    "OPEN_WITHIN_S",
+    "Flow",
+    "FlowTable",
+    "Slot",
+    "Stream",
+    "StreamState",
+    "add_loads",
+    "arc_loads",
+    "slot_loads",
+]
 
 
 _ROUNDING = 1e-6
 """A flow that lacks no more than this share of what it asked for has all of it."""
+
+_MOST_FAILED_STREAMS = 3
+"""A flow whose host could not open so many streams one after the other is given no more."""
+
+OPEN_WITHIN_S = 15.0
+"""A stream that was added to a running flow is taken off if its host has not said by then that it is open."""
+
+CLOSE_WITHIN_S = 10.0
+"""The rules of a stream that was taken off go after so long if its host does not say that it is closed."""
+
+
+StreamState = Literal["open", "opening", "leaving"]
 
 
 class Slot(NamedTuple):
@@ -38,6 +62,8 @@ class Stream(Journaled):
     """A path and the source port of its TCP connection; the paths of a split flow share one connection.
 
     `rate_bps` is goodput. Rate and path may change; `generation` is the flow's when the path last did.
+    Of a running flow, a stream that was added is `opening` until its host says that it is open, and one that
+    was taken off is `leaving` until it is closed; both only `until` a time.
     """
 
     source_port: int
@@ -45,6 +71,8 @@ class Stream(Journaled):
     rate_bps: float
     delay_s: float
     generation: int = 0
+    state: StreamState = "open"
+    until: float = math.inf
 
     def slot(self) -> Slot:
         """Return what it has."""
@@ -57,7 +85,9 @@ class Flow(Journaled):
 
     `objective` is None where its paths were given by hand, `split` where each stream is a connection. `owner`
     is the session that hears of its changes, `belongs_to` the client that may change it; `revision` counts
-    what clients can see of it.
+    what clients can see of it. Where its host opens and closes streams as it is told, `max_streams` is how
+    many it may have (else 0), `spare_ports` are bound for more, and `leaving` are those taken off whose rules
+    stay until they are closed.
     """
 
     number: int
@@ -79,13 +109,17 @@ class Flow(Journaled):
     reserved: tuple[Slot, ...] = ()  # what it will have once it has been moved
     belongs_to: str = ""
     revision: int = 0
+    max_streams: int = 0
+    spare_ports: tuple[int, ...] = ()
+    leaving: tuple[Stream, ...] = ()
+    failed_streams: int = 0  # that its host could not open, since it last opened one
 
     @property
     def cookies(self) -> tuple[int, ...]:
         """The cookies of its rules."""
         if self.split is not None:
             return (flow_cookie(self.number, self.generation),)
-        generations = dict.fromkeys(stream.generation for stream in self.streams)
+        generations = dict.fromkeys(stream.generation for stream in (*self.streams, *self.leaving))
         return tuple(flow_cookie(self.number, generation) for generation in generations)
 
     @property
@@ -96,8 +130,24 @@ class Flow(Journaled):
 
     @property
     def connection_count(self) -> int:
-        """How many TCP connections it has; several need identifiers, one is plain TCP."""
+        """How many TCP connections it has."""
         return 1 if self.split is not None else len(self.streams)
+
+    @property
+    def framed_streams(self) -> int:
+        """For how many TCP connections its bytes are framed: several need identifiers, one is plain TCP.
+
+        Where another may join at any time, the first has identifiers too.
+        """
+        return max(2, self.connection_count) if self.max_streams else self.connection_count
+
+    @property
+    def most_paths(self) -> int:
+        """Over how many paths it may be planned again."""
+        have = len(self.streams)
+        if self.failed_streams >= _MOST_FAILED_STREAMS:
+            return have
+        return max(have, min(self.max_streams, have + len(self.spare_ports)))
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -116,11 +166,18 @@ class Flow(Journaled):
 
     def tcp_connections(self) -> tuple[TcpConnection, ...]:
         """Return the addresses of each connection, from the source to the destination."""
-        source_ports = [stream.source_port for stream in self.streams[: self.connection_count]]
-        return tuple(
-            TcpConnection(self.source.ip, self.destination.ip, port, self.destination_port)
-            for port in source_ports
-        )
+        return tuple(self.connection_from(s.source_port) for s in self.streams[: self.connection_count])
+
+    def held_connections(self) -> tuple[TcpConnection, ...]:
+        """Return those that no other flow may have: also of streams that are leaving or may come."""
+        if not self.max_streams:
+            return self.tcp_connections()
+        ports = [stream.source_port for stream in (*self.streams, *self.leaving)]
+        return tuple(self.connection_from(port) for port in dict.fromkeys((*ports, *self.spare_ports)))
+
+    def connection_from(self, source_port: int) -> TcpConnection:
+        """Return the addresses of a connection of it from a source port."""
+        return TcpConnection(self.source.ip, self.destination.ip, source_port, self.destination_port)
 
     def stages(self, ports: Ways) -> Stages:
         """Return its rules in the order of installation: the stages of all `directions`, side by side."""
@@ -136,7 +193,8 @@ class Flow(Journaled):
 
         Args:
             ports: The port of each node towards each neighbour, by (node, neighbour).
-            streams: Of these alone, by their index; a split flow has only rules of all.
+            streams: Of these alone, by their index; a split flow has only rules of all. None: also of those
+                that are leaving.
             before: The flow as its packets travel now.
         """
         if self.split is not None:
@@ -146,7 +204,7 @@ class Flow(Journaled):
         for index, (stream, forward) in enumerate(zip(self.streams, self.tcp_connections(), strict=True)):
             if streams is None or index in streams:
                 cookie = flow_cookie(self.number, stream.generation)
-                if before is None:
+                if before is None or index >= len(before.streams):
                     directions.append(new_path_stages(stream.path, forward, ports, cookie))
                     continue
                 former = before.streams[index].path
@@ -156,12 +214,18 @@ class Flow(Journaled):
                 ):
                     turned = _turned(old, path)
                     directions.append(pinned_path_stages(path, connection, ports, cookie, turned))
+        for stream in self.leaving if streams is None else ():
+            forward, cookie = (
+                self.connection_from(stream.source_port),
+                flow_cookie(self.number, stream.generation),
+            )
+            directions.append(new_path_stages(stream.path, forward, ports, cookie))
         return directions
 
-    def rules_at(self, switches: Collection[str], stream: int, ports: Ways) -> list[tuple[str, Rule]]:
-        """Return the rules of a stream, by its index, at some of the switches on its path."""
-        forward, path = self.tcp_connections()[stream], self.streams[stream].path
-        cookie = flow_cookie(self.number, self.streams[stream].generation)
+    def rules_at(self, switches: Collection[str], stream: Stream, ports: Ways) -> list[tuple[str, Rule]]:
+        """Return the rules of a stream of it at some of the switches on its path."""
+        forward, path = self.connection_from(stream.source_port), stream.path
+        cookie = flow_cookie(self.number, stream.generation)
         return [
             *pinned_rules(path, forward, ports, cookie, switches),
             *pinned_rules(path[::-1], forward.reverse, ports, cookie, switches),
@@ -170,9 +234,10 @@ class Flow(Journaled):
     def moved(self, slots: Sequence[Slot], ack_path: tuple[str, ...] | None) -> Flow:
         """Return the flow as it will be with other paths and rates; this one stays as it is.
 
-        `ack_path` is that of a split flow's acknowledgements.
+        Slots beyond its streams are streams to be added, from its spare ports. `ack_path` is that of a split
+        flow's acknowledgements.
         """
-        generation = self.generation + 1
+        generation, have = self.generation + 1, len(self.streams)
         streams = [
             Stream(
                 stream.source_port,
@@ -180,18 +245,35 @@ class Flow(Journaled):
                 slot.rate_bps,
                 slot.delay_s,
                 stream.generation if stream.path == slot.path else generation,
+                stream.state,
+                stream.until,
             )
-            for stream, slot in zip(self.streams, slots, strict=True)
+            for stream, slot in zip(self.streams, slots, strict=False)
+        ]
+        added = self.spare_ports[: len(slots) - have]
+        streams += [
+            Stream(port, slot.path, slot.rate_bps, slot.delay_s, generation, "opening")
+            for port, slot in zip(added, slots[have:], strict=True)
         ]
         split = self.split
         if split is not None and ack_path is not None:
             split = replace(split, ack_path=ack_path)
-        return self.copied(streams=streams, split=split, generation=generation, reserved=())
+        spare_ports = self.spare_ports[len(added) :]
+        return self.copied(
+            streams=streams, split=split, generation=generation, reserved=(), spare_ports=spare_ports
+        )
+
+    def idle_streams(self) -> list[Stream]:
+        """Return the streams that carry nothing while others do."""
+        least_bps = _ROUNDING * self.requested_bps
+        idle = [stream for stream in self.streams if stream.rate_bps <= least_bps]
+        return idle if len(idle) < len(self.streams) else []
 
     def changed_streams(self, slots: Sequence[Slot]) -> list[int]:
-        """Return the streams, by their index, whose paths would change."""
-        pairs = zip(self.streams, slots, strict=True)
-        return [index for index, (stream, slot) in enumerate(pairs) if stream.path != slot.path]
+        """Return the streams, by their index, whose paths would change, and those that would be added."""
+        pairs = zip(self.streams, slots, strict=False)
+        changed = [index for index, (stream, slot) in enumerate(pairs) if stream.path != slot.path]
+        return [*changed, *range(len(self.streams), len(slots))]
 
     def group(self, ports: Ways) -> Group | None:
         """Return the group that splits it, with the weights of its rates; None without."""
@@ -210,8 +292,14 @@ class Flow(Journaled):
         return self.paths if self.split is None else (*self.paths, self.split.ack_path)
 
     def switches(self) -> tuple[str, ...]:
-        """Return the switches of all paths, each once, in the order in which a packet meets them."""
-        return tuple(dict.fromkeys(switch for path in self.routes() for switch in path[1:-1]))
+        """Return the switches of all paths, each once, in the order in which a packet meets them.
+
+        Those of streams that are leaving have rules of it too.
+        """
+        routes = self.routes()
+        if self.leaving:
+            routes += tuple(stream.path for stream in self.leaving)
+        return tuple(dict.fromkeys(switch for path in routes for switch in path[1:-1]))
 
     def counted_by(self) -> tuple[tuple[str, PinnedBy] | None, ...]:
         """Return for each stream the switch whose rule counts all of it, and what that rule looks at."""
@@ -252,6 +340,7 @@ class Flow(Journaled):
             expires_in_s=max(0.0, self.expires_at - now),
             lost_links=lost_links,
             split=None if self.split is None else self._split_view(self.split),
+            may_grow=self.max_streams > 0,
         )
 
     def stream_views(self, measured: Sequence[float | None]) -> tuple[StreamView, ...]:
@@ -260,10 +349,11 @@ class Flow(Journaled):
             StreamView(
                 source_port=stream.source_port,
                 rate_bps=stream.rate_bps,
-                wire_bps=self.framing.wire_bps(stream.rate_bps, self.connection_count),
+                wire_bps=self.framing.wire_bps(stream.rate_bps, self.framed_streams),
                 measured_bps=bps,
                 delay_s=stream.delay_s,
                 path=stream.path,
+                is_opening=stream.state == "opening",
             )
             for stream, bps in zip(self.streams, measured, strict=True)
         )
@@ -305,6 +395,8 @@ class FlowTable(Journaled):
         self._ports: JournaledDict[str, JournaledDict[int, int]] = JournaledDict()  # host -> port -> holders
         self._short: JournaledDict[str, None] = JournaledDict()
         self._manual: JournaledDict[str, None] = JournaledDict()
+        self._growing: JournaledDict[str, None] = JournaledDict()
+        self._idle: JournaledDict[str, None] = JournaledDict()
         self._by_tag: JournaledDict[int, str] = JournaledDict()  # split flows
 
     def __iter__(self) -> Iterator[Flow]:
@@ -333,6 +425,14 @@ class FlowTable(Journaled):
         """Return the flows whose paths were given by hand."""
         return [self._flows[flow_id] for flow_id in self._manual]
 
+    def growing(self) -> list[Flow]:
+        """Return the flows whose hosts open and close streams as they are told."""
+        return [self._flows[flow_id] for flow_id in self._growing]
+
+    def with_idle_streams(self) -> list[Flow]:
+        """Return those of them that have streams which carry nothing while others do."""
+        return [self._flows[flow_id] for flow_id in self._idle]
+
     def free_tag(self, preferred: int) -> int | None:
         """Return a tag that no split flow has, the preferred one or the next; None if there is none."""
         tags = ((preferred + offset) % TAGS for offset in range(TAGS))
@@ -346,10 +446,10 @@ class FlowTable(Journaled):
     def add(self, flow: Flow) -> None:
         """Take a flow in."""
         self._flows[flow.id] = flow
-        for connection in flow.tcp_connections():
-            self._holders[connection] = flow.id
-            ports = self._ports.setdefault(connection.source_ip, JournaledDict())
-            ports[connection.source_port] = ports.get(connection.source_port, 0) + 1
+        for connection in flow.held_connections():
+            self._hold(connection, flow)
+        if flow.max_streams:
+            self._growing[flow.id] = None
         if flow.given_bps is not None:
             self._manual[flow.id] = None
         if flow.split is not None:
@@ -360,19 +460,53 @@ class FlowTable(Journaled):
     def remove(self, flow: Flow) -> None:
         """Let a flow go."""
         del self._flows[flow.id]
-        for connection in flow.tcp_connections():
-            del self._holders[connection]
-            ports = self._ports[connection.source_ip]
-            ports[connection.source_port] -= 1
-            if not ports[connection.source_port]:
-                del ports[connection.source_port]
+        for connection in flow.held_connections():
+            self._let_go(connection)
         self.unindex(flow)
-        self._manual.pop(flow.id, None)
+        for listed in (self._manual, self._growing, self._idle):
+            listed.pop(flow.id, None)
         if flow.split is not None:
             self._by_tag.pop(flow.split.tag, None)
         self._short.pop(flow.id, None)
         self._account(flow.id, {})
         del self._loads_of[flow.id]
+
+    def _hold(self, connection: TcpConnection, flow: Flow) -> None:
+        self._holders[connection] = flow.id
+        ports = self._ports.setdefault(connection.source_ip, JournaledDict())
+        ports[connection.source_port] = ports.get(connection.source_port, 0) + 1
+
+    def _let_go(self, connection: TcpConnection) -> None:
+        del self._holders[connection]
+        ports = self._ports[connection.source_ip]
+        ports[connection.source_port] -= 1
+        if not ports[connection.source_port]:
+            del ports[connection.source_port]
+
+    def change_streams(
+        self,
+        flow: Flow,
+        streams: list[Stream],
+        spare_ports: tuple[int, ...],
+        leaving: tuple[Stream, ...] | None = None,
+    ) -> None:
+        """Give a flow other streams and ports for more; a spare port that another flow has is left out."""
+        before = set(flow.held_connections())
+        self.unindex(flow)
+        flow.streams, flow.leaving = streams, flow.leaving if leaving is None else leaving
+        used = {stream.source_port for stream in (*flow.streams, *flow.leaving)}
+        flow.spare_ports = tuple(
+            port
+            for port in dict.fromkeys(spare_ports)
+            if port not in used and self.holder(flow.connection_from(port)) in (None, flow.id)
+        )
+        self.index(flow)
+        after = set(flow.held_connections())
+        for connection in before - after:
+            self._let_go(connection)
+        for connection in after - before:
+            self._hold(connection, flow)
+        self.account(flow)
 
     def set_ack_ratio(self, ack_ratio: float) -> None:
         """Account for acknowledgements by another ratio from now on."""
@@ -391,6 +525,11 @@ class FlowTable(Journaled):
             self._short[flow.id] = None
         else:
             self._short.pop(flow.id, None)
+        if flow.max_streams:
+            if flow.idle_streams():
+                self._idle[flow.id] = None
+            else:
+                self._idle.pop(flow.id, None)
         self._account(flow.id, arc_loads((flow,), self._ack_ratio))
 
     def _account(self, flow_id: str, loads: dict[str, float]) -> None:
@@ -450,7 +589,7 @@ def slot_loads(loads: dict[str, float], flow: Flow, slots: Iterable[Slot | Strea
     for slot in slots:
         if not slot.rate_bps:
             continue
-        wire_bps = flow.framing.wire_bps(slot.rate_bps, flow.connection_count)
+        wire_bps = flow.framing.wire_bps(slot.rate_bps, flow.framed_streams)
         add_loads(loads, slot.path, wire_bps, ack_ratio, ack_path)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
@@ -29,6 +30,7 @@ __all__ = [
     "has_path",
     "on_a_free_path",
     "on_free_paths",
+    "on_least_delay",
     "optimise",
     "optimise_newcomers",
     "optimise_together",
@@ -61,6 +63,7 @@ class Newcomer:
         streams: Exactly so many paths.
         acks: Path of the acknowledgements of a split flow (`controller.flows.ack_paths`); None: a connection
             for each path, and acknowledgements on its reverse.
+        may_grow: Its host opens and closes streams while it runs.
     """
 
     id: str
@@ -71,10 +74,13 @@ class Newcomer:
     max_paths: int | None
     streams: int | None
     acks: str | None = None
+    may_grow: bool = False
 
-    def connection_count(self, paths: int) -> int:
-        """Return how many TCP connections it has over so many paths."""
-        return paths if self.acks is None else 1
+    def framed_streams(self, paths: int) -> int:
+        """Return for how many TCP connections its bytes are framed over so many paths."""
+        if self.acks is not None:
+            return 1
+        return max(2, paths) if self.may_grow else paths
 
 
 @dataclass(frozen=True)
@@ -199,6 +205,22 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterat
         yield (Slot(nodes, flow.requested_bps, delay_s), *rest)
 
 
+def on_least_delay(state: State, flow: Flow) -> tuple[Slot, ...] | None:
+    """Return a running flow's slots with all of it on its path of least delay, for a stream that is open.
+
+    None if it has a stream there already. Whether there is room is for the caller to see.
+    """
+    nodes = state.live.least_delay_path(flow.source.name, flow.destination.name)
+    if flow.objective not in SEPARABLE or flow.split is not None or nodes is None or nodes in flow.paths:
+        return None
+    carrier = next((index for index, stream in enumerate(flow.streams) if stream.state == "open"), None)
+    if carrier is None:
+        return None
+    slots = [Slot(stream.path, 0.0, stream.delay_s) for stream in flow.streams]
+    slots[carrier] = Slot(nodes, flow.requested_bps, _delay_s(state, nodes))
+    return tuple(slots)
+
+
 def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
     """Return whether a flow fits on a path beside all others."""
     # As it is accounted for while it is planned: it may need identifiers.
@@ -259,8 +281,9 @@ def replan(
 
     Returns:
         What each stream of these flows is to have, by the flow's id (missing: nothing is free for it); and
-        the goodputs of the other flows with the objective, by stream. A flow keeps its number of streams:
-        those for which there is no path of their own have rate 0 on one that another stream takes.
+        the goodputs of the other flows with the objective, by stream. A flow keeps its streams: those for
+        which there is no path of their own have rate 0 on one that another stream takes. One that may have
+        more gets slots beyond those that it has.
 
     Raises:
         SolverError: the solver failed.
@@ -305,22 +328,27 @@ def _as_newcomer(flow: Flow) -> Newcomer:
         destination=flow.destination.name,
         rate_bps=flow.requested_bps,
         framing=flow.framing,
-        max_paths=len(flow.streams),
+        max_paths=flow.most_paths,
         streams=None,
         acks=None if flow.split is None else flow.split.acks,
+        may_grow=flow.max_streams > 0,
     )
 
 
 def _slots(flow: Flow, found: tuple[PathRate, ...]) -> tuple[Slot, ...]:
-    """Give each stream one of the paths found: its own where that is among them."""
+    """Give each stream one of the paths found: its own where that is among them.
+
+    Paths beyond its streams are for streams to be added, as far as it may have more.
+    """
     used = _used(found)
-    goodputs = [flow.framing.goodput_bps(path.rate_bps, flow.connection_count) for path in used]
+    goodputs = [flow.framing.goodput_bps(path.rate_bps, flow.framed_streams) for path in used]
     rates = _tidy(goodputs, flow.requested_bps)
     left = {path.nodes: Slot(path.nodes, rate, path.delay_s) for path, rate in zip(used, rates, strict=True)}
     spare = Slot(used[0].nodes, 0.0, used[0].delay_s)
     own = [left.pop(stream.path, None) for stream in flow.streams]
     others = iter(left.values())
-    return tuple(slot if slot is not None else next(others, spare) for slot in own)
+    slots = [slot if slot is not None else next(others, spare) for slot in own]
+    return (*slots, *islice(others, flow.most_paths - len(slots)))
 
 
 def has_path(state: State, source: str, destination: str) -> bool:
@@ -388,7 +416,7 @@ def _running_demand(flow: Flow, ack_ratio: float) -> Demand:
         id=flow.id,
         source=flow.source.name,
         destination=flow.destination.name,
-        rate_bps=flow.framing.wire_bps(flow.requested_bps, flow.connection_count),
+        rate_bps=flow.framing.wire_bps(flow.requested_bps, flow.framed_streams),
         fixed_paths=tuple(dict.fromkeys(flow.arcs)),
         ack_ratio=ack_ratio,
         ack_edges=None if flow.split is None else arcs_of(flow.split.ack_path),
@@ -407,9 +435,7 @@ def _new_demand(
         source=newcomer.source,
         destination=newcomer.destination,
         # Unless it is sure to be plain TCP, it must be able to afford the identifiers.
-        rate_bps=newcomer.framing.wire_bps(
-            newcomer.rate_bps, newcomer.connection_count(1 if most == 1 else 2)
-        ),
+        rate_bps=newcomer.framing.wire_bps(newcomer.rate_bps, newcomer.framed_streams(1 if most == 1 else 2)),
         max_paths=None if fixed else most,
         fixed_paths=tuple(arcs_of(path) for path in fixed) if fixed else None,
         ack_ratio=ack_ratio,
@@ -422,9 +448,7 @@ def _running_rates(flows: list[Flow], solution: Allocation) -> dict[str, tuple[f
     for flow in flows:
         wire = {path.edges: path.rate_bps for path in solution.paths[flow.id]}
         # Where several streams share a path, the first has its rate.
-        goodputs = [
-            flow.framing.goodput_bps(wire.pop(arcs, 0.0), flow.connection_count) for arcs in flow.arcs
-        ]
+        goodputs = [flow.framing.goodput_bps(wire.pop(arcs, 0.0), flow.framed_streams) for arcs in flow.arcs]
         rates[flow.id] = _tidy(goodputs, flow.requested_bps)
     return rates
 
@@ -438,7 +462,7 @@ def _used(found: tuple[PathRate, ...]) -> list[PathRate]:
 
 def _planned(newcomer: Newcomer, found: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
     used = _used(found)
-    connections = newcomer.connection_count(len(used))
+    connections = newcomer.framed_streams(len(used))
     goodputs = [newcomer.framing.goodput_bps(path.rate_bps, connections) for path in used]
     rates = _tidy(goodputs, newcomer.rate_bps)
     return tuple(
@@ -472,7 +496,7 @@ def _planned_exactly(
 ) -> tuple[PlannedPath, ...]:
     """Return all the paths asked for, those that carry nothing included."""
     wire = {path.nodes: path.rate_bps for path in found}
-    connections = newcomer.connection_count(len(fixed))
+    connections = newcomer.framed_streams(len(fixed))
     goodputs = [newcomer.framing.goodput_bps(wire.get(nodes, 0.0), connections) for nodes in fixed]
     rates = _tidy(goodputs, newcomer.rate_bps)
     return tuple(

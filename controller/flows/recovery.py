@@ -12,15 +12,17 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controller.core.client_events import ClientEventKind
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import RemoveRule
 from controller.core.outbox import Outbox
 from controller.core.state import State
 from controller.errors import ControllerError
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, slot_loads
+from controller.flows.flow import OPEN_WITHIN_S, Flow, Slot, slot_loads
 from controller.flows.live_optima import LiveOptima
-from controller.flows.planning import on_free_paths, replan
+from controller.flows.planning import on_free_paths, on_least_delay, replan
+from controller.flows.telling import facts_of
 from controller.rules.model import (
     FlowEntry,
     Group,
@@ -94,6 +96,16 @@ class Recovery(Journaled):
         self._replan_at: float | None = None
         self._improve_at: float | None = None
 
+    def rates_shared(self, now: float) -> None:
+        """Take in that flows share what there is with others than before: more streams may help some."""
+        if self._improve_at is None and self._short_of_streams():
+            self._improve_at = now + _MOVE_INTERVAL_S
+
+    def _short_of_streams(self) -> list[Flow]:
+        """Return the flows that have less than they asked for and may have more streams."""
+        flows = self._state.flows.growing()
+        return [f for f in flows if f.most_paths > len(f.streams) and self._is_hungry(f)]
+
     def links_changed(self, lost: Collection[str], now: float) -> None:
         """Take in that links went (those that are named) or returned."""
         for link in lost:
@@ -114,6 +126,12 @@ class Recovery(Journaled):
     def is_moving(self, flow_id: str) -> bool:
         """Return whether a flow's new rules are on their way."""
         return flow_id in self._moving
+
+    def ports_of_move(self, flow_id: str) -> frozenset[int]:
+        """Return the source ports of the streams that a flow will have when its new rules are there."""
+        number = self._moving.get(flow_id)
+        moved = None if number is None else self._batches[number].moved[flow_id]
+        return frozenset(() if moved is None else [stream.source_port for stream in moved.streams])
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
@@ -213,24 +231,44 @@ class Recovery(Journaled):
 
     def _improve(self, now: float) -> None:
         """Move flows that would get more, or had to leave their paths, to better ones: few at a time."""
-        settings = self._state.settings
-        hungry = [
-            flow
-            for flow in self._state.flows.short()
-            if flow.state == "active"
-            and flow.objective is not None
-            and not self.is_moving(flow.id)
-            and flow.rate_bps < (1 - settings.min_gain) * flow.requested_bps
-        ]
         self._restore_manual(now)
+        most = max(1, math.ceil(self._state.settings.moves_per_s * _MOVE_INTERVAL_S))
+        self._begin(self._folded(most))
+        hungry = [flow for flow in self._state.flows.short() if self._is_hungry(flow)]
         if not hungry:
             return
-        most = max(1, math.ceil(settings.moves_per_s * _MOVE_INTERVAL_S))
         chosen = hungry[:most]
         if len(hungry) > most:
             self._improve_at = now + _MOVE_INTERVAL_S
         for objective in sorted({flow.objective for flow in chosen if flow.objective is not None}):
             self._begin(self._better(objective, [f for f in chosen if f.objective == objective]))
+
+    def _is_hungry(self, flow: Flow) -> bool:
+        """Return whether a flow may be moved and would gain more than a little."""
+        return (
+            flow.state == "active"
+            and flow.objective is not None
+            and not self.is_moving(flow.id)
+            and flow.rate_bps < (1 - self._state.settings.min_gain) * flow.requested_bps
+        )
+
+    def _folded(self, most: int) -> dict[str, tuple[Slot, ...]]:
+        """Return the moves of flows over several streams that fit on their path of least delay again.
+
+        That is their optimum (`on_a_free_path`), with fewer streams; where one leads there already, rates do.
+        """
+        moves: dict[str, tuple[Slot, ...]] = {}
+        for flow in self._state.flows.growing():
+            used = [stream for stream in flow.streams if stream.rate_bps > 0]
+            if len(moves) == most:
+                break
+            if len(used) < 2 or flow.state != "active" or self.is_moving(flow.id):
+                continue
+            slots = on_least_delay(self._state, flow)
+            if slots is not None and self._fits(flow, slots):
+                self._reserve(flow, slots)
+                moves[flow.id] = slots
+        return moves
 
     def _better(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
         """Return the moves of flows that are worth it and fit beside everything that is carried now."""
@@ -242,7 +280,7 @@ class Recovery(Journaled):
         moves: dict[str, tuple[Slot, ...]] = {}
         for flow in flows:
             wanted = slots.get(flow.id)
-            if wanted is None or all(s.path == w.path for s, w in zip(flow.streams, wanted, strict=True)):
+            if wanted is None or not flow.changed_streams(wanted):
                 continue  # the same paths: rates are the rebalancing's
             gain_bps = sum(slot.rate_bps for slot in wanted) - flow.rate_bps
             if gain_bps > self._state.settings.min_gain * flow.requested_bps and self._fits(flow, wanted):
@@ -322,10 +360,10 @@ class Recovery(Journaled):
             before = self._old_rules(flow, slots)
             return [(switch, rule) for switch, rule in before if (switch, _key(rule)) not in taken]
         left = []
-        for index in flow.changed_streams(slots):
-            gone = set(flow.streams[index].path).difference(slots[index].path)
+        for stream, slot in zip(flow.streams, slots, strict=False):
+            gone = set(stream.path).difference(slot.path)
             if gone:
-                left += flow.rules_at(gone, index, self._state.live.ports)
+                left += flow.rules_at(gone, stream, self._state.live.ports)
         return left
 
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
@@ -363,11 +401,7 @@ class Recovery(Journaled):
         self._forget(batch)
         flows = [flow for flow in map(self._state.flows.get, batch.flows) if flow is not None]
         for flow in flows:
-            moved = batch.moved[flow.id]
-            self._state.flows.unindex(flow)
-            flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
-            self._reserve(flow, ())
-            self._state.flows.index(flow)
+            self._take_moved(flow, batch.moved[flow.id], now)
             self.links_changed(self._state.lost_links(flow), now)
             self._changed(flow, now)
         for switch, rule in batch.leftover:
@@ -375,6 +409,27 @@ class Recovery(Journaled):
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
         text = f"{len(flows)} flows have new paths" if len(flows) > 1 else "a flow has new paths"
         self._outbox.report("info", text, flows={f.id: [list(p) for p in f.paths] for f in flows})
+
+    def _take_moved(self, flow: Flow, moved: Flow, now: float) -> None:
+        """Give a flow its new paths, and the streams that its host is to open."""
+        if not flow.max_streams:
+            self._state.flows.unindex(flow)
+            flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
+            self._reserve(flow, ())
+            self._state.flows.index(flow)
+            return
+        # Its host may have opened streams meanwhile.
+        kept = {stream.source_port: stream for stream in flow.streams}
+        for stream in moved.streams:
+            before = kept.get(stream.source_port)
+            stream.state = "opening" if before is None else before.state
+            stream.until = now + OPEN_WITHIN_S if before is None else before.until
+        added = [stream.source_port for stream in moved.streams if stream.source_port not in kept]
+        flow.generation, flow.reserved = moved.generation, ()
+        self._state.flows.change_streams(flow, moved.streams, flow.spare_ports)
+        if added:
+            text, facts = f"flow {flow.id} has more streams", facts_of(flow) | {"source_ports": added}
+            self._outbox.tell(ClientEventKind.FLOW_STREAMS_ADDED, text, facts)
 
     def refuse(self, owner: str, switch: str, reason: str, now: float) -> None:
         """Take in that a switch refused rules of a batch."""

@@ -36,7 +36,7 @@ fn bytes(rng: &mut SplitMix64) -> Vec<u8> {
             offset
         };
         let payload: Vec<u8> = (at..at + length)
-            .map(|place| (place * 7 >> 2) as u8)
+            .map(|place| ((place * 7) >> 2) as u8)
             .collect();
         encode_data(&mut bytes, at as u64, &payload, PAYLOAD_BYTES);
         offset = offset.max(at + length);

@@ -38,7 +38,6 @@ impl Ns3DSackSender {
         let Some(data) = sender.data_of(subflow as usize, start) else {
             return;
         };
-        self.forget_below(sender.acknowledged());
         let repeated = !self.reported.insert(data);
         let heads: Vec<Option<u64>> = (0..ends.len())
             .map(|index| {
@@ -47,6 +46,12 @@ impl Ns3DSackSender {
                 (head < tcp.next()).then(|| sender.data_of(index, head))?
             })
             .collect();
+        // The data ACK may have come over another subflow: what this one has not acknowledged must stay known as reported.
+        let oldest = heads
+            .iter()
+            .flatten()
+            .fold(data, |least, &head| least.min(head));
+        self.forget_below(oldest.min(sender.acknowledged()));
         let waited_for = self.waited_for(&heads);
         let owner = waited_for.unwrap_or(subflow as usize);
         if repeated && self.resent.contains(&data) {
