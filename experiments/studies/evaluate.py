@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.report.statistics import Estimate, estimate, welch
+from experiments.analysis.statistics import Estimate, estimate, welch
 from experiments.studies import ranks
 from experiments.studies.cases import split_side
 from experiments.studies.document import CheckedCell, CheckedClaim, Status, StudyDocument

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.report.statistics import welch
+from experiments.analysis.statistics import welch
 from experiments.studies.document import Columns
 
 
