@@ -52,10 +52,14 @@ class FromScenario(_Model):
 
 
 class Metric(_Model):
-    """A figure of a run: `of` is its place in the simulator's results, `scale` makes the unit of the name."""
+    """A figure of a run: `of` is its place in the simulator's results, `scale` makes the unit of the name.
+
+    `optional`: only some of the study's protocols have it; for the others it is 0.
+    """
 
     of: str
     scale: float = 1.0
+    optional: bool = False
 
 
 class Cell(_Model):
