@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.metrics import METRICS, MetricSpec
+from experiments.analysis.statistics import Difference, Estimate, estimate, welch
 from experiments.report.notes import validity_sentences
-from experiments.report.statistics import Difference, Estimate, estimate, welch
 from experiments.report.summary import FlowSummary, summarise, unique
 from experiments.results import Results
 

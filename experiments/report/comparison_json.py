@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from experiments.analysis.statistics import CONFIDENCE
 from experiments.report.comparison import Comparison, Pair, Quantity
-from experiments.report.statistics import CONFIDENCE
 
 FORMAT = 1
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from experiments.analysis.metrics import METRICS, further_names, value_of
-from experiments.report.statistics import Estimate, estimate
+from experiments.analysis.statistics import Estimate, estimate
 from experiments.report.summary import CaseSummary, FlowSummary
 
 UNKNOWN_DIGITS = 4

@@ -7,10 +7,10 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
+from experiments.analysis.statistics import Estimate
 from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
 from experiments.report.comparison import Comparison, Document, Quantity, Row
 from experiments.report.palette import MUTED, path_look
-from experiments.report.statistics import Estimate
 from experiments.report.summary import unique
 
 ROW_IN = 0.18

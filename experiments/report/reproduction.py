@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from experiments.analysis.statistics import Estimate
 from experiments.report.reference import ReferenceRow, load_reference
-from experiments.report.statistics import Estimate
 from experiments.report.summary import FlowSummary, summarise
 from experiments.results import Results
 

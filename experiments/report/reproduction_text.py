@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.analysis.statistics import Estimate
 from experiments.report import units
 from experiments.report.notes import Notes
 from experiments.report.reproduction import Reproduction, Row
-from experiments.report.statistics import Estimate
 from experiments.report.terminal import plain_table, printing, visible
 
 HEADS = (

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from experiments.analysis.metrics import MetricSpec, value_of
+from experiments.analysis.statistics import Estimate, estimate
 from experiments.report.groups import fold_groups
 from experiments.report.reference import Reference, ReferenceRow, reference_for
-from experiments.report.statistics import Estimate, estimate
 from experiments.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,16 @@ def test_bash_takes_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str
     words = 'COMP_WORDS=(mstcp-lab repr); COMP_CWORD=1; _shtab_mstcp_lab; echo "${COMPREPLY[@]}"'
     call = ["bash", "-c", f'source "$1"; {words}', "bash", str(script)]
     assert subprocess.run(call, capture_output=True, text=True, check=True).stdout.split() == ["reproduce"]
+
+
+def test_no_command_waits_for_libraries_that_only_some_need() -> None:
+    heavy = ("matplotlib", "networkx", "grpc", "fastapi", "os_ken", "dask")
+    program = f"import sys, experiments.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.strip() == "[]"

@@ -86,6 +86,7 @@ class LiveEngine:
         report(PhaseBegun(text="building the network"))
         plan, homes = with_second_interfaces(plan)
         protocol = protocols.get(plan.protocol)
+        takes_time = self.abilities.clock is Clock.MACHINE
         charged_s = self._charged_s(plan)
         planning_s = charged_s["planning"] if charged_s else 0.0
         controller = stack.enter_context(
@@ -106,19 +107,22 @@ class LiveEngine:
         )
         self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
         sysctls = configure_hosts(emulation, plan.scenario.tcp)
+        traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
+        if takes_time:  # they come up while the controller looks for links
+            traffic.start_programs()
         report(PhaseBegun(text="waiting for the controller"))
         controller.wait_ready()
         report(PhaseBegun(text="connecting"))
         lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network))
         agent = stack.enter_context(protocol.agent(lab))
         agent.prepare()
-        traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
+        if not takes_time:  # in virtual time that spares nothing, and the order of events would change
+            traffic.start_programs()
         traffic.connect(agent)
         agent.look(counting=False)
         drops = MachineDrops(plan.network, lab.names)
         begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         watched = stack.enter_context(self._watch_packets(lab, begin_ns))
-        takes_time = self.abilities.clock is Clock.MACHINE
         programs = _programs(traffic, ovs) if takes_time else {}
         sampler = LinkSampler(emulation.link_counters)
         measured = _measure(plan, begin_ns, traffic, programs, sampler, agent, report, takes_time=takes_time)

@@ -122,14 +122,10 @@ class Traffic:
         for child in self._children:
             child.stop()
 
-    def connect(self, agent: Agent) -> None:
-        """Start all sinks and sources; the flows ask for their paths in the order of the file.
+    def start_programs(self) -> None:
+        """Start the processes of all sinks and sources, which the hosts' settings have to be made for before.
 
-        Args:
-            agent: of the protocol.
-
-        Raises:
-            ChildFailed: a process did not come up or could not connect.
+        They come up beside whatever else is waited for; nothing is sent before `connect`.
         """
         transfers = [self._transfer(number, name) for number, name in enumerate(self._plan.case.flows)]
         self._transfers = transfers
@@ -141,9 +137,19 @@ class Traffic:
             self._sources[host] = self._child(
                 "source", host, [t.source for t in transfers if t.flow.flow.src == host]
             )
+
+    def connect(self, agent: Agent) -> None:
+        """Connect all flows, which ask for their paths in the order of the file.
+
+        Args:
+            agent: of the protocol.
+
+        Raises:
+            ChildFailed: a process did not come up or could not connect.
+        """
         for sink in self._sinks.values():
             sink.expect("listening", self._patience_s)
-        for transfer in transfers:
+        for transfer in self._transfers:
             told = agent.connecting(transfer.flow, transfer.source.port)
             source = self._sources[transfer.flow.flow.src]
             source.tell({"order": "connect", "flow": transfer.name, **told})

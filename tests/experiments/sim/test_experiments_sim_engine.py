@@ -51,7 +51,7 @@ def test_the_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert cost.wall_s > 0
         assert 5 << 20 < cost.peak_rss_bytes < 40 << 20
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "Scenario 2" in page
+    assert "Case 2" in page
 
 
 def test_any_number_of_workers_gives_the_same_bytes() -> None:
