@@ -148,7 +148,8 @@ fn short_frames_have_the_same_share_of_turns_as_long_ones() {
     for (standard, rate) in [("802.11b", 2.0), ("802.11g", 6.0)] {
         let traffic = |bytes| json!({"kind": "cbr", "rate_bps": 6e6, "write_bytes": bytes});
         let long = traffic(1400);
-        let mut description = link(wifi(standard, rate, 5.0, json!({})), long, "datagram", 20.0);
+        let strong = wifi(standard, rate, 5.0, json!({"energy_detection_dbm": -99.0}));
+        let mut description = link(strong, long, "datagram", 20.0);
         let back = json!({
             "name": "g", "src": "STA", "dst": "SRV", "protocol": "datagram", "traffic": traffic(100),
         });
