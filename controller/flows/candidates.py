@@ -33,7 +33,7 @@ class Candidates(Journaled):
 
     def are_short_of_streams(self) -> bool:
         """Return whether flows have less than they asked for and may have more streams."""
-        flows = self._state.flows.growing()
+        flows = (flow for flow in self._state.flows.short() if flow.max_streams)
         return any(flow.most_paths > len(flow.streams) and self._is_hungry(flow) for flow in flows)
 
     def choose(self, now: float) -> tuple[list[Flow], float | None]:

@@ -32,6 +32,7 @@ class FlowTable(Journaled):
         self._manual: JournaledDict[str, None] = JournaledDict()
         self._growing: JournaledDict[str, None] = JournaledDict()
         self._idle: JournaledDict[str, None] = JournaledDict()
+        self._changing: JournaledDict[str, None] = JournaledDict()
         self._by_tag: JournaledDict[int, str] = JournaledDict()  # split flows
 
     def __iter__(self) -> Iterator[Flow]:
@@ -63,6 +64,10 @@ class FlowTable(Journaled):
     def growing(self) -> list[Flow]:
         """Return the flows whose hosts open and close streams as they are told."""
         return [self._flows[flow_id] for flow_id in self._growing]
+
+    def with_changing_streams(self) -> list[Flow]:
+        """Return those of them whose hosts are to open or close a stream."""
+        return [self._flows[flow_id] for flow_id in self._changing]
 
     def with_idle_streams(self) -> list[Flow]:
         """Return those of them that have streams which carry nothing while others do."""
@@ -98,7 +103,7 @@ class FlowTable(Journaled):
         for connection in flow.held_connections():
             self._let_go(connection)
         self.unindex(flow)
-        for listed in (self._manual, self._growing, self._idle):
+        for listed in (self._manual, self._growing, self._idle, self._changing):
             listed.pop(flow.id, None)
         if flow.split is not None:
             self._by_tag.pop(flow.split.tag, None)
@@ -161,10 +166,14 @@ class FlowTable(Journaled):
         else:
             self._short.pop(flow.id, None)
         if flow.max_streams:
-            if flow.idle_streams():
-                self._idle[flow.id] = None
-            else:
-                self._idle.pop(flow.id, None)
+            for listed, is_one in (
+                (self._idle, bool(flow.idle_streams())),
+                (self._changing, any(s.state != "open" for s in (*flow.streams, *flow.leaving))),
+            ):
+                if is_one:
+                    listed[flow.id] = None
+                else:
+                    listed.pop(flow.id, None)
         self._account(flow.id, arc_loads((flow,), self._ack_ratio))
 
     def _account(self, flow_id: str, loads: dict[str, float]) -> None:

@@ -9,6 +9,7 @@ answer has a time after which it is taken for failed, or closed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 
 from controller.core.client_events import ClientEventKind
@@ -56,11 +57,12 @@ class HostStreams(Journaled):
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
         flows = self._state.flows
-        times = [stream.until for flow in flows.growing() for stream in (*flow.streams, *flow.leaving)]
+        changing = flows.with_changing_streams()
+        times = [stream.until for flow in changing for stream in (*flow.streams, *flow.leaving)]
         # One that has just become idle is noted at once.
         times += [self._idle_until.get(flow.id, 0.0) for flow in flows.with_idle_streams()]
-        first = min(times, default=float("inf"))
-        return None if first == float("inf") else first
+        first = min(times, default=math.inf)
+        return None if first == math.inf else first
 
     def report(self, event: StreamsReported, now: float) -> None:
         """Take in what a host says of the streams of a flow: all of them."""
@@ -69,7 +71,7 @@ class HostStreams(Journaled):
             return
         opened = [s for s in flow.streams if s.state == "opening" and s.source_port in event.open_ports]
         for stream in opened:
-            stream.state, stream.until = "open", float("inf")
+            stream.state, stream.until = "open", math.inf
             flow.failed_streams = 0
         failed = [s for s in flow.streams if s.state == "opening" and s.source_port in event.failed_ports]
         closed = [s for s in flow.leaving if s.source_port not in event.open_ports]
@@ -96,7 +98,7 @@ class HostStreams(Journaled):
 
     def tick(self, now: float) -> None:
         """Take off what is due."""
-        for flow in self._state.flows.growing():
+        for flow in self._state.flows.with_changing_streams():
             self._close_overdue(flow, now)
             self._open_overdue(flow, now)
         idle = self._state.flows.with_idle_streams()
