@@ -145,9 +145,19 @@ proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 	@$(VENV)/python -m mstcp.proto.generate
 
 .PHONY: schemas
-schemas: setup ## renew docs/results-1.schema.json from experiments/results.py
+schemas: setup ## renew docs/results-2.schema.json from experiments/results.py
 	@$(VENV)/python -c 'import json; from experiments.results import Results; print(json.dumps(Results.model_json_schema(), indent=1))' \
-		>docs/results-1.schema.json
+		>docs/results-2.schema.json
+
+ENGINE ?= virtual
+.PHONY: readme-runs readme
+readme-runs: setup ## make the runs of README's table: ENGINE=virtual|live, 3 seeds of 5 s (some 40 minutes)
+	@rm -rf build/readme
+	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine $(ENGINE) --protocol all --case 1,2 --seeds 3 --duration 5 --retries 2 \
+		--set live.sample_s=5 --out build/readme
+	@$(VENV)/python scripts/readme-table --keep build/readme
+readme: setup ## renew README's table from docs/results/butterfly.json
+	@$(VENV)/python scripts/readme-table
 
 .PHONY: kernel
 kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
+from types import UnionType
 from typing import Any, Protocol
 
 from controller.core.events import (
@@ -17,6 +18,7 @@ from controller.core.events import (
     FlowChanged,
     FlowRequested,
     FlowsRequested,
+    LinkDiscovered,
     PacketArrived,
     RequestAbandoned,
     SnapshotRequested,
@@ -55,6 +57,8 @@ _TIMER_PAUSE_S = 1.0
 
 
 _REQUESTS = FlowRequested | FlowChanged | SnapshotRequested | ViewRequested | FlowsRequested | CopyRequested
+_FREQUENT = BarrierReceived | LinkDiscovered
+"""What switches send by the thousand, and what is taken in without a solve."""
 
 
 class _Kind(Enum):
@@ -73,7 +77,7 @@ def _kind(event: Event) -> _Kind:
     return _Kind.URGENT
 
 
-def _together(queue: deque[Event], kind: type[BarrierReceived] | type[FlowRequested]) -> Event:
+def _together(queue: deque[Event], kind: UnionType | type[Event]) -> Event:
     """Take the first event of a queue, with those of this kind that come right after one of it."""
     first = queue.popleft()
     if not isinstance(first, kind) or not queue or not isinstance(queue[0], kind):
@@ -219,7 +223,7 @@ class ControllerLoop:
                 if left_s is not None and left_s <= 0 and not urgent:
                     return TimePassed()
                 if urgent:
-                    return _together(urgent, BarrierReceived)
+                    return _together(urgent, _FREQUENT)
                 if packets and (self._packets_left > 0 or not requests):
                     self._packets_left -= 1
                     return packets.popleft()

@@ -28,10 +28,11 @@ from experiments import (
     solve,
 )
 from experiments.engines.base import Engine
-from experiments.errors import ExperimentError, Interrupted, ScenarioError, UnknownName
+from experiments.errors import ExperimentError, ExtensionError, Interrupted, ScenarioError, UnknownName
 from experiments.given_paths import check_given_paths
 from experiments.job import PARALLEL_LIMIT, RETRY_LIMIT, Job, begun
 from experiments.reading import read_results
+from experiments.registry import extend, extension_files
 from experiments.run_and_report import report, run_and_report
 from experiments.scenario import Scenario
 from experiments.sweep import command as sweep
@@ -49,14 +50,16 @@ JSON_HELP = "print the results document on standard output"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status (0 done, 1 failed, 2 wrong arguments, 130 stopped)."""
-    args = _parser().parse_args(argv)
     try:
+        extensions, rest = _extensions(sys.argv[1:] if argv is None else argv)
+        extend(extensions)
+        args = _parser().parse_args(rest)
         status: int = args.command(args)
     except Interrupted as error:
         return _complain(error, EXIT_INTERRUPTED)
     except KeyboardInterrupt:
         return _complain("Stopped.", EXIT_INTERRUPTED)
-    except (ScenarioError, UnknownName, TopologyError, InvalidProblem, _UsageError) as error:
+    except (ScenarioError, ExtensionError, UnknownName, TopologyError, InvalidProblem, _UsageError) as error:
         return _complain(error, EXIT_USAGE)
     except (ExperimentError, SolverError) as error:
         return _complain(error, EXIT_FAILED)
@@ -78,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="mstcp-lab",
         description="Experiments with globally optimal multipath routing and Multi-Stream TCP.",
     )
+    _add_extend(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="list networks, scenarios, protocols and engines")
     listing.set_defaults(command=_list)
@@ -135,19 +139,42 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _extensions(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part `--extend PATH`, wherever it stands, from the others: it adds names that these may have."""
+    parser = argparse.ArgumentParser(prog="mstcp-lab", add_help=False, allow_abbrev=False)
+    _add_extend(parser)
+    known, rest = parser.parse_known_args(argv)
+    return known.extend, rest
+
+
+def _add_extend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--extend",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a Python file that adds protocols, workloads, metrics or engines, or a folder of such files; "
+        "repeatable",
+    )
+
+
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "scenario_file", metavar="SCENARIO", help="a built-in scenario (butterfly) or a TOML file"
     )
-    parser.add_argument("--engine", default="live", help=f"one of {', '.join(engines.NAMES)} (default live)")
+    parser.add_argument(
+        "--engine", default="live", help=f"one of {', '.join(engines.ENGINES)} (default live)"
+    )
     parser.add_argument(
         "--protocol",
         metavar="P,…",
         help="protocols, by commas, or `all` (default: the scenario's; with the simulator, all that it has)",
     )
     parser.add_argument(
-        "--scenario", dest="cases", metavar="C,…", help="cases, by commas (default: all of the file)"
+        "--case", dest="cases", metavar="C,…", help="cases, by commas (default: all of the file)"
     )
+    # What `--case` was called before.
+    parser.add_argument("--scenario", dest="cases", help=argparse.SUPPRESS)
     parser.add_argument(
         "--seeds", type=int, default=1, metavar="N", help="run each with seeds 1 to N (default 1)"
     )
@@ -233,7 +260,7 @@ def _list(args: argparse.Namespace) -> int:
     for name, protocol in protocols.PROTOCOLS.items():
         print(f"  {name:15} {protocol.description}")
     print("Engines:")
-    for name in engines.NAMES:
+    for name in engines.ENGINES:
         print(f"  {name:15} {engines.get(name).description}")
     return 0
 
@@ -262,7 +289,7 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
         ScenarioError, UnknownName, TopologyError: an argument that does not fit, with what would.
     """
     loaded = scenario.load(args.scenario_file)
-    cases = _names(args.cases, "--scenario") or list(loaded.cases)
+    cases = _names(args.cases, "--case") or list(loaded.cases)
     for name in cases:
         loaded.case(name)
     engine = engines.get(args.engine)
@@ -297,6 +324,7 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
         out=out.absolute(),
         retries=_retries(args),
         parallel=_parallel(args),
+        extensions=tuple(extension_files()),
     )
 
 
@@ -310,7 +338,7 @@ def _parallel(args: argparse.Namespace) -> int | None:
 def _default_protocols(engine: Engine, loaded: Scenario) -> list[str]:
     """Return all that an engine has, without what needs more than the scenario tells."""
     names = engine.abilities.protocols or loaded.protocols
-    return [name for name in names if loaded.second_links or name not in protocols.OTHER_NETWORKS]
+    return [name for name in names if loaded.second_links or not protocols.get(name).uses_second_interfaces]
 
 
 def _protocols(text: str | None, engine: Engine) -> list[str]:

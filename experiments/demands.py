@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.errors import DemandError
 from experiments.scenario import Case, Demands, Flow, NodeName, Rate, Scenario, Seconds, first_problem
-from experiments.workloads.schema import Bulk, Cbr, Size, Workload
+from experiments.workloads import Bulk, Cbr, Workload
+from experiments.workloads.base import Size
 
 if sys.version_info >= (3, 11):
     import tomllib

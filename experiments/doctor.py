@@ -22,11 +22,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from experiments.analysis.validity import CpuMeter
 from experiments.engines.live.requirements import PROGRAMS
 from experiments.errors import MissingRequirement
 from experiments.installation import repair_command
 from experiments.places.virtual import kernel_image, machine
-from experiments.validity import CpuMeter
 from switch import capabilities
 from switch.capabilities import Capability
 from topologies import system_switches

@@ -4,6 +4,7 @@
     ├── ScenarioError          a scenario file that is not one
     │   ├── OverrideError      a `--set` that fits no key or value of the schema
     │   └── DemandError        a file of demands with a row that is none
+    ├── ExtensionError         a module that adds a protocol, workload or the like and cannot be loaded
     ├── UnknownName            a scenario, case, protocol or engine that does not exist
     ├── MissingRequirement     the machine lacks something that the run needs
     ├── ClusterUnreachable     a cluster that does not answer, or cannot make the runs
@@ -48,6 +49,18 @@ class OverrideError(ScenarioError):
 
 class DemandError(ScenarioError):
     """A file of demands with a row that is none; `source` is the file, `place` the row."""
+
+
+class ExtensionError(ExperimentError):
+    """A module that was to add something; `source` is its file or the thing's name."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(source, reason)
+        self.source = source
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"The extension {self.source} is not used: {self.reason}. Correct it, or leave it out."
 
 
 class UnknownName(ExperimentError):

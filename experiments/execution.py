@@ -101,10 +101,10 @@ def _execute_together(
 def _keep(job: Job, number: int, result: RunResult, engine: Engine, load: Sequence[float]) -> None:
     """Write a run's result, and where it was made."""
     environment = engine.environment()
-    of_run = (result.protocol, result.scenario, result.seed)
+    of_run = (result.protocol, result.case, result.seed)
     environment.host_load = list(load)
     environment.simulations = [
-        cost for cost in environment.simulations if (cost.protocol, cost.scenario, cost.seed) == of_run
+        cost for cost in environment.simulations if (cost.protocol, cost.case, cost.seed) == of_run
     ]
     # The result comes last: a run that has one is complete.
     write_atomically(job.environment_path(number), environment.model_dump_json(indent=1))

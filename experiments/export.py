@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from experiments.analysis.tables import Table, tables
 from experiments.errors import MissingRequirement, OutputError, ScenarioError
 from experiments.installation import extra_command
 from experiments.reading import read_results
-from experiments.tables import Table, tables
 
 Writer = Callable[[Table, Path], None]
 

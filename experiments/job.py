@@ -6,10 +6,11 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from experiments.engines.base import RunPlan
 from experiments.errors import OutputError, ScenarioError
+from experiments.registry import extend
 from experiments.results import RunResult
 from experiments.scenario import Scenario, first_problem
 from topologies.model import Network
@@ -38,8 +39,18 @@ class Job(BaseModel):
     """How often an invalid run is rerun."""
     parallel: int | None = Field(default=None, ge=1, le=PARALLEL_LIMIT)
     """How many runs are made at once, where the engine can; None for one per core."""
+    extensions: tuple[Path, ...] = ()
+    """Files that add what this package does not have (`experiments.registry`)."""
     only: int | None = Field(default=None, ge=1)
     """The number of the one run that a worker is to make; None for all."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _load_extensions(cls, data: Any) -> Any:
+        """Load what a job of another process, or of another day, was given: its workloads may be among it."""
+        if isinstance(data, dict):
+            extend(data.get("extensions", ()))
+        return data
 
     def plans(self) -> list[RunPlan]:
         """Return the runs: cases, then protocols, then seeds."""

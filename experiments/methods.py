@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments import runner, scenario, scheduling
+from experiments.analysis.statistics import Estimate, estimate
 from experiments.engines.sim.engine import CONGESTION_CONTROLS
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.process import SimulationFailed
 from experiments.errors import RunFailed, ScenarioError
-from experiments.report.statistics import Estimate, estimate
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import simulator

@@ -40,7 +40,9 @@ SETTINGS = {"allocation": "paper", "warm_up_s": 0.0}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `reproduce` to a parser."""
     names = ", ".join([*schema.available(), schema.ALL])
-    parser.add_argument("study", metavar="NAME", help=f"a paper's study: {names}")
+    parser.add_argument(
+        "study", metavar="NAME", help=f"a paper's study: {names}; or a TOML file of one's own"
+    )
     parser.add_argument(
         "--out",
         type=Path,

@@ -1,4 +1,4 @@
-"""The results document, version 1: what every engine writes and every report reads.
+"""The results document, version 2: what every engine writes and every report reads.
 
 Rates are bit/s, times seconds, missing values None (never 0). Goodput and delay are the paper's (section
 III-A): application bytes received per second, and the time from the sending application's write to the
@@ -11,9 +11,13 @@ import json
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-EngineName: TypeAlias = Literal["live", "virtual", "sim"]
+from experiments import results_upgrade as upgrade
+from experiments.evidence import Evidence
+
+EngineName: TypeAlias = str
+"""One of `experiments.engines.ENGINES` of the program that wrote the document."""
 
 
 class _Model(BaseModel):
@@ -109,6 +113,8 @@ class FlowResult(_Model):
     """Of bulk: from the flow's start to the read of the last byte; None if that was not read in time."""
     fct_s: CompletionTimes | None = None
     """Of requests: flow completion times; None where none was completed."""
+    metrics: dict[str, float | None] = Field(default_factory=dict)
+    """Metrics that the program that wrote the document had beside those above, by name with unit."""
 
 
 class LinkSeries(_Model):
@@ -145,10 +151,10 @@ class ProgramTimes(_Model):
 
 
 class RunResult(_Model):
-    """One protocol on one scenario with one seed."""
+    """One protocol on one case of the scenario, with one seed."""
 
     protocol: str
-    scenario: str
+    case: str
     seed: int
     duration_s: float
     started_at: str | None
@@ -173,21 +179,31 @@ class RunResult(_Model):
     controller; all else takes nothing. None where programs take the time that they take."""
     environment: int = Field(default=0, ge=0)
     """Where it was made: 0 for the document's `environment`, n for the n-th of `other_environments`."""
-    protocol_evidence: dict[str, Any] = Field(default_factory=dict)
-    """What shows that the protocol did what its name says (counters, rules); protocol-specific."""
+    evidence: Evidence = Evidence()
+    """What shows that the protocol did what its name says."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_format_1(cls, data: Any) -> Any:
+        return upgrade.run(data) if isinstance(data, dict) else data
 
 
 class SimulationCost(_Model):
     """What a simulated run took of the machine; all else of a run is the same wherever it is made."""
 
     protocol: str
-    scenario: str
+    case: str
     seed: int
     events: int
     wall_s: float
     """Of the simulation alone, without the start of its process."""
     peak_rss_bytes: int
     """Of the run's process, the Python interpreter included."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_format_1(cls, data: Any) -> Any:
+        return upgrade.named_case(data) if isinstance(data, dict) else data
 
 
 class Environment(_Model):
@@ -214,7 +230,7 @@ class Environment(_Model):
 class Results(_Model):
     """The whole document."""
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     scenario: str
     """Name of the scenario file."""
     engine: EngineName
@@ -231,11 +247,16 @@ class Results(_Model):
     """Of runs that were made on another machine, or later with other versions (`RunResult.environment`)."""
     runs: list[RunResult]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_another_format(cls, data: Any) -> Any:
+        return upgrade.document(data) if isinstance(data, dict) else data
+
     def to_json(self) -> str:
         """Return the document as JSON text, one trailing newline."""
         return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> Results:
-        """Read a results.json; pydantic.ValidationError names the place where it is not one."""
+        """Read a results.json of format 1 or 2; pydantic.ValidationError names the place where it is none."""
         return cls.model_validate_json(path.read_text())

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from experiments import engines, places
+from experiments.analysis.metrics import keep_further
 from experiments.engines.base import Engine
 from experiments.errors import (
     CheckFailed,
@@ -26,7 +27,7 @@ from experiments.errors import (
 )
 from experiments.events import Event, Report, RunBroken
 from experiments.job import JOB_FILE, Job, write_atomically
-from experiments.results import EngineName, Environment, Results, RunResult
+from experiments.results import Environment, Results, RunResult
 
 MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
@@ -131,19 +132,19 @@ def collect(job: Job, engine: Engine) -> Results:
             Environment.model_validate_json(written.read_text()) if written.exists() else engine.environment()
         )
         run = RunResult.model_validate_json(path.read_text())
-        runs.append(run.model_copy(update={"environment": _number(made_in, environments)}))
+        runs.append(keep_further(run).model_copy(update={"environment": _number(made_in, environments)}))
     if not environments:
         environments.append(engine.environment())
     first, *others = environments
     first.why += [
-        f"scenario {run.scenario} with {run.protocol}, seed {run.seed}: {why}"
+        f"case {run.case} with {run.protocol}, seed {run.seed}: {why}"
         for run in runs
         for why in run.why_invalid
     ]
     first.valid = not first.why
     return Results(
         scenario=job.scenario.name,
-        engine=cast(EngineName, job.engine),
+        engine=job.engine,
         variant=job.variant,
         overrides=job.overrides,
         settings=_settings(job),
@@ -184,9 +185,7 @@ def check_transfers(runs: Sequence[RunResult], *, drained: bool = True) -> list[
     failures = []
     for result in runs:
         for flow in result.flows:
-            name = (
-                f"Flow {flow.flow} of scenario {result.scenario} with {result.protocol}, seed {result.seed},"
-            )
+            name = f"Flow {flow.flow} of case {result.case} with {result.protocol}, seed {result.seed},"
             if flow.bytes_wrong:
                 failures.append(
                     str(CheckFailed(name, f"{flow.bytes_wrong} bytes arrived other than they were sent."))

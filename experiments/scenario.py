@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from experiments.errors import ScenarioError, UnknownName
-from experiments.workloads.schema import WORKLOADS, Cbr, Workload
+from experiments.workloads import Cbr, Workload
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -67,7 +67,6 @@ BufferBytes = Annotated[int, Field(ge=4096, le=1 << 30)]
 MIN_SAMPLE_S = 1e-3
 DEFAULT = "default"
 KINDS: Mapping[int | str, frozenset[str]] = {
-    "workload": frozenset(model.model_fields["kind"].default for model in WORKLOADS),
     "sizes": frozenset({"fixed", "exponential", "web-search", "data-mining", "empirical"}),
 }
 """Values of `kind` in the tables that are told apart by it."""
@@ -300,6 +299,10 @@ class Sim(_Model):
         mstcp = {"binding", "reorder_buffer_bytes", "identify_single"}
         others = mstcp | {"arrivals", "when_full", "sample_s", "trace", "mptcp"}
         return self.model_dump(exclude=others, exclude_none=True)
+
+
+SPLIT_ACKS = "split"
+"""A path for each acknowledgement is drawn, as for the data."""
 
 
 class Ppfs(_Model):

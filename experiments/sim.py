@@ -21,6 +21,7 @@ from typing import Any
 
 import topologies
 from experiments import demands, overrides, scenario
+from experiments.analysis.metrics import METRICS, value_of
 from experiments.engines.base import RunPlan
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.together import run_together
@@ -70,8 +71,8 @@ class Found:
 
     @property
     def flows(self) -> list[dict[str, Any]]:
-        """A row for each flow of each run: rates in bit/s, delays in seconds, None where not measured."""
-        return [_of_run(run) | _flow_row(flow) for run in self.runs for flow in run.flows]
+        """A row for each flow of each run, with every metric; None where it was not measured."""
+        return [_of_run(run) | _flow_row(run, flow) for run in self.runs for flow in run.flows]
 
     @property
     def links(self) -> list[dict[str, Any]]:
@@ -97,18 +98,9 @@ def _of_run(run: RunResult) -> dict[str, Any]:
     return {"protocol": run.protocol, "seed": run.seed}
 
 
-def _flow_row(flow: FlowResult) -> dict[str, Any]:
-    keys = {
-        "flow", "src", "dst", "requested_bps", "goodput_bps", "out_of_order_ratio",
-        "reorder_buffer_max_bytes", "ticks_skipped",
-    }  # fmt: skip
-    row = flow.model_dump(include=keys)
-    granted = [path.rate_bps for path in flow.allocated if path.rate_bps is not None]
-    row["allocated_bps"] = sum(granted) if granted else None
-    row["paths"] = len(flow.allocated)
-    for name in ("mean", "p50", "p95", "p99", "max"):
-        row[f"delay_{name}_s"] = getattr(flow.delay_s, name) if flow.delay_s else None
-    return row
+def _flow_row(run: RunResult, flow: FlowResult) -> dict[str, Any]:
+    ends = {"flow": flow.flow, "src": flow.src, "dst": flow.dst, "paths": len(flow.allocated)}
+    return ends | {name: value_of(metric, flow, run) for name, metric in METRICS.items()}
 
 
 class Simulation:
@@ -212,8 +204,8 @@ class Simulation:
         """Run all protocols with all seeds, in parallel; the result does not depend on how many at once.
 
         Args:
-            protocols: `mstcp`, `ppfs`, `ospf`, `ecmp`, `mptcp`, `mptcp-sdn`, and `mptcp-dualhomed` where the
-                scenario has second links.
+            protocols: Those that the simulator has (`mstcp-lab list`); `mptcp-dualhomed` where the scenario
+                has second links.
             seeds: At least one.
             duration_s: Simulated seconds; None for what the scenario has (20).
             workers: How many runs at once; None for one on each core.

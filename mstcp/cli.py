@@ -143,6 +143,9 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--streams", type=_count, metavar="N", help="how many, without rates (default: 2)")
     group.add_argument("--rates", type=_rates, metavar="BPS,...", help="a stream for each rate in bit/s")
     group.add_argument("--rate", type=_rate, metavar="BPS", help="goodput to ask the controller for")
+    group.add_argument(
+        "--may-grow", action="store_true", help="let the controller add streams and take some off on the way"
+    )
     group.add_argument("--source-address", metavar="ADDRESS", help="ours (default: the system's choice)")
     group.add_argument("--scheduler", choices=_core.SCHEDULERS, help="what picks the stream of each frame")
     add_controller(parser)
@@ -150,16 +153,38 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
 
 def _add_security(parser: argparse.ArgumentParser, *, listens: bool = False, connects: bool = False) -> None:
     parser.add_argument("--secret-file", metavar="FILE", help="a secret that both sides must have")
+    parser.add_argument(
+        "--authenticate-frames",
+        action="store_true",
+        help="authenticate every byte by the secret (who listens: let no other client in)",
+    )
     add_tls(parser, listens=listens, connects=connects)
 
 
 def _secret(arguments: argparse.Namespace) -> dict[str, Any]:
+    authenticates = arguments.authenticate_frames
     if arguments.secret_file is None:
+        if authenticates:
+            raise ValueError("--authenticate-frames takes a secret that both sides have: give --secret-file")
         return {}
+    if authenticates and (getattr(arguments, "tls", False) or getattr(arguments, "tls_cert", None)):
+        raise ValueError("--authenticate-frames is for connections without TLS: leave one of them out")
     secret = Path(arguments.secret_file).read_bytes().strip()
     if not secret:
         raise ValueError(f"{arguments.secret_file} is empty: a secret has a byte at least")
-    return {"secret": secret}
+    return {"secret": secret, "authenticate_frames": authenticates}
+
+
+def _asking(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """Return what `open_connection` is to be told of the controller to ask; None without one."""
+    controller = controller_of(arguments)
+    if controller is None:
+        if arguments.may_grow:
+            raise ValueError("--may-grow is for a controller, which adds the streams: give --controller")
+        return None
+    if arguments.rate is None or arguments.streams or arguments.rates:
+        raise ValueError("--controller takes --rate, and neither --streams nor --rates")
+    return {"controller": controller, "rate": arguments.rate, "may_grow": arguments.may_grow}
 
 
 def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -168,11 +193,8 @@ def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in ("source_address", "scheduler"):
         if (value := getattr(arguments, name)) is not None:
             options[name] = value
-    controller = controller_of(arguments)
-    if controller is not None:
-        if arguments.rate is None or arguments.streams or arguments.rates:
-            raise ValueError("--controller takes --rate, and neither --streams nor --rates")
-        return options | {"controller": controller, "rate": arguments.rate}
+    if (asked := _asking(arguments)) is not None:
+        return options | asked
     rates = arguments.rates
     if arguments.rate is not None:
         if rates or (arguments.streams or 1) > 1:
@@ -184,8 +206,11 @@ def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
         if arguments.streams not in (None, len(rates)):
             raise ValueError(f"--streams {arguments.streams} contradicts the {len(rates)} rates")
         specs = [mstcp.StreamSpec(rate_bps=rate) for rate in rates]
-    if "secret" in options and len(specs) == 1:
-        raise ValueError("one stream is plain TCP, which proves no secret: use two streams or more")
+    if "secret" in options and len(specs) == 1 and not options["authenticate_frames"]:
+        raise ValueError(
+            "one stream is plain TCP, which proves no secret: use two streams or more, or"
+            " --authenticate-frames"
+        )
     return options | {"streams": specs}
 
 
@@ -433,6 +458,8 @@ async def _bench(arguments: argparse.Namespace) -> None:
         "--tls-key": arguments.tls_key,
     }
     serving = [part for option, file in shared.items() if file is not None for part in (option, file)]
+    if arguments.authenticate_frames:
+        serving.append("--authenticate-frames")
     measured = await bench(arguments.to, arguments.seconds, _connection(arguments), serving)
     if arguments.json:
         print(json.dumps(measured))

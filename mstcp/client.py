@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import sockets
@@ -15,6 +15,7 @@ from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, Strea
 from mstcp.allocation import Allocation, AllocationChanged
 from mstcp.connecting import bind_all, closing_on_error, connect, race
 from mstcp.errors import ControllerError, LocalProtocolError
+from mstcp.growing import GrowingStreams
 from mstcp.opening import Opener
 from mstcp.options import ClientArguments, ClientOptions, check_limit
 from mstcp.tls import TlsSettings, client_settings
@@ -66,6 +67,9 @@ def open_connection(
         objective: What the controller shall optimise; None: its default.
         paths: Paths to ask the controller for instead of letting it compute them.
         max_paths: The most paths that the controller may allocate (so many source ports are bound).
+        may_grow: The controller may add streams, up to `max_paths`, and take some off while the connection
+            runs: when a link fails or returns, or others need its place. The ports that are not used stay
+            bound for that, and a connection of one stream is no plain TCP: its peer must speak MSTCP.
         on_allocation_changed: Called by the event loop, with an `AllocationChanged`, after the controller has
             changed the rates of the open connection or ended its flow; it may come before this returns.
         seed: Of the scheduler's draws; None: a random one.
@@ -223,6 +227,8 @@ class _FlowOpening:
         self._allocation: Allocation | None = None
         self._transport: ConnectionTransport | None = None
         self._opener: Opener | None = None
+        self._growing: GrowingStreams | None = None
+        self._spare: dict[int, socket.socket] = {}
         self._closed = asyncio.Event()
         self._keeper: asyncio.Task[None]
 
@@ -245,20 +251,37 @@ class _FlowOpening:
                     paths=options.paths or (),
                     max_paths=count,
                     segment_overhead_bytes=sockets.segment_overhead_bytes(self._family),
+                    may_grow=options.may_grow,
                     on_changed=self._on_changed,
                     on_ended=self._on_ended,
                 )
                 self._allocation = allocation
-                _keep_allocated(socks, allocation)
+                others = _keep_allocated(socks, allocation)
+                if options.may_grow:
+                    self._spare = {sock.getsockname()[1]: sock for sock in others}
+                else:
+                    _close_all(others)
                 self._transport, self._opener = await connect(
                     socks, allocation.streams, self._destination, options, self._tls, self._give_back
                 )
         except BaseException:
             self._keeper.cancel()
+            _close_all(self._spare.values())
             await self._release()
             raise
+        if options.may_grow and self._opener is not None:
+            self._growing = self._grow(self._transport, self._opener, source)
         self._follow(self._transport, self._allocation)
         return self._transport
+
+    def _grow(self, transport: ConnectionTransport, opener: Opener, source: str) -> GrowingStreams:
+        def bind() -> socket.socket:
+            bound: list[socket.socket] = []
+            bind_all(bound, self._family, source, [0], self._options)
+            return bound[0]
+
+        loop, report = asyncio.get_running_loop(), self._client.report_streams
+        return GrowingStreams(loop, transport, opener, self._spare, bind, report)
 
     def _follow(self, transport: ConnectionTransport, allocation: Allocation | None) -> None:
         """Give the connection the rates and streams that are allocated.
@@ -269,10 +292,12 @@ class _FlowOpening:
         if allocation is not None:
             transport.set_rates({stream.source_port: stream.rate_bps or 0.0 for stream in allocation.streams})
             known = {stream.source_port for stream in transport.streams()}
-            for spec in allocation.streams:
+            for spec in allocation.streams if self._growing is None else ():
                 if self._opener is not None and spec.source_port not in known:
                     self._opener.reopen(spec)
         transport.set_allocation(allocation)
+        if self._growing is not None and allocation is not None:
+            self._growing.follow(allocation)
 
     def _on_changed(self, allocation: Allocation) -> None:
         self._change(allocation, "")
@@ -302,6 +327,8 @@ class _FlowOpening:
         await self._release()
 
     def _give_back(self) -> asyncio.Future[None]:
+        if self._growing is not None:
+            self._growing.stop()
         self._closed.set()
         return self._keeper
 
@@ -317,14 +344,17 @@ class _FlowOpening:
                 await self._client.close()
 
 
-def _keep_allocated(socks: list[socket.socket], allocation: Allocation) -> None:
-    """Close the sockets that no stream was allocated to, and put the others into the allocation's order."""
+def _keep_allocated(socks: list[socket.socket], allocation: Allocation) -> list[socket.socket]:
+    """Put the sockets of the streams that were allocated into that order, and return the others."""
     by_port = {sock.getsockname()[1]: sock for sock in socks}
     ports = [stream.source_port for stream in allocation.streams]
     if not ports or len(set(ports)) < len(ports) or not by_port.keys() >= set(ports):
         reason = f"the controller allocated source ports {ports}, which are not those asked for"
         raise ControllerError("INVALID", "streams", reason)
-    for port, sock in by_port.items():
-        if port not in ports:
-            sock.close()
-    socks[:] = [by_port[port] for port in ports]
+    socks[:] = [by_port.pop(port) for port in ports]
+    return list(by_port.values())
+
+
+def _close_all(socks: Iterable[socket.socket]) -> None:
+    for sock in socks:
+        sock.close()

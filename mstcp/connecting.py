@@ -138,7 +138,7 @@ async def connect(
         handshake_s=options.handshake_timeout,
         has_records=options.authenticate_frames,
     )
-    is_plain = len(specs) == 1 and not options.authenticate_frames
+    is_plain = len(specs) == 1 and not options.authenticate_frames and not options.may_grow
     if is_plain:
         stream = await _connect_plain(opener, socks[0], specs[0])
         streams, payload, extra = [stream], payload_bytes(stream), {}
@@ -173,6 +173,7 @@ def _binder(
 ) -> Callable[[int], socket.socket]:
     """Return what binds a lost stream's port again."""
     named_ports = {spec.source_port for spec in specs}
+    by_controller = options.controller is not None
 
     def bind(port: int) -> socket.socket:
         bound: list[socket.socket] = []
@@ -180,7 +181,7 @@ def _binder(
             bind_all(bound, family, address, [port], options)
         except OSError as error:
             # While the stream was gone the system may have given a port that nobody named to another.
-            if error.errno != errno.EADDRINUSE or port in named_ports:
+            if error.errno != errno.EADDRINUSE or by_controller or port in named_ports:
                 raise
             bind_all(bound, family, address, [0], options)
         return bound[0]

@@ -148,6 +148,7 @@ class ControllerClient:
         paths: Sequence[RequestedPath] = (),
         max_paths: int = 0,
         segment_overhead_bytes: int = 0,
+        may_grow: bool = False,
         on_changed: OnChanged | None = None,
         on_ended: OnEnded | None = None,
     ) -> Allocation:
@@ -164,6 +165,8 @@ class ControllerClient:
             paths: Paths given by hand instead of computed ones.
             max_paths: The most paths; 0: as many as source ports.
             segment_overhead_bytes: Ethernet, IP and TCP header and options of a segment; 0: 54.
+            may_grow: The other source ports stay bound, and the controller may add streams from them and take
+                some off while the flow runs: `on_changed` opens and closes them, `report_streams` says so.
             on_changed: Called with the new allocation when the controller changes a running flow.
             on_ended: Called with the reason when the controller ends the flow.
 
@@ -184,6 +187,7 @@ class ControllerClient:
                 paths=[pb.RequestedPath(nodes=path.nodes, rate_bps=path.rate_bps) for path in paths],
                 max_paths=max_paths,
                 segment_overhead_bytes=segment_overhead_bytes,
+                may_grow=may_grow,
             )
         )
         answer = await self._ask(message, opens_flow=True, on_changed=on_changed, on_ended=on_ended)
@@ -199,6 +203,25 @@ class ControllerClient:
 
         answer = await self._ask(pb.ClientMessage(change=pb.FlowChange(flow_id=flow_id, rate_bps=rate_bps)))
         return self._changed(answer.allocation)
+
+    def report_streams(
+        self, flow_id: str, open_ports: Sequence[int], failed_ports: Sequence[int], spare_ports: Sequence[int]
+    ) -> None:
+        """Tell how the streams of a flow with `may_grow` are; nothing is answered.
+
+        Args:
+            flow_id: The flow.
+            open_ports: Source ports of the streams that are connected.
+            failed_ports: Of those that were allocated and could not be opened.
+            spare_ports: Bound for further ones.
+        """
+        from mstcp.proto import control_pb2 as pb
+
+        if flow_id in self._flows:
+            report = pb.StreamsReport(
+                flow_id=flow_id, open_ports=open_ports, failed_ports=failed_ports, spare_ports=spare_ports
+            )
+            self._outgoing.put_nowait(pb.ClientMessage(streams=report))
 
     async def release(self, flow_id: str) -> None:
         """Give a flow back.

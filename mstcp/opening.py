@@ -168,13 +168,18 @@ class Opener:
         connection_id = secrets.token_bytes(16)
         client = _core.Client(self._secret, connection_id, self._stream_count, payload, self._has_records)
         greeting = client.greet(secrets.token_bytes(NONCE_BYTES), stream.spec.priority, self._early_data)
+        exchange = self._loop.create_task(self._exchange(stream, client, greeting, self._handshake_s))
+        waits: set[asyncio.Future[Any]] = {exchange, first}
         try:
-            await self._exchange(stream, client, greeting, self._handshake_s)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if first.done():
+                # Before the answer is confirmed, so that the server forgets this connection soon.
+                raise TimeoutError("another path was faster")
+            await exchange
         except BaseException:
+            exchange.cancel()
             self._hello_s = -HELLO_DELAY_S  # the next may try at once
             raise
-        if first.done():
-            raise TimeoutError("another path was faster")
         self._client, self.connection_id, self.frame_payload_bytes = client, connection_id, payload
         joined = Joined(stream, 0)
         first.set_result(joined)
@@ -270,10 +275,34 @@ class Opener:
                 return
             failed_s = self._loop.time() - started_s
 
+    @property
+    def opening_ports(self) -> set[int]:
+        """The source ports of streams that are being opened, for the first time or again."""
+        return {port for port, task in self._tasks.items() if not task.done()}
+
+    def give_up(self, source_port: int) -> None:
+        """Open a stream no more."""
+        self._tasks.pop(source_port).cancel()
+
+    async def join(self, sock: socket.socket, spec: StreamSpec) -> None:
+        """Open a further stream of the connection from a bound socket, which is closed if that fails.
+
+        Raises:
+            MstcpError, OSError, asyncio.TimeoutError: It could not be opened.
+        """
+        joined = await self._dial(sock, spec, self._connect_s)
+        try:
+            self._use(joined)
+        except MstcpError:  # the connection has as many as it can have
+            sockets.reset(sock)
+            raise
+
     async def _redial(self, spec: StreamSpec, timeout_s: float) -> Joined:
         """Open a stream once."""
+        return await self._dial(self._bind(spec.source_port), spec, timeout_s)
+
+    async def _dial(self, sock: socket.socket, spec: StreamSpec, timeout_s: float) -> Joined:
         started_s = self._loop.time()
-        sock = self._bind(spec.source_port)
         try:
             tls = await self.connect(sock, timeout_s)
             stream = named(sock, spec, tls)

@@ -90,6 +90,7 @@ class ClientOptions(ConnectionOptions):
     objective: str | None = None
     paths: Sequence[RequestedPath] | None = None
     max_paths: int = DEFAULT_MAX_PATHS
+    may_grow: bool = False
     on_allocation_changed: OnAllocationChanged | None = None
     early_data: bytes = b""
     ssl: SSLContext | bool | None = None
@@ -109,6 +110,7 @@ class ClientOptions(ConnectionOptions):
         if told is not None and (not callable(told) or inspect.iscoroutinefunction(told)):
             raise LocalProtocolError(f"on_allocation_changed must be a plain function, not {told!r}")
         self._check_early_data()
+        self._check_growth()
         if self.authenticate_frames and self.ssl:
             raise LocalProtocolError("authenticate_frames or ssl: TLS authenticates what it encrypts")
         if self.controller is None:
@@ -136,6 +138,15 @@ class ClientOptions(ConnectionOptions):
             return  # also one stream has a hello then
         if self.early_data and self.controller is None and len(self.specs) == 1:
             raise LocalProtocolError("early_data goes with a hello, and a connection of one stream has none")
+
+    def _check_growth(self) -> None:
+        check_type("may_grow", self.may_grow, bool, "True or False")
+        if not self.may_grow:
+            return
+        if self.controller is None:
+            raise LocalProtocolError("may_grow is for a controller, which adds the streams: none is given")
+        if self.paths or self.max_paths < 2:
+            raise LocalProtocolError("may_grow needs max_paths of 2 at least, and no paths given by hand")
 
     def _check_rate(self) -> None:
         rate = self.rate
@@ -235,6 +246,7 @@ class ClientArguments(ConnectionArguments, total=False):
     objective: str | None
     paths: Sequence[RequestedPath] | None
     max_paths: int
+    may_grow: bool
     on_allocation_changed: OnAllocationChanged | None
     ssl: SSLContext | bool | None
     server_hostname: str | None

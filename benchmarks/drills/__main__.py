@@ -7,7 +7,10 @@ Mininet, Open vSwitch and the real controller in namespaces of their own; needs 
 - `gap_s`: the longest time after the failure in which no byte arrived;
 - `goodput_after_bps`: what arrived from 3 s after the failure until the sender's end;
 - `flows_after`: flows that the controller has then;
-- `bytes_lost`: of those that were written; 0 where every byte has arrived.
+- `bytes_lost`: of those that were written; 0 where every byte has arrived (the digests are compared).
+
+`grow` is another flow: one path carries it until a port goes down, then it takes two, and its host opens a
+second stream (`streams_after`).
 """
 
 from __future__ import annotations
@@ -20,17 +23,19 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from switch.ovs import PrivateInstance
+from topologies.management import CONTROLLER_IP
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
 _PORT = 5001
+_GRPC_PORT = 50051
 _BEFORE_S = 3.0
 _SETTLED_S = 3.0
 _PATIENCE_S = 60.0
@@ -61,7 +66,8 @@ def main() -> int:
     results: dict[str, Result] = {}
     for name in options.drill or DEFAULT_DRILLS:
         with tempfile.TemporaryDirectory(prefix="drill-") as folder, ExitStack() as stack:
-            results[name] = _run(name, _Drill(Path(folder), stack), duration_s)
+            drill = _Drill(Path(folder), stack, OVERRIDES.get(name))
+            results[name] = _run(name, drill, duration_s)
     if options.json:
         print(json.dumps(results))
     else:
@@ -73,19 +79,19 @@ def main() -> int:
 def _run(name: str, drill: _Drill, duration_s: float) -> Result:
     if name in PREPARED:
         PREPARED[name](drill)
-    return drill.run(DRILLS[name], duration_s)
+    return drill.run(DRILLS[name], duration_s, asks=name in ASKING)
 
 
 class _Drill:
     """A network, its controller, and a transfer."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, overrides: Mapping[str, Any] | None) -> None:
         import topologies
         from topologies.interface_names import InterfaceNames
         from topologies.mininet_builder import Emulation
 
         self._folder = folder
-        self.network = topologies.load("butterfly")
+        self.network = topologies.load("butterfly", overrides=overrides)
         self._stack = stack
         self._controller: subprocess.Popen[bytes] | None = None
         self.start_controller()
@@ -100,6 +106,8 @@ class _Drill:
         topology = self._folder / "network.json"
         topology.write_text(self.network.model_dump_json())
         options = ["--topology", str(topology), "--store", str(self._folder / "state.sqlite")]
+        # Hosts reach it over the management network, which nobody else does.
+        options += ["--insecure", "grpc", "--grpc", f"0.0.0.0:{_GRPC_PORT}"]
         with (self._folder / "controller.log").open("ab") as log:
             self._controller = subprocess.Popen(
                 [sys.executable, "-m", "controller.cli", *options],
@@ -114,10 +122,9 @@ class _Drill:
             self._controller.kill()
             self._controller.wait()
 
-    def run(self, fail: Callable[[_Drill], None], duration_s: float) -> Result:
-        """Let a flow run, let something fail, and return what became of it."""
+    def run(self, fail: Callable[[_Drill], None], duration_s: float, asks: bool = False) -> Result:
+        """Let a flow run, let something fail, and return what became of it; or the sender `asks` for it."""
         self._wait(lambda: bool(self._ask("/v1/health")["ready"]), "the network to be ready")
-        flow = self._ask("/v1/flows", _REQUEST)
         out = self._folder / "arrivals.json"
         program = [sys.executable, "-m", "benchmarks.drills.host"]
         receiver = self.emulation.popen(
@@ -125,17 +132,33 @@ class _Drill:
         )
         assert receiver.stdout is not None
         receiver.stdout.readline()
-        streams = [
-            {key: stream[key] for key in ("source_port", "rate_bps", "delay_s")} for stream in flow["streams"]
-        ]
-        arguments = [self.emulation.host_ip("T2"), str(_PORT), str(duration_s), json.dumps(streams)]
-        sender = self.emulation.popen("T0", [*program, "send", *arguments], stdout=subprocess.PIPE, cwd=ROOT)
+        target = [self.emulation.host_ip("T2"), str(_PORT), str(duration_s)]
+        sender = self.emulation.popen(
+            "T0", [*program, *self._sending(target, asks)], stdout=subprocess.PIPE, cwd=ROOT
+        )
         time.sleep(_BEFORE_S)
         failed_at = time.monotonic()
         fail(self)
-        sent, _ = sender.communicate(timeout=_PATIENCE_S)
+        grown: Result = {}
+        if asks:
+            time.sleep(_SETTLED_S)
+            (flow,) = self._ask("/v1/flows")
+            grown = {"streams_after": len(flow["streams"]), "rate_after_bps": flow["rate_bps"]}
+        sent, digest = sender.communicate(timeout=_PATIENCE_S)[0].decode().split()
         receiver.wait(_PATIENCE_S)
-        return _figures(json.loads(out.read_text()), failed_at, int(sent), len(self._ask("/v1/flows")))
+        arrived = json.loads(out.read_text())
+        if arrived["digest"] != digest:
+            raise RuntimeError("what arrived is not what was sent")
+        return _figures(arrived["arrivals"], failed_at, int(sent), len(self._ask("/v1/flows"))) | grown
+
+    def _sending(self, target: list[str], asks: bool) -> list[str]:
+        """Return the arguments of the sender; where it does not ask itself, request its flow."""
+        if asks:
+            return ["ask", *target, f"{CONTROLLER_IP}:{_GRPC_PORT}", str(_REQUEST["rate_bps"])]
+        flow = self._ask("/v1/flows", _REQUEST)
+        fields = ("source_port", "rate_bps", "delay_s")
+        streams = [{key: stream[key] for key in fields} for stream in flow["streams"]]
+        return ["send", *target, json.dumps(streams)]
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         request = urllib.request.Request(
@@ -187,6 +210,11 @@ def _port_down(drill: _Drill) -> None:
     drill.ovs.ofctl("mod-port", drill.names.bridge("S2"), str(arc.tail_port), "down")
 
 
+def _only_path_down(drill: _Drill) -> None:
+    arc = next(arc for arc in drill.network.arcs() if (arc.tail, arc.head) == ("S0", "S4"))
+    drill.ovs.ofctl("mod-port", drill.names.bridge("S0"), str(arc.tail_port), "down")
+
+
 def _silent_loss(drill: _Drill) -> None:
     drill.emulation.set_link("S2-S3", up=False, silent=True)
 
@@ -218,7 +246,22 @@ DRILLS: dict[str, Callable[[_Drill], None]] = {
     "silent_loss_bfd": _silent_loss,
     "controller_kill": _controller_kill,
     "ovs_restart": _ovs_restart,
+    "grow": _only_path_down,
 }
+
+ASKING = ("grow",)
+"""Their senders ask for their flows themselves, and follow what the controller says."""
+
+OVERRIDES: dict[str, Mapping[str, Any]] = {
+    "grow": {
+        "links.S0-S4.rate_bps": 10e6,  # carries it alone
+        "links.S2-S3.rate_bps": 5e6,  # carries half of it
+        "links.S1-S2.rate_bps": 5e6,  # the other half, by S1 and S5
+        "links.S3-S4.rate_bps": 12e6,
+        "links.S0-S2.rate_bps": 12e6,
+    }
+}
+"""Where the butterfly is another one."""
 
 PREPARED: dict[str, Callable[[_Drill], None]] = {"silent_loss_bfd": _watch_links}
 """What is done before the flow begins."""

@@ -2,12 +2,15 @@
 
 python -m benchmarks.drills.host receive PORT OUT.json
 python -m benchmarks.drills.host send ADDRESS PORT DURATION_S STREAMS_JSON
+python -m benchmarks.drills.host ask ADDRESS PORT DURATION_S CONTROLLER RATE_BPS
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import random
 import sys
 import time
 from pathlib import Path
@@ -18,13 +21,15 @@ TICK_S = 0.005
 
 
 async def receive(port: int, out: Path) -> None:
-    """Take one connection and write when how many bytes arrived: [[seconds, bytes], ...]."""
+    """Take one connection and write when how many bytes arrived ([[seconds, bytes], ...]), and a digest."""
     arrivals: list[tuple[float, int]] = []
+    digest = hashlib.sha256()
     done = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(1 << 16):
             arrivals.append((time.monotonic(), len(data)))
+            digest.update(data)
         writer.close()
         done.set()
 
@@ -32,11 +37,11 @@ async def receive(port: int, out: Path) -> None:
     print("listening", flush=True)
     await done.wait()
     server.close()
-    out.write_text(json.dumps(arrivals))
+    out.write_text(json.dumps({"arrivals": arrivals, "digest": digest.hexdigest()}))
 
 
 async def send(address: str, port: int, duration_s: float, streams: list[dict[str, float]]) -> None:
-    """Write at the sum of the streams' rates, and print how many bytes were written in all."""
+    """Write at the sum of the streams' rates, and print how many bytes were written and their digest."""
     specs = [
         mstcp.StreamSpec(
             source_port=int(stream["source_port"]), rate_bps=stream["rate_bps"], delay_s=stream["delay_s"]
@@ -45,22 +50,40 @@ async def send(address: str, port: int, duration_s: float, streams: list[dict[st
     ]
     rate_bps = sum(stream["rate_bps"] for stream in streams)
     _, writer = await mstcp.open_connection(address, port, streams=specs)
-    start, sent = time.monotonic(), 0
+    await write(writer, rate_bps, duration_s)
+
+
+async def ask(address: str, port: int, duration_s: float, controller: str, rate_bps: float) -> None:
+    """Ask the controller for a rate and write at it, over as many streams as it says at any time."""
+    _, writer = await mstcp.open_connection(
+        address, port, controller=controller, rate=rate_bps, packet_bytes=590, may_grow=True
+    )
+    await write(writer, rate_bps, duration_s)
+
+
+async def write(writer: asyncio.StreamWriter, rate_bps: float, duration_s: float) -> None:
+    """Write at a rate, and print how many bytes were written in all, and their digest."""
+    start, sent, draw, digest = time.monotonic(), 0, random.Random(1), hashlib.sha256()
     while (elapsed_s := time.monotonic() - start) < duration_s:
         due = int(elapsed_s * rate_bps / 8) - sent
         if due > 0:
-            writer.write(bytes(due))
+            data = draw.randbytes(due)
+            digest.update(data)
+            writer.write(data)
             sent += due
             await writer.drain()
         await asyncio.sleep(TICK_S)
     writer.close()
     await writer.wait_closed()
-    print(sent, flush=True)
+    print(sent, digest.hexdigest(), flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "receive":
         asyncio.run(receive(int(sys.argv[2]), Path(sys.argv[3])))
+    elif sys.argv[1] == "ask":
+        address, port, duration, controller, rate = sys.argv[2:]
+        asyncio.run(ask(address, int(port), float(duration), controller, float(rate)))
     else:
         address, port, duration, streams = sys.argv[2:]
         asyncio.run(send(address, int(port), float(duration), json.loads(streams)))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from controller.api.event_history import ClientEvent
+from controller.api.schema import parse
 from controller.core.preview_views import PreviewPathView, PreviewView
+from controller.core.requests import FlowRequest
 from controller.core.views import FlowView, LinkView, SplitView
-from controller.errors import ErrorCode, RequestError
+from controller.errors import ErrorCode, InvalidRequest, RequestError
 from mstcp.proto import control_pb2
 
 __all__ = [
@@ -22,13 +25,35 @@ __all__ = [
     "preview_of",
     "refusal",
     "request_fields",
+    "session_request",
 ]
 
 _ERROR_CODES = {code: control_pb2.Error.Code.Value(code.value) for code in ErrorCode}
 
 
 def request_fields(message: control_pb2.FlowRequest) -> dict[str, Any]:
-    """Return a request's fields as JSON has them; what is 0 or empty in the message was left out."""
+    """Return a request's fields as JSON has them; what is 0 or empty in the message was left out.
+
+    Raises:
+        InvalidRequest: `may_grow` is set.
+    """
+    if message.may_grow:
+        raise InvalidRequest(
+            "may_grow", "is for flows of a Session, which is told of new streams: leave it out"
+        )
+    return _fields(message)
+
+
+def session_request(message: control_pb2.FlowRequest) -> FlowRequest:
+    """Return a request of a session, which is told of streams that are added and taken off.
+
+    Raises:
+        InvalidRequest: Naming the first field that is wrong.
+    """
+    return replace(parse(_fields(message)), may_grow=message.may_grow)
+
+
+def _fields(message: control_pb2.FlowRequest) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "source": message.source,
         "destination": message.destination,
@@ -66,6 +91,7 @@ def allocation_of(flow: FlowView) -> control_pb2.Allocation:
                 path=stream.path,
                 wire_bps=stream.wire_bps,
                 measured_bps=stream.measured_bps,
+                is_opening=stream.is_opening,
             )
             for stream in flow.streams
         ],
@@ -98,6 +124,7 @@ def flow_of(flow: FlowView) -> control_pb2.Flow:
         splitting=flow.splitting,
         expires_in_s=flow.expires_in_s,
         lost_links=flow.lost_links,
+        may_grow=flow.may_grow,
     )
 
 

@@ -28,11 +28,12 @@ from controller.api.grpc_messages import (
     preview_of,
     refusal,
     request_fields,
+    session_request,
 )
-from controller.api.schema import check_rate, check_timeout, parse, parse_preview
+from controller.api.schema import check_rate, check_spare_ports, check_timeout, parse, parse_preview
 from controller.api.service import Service
 from controller.core.callers import Caller
-from controller.core.events import FlowChanged, FlowReleased, LeaseRenewed
+from controller.core.events import FlowChanged, FlowReleased, LeaseRenewed, StreamsReported
 from controller.core.messages import AllocationChanged, Answer, LeaseResult, Notify
 from controller.core.requests import FlowQuery
 from controller.core.views import FlowView
@@ -333,7 +334,7 @@ class _Session:
 
         try:
             if body == "request":
-                request = parse(request_fields(message.request))
+                request = session_request(message.request)
                 timeout_s = check_timeout(message.request.timeout_s)
                 token = self._service.submit_request(request, done, self._owner, self._caller, timeout_s)
                 self._tokens.add(token)
@@ -347,6 +348,15 @@ class _Session:
             elif body == "renewal":
                 renewal = tuple(message.renewal.flow_ids), self._owner, self._caller
                 self._service.submit(lambda token: LeaseRenewed(token, *renewal), done)
+            elif body == "streams":
+                report = (
+                    message.streams.flow_id,
+                    frozenset(message.streams.open_ports),
+                    frozenset(message.streams.failed_ports),
+                    check_spare_ports(message.streams.spare_ports),
+                    self._caller,
+                )
+                self._service.submit(lambda token: StreamsReported(token, *report), done)
             else:
                 raise InvalidRequest("body", "is missing or unknown to this controller")
         except RequestError as error:
@@ -363,7 +373,7 @@ class _Session:
             self._send(refusal(request_id, result))
         elif isinstance(result, FlowView):
             self._send(control_pb2.ServerMessage(request_id=request_id, allocation=allocation_of(result)))
-        elif result is None:
+        elif result is None and message.HasField("release"):
             released = control_pb2.Released(flow_id=message.release.flow_id)
             self._send(control_pb2.ServerMessage(request_id=request_id, released=released))
 

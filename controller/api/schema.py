@@ -6,6 +6,7 @@ What only the network can tell (unknown host, port in use, nothing free) is chec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -28,6 +29,7 @@ __all__ = [
     "PreviewBody",
     "RateChange",
     "check_rate",
+    "check_spare_ports",
     "check_timeout",
     "invalid_request",
     "parse",
@@ -264,6 +266,17 @@ def parse_preview(fields: dict[str, Any]) -> PreviewRequest:
         return PreviewBody.model_validate(fields).to_request()
     except ValidationError as error:
         raise invalid_request(error.errors()) from None
+
+
+def check_spare_ports(ports: Sequence[int]) -> tuple[int, ...]:
+    """Return the ports that a host has bound for further streams of a flow.
+
+    Raises:
+        InvalidRequest: They are too many, or one is none.
+    """
+    if len(ports) > MAX_STREAMS or not all(0 < port < 65536 for port in ports):
+        raise InvalidRequest("spare_ports", f"are at most {MAX_STREAMS} ports from 1 to 65535")
+    return tuple(ports)
 
 
 def check_timeout(timeout_s: float) -> float | None:

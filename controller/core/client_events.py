@@ -19,6 +19,8 @@ class ClientEventKind(str, Enum):
     FLOW_REPLANNED = "flow_replanned"
     FLOW_DEGRADED = "flow_degraded"
     FLOW_RESTORED = "flow_restored"
+    FLOW_STREAMS_ADDED = "flow_streams_added"  # to the running flow, for its host to open
+    FLOW_STREAMS_REMOVED = "flow_streams_removed"
     LINK_DOWN = "link_down"
     LINK_UP = "link_up"
     LINK_CHANGED = "link_changed"  # its rate, delay or state were set

@@ -89,6 +89,7 @@ class Core:
             events.FlowChanged: self._flow_changed,
             events.FlowReleased: self._flow_released,
             events.LeaseRenewed: self._lease_renewed,
+            events.StreamsReported: self._streams_reported,
             events.LinkChanged: self._link_changed,
             events.ConfigurationChanged: self._configuration_changed,
             events.ConfigurationRefused: self._configuration_refused,
@@ -148,6 +149,7 @@ class Core:
         """Take in that the messages of the last event have been sent: now begins the time to confirm them."""
         self._flows.sent(now)
         self._default_routes.sent(now)
+        self._protection.sent(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
@@ -383,6 +385,9 @@ class Core:
     def _lease_renewed(self, event: events.LeaseRenewed) -> None:
         self._flows.renew(event, self._now)
 
+    def _streams_reported(self, event: events.StreamsReported) -> None:
+        self._flows.streams_reported(event, self._now)
+
     def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
         self._outbox.answer(event.token, self._state.snapshot(self._now))
 
@@ -448,7 +453,7 @@ class Core:
         self._age_hosts()
         self._give_up_switches()
         self._discover()
-        self._default_routes.tick(self._now)
-        self._protection.tick(self._now)
+        if not self._default_routes.tick(self._now):
+            self._protection.tick(self._now)  # else in an event of its own, so that it knows what it costs
         self._measuring.tick(self._now)
         self._rule_counters.tick(self._now)

@@ -37,6 +37,7 @@ __all__ = [
     "RuleCountersRead",
     "RulesRefused",
     "SnapshotRequested",
+    "StreamsReported",
     "SwitchConnected",
     "SwitchDisconnected",
     "TimePassed",
@@ -205,6 +206,21 @@ class LeaseRenewed:
 
 
 @dataclass(frozen=True)
+class StreamsReported:
+    """A host said what is of the streams of a flow: those that are open, and those that it cannot open.
+
+    `spare_ports` are bound for more of them.
+    """
+
+    token: int
+    flow_id: str
+    open_ports: frozenset[int]
+    failed_ports: frozenset[int]
+    spare_ports: tuple[int, ...]
+    caller: Caller = ANYBODY
+
+
+@dataclass(frozen=True)
 class LinkChanged:
     """A client changed a link; with `if_revisions`, only if the link has one of them."""
 
@@ -270,9 +286,12 @@ class ControllerStopping:
 
 @dataclass(frozen=True)
 class Together:
-    """Confirmations, or requests for flows, that waited at the same time: some work is shared."""
+    """Confirmations and answered probes, or requests for flows, that waited at the same time.
 
-    events: tuple[BarrierReceived, ...] | tuple[FlowRequested, ...]
+    Some work is shared.
+    """
+
+    events: tuple[BarrierReceived | LinkDiscovered, ...] | tuple[FlowRequested, ...]
 
 
 @dataclass(frozen=True)
@@ -296,6 +315,7 @@ Event = (
     | FlowChanged
     | FlowReleased
     | LeaseRenewed
+    | StreamsReported
     | LinkChanged
     | ConfigurationChanged
     | ConfigurationRefused

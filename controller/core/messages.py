@@ -152,7 +152,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class AllocationChanged:
-    """A running flow has new rates; its streams and their paths stay."""
+    """A running flow has new rates or paths; streams only come and go where its host may be told so."""
 
     flow: FlowView
 

@@ -207,7 +207,7 @@ class Queries:
         }
         for flow in self._state.flows:
             if flow.split is None:
-                for path in flow.paths:
+                for path in (*flow.paths, *(stream.path for stream in flow.leaving)):
                     for switch in path[1:-1]:
                         counts[switch] += 2  # there and back
             else:

@@ -52,6 +52,7 @@ class FlowRequest:
     splitting: Splitting = "streams"
     ack_path: str | None = None
     lease_s: float | None = None
+    may_grow: bool = False  # its host opens and closes streams as it is told (`StreamsReported`)
 
 
 class ViewName(Enum):

@@ -51,6 +51,7 @@ class StreamView:
     )
     delay_s: float = described("One-way propagation delay along the path.")
     path: tuple[str, ...] = described("Host, switches, host.")
+    is_opening: bool = described("Added to the running flow; its host has not said yet that it is open.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +103,7 @@ class FlowView:
     expires_in_s: float = described("What is left of the lease.")
     lost_links: tuple[str, ...] = described("Links of its paths that are down.")
     split: SplitView | None = described("Null where each stream is a connection of its own.")
+    may_grow: bool = described("Its host opens and closes streams as it is told over the control channel.")
 
 
 @dataclass(frozen=True, kw_only=True)

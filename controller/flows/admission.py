@@ -15,7 +15,15 @@ from controller.rules.pinned import TcpConnection
 from controller.rules.split import MAX_SPLIT_PATHS
 from controller.wire import IDENTIFIER_BYTES, Framing
 
-__all__ = ["Admission", "admit", "check_objective", "check_ports", "choose_source_ports", "newcomer"]
+__all__ = [
+    "Admission",
+    "admit",
+    "check_objective",
+    "check_ports",
+    "choose_source_ports",
+    "max_streams",
+    "newcomer",
+]
 
 _FIRST_PICKED_PORT = 61000
 """Above Linux's ephemeral ports (32768-60999), so that a picked port is rarely bound."""
@@ -61,6 +69,7 @@ def admit(state: State, request: FlowRequest) -> Admission:
             "ack_path", "is for split flows; the acknowledgements of a stream go back along its path"
         )
     _check_counts(request)
+    _check_growth(request)
     check_ports(state, request, source, destination)
     if not has_path(state, source.name, destination.name):
         raise InfeasibleRequest(
@@ -85,7 +94,16 @@ def newcomer(id_: str, request: FlowRequest, admission: Admission, rate_bps: flo
         max_paths=min(limits, default=None),
         streams=request.streams,
         acks=(request.ack_path or SHORTEST) if split else None,
+        may_grow=request.may_grow,
     )
+
+
+def max_streams(request: FlowRequest) -> int:
+    """Return how many streams a flow may have in time; 0: those that it is granted at first."""
+    if not request.may_grow:
+        return 0
+    ports = len(request.source_ports or ())
+    return min(ports, request.max_paths or ports)
 
 
 def check_objective(field: str, objective: str) -> None:
@@ -177,6 +195,20 @@ def _check_counts(request: FlowRequest) -> None:
     if request.source_ports is not None and len(request.source_ports) < needed:
         raise InvalidRequest(
             "source_ports", f"{needed} streams need as many ports, but {len(request.source_ports)} are given"
+        )
+
+
+def _check_growth(request: FlowRequest) -> None:
+    """Check that a flow which may be given more streams later can have some."""
+    if not request.may_grow:
+        return
+    fixed = {"paths": request.paths, "streams": request.streams, "splitting": request.splitting != "streams"}
+    for field, value in fixed.items():
+        if value:
+            raise InvalidRequest(field, "says how many connections the flow has: leave it or may_grow out")
+    if max_streams(request) < 2:
+        raise InvalidRequest(
+            "may_grow", "needs two source_ports at least (and max_paths not below): further streams use them"
         )
 
 

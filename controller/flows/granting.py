@@ -9,7 +9,14 @@ from controller.core.requests import FlowRequest
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST
-from controller.flows.admission import Admission, admit, check_ports, choose_source_ports, newcomer
+from controller.flows.admission import (
+    Admission,
+    admit,
+    check_ports,
+    choose_source_ports,
+    max_streams,
+    newcomer,
+)
 from controller.flows.flow import Flow, Stream
 from controller.flows.live_optima import LiveOptima
 from controller.flows.manual_paths import check_paths
@@ -73,6 +80,8 @@ class Granted:
             owner="",
             split=self.split,
             given_bps=tuple(path.rate_bps for path in self.paths) if is_manual else None,
+            max_streams=max_streams(self.request),
+            spare_ports=(self.request.source_ports or ())[len(self.ports) :] if self.request.may_grow else (),
         )
 
 

@@ -7,9 +7,17 @@ from typing import Any
 
 from controller.core.callers import Caller
 from controller.core.client_events import ClientEventKind
-from controller.core.events import FlowChanged, FlowReleased, FlowRequested, LeaseRenewed, RulesRefused
+from controller.core.events import (
+    FlowChanged,
+    FlowReleased,
+    FlowRequested,
+    LeaseRenewed,
+    RulesRefused,
+    StreamsReported,
+)
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import (
+    AllocationChanged,
     FlowEnded,
     LeaseResult,
     Notify,
@@ -31,6 +39,7 @@ from controller.errors import (
 from controller.flows.arrivals import Arrivals
 from controller.flows.flow import Flow
 from controller.flows.granting import NEGLIGIBLE_SHARE
+from controller.flows.host_streams import HostStreams
 from controller.flows.installation import Installation, Installations
 from controller.flows.interruptions import Interruptions
 from controller.flows.live_optima import LiveOptima
@@ -67,6 +76,7 @@ class FlowManager(Journaled):
         self._interruptions = Interruptions(state, outbox)
         self._rates = Rates(state, outbox, self._optima, self._interruptions)
         self._recovery = Recovery(state, outbox, self._optima, self._rates.apply, self._rates.tell)
+        self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.save)
         self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._installations, new_flow_id)
         self._leases_due: float | None = None  # no lease runs out before
 
@@ -74,11 +84,14 @@ class FlowManager(Journaled):
 
     def request_all(self, requested: Sequence[FlowRequested], now: float) -> tuple[FlowRequested, ...]:
         """Route new flows in order; returns those that remain, so what is urgent waits for one solve."""
-        return self._arrivals.request_all(requested, now)
+        remaining = self._arrivals.request_all(requested, now)
+        self._recovery.rates_shared(now)
+        return remaining
 
     def request(self, event: FlowRequested, now: float) -> None:
         """Route a new flow, take its rates in and begin to install its paths."""
         self._arrivals.request(event, now)
+        self._recovery.rates_shared(now)
 
     def abandon(self, token: int, now: float) -> None:
         """End a flow that is being installed for a client that no longer waits."""
@@ -104,6 +117,7 @@ class FlowManager(Journaled):
         self._rates.set({flow.id: rates.pop(flow.id)})
         self._rates.apply(rates, now)
         self._rates.save(flow)
+        self._recovery.rates_shared(now)
         text = f"flow {flow.id} changed its rate"
         self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow))
         group = self._rates.new_group(flow)
@@ -139,9 +153,17 @@ class FlowManager(Journaled):
                 forbidden.append(flow_id)
             else:
                 self._renew(flow, now)
+                if flow.max_streams and flow.owner != event.owner and event.owner and flow.state == "active":
+                    # What it was told while nobody listened.
+                    self._outbox.put(Notify(event.owner, AllocationChanged(self._state.view(flow, now))))
                 flow.owner = event.owner or flow.owner
                 renewed.append(flow_id)
         self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown), tuple(forbidden)))
+
+    def streams_reported(self, event: StreamsReported, now: float) -> None:
+        """Take in what a host says of the streams of a flow."""
+        self._host_streams.report(event, now)
+        self._outbox.answer(event.token, None)
 
     def stop(self, now: float) -> None:
         """End what is not complete, as the process is about to end."""
@@ -287,6 +309,7 @@ class FlowManager(Journaled):
                     self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
             left = (flow.expires_at for flow in active if flow.expires_at > now)
             self._leases_due = min(left, default=None)
+        self._host_streams.tick(now)
         if self._recovery.is_busy:
             self._rates.wait(now)
         self._rates.tick(now)
@@ -298,6 +321,7 @@ class FlowManager(Journaled):
             self._installations.next_deadline(),
             self._recovery.next_deadline(),
             self._rates.next_deadline(),
+            self._host_streams.next_deadline(),
             self._leases_due,
         )
         return min((time for time in times if time is not None), default=None)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, arc_loads
+from controller.flows.flow import Flow, Slot
+from controller.flows.flow_table import arc_loads
 from controller.flows.live_optima import LiveOptima
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
 from controller.gomr.paths.finder import PathFinder
@@ -61,6 +63,7 @@ class Newcomer:
         streams: Exactly so many paths.
         acks: Path of the acknowledgements of a split flow (`controller.flows.ack_paths`); None: a connection
             for each path, and acknowledgements on its reverse.
+        may_grow: Its host opens and closes streams while it runs.
     """
 
     id: str
@@ -71,10 +74,13 @@ class Newcomer:
     max_paths: int | None
     streams: int | None
     acks: str | None = None
+    may_grow: bool = False
 
-    def connection_count(self, paths: int) -> int:
-        """Return how many TCP connections it has over so many paths."""
-        return paths if self.acks is None else 1
+    def framed_streams(self, paths: int) -> int:
+        """Return for how many TCP connections its bytes are framed over so many paths."""
+        if self.acks is not None:
+            return 1
+        return max(2, paths) if self.may_grow else paths
 
 
 @dataclass(frozen=True)
@@ -259,8 +265,9 @@ def replan(
 
     Returns:
         What each stream of these flows is to have, by the flow's id (missing: nothing is free for it); and
-        the goodputs of the other flows with the objective, by stream. A flow keeps its number of streams:
-        those for which there is no path of their own have rate 0 on one that another stream takes.
+        the goodputs of the other flows with the objective, by stream. A flow keeps its streams: those for
+        which there is no path of their own have rate 0 on one that another stream takes. One that may have
+        more gets slots beyond those that it has.
 
     Raises:
         SolverError: the solver failed.
@@ -305,22 +312,27 @@ def _as_newcomer(flow: Flow) -> Newcomer:
         destination=flow.destination.name,
         rate_bps=flow.requested_bps,
         framing=flow.framing,
-        max_paths=len(flow.streams),
+        max_paths=flow.most_paths,
         streams=None,
         acks=None if flow.split is None else flow.split.acks,
+        may_grow=flow.max_streams > 0,
     )
 
 
 def _slots(flow: Flow, found: tuple[PathRate, ...]) -> tuple[Slot, ...]:
-    """Give each stream one of the paths found: its own where that is among them."""
+    """Give each stream one of the paths found: its own where that is among them.
+
+    Paths beyond its streams are for streams to be added, as far as it may have more.
+    """
     used = _used(found)
-    goodputs = [flow.framing.goodput_bps(path.rate_bps, flow.connection_count) for path in used]
+    goodputs = [flow.framing.goodput_bps(path.rate_bps, flow.framed_streams) for path in used]
     rates = _tidy(goodputs, flow.requested_bps)
     left = {path.nodes: Slot(path.nodes, rate, path.delay_s) for path, rate in zip(used, rates, strict=True)}
     spare = Slot(used[0].nodes, 0.0, used[0].delay_s)
     own = [left.pop(stream.path, None) for stream in flow.streams]
     others = iter(left.values())
-    return tuple(slot if slot is not None else next(others, spare) for slot in own)
+    slots = [slot if slot is not None else next(others, spare) for slot in own]
+    return (*slots, *islice(others, flow.most_paths - len(slots)))
 
 
 def has_path(state: State, source: str, destination: str) -> bool:
@@ -388,7 +400,7 @@ def _running_demand(flow: Flow, ack_ratio: float) -> Demand:
         id=flow.id,
         source=flow.source.name,
         destination=flow.destination.name,
-        rate_bps=flow.framing.wire_bps(flow.requested_bps, flow.connection_count),
+        rate_bps=flow.framing.wire_bps(flow.requested_bps, flow.framed_streams),
         fixed_paths=tuple(dict.fromkeys(flow.arcs)),
         ack_ratio=ack_ratio,
         ack_edges=None if flow.split is None else arcs_of(flow.split.ack_path),
@@ -407,9 +419,7 @@ def _new_demand(
         source=newcomer.source,
         destination=newcomer.destination,
         # Unless it is sure to be plain TCP, it must be able to afford the identifiers.
-        rate_bps=newcomer.framing.wire_bps(
-            newcomer.rate_bps, newcomer.connection_count(1 if most == 1 else 2)
-        ),
+        rate_bps=newcomer.framing.wire_bps(newcomer.rate_bps, newcomer.framed_streams(1 if most == 1 else 2)),
         max_paths=None if fixed else most,
         fixed_paths=tuple(arcs_of(path) for path in fixed) if fixed else None,
         ack_ratio=ack_ratio,
@@ -422,9 +432,7 @@ def _running_rates(flows: list[Flow], solution: Allocation) -> dict[str, tuple[f
     for flow in flows:
         wire = {path.edges: path.rate_bps for path in solution.paths[flow.id]}
         # Where several streams share a path, the first has its rate.
-        goodputs = [
-            flow.framing.goodput_bps(wire.pop(arcs, 0.0), flow.connection_count) for arcs in flow.arcs
-        ]
+        goodputs = [flow.framing.goodput_bps(wire.pop(arcs, 0.0), flow.framed_streams) for arcs in flow.arcs]
         rates[flow.id] = _tidy(goodputs, flow.requested_bps)
     return rates
 
@@ -438,7 +446,7 @@ def _used(found: tuple[PathRate, ...]) -> list[PathRate]:
 
 def _planned(newcomer: Newcomer, found: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
     used = _used(found)
-    connections = newcomer.connection_count(len(used))
+    connections = newcomer.framed_streams(len(used))
     goodputs = [newcomer.framing.goodput_bps(path.rate_bps, connections) for path in used]
     rates = _tidy(goodputs, newcomer.rate_bps)
     return tuple(
@@ -472,7 +480,7 @@ def _planned_exactly(
 ) -> tuple[PlannedPath, ...]:
     """Return all the paths asked for, those that carry nothing included."""
     wire = {path.nodes: path.rate_bps for path in found}
-    connections = newcomer.connection_count(len(fixed))
+    connections = newcomer.framed_streams(len(fixed))
     goodputs = [newcomer.framing.goodput_bps(wire.get(nodes, 0.0), connections) for nodes in fixed]
     rates = _tidy(goodputs, newcomer.rate_bps)
     return tuple(

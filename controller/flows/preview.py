@@ -18,7 +18,8 @@ from controller.core.preview_views import (
 from controller.core.requests import Failure, FlowRequest, PreviewRequest, Scaling
 from controller.core.state_copy import StateCopy
 from controller.errors import Conflict, NotFound, RequestError
-from controller.flows.flow import Flow, Slot, arc_loads
+from controller.flows.flow import Flow, Slot
+from controller.flows.flow_table import arc_loads
 from controller.flows.granting import NEGLIGIBLE_SHARE, grant
 from controller.flows.live_optima import LiveOptima
 from controller.flows.planning import PlannedPath, optimise, replan
@@ -226,11 +227,8 @@ class _Trial:
 
     def _move(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
         if slots:
-            self._state.flows.unindex(flow)
-            for stream, slot in zip(flow.streams, slots, strict=True):
-                stream.path, stream.rate_bps, stream.delay_s = slot.path, slot.rate_bps, slot.delay_s
-            self._state.flows.index(flow)
-            self._state.flows.account(flow)
+            moved = flow.moved(slots, None)
+            self._state.flows.change_streams(flow, moved.streams, moved.spare_ports)
 
 
 def _slots(flow: Flow) -> tuple[Slot, ...]:
@@ -259,6 +257,6 @@ def _wire_rates(flow: Flow) -> dict[tuple[str, ...], float]:
     rates: dict[tuple[str, ...], float] = {}
     for stream, arcs in zip(flow.streams, flow.arcs, strict=True):
         if stream.rate_bps > 0:
-            wire_bps = flow.framing.wire_bps(stream.rate_bps, flow.connection_count)
+            wire_bps = flow.framing.wire_bps(stream.rate_bps, flow.framed_streams)
             rates[arcs] = rates.get(arcs, 0.0) + wire_bps
     return rates

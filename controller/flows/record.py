@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controller.core.state import State
-from controller.flows.flow import Flow, Stream
+from controller.flows.flow import CLOSE_WITHIN_S, OPEN_WITHIN_S, Flow, Stream, StreamState
 from controller.network.live_network import arcs_of
 from controller.rules.split import Split
 from controller.wire import Framing
@@ -29,7 +30,7 @@ def record_of(flow: Flow) -> dict[str, Any]:
         "packet_bytes": flow.framing.packet_bytes,
         "segment_overhead_bytes": flow.framing.segment_overhead_bytes,
         "objective": flow.objective,
-        "streams": [[s.source_port, list(s.path), s.rate_bps, s.delay_s, s.generation] for s in flow.streams],
+        "streams": [_record_of_stream(stream) for stream in flow.streams],
         "given_bps": flow.given_bps,
         "lease_s": flow.lease_s,
         "belongs_to": flow.belongs_to,
@@ -37,7 +38,34 @@ def record_of(flow: Flow) -> dict[str, Any]:
         "split": None
         if flow.split is None
         else [flow.split.mode, flow.split.tag, flow.split.acks, list(flow.split.ack_path)],
+    } | (_growth_of(flow) if flow.max_streams else {})
+
+
+def _record_of_stream(stream: Stream) -> list[Any]:
+    fields = [stream.source_port, list(stream.path), stream.rate_bps, stream.delay_s, stream.generation]
+    return fields if stream.state == "open" else [*fields, stream.state]
+
+
+def _growth_of(flow: Flow) -> dict[str, Any]:
+    return {
+        "max_streams": flow.max_streams,
+        "spare_ports": list(flow.spare_ports),
+        "leaving": [_record_of_stream(stream) for stream in flow.leaving],
     }
+
+
+_WITHIN_S: Mapping[StreamState, float] = {
+    "open": math.inf,
+    "opening": OPEN_WITHIN_S,
+    "leaving": CLOSE_WITHIN_S,
+}
+
+
+def _stream_of(record: Sequence[Any], now: float) -> Stream:
+    """Return the stream of a record; its host has the whole time once more to open or close it."""
+    port, path, rate_bps, delay_s, generation, *states = record
+    state: StreamState = states[0] if states else "open"
+    return Stream(port, tuple(path), rate_bps, delay_s, generation, state, now + _WITHIN_S[state])
 
 
 def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -> Flow | None:
@@ -58,7 +86,7 @@ def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -
         requested_bps=record["requested_bps"],
         framing=Framing(record["packet_bytes"], record["segment_overhead_bytes"]),
         objective=record["objective"],
-        streams=[Stream(port, tuple(path), *rest) for port, path, *rest in record["streams"]],
+        streams=[_stream_of(stream, now) for stream in record["streams"]],
         lease_s=record["lease_s"],
         expires_at=now + record["lease_s"],
         owner="",  # the session that it was told by is over
@@ -68,7 +96,11 @@ def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -
         state="active",
         generation=record["generation"],
         given_bps=None if record["given_bps"] is None else tuple(record["given_bps"]),
+        max_streams=record.get("max_streams", 0),
+        spare_ports=tuple(record.get("spare_ports", ())),
     )
+    leaving = (_stream_of(stream, now) for stream in record.get("leaving", ()))
+    flow.leaving = tuple(s for s in leaving if all(arc in state.live.arcs for arc in arcs_of(s.path)))
     arcs = [arc for path in flow.routes() for arc in arcs_of(path)]
     if any(arc not in state.live.arcs for arc in arcs):
         return None

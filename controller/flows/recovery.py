@@ -12,15 +12,18 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controller.core.client_events import ClientEventKind
 from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import RemoveRule
 from controller.core.outbox import Outbox
 from controller.core.state import State
 from controller.errors import ControllerError
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, slot_loads
+from controller.flows.candidates import MOVE_INTERVAL_S, Candidates
+from controller.flows.flow import OPEN_WITHIN_S, Flow, Slot
 from controller.flows.live_optima import LiveOptima
 from controller.flows.planning import on_free_paths, replan
+from controller.flows.telling import facts_of
 from controller.rules.model import (
     FlowEntry,
     Group,
@@ -40,11 +43,8 @@ MOVE = "move "
 _IMPROVE_AFTER_S = 0.2
 """After capacity has returned: what else happens within so long is dealt with together."""
 
-_MOVE_INTERVAL_S = 1.0
-"""Running flows are moved to better paths in rounds, so far apart."""
-
 _RETRY_S = 5.0
-"""A flow that a switch would not move is tried again after so long."""
+"""A flow that a switch would not move, or that others were in the way of, is tried again after so long."""
 
 
 @dataclass
@@ -93,6 +93,12 @@ class Recovery(Journaled):
         self._lost_links: JournaledDict[str, None] = JournaledDict()
         self._replan_at: float | None = None
         self._improve_at: float | None = None
+        self._candidates = Candidates(state, self.is_moving)
+
+    def rates_shared(self, now: float) -> None:
+        """Take in that flows share what there is with others than before: more streams may help some."""
+        if self._improve_at is None and self._candidates.are_short_of_streams():
+            self._improve_at = now + MOVE_INTERVAL_S
 
     def links_changed(self, lost: Collection[str], now: float) -> None:
         """Take in that links went (those that are named) or returned."""
@@ -114,6 +120,12 @@ class Recovery(Journaled):
     def is_moving(self, flow_id: str) -> bool:
         """Return whether a flow's new rules are on their way."""
         return flow_id in self._moving
+
+    def ports_of_move(self, flow_id: str) -> frozenset[int]:
+        """Return the source ports of the streams that a flow will have when its new rules are there."""
+        number = self._moving.get(flow_id)
+        moved = None if number is None else self._batches[number].moved[flow_id]
+        return frozenset(() if moved is None else [stream.source_port for stream in moved.streams])
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
@@ -213,26 +225,12 @@ class Recovery(Journaled):
 
     def _improve(self, now: float) -> None:
         """Move flows that would get more, or had to leave their paths, to better ones: few at a time."""
-        settings = self._state.settings
-        hungry = [
-            flow
-            for flow in self._state.flows.short()
-            if flow.state == "active"
-            and flow.objective is not None
-            and not self.is_moving(flow.id)
-            and flow.rate_bps < (1 - settings.min_gain) * flow.requested_bps
-        ]
         self._restore_manual(now)
-        if not hungry:
-            return
-        most = max(1, math.ceil(settings.moves_per_s * _MOVE_INTERVAL_S))
-        chosen = hungry[:most]
-        if len(hungry) > most:
-            self._improve_at = now + _MOVE_INTERVAL_S
+        chosen, self._improve_at = self._candidates.choose(now)
         for objective in sorted({flow.objective for flow in chosen if flow.objective is not None}):
-            self._begin(self._better(objective, [f for f in chosen if f.objective == objective]))
+            self._begin(self._better(objective, [f for f in chosen if f.objective == objective], now))
 
-    def _better(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
+    def _better(self, objective: str, flows: Sequence[Flow], now: float) -> dict[str, tuple[Slot, ...]]:
         """Return the moves of flows that are worth it and fit beside everything that is carried now."""
         try:
             slots, _ = replan(self._state, self._optima, objective, flows)
@@ -242,27 +240,17 @@ class Recovery(Journaled):
         moves: dict[str, tuple[Slot, ...]] = {}
         for flow in flows:
             wanted = slots.get(flow.id)
-            if wanted is None or all(s.path == w.path for s, w in zip(flow.streams, wanted, strict=True)):
+            if wanted is None or not flow.changed_streams(wanted):
                 continue  # the same paths: rates are the rebalancing's
-            gain_bps = sum(slot.rate_bps for slot in wanted) - flow.rate_bps
-            if gain_bps > self._state.settings.min_gain * flow.requested_bps and self._fits(flow, wanted):
+            if not self._candidates.gains(flow, wanted):
+                continue
+            if self._candidates.fits(flow, wanted):
                 self._reserve(flow, wanted)
                 moves[flow.id] = wanted
+            elif flow.max_streams:
+                # Others are in the way, with what they have until they are moved or share again.
+                self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
         return moves
-
-    def _fits(self, flow: Flow, slots: tuple[Slot, ...]) -> bool:
-        ratio = self._state.settings.ack_ratio
-        before: dict[str, float] = {}
-        slot_loads(before, flow, [stream.slot() for stream in flow.streams], ratio)
-        after: dict[str, float] = {}
-        slot_loads(after, flow, slots, ratio)
-        for arc, load_bps in after.items():
-            # Where both paths lead, the flow is either on one or on the other.
-            other_bps = self._state.flows.load_bps(arc) - before.get(arc, 0.0)
-            capacity_bps = self._state.offered_bps(arc)
-            if other_bps + max(load_bps, before.get(arc, 0.0)) > capacity_bps * (1 + 1e-9):
-                return False
-        return True
 
     def _restore_manual(self, now: float) -> None:
         """Give flows whose paths were given by hand their rates back where the links are there again."""
@@ -274,7 +262,7 @@ class Recovery(Journaled):
                 slots = tuple(
                     Slot(s.path, rate, s.delay_s) for s, rate in zip(flow.streams, given, strict=True)
                 )
-                if self._fits(flow, slots):
+                if self._candidates.fits(flow, slots):
                     self._set_rates({flow.id: given}, now)
 
     # Moving
@@ -322,10 +310,10 @@ class Recovery(Journaled):
             before = self._old_rules(flow, slots)
             return [(switch, rule) for switch, rule in before if (switch, _key(rule)) not in taken]
         left = []
-        for index in flow.changed_streams(slots):
-            gone = set(flow.streams[index].path).difference(slots[index].path)
+        for stream, slot in zip(flow.streams, slots, strict=False):
+            gone = set(stream.path).difference(slot.path)
             if gone:
-                left += flow.rules_at(gone, index, self._state.live.ports)
+                left += flow.rules_at(gone, stream, self._state.live.ports)
         return left
 
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
@@ -363,11 +351,7 @@ class Recovery(Journaled):
         self._forget(batch)
         flows = [flow for flow in map(self._state.flows.get, batch.flows) if flow is not None]
         for flow in flows:
-            moved = batch.moved[flow.id]
-            self._state.flows.unindex(flow)
-            flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
-            self._reserve(flow, ())
-            self._state.flows.index(flow)
+            self._take_moved(flow, batch.moved[flow.id], now)
             self.links_changed(self._state.lost_links(flow), now)
             self._changed(flow, now)
         for switch, rule in batch.leftover:
@@ -375,6 +359,27 @@ class Recovery(Journaled):
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
         text = f"{len(flows)} flows have new paths" if len(flows) > 1 else "a flow has new paths"
         self._outbox.report("info", text, flows={f.id: [list(p) for p in f.paths] for f in flows})
+
+    def _take_moved(self, flow: Flow, moved: Flow, now: float) -> None:
+        """Give a flow its new paths, and the streams that its host is to open."""
+        if not flow.max_streams:
+            self._state.flows.unindex(flow)
+            flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
+            self._reserve(flow, ())
+            self._state.flows.index(flow)
+            return
+        # Its host may have opened streams meanwhile.
+        kept = {stream.source_port: stream for stream in flow.streams}
+        for stream in moved.streams:
+            before = kept.get(stream.source_port)
+            stream.state = "opening" if before is None else before.state
+            stream.until = now + OPEN_WITHIN_S if before is None else before.until
+        added = [stream.source_port for stream in moved.streams if stream.source_port not in kept]
+        flow.generation, flow.reserved = moved.generation, ()
+        self._state.flows.change_streams(flow, moved.streams, flow.spare_ports)
+        if added:
+            text, facts = f"flow {flow.id} has more streams", facts_of(flow) | {"source_ports": added}
+            self._outbox.tell(ClientEventKind.FLOW_STREAMS_ADDED, text, facts)
 
     def refuse(self, owner: str, switch: str, reason: str, now: float) -> None:
         """Take in that a switch refused rules of a batch."""

@@ -21,7 +21,7 @@ from os_ken.controller.handler import DEAD_DISPATCHER
 from os_ken.ofproto import ofproto_parser
 
 from controller.openflow.encoding import OWN_TRANSACTIONS, header
-from controller.openflow.lengths import check_lengths
+from controller.openflow.lengths import is_wanted
 
 __all__ = ["MAX_UNSENT_BYTES", "Connection"]
 
@@ -205,8 +205,9 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
             self._hand_to_osken(version, kind, transaction, whole)
 
     def _hand_to_osken(self, version: int, kind: int, transaction: int, whole: bytes) -> None:
-        """Let os-ken read a message and give it to its handlers and applications."""
-        check_lengths(kind, whole)
+        """Let os-ken read a message that somebody wants, and give it to its handlers and applications."""
+        if not is_wanted(version, kind, whole):
+            return
         message = ofproto_parser.msg(self, version, kind, len(whole), transaction, whole)
         if not message or self.ofp_brick is None:
             return

@@ -158,10 +158,10 @@ class DefaultRoutes(Journaled):
         """Return the time at which `tick` has something to do."""
         return self._due
 
-    def tick(self, now: float) -> None:
-        """Compute the routes again if that is due, and send what has changed."""
+    def tick(self, now: float) -> bool:
+        """Compute the routes again if that is due, and send what has changed; returns whether it was."""
         if self._due is None or self._due > now:
-            return
+            return False
         self._due, self._computing_since = None, now
         wanted = self._compute()
         changed = {*self._new, *_changed_switches(self._wanted, wanted)}
@@ -171,6 +171,7 @@ class DefaultRoutes(Journaled):
             sent, routes = self._sent[switch], self._routes_of(switch, wanted)
             self._sent[switch] = routes
             self._update(switch, sent, routes)
+        return True
 
     def confirm(self, switch: str, barrier: int) -> None:
         """Take a barrier in; only the last one of a switch confirms all its routes."""

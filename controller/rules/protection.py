@@ -28,7 +28,13 @@ _QUIET_S = 0.3
 """After a change of the network: what follows it within so long is dealt with together."""
 
 _INTERVAL_S = 0.02
-_ARCS_A_TIME = 32
+_MOST_ARCS_A_TIME = 32
+
+_ROUND_S = 0.005
+"""It finds as many at a time as take about so long: others wait for it no longer."""
+
+_PAUSES = 9.0
+"""After some were found, so many times as long is for everything else: a tenth of the time is for them."""
 
 
 class Protection(Journaled):
@@ -60,6 +66,8 @@ class Protection(Journaled):
         self._has_returned = False  # a link: it may be the way for all that have none
         self._unable: JournaledSet[str] = JournaledSet()
         self._due: float | None = None
+        self._finding_since: float | None = None
+        self._arcs_a_time = _MOST_ARCS_A_TIME
 
     def find_all(self) -> None:
         """Find all bypasses at once: after a restart, before switches connect, which have them."""
@@ -98,6 +106,16 @@ class Protection(Journaled):
         if self._todo or self._has_returned:
             self._due = now + _QUIET_S
 
+    def sent(self, now: float) -> None:
+        """Take in that all messages have been sent: so long it took to find the last bypasses."""
+        if self._finding_since is None:
+            return
+        took_s, self._finding_since = now - self._finding_since, None
+        if self._due is not None:
+            self._due = max(self._due, now + _PAUSES * took_s)
+        fitting = 2.0 if took_s < _ROUND_S / 2 else _ROUND_S / took_s
+        self._arcs_a_time = min(_MOST_ARCS_A_TIME, max(1, int(self._arcs_a_time * fitting)))
+
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
         return self._due
@@ -106,12 +124,13 @@ class Protection(Journaled):
         """Find the next bypasses and send them."""
         if self._due is None or self._due > now:
             return
+        self._finding_since = now
         if self._has_returned:
             self._has_returned = False
             for name in self._arcs.keys() - self._bypasses.keys() - self._todo.keys():
                 self._todo[name] = None
         entries: dict[str, list[Entry]] = {}
-        for name in list(islice(self._todo, _ARCS_A_TIME)):
+        for name in list(islice(self._todo, self._arcs_a_time)):
             del self._todo[name]
             if self._state.live.arc_is_up(name):
                 self._renew(name, entries)

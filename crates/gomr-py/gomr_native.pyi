@@ -117,7 +117,7 @@ class Network:
     def max_concurrent(
         self, flows: Flows, load: float = 1.0, *, threads: int = 1, time_limit_s: float | None = None
     ) -> tuple[float, float, bool] | None:
-        """Return the largest factor by which all flows can be multiplied with no more than a load of at least 1.
+        """Return the largest factor by which all flows can be multiplied within a load of at least 1.
 
         With a proven bound of it, and whether it is the largest; else the time was up. None where flows have
         limits on their paths, or rounding defeats it; 0 where those without a path are too large a part.

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from experiments.apps.config import SinkConfig
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import now_ns
-from experiments.workloads import Requests, decisions, request_sizes, think_times
 
 
 class Asker:
@@ -33,14 +32,16 @@ class Asker:
     def __init__(
         self, config: SinkConfig, transport: Any, pattern: Pattern, fail: Callable[[Exception], None]
     ) -> None:
-        assert isinstance(config.workload, Requests)
+        asking = config.workload.asking
+        assert asking is not None, "only the sinks of such workloads ask"
+        self._asking = asking
         self._workload = config.workload
         self._seed = config.seed
         self._transport = transport
         self._pattern = pattern.of(2 * config.number + 1)
         self._fail = fail
-        self._sizes = request_sizes(self._workload, self._seed)
-        self._thinking = think_times(self._workload, self._seed)
+        self._sizes = asking.answer_sizes(self._seed)
+        self._thinking = asking.think_times(self._seed)
         self._loop = asyncio.get_running_loop()
         self._start_ns = self._stop_ns = 0
         self._answered = 0
@@ -49,12 +50,12 @@ class Asker:
     @property
     def bytes_written(self) -> int:
         """All requests so far."""
-        return len(self._asked_ns) * self._workload.request_bytes
+        return len(self._asked_ns) * self._asking.request_bytes
 
     def begin(self, start_ns: int, stop_ns: int) -> None:
         """Ask from one time until before another."""
         self._start_ns, self._stop_ns = start_ns, stop_ns
-        self._arrivals = decisions(self._workload, 0.0, 0, self._seed)
+        self._arrivals = self._workload.decisions(0.0, 0, self._seed)
         self._next_arrival()
 
     def _next_arrival(self) -> None:
@@ -68,7 +69,7 @@ class Asker:
 
     def _ask(self, time_ns: int, following: Callable[[], None] | None) -> None:
         try:
-            size = self._workload.request_bytes
+            size = self._asking.request_bytes
             self._transport.write(self._pattern.at(self.bytes_written, size))
             self._asked_ns.append(time_ns)
             before = self._end_offsets[-1] if self._end_offsets else 0
@@ -82,7 +83,7 @@ class Asker:
         """Note that all before `offset` has been read: whose answer is whole may think and ask again."""
         while self._answered < len(self._end_offsets) and self._end_offsets[self._answered] <= offset:
             self._answered += 1
-            if self._workload.users is not None:
+            if self._asking.users is not None:
                 self._ask_at(now_ns() + round(next(self._thinking) * 1e9))
 
     def log(self) -> dict[str, npt.NDArray[np.int64]]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from experiments.workloads.schema import Workload
+from experiments.workloads import Workload
 
 PORT = 5001
 _SEED_STRIDE = 1_000_003

@@ -30,7 +30,6 @@ from experiments.apps.asking import Asker
 from experiments.apps.config import SinkConfig, load_sinks
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, now_ns, order, run, selector_for
-from experiments.workloads import Requests
 
 _T = TypeVar("_T")
 READ_BYTES = 65536
@@ -80,7 +79,7 @@ class Sink(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[dict[str, Any]] = loop.create_future()
         self.can_ask: asyncio.Future[None] = loop.create_future()
-        if not isinstance(config.workload, Requests):
+        if config.workload.asking is None:
             self.can_ask.set_result(None)
         self._config = config
         self._run_pattern = pattern

@@ -30,7 +30,6 @@ from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, emit_if_there_is_room, order, run, selector_for
 from experiments.apps.writing import BacklogSource, Source, TickSource
-from experiments.workloads.schema import Bulk, Requests
 from mstcp.control import ControllerClient
 from mstcp.transport import SCHEDULER
 
@@ -49,7 +48,7 @@ async def main(configs: list[SourceConfig]) -> None:
         while (told := await order())["order"] == "connect":
             config = by_name[told["flow"]]
             _, writer = await _connect(config, told.get("source_ports", []), controllers)
-            kind = BacklogSource if isinstance(config.workload, (Bulk, Requests)) else TickSource
+            kind = TickSource if config.workload.writes == "ticks" else BacklogSource
             source = sources[config.flow] = kind(config, writer, pattern, _subflows(config, writer))
             source.on_sample = partial(emit_if_there_is_room, "sampled", flow=config.flow)
             emit("connected", **source.describe())

@@ -15,7 +15,6 @@ import numpy as np
 from experiments.apps.config import SourceConfig
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import now_ns
-from experiments.workloads import Requests, decisions, request_sizes
 
 CHUNK_PAYLOADS = 8
 """What a source with much before it writes at once, in payloads of a packet."""
@@ -205,8 +204,10 @@ class TickSource(Source):
         config = self.config
         jitter_ns = config.timing.tick_jitter * self.payload_bytes * 8e9 / rate_bps
         late = random.Random(config.seed)
-        for tick in decisions(config.workload, rate_bps, self.payload_bytes, config.seed):
+        for tick in config.workload.decisions(rate_bps, self.payload_bytes, config.seed):
             yield self.start_ns + round(tick.time_s * 1e9 + jitter_ns * late.random()), tick.size_bytes
+        while True:
+            yield self.stop_ns, 0
 
     def _serve(self) -> None:
         now = now_ns()
@@ -242,14 +243,26 @@ class BacklogSource(Source):
         limit = config.sockets.send_buffer_bytes
         chunk = self.payload_bytes * (1 if rate_bps else CHUNK_PAYLOADS)
         self._chunk_bytes = chunk if limit is None else max(1, min(chunk, limit // 4))
-        if isinstance(config.workload, Requests):
-            self._request_bytes = config.workload.request_bytes
+        asking = config.workload.asking
+        if asking is not None:
+            self._request_bytes = asking.request_bytes
             self._requests = self._pattern.of(2 * config.number + 1)
-            self._answers = request_sizes(config.workload, config.seed)
+            self._answers = asking.answer_sizes(config.seed)
         else:
-            for decision in decisions(config.workload, 0.0, 0, config.seed):
-                due_ns = self.start_ns + round(decision.time_s * 1e9)
-                self._call_at(due_ns, partial(self._add, decision.size_bytes))
+            self._decisions = config.workload.decisions(config.rate_bps, self.payload_bytes, config.seed)
+            self._await_decision()
+
+    def _await_decision(self) -> None:
+        """Add to the backlog what is decided next, when it is due."""
+        decision = next(self._decisions, None)
+        if decision is not None:
+            due_ns = self.start_ns + round(decision.time_s * 1e9)
+            if due_ns < self.stop_ns:
+                self._call_at(due_ns, partial(self._decided, decision.size_bytes))
+
+    def _decided(self, size: int) -> None:
+        self._add(size)
+        self._await_decision()
 
     def report(self) -> dict[str, Any]:
         """Return what is to be told of the transfer."""
@@ -258,7 +271,7 @@ class BacklogSource(Source):
 
     def data_received(self, data: bytes) -> None:
         """Check requests, and answer each that is complete."""
-        if not isinstance(self.config.workload, Requests):
+        if self.config.workload.asking is None:
             super().data_received(data)
         self._requests_wrong += self._requests.wrong_bytes(self._requests_bytes, data)
         before = self._requests_bytes // self._request_bytes

@@ -1,47 +1,56 @@
-"""The engines by name; each is imported when it is asked for."""
+"""The engines by name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from experiments.errors import MissingRequirement, UnknownName
+from experiments.engines.registry import ENGINES, EngineEntry, get, register
 
-if TYPE_CHECKING:  # the processes that simulate import this package, and little else
+if TYPE_CHECKING:
     from experiments.engines.base import Engine
+    from experiments.places.base import Place
 
-NAMES = ("live", "virtual", "sim")
-
-
-SIMULATED = "sim"
-"""The one whose runs a cluster can make."""
+__all__ = ["ENGINES", "EngineEntry", "get", "register"]
 
 
-def get(name: str, scheduler: str | None = None) -> Engine:
-    """Return an engine.
+def _live(scheduler: str | None) -> Engine:
+    from experiments.engines.live.engine import LiveEngine
 
-    Args:
-        name: of the engine.
-        scheduler: address of a cluster that makes its runs; None for this machine.
+    del scheduler
+    return LiveEngine()
 
-    Raises:
-        UnknownName: there is none of this name.
-        MissingRequirement, ClusterUnreachable: there is no such cluster.
-    """
-    if scheduler is not None and name in NAMES and name != SIMULATED:
-        raise MissingRequirement(
-            f"Runs of the {name} engine are made on this machine.",
-            "Leave --scheduler out, or take --engine sim.",
-        )
-    if name == "live":
-        from experiments.engines.live.engine import LiveEngine
 
-        return LiveEngine()
-    if name == "virtual":
-        from experiments.engines.virtual.engine import VirtualEngine
+def _namespaces() -> Place:
+    from experiments.places.namespaces import Namespaces
 
-        return VirtualEngine()
-    if name == "sim":
-        from experiments.engines.sim.engine import SimEngine
+    return Namespaces()
 
-        return SimEngine(scheduler)
-    raise UnknownName("engine", name, NAMES)
+
+def _virtual(scheduler: str | None) -> Engine:
+    from experiments.engines.virtual.engine import VirtualEngine
+
+    del scheduler
+    return VirtualEngine()
+
+
+def _virtual_kernel() -> Place:
+    from experiments.places.virtual.place import VirtualKernel
+
+    return VirtualKernel()
+
+
+def _sim(scheduler: str | None) -> Engine:
+    from experiments.engines.sim.engine import SimEngine
+
+    return SimEngine(scheduler)
+
+
+def _in_process() -> Place:
+    from experiments.places.in_process import InProcess
+
+    return InProcess()
+
+
+register(EngineEntry("live", _live, _namespaces))
+register(EngineEntry("virtual", _virtual, _virtual_kernel))
+register(EngineEntry("sim", _sim, _in_process, uses_clusters=True))

@@ -34,8 +34,8 @@ class RunPlan(BaseModel):
 
     @property
     def label(self) -> str:
-        """The run's name in sentences, as `scenario 1 with mstcp, seed 1`."""
-        return f"scenario {self.case_name} with {self.protocol}, seed {self.seed}"
+        """The run's name in sentences, as `case 1 with mstcp, seed 1`."""
+        return f"case {self.case_name} with {self.protocol}, seed {self.seed}"
 
     @property
     def slug(self) -> str:

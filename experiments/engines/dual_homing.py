@@ -5,7 +5,6 @@ from __future__ import annotations
 from experiments import protocols
 from experiments.engines.base import RunPlan
 from experiments.errors import ScenarioError
-from experiments.protocols.mptcp import MptcpDualhomed
 from topologies import second_interfaces
 from topologies.second_interfaces import SecondLink, second_name
 
@@ -17,7 +16,7 @@ def with_second_interfaces(plan: RunPlan) -> tuple[RunPlan, dict[str, str]]:
         ScenarioError: the scenario does not say where a terminal's second interface leads.
         TopologyError: it leads to no switch.
     """
-    if not isinstance(protocols.get(plan.protocol), MptcpDualhomed):
+    if not protocols.get(plan.protocol).uses_second_interfaces:
         return plan, {}
     known = plan.scenario.second_links
     terminals = dict.fromkeys(host for flow in plan.case.flows.values() for host in (flow.src, flow.dst))

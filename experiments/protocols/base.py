@@ -1,14 +1,22 @@
-"""What a protocol is to the experiments: how a source connects, and what shows that it was used."""
+"""What a protocol is to the experiments: how a source connects, and what each engine does for it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.apps.config import Connection
+from experiments.protocols.look import Look
 from experiments.results import FlowResult, LinkResult
 from experiments.scenario import Case, Flow, Scenario
+
+if TYPE_CHECKING:  # engines import protocols
+    from collections.abc import Mapping
+
+    from experiments.engines.base import RunPlan
+    from experiments.engines.live.agent import Agent, Lab
+    from experiments.engines.sim.routing import Route, Routing
 
 
 @dataclass(frozen=True)
@@ -24,18 +32,57 @@ class FlowPlan:
     """`address:port` of the controller's gRPC service, as the hosts reach it."""
 
 
-class ProtocolSpec(Protocol):
-    """A protocol under comparison. Implementations are registered in `experiments.protocols`."""
+class ProtocolSpec:
+    """A protocol under comparison; by itself, plain TCP on the shortest paths by delay.
+
+    A subclass says what is different, in one file, and an instance of it is given to
+    `experiments.protocols.register` (docs/extensions.md).
+    """
 
     name: str
     description: str
-    header_bytes: int
+    look: Look | None = None
+    """None: one that no other protocol of the report has."""
+    header_bytes: int = 0
     """What the protocol takes of each full segment's payload."""
-    default_routing: Literal["shortest", "ecmp"]
+    default_routing: Literal["shortest", "ecmp"] = "shortest"
     """How the controller routes what it was asked nothing for."""
+    set_apart: str | None = None
+    """Why its results stand beside the others' and are not ranked with them; None if they are."""
+    uses_second_interfaces: bool = False
+    """Whether its hosts have the second interfaces that a scenario may give them (`second_links`)."""
+    simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "tcp"
+    """The simulator's sender that it has; None: the simulator does not have the protocol."""
+    drain_advice: str = "allow more: --set drain_s=60"
+    """What may help where a receiver has not read everything in time."""
 
+    # --- the live and the virtual engine
     def connection(self, plan: FlowPlan) -> Connection:
         """Return how the flow's source connects."""
+        del plan
+        return Connection()
 
-    def check(self, flows: Sequence[FlowResult], links: Sequence[LinkResult]) -> dict[str, object]:
-        """Return what shows that the protocol did what its name says."""
+    def agent(self, lab: Lab) -> Agent:
+        """Return what the engine does for the protocol beside its sources and sinks."""
+        from experiments.engines.live.agent import Agent
+
+        return Agent(lab)
+
+    def check_live(self, plan: RunPlan) -> None:
+        """Refuse what real switches and kernels cannot do; MissingRequirement has the remedy."""
+
+    # --- the simulator
+    def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
+        """Return the way of each flow by its name, as the controller would route or allocate it."""
+        return routing.shortest_routes(plan)
+
+    def simulated_settings(self, scenario: Scenario) -> dict[str, Any]:
+        """Return what a flow's description has beside its sender, as netsim takes it."""
+        del scenario
+        return {}
+
+    # --- all engines
+    def further_evidence(self, flows: Sequence[FlowResult], links: Sequence[LinkResult]) -> dict[str, Any]:
+        """Return what shows that the protocol did what its name says, beyond what engines look at."""
+        del flows, links
+        return {}

@@ -1,64 +1,81 @@
-"""The kernel's MPTCP, with what single-homed hosts can do with it by themselves and with a controller."""
+"""The kernel's MPTCP between hosts of one address: one subflow on the default route."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from experiments.apps.config import Connection
-from experiments.protocols.base import FlowPlan
-from experiments.protocols.ppfs import flow_request
-from experiments.results import FlowResult, LinkResult
+from experiments.engines.live.agent import Agent, Lab
+from experiments.engines.live.child import ChildFailed
+from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.look import PINK, Look
+from experiments.protocols.registry import register
 from experiments.scenario import Scenario
 
 DSS_BYTES = 28
 """Data sequence signal with 64-bit numbers, without checksum, padded (RFC 8684, section 3.3)."""
-_COUNTED_BYTES = 8
-"""What the controller adds by itself for flows of several streams: MSTCP's identifier."""
+MAX_SUBFLOWS = 8
+"""More than this the kernel does not take beside the first."""
 
 
-class Mptcp:
+class MptcpAgent(Agent):
+    """Allows subflows, and sees that they were there."""
+
+    def prepare(self) -> None:
+        """Set the limits on all hosts."""
+        limits = ["ip", "mptcp", "limits", "set", "subflow", str(MAX_SUBFLOWS), "add_addr_accepted", "0"]
+        flows = self.lab.plan.case.flows.values()
+        for host in sorted({host for flow in flows for host in (flow.src, flow.dst)}):
+            self.run(host, limits)
+
+    def expected_subflows(self, flow: str) -> int:
+        """Return how many subflows a connection is to have."""
+        del flow
+        return 1
+
+    def problems(self) -> list[str]:
+        """Return a sentence for each flow whose subflows were not all there."""
+        reasons = super().problems()
+        for name in self.lab.plan.case.flows:
+            expected = self.expected_subflows(name)
+            there = sum(state.is_subflow for state in self.sockets.get(name, ()))
+            if there != expected:
+                reasons.append(f"flow {name} had {there} MPTCP subflows where {expected} were to be")
+        return reasons
+
+    def run(self, host: str, argv: list[str]) -> None:
+        """Run a command on a host; ChildFailed if it does not succeed."""
+        done = self.lab.emulation.run(host, argv)
+        if done.returncode:
+            raise ChildFailed(f"{' '.join(argv)} failed on {host}: {done.stderr.strip()}")
+
+
+class Mptcp(ProtocolSpec):
     """Hosts of one address: one subflow on the default route, so nothing to gain over TCP."""
 
     name = "mptcp"
     description = "kernel MPTCP of single-homed hosts: one subflow on the shortest path"
+    look: Look | None = PINK
     header_bytes = DSS_BYTES
-    default_routing: Literal["shortest", "ecmp"] = "shortest"
+    simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "mptcp"
+    drain_advice = (
+        "allow more time (--set drain_s=60), or more memory if the connection came to a stand "
+        "(--set mptcp.receive_buffer_bytes=1048576; docs/tcp.md says why)"
+    )
 
     def connection(self, plan: FlowPlan) -> Connection:
         """Return a connection by MPTCP."""
         del plan
         return Connection(kernel="mptcp")
 
-    def check(self, flows: Sequence[FlowResult], links: Sequence[LinkResult]) -> dict[str, object]:
-        """Return the paths; the kernel's counters are the evidence beside them."""
-        del links
-        return {"paths": {flow.flow: [allocated.path for allocated in flow.allocated] for flow in flows}}
+    def agent(self, lab: Lab) -> Agent:
+        """Return what sets the path managers up."""
+        return MptcpAgent(lab)
+
+    def simulated_settings(self, scenario: Scenario) -> dict[str, Any]:
+        """Return the simulator's settings of MPTCP."""
+        settings = scenario.sim.mptcp.model_dump(exclude_none=True)
+        return {"mptcp": {**settings, "receive_buffer_bytes": scenario.mptcp_receive_buffer_bytes}}
 
 
-class MptcpSdn(Mptcp):
-    """A subflow for each path that the controller allocates, told apart by its source port."""
-
-    name = "mptcp-sdn"
-    description = "kernel MPTCP of single-homed hosts, its subflows pinned to the allocated paths"
-
-    def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
-        """Return what the controller's REST service is asked for."""
-        request = flow_request(plan, self.name, port)
-        return {**request, "segment_overhead_bytes": self.segment_overhead_bytes(plan.scenario)}
-
-    def segment_overhead_bytes(self, scenario: Scenario) -> int:
-        """Return what the controller has to be told of a segment's headers and options."""
-        return scenario.overhead_bytes + DSS_BYTES - _COUNTED_BYTES
-
-
-class MptcpDualhomed(Mptcp):
-    """Two subflows between hosts of two interfaces each, on the default routes between these."""
-
-    name = "mptcp-dualhomed"
-    description = "kernel MPTCP of hosts with a second interface: a subflow on each one's shortest path"
-
-    def connection(self, plan: FlowPlan) -> Connection:
-        """Return a connection by MPTCP whose destination is reached at any of its addresses."""
-        del plan
-        return Connection(kernel="mptcp", any_address=True)
+register(Mptcp())

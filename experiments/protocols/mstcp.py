@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.apps.config import Connection, RequestedPath
-from experiments.protocols.base import FlowPlan
-from experiments.results import FlowResult, LinkResult, StreamSeries
-from experiments.scenario import OBJECTIVES
+from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.look import BLUE
+from experiments.protocols.registry import register
+from experiments.scenario import OBJECTIVES, Scenario
+
+if TYPE_CHECKING:
+    from experiments.engines.base import RunPlan
+    from experiments.engines.sim.routing import Route, Routing
 
 
-class Mstcp:
+class Mstcp(ProtocolSpec):
     """The `mstcp` library with rates from the controller: computed, or given as the scenario has them."""
 
     name = "mstcp"
     description = "Multi-Stream TCP over the paths that the controller allocates"
+    look = BLUE
     header_bytes = 8
-    default_routing: Literal["shortest", "ecmp"] = "shortest"
+    simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "mstcp"
 
     def connection(self, plan: FlowPlan) -> Connection:
         """Return a connection that asks the controller, by the case's allocation."""
@@ -30,21 +35,22 @@ class Mstcp:
         paths = tuple(RequestedPath(path.path, path.rate_bps) for path in given)
         return Connection(controller=plan.controller, paths=paths, scheduler=scheduler)
 
-    def check(self, flows: Sequence[FlowResult], links: Sequence[LinkResult]) -> dict[str, object]:
-        """Return each flow's streams with the mean rate they carried, and how busy their paths were."""
-        busy = {link.link: link.utilisation or 0.0 for link in links}
+    def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
+        """Return the allocated paths."""
+        return routing.allocated_routes(plan, plan.scenario.overhead_bytes)
+
+    def simulated_settings(self, scenario: Scenario) -> dict[str, Any]:
+        """Return the simulator's settings of MSTCP."""
+        settings = scenario.sim
         return {
-            "streams": {
-                flow.flow: [_describe(stream, busy) for stream in flow.series.streams] for flow in flows
+            "mstcp": {
+                "binding": settings.binding,
+                "scheduler": scenario.mstcp.scheduler,
+                "reorder_buffer_bytes": settings.reorder_buffer_bytes,
+                "identify_single": settings.identify_single,
+                "trust_streams": scenario.mstcp.trust_streams,
             }
         }
 
 
-def _describe(stream: StreamSeries, busy: Mapping[str, float]) -> dict[str, object]:
-    hops = itertools.pairwise(stream.path or ())
-    return {
-        "source_port": stream.source_port,
-        "path": stream.path,
-        "mean_bps": sum(stream.rate_bps) / max(1, len(stream.rate_bps)),
-        "busiest_link": max((busy.get(f"{tail}->{head}", 0.0) for tail, head in hops), default=0.0),
-    }
+register(Mstcp())

@@ -1,36 +1,200 @@
 """Per-packet flow splitting, the predecessor of MSTCP: one TCP connection whose packets the switch spreads.
 
-The paper's PPFS draws the path of each packet at random, by the ratios of the allocation. `ppfs-group` is the
-same with what stock Open vSwitch offers instead, a select group with weights, so that the difference is seen.
+The paper's PPFS draws the path of each packet at random, by the ratios of the allocation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from experiments.apps.config import Connection
-from experiments.protocols.base import FlowPlan
-from experiments.results import FlowResult, LinkResult
-from experiments.scenario import OBJECTIVES
+import numpy as np
 
-LEASE_S = 86_400.0
-"""Longer than any run: nobody renews these flows."""
+from experiments.engines.live.agent import Agent, CarriedPath, Lab
+from experiments.errors import MissingRequirement
+from experiments.evidence import FlowEvidence, PathEvidence
+from experiments.protocols.allocated import flow_request
+from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.look import GREEN, Look
+from experiments.protocols.registry import register
+from experiments.scenario import SPLIT_ACKS
+from switch.ppfs import FlowKey, Splitter
+
+if TYPE_CHECKING:
+    from experiments.engines.base import RunPlan
+    from experiments.engines.sim.routing import Route, Routing
+
+PINNED_TABLE = 1
+_PACKETS = re.compile(r"\bn_packets=(\d+)")
 
 
-class Ppfs:
+class SplitAgent(Agent):
+    """Stands for the source at the controller and for the ingress switch at its port."""
+
+    def __init__(self, lab: Lab, protocol: Ppfs) -> None:
+        super().__init__(lab)
+        self._protocol = protocol
+        self._flows: dict[str, dict[str, Any]] = {}
+        self._splitters: dict[str, Splitter] = {}
+        self._times_ns: list[int] = []
+        self._samples: dict[str, list[list[int]]] = {}
+
+    def connecting(self, flow: FlowPlan, port: int) -> dict[str, Any]:
+        """Ask for the flow, and split it from its first packet on."""
+        view = self.lab.controller.request_flow(self._protocol.request(flow, port))
+        self._flows[flow.name] = view
+        self._samples[flow.name] = []
+        self._program(view)
+        return {"source_ports": [view["split"]["source_port"]]}
+
+    def connected(self) -> Mapping[str, float]:
+        """Take over what later flows have changed of earlier ones; sources keep to what they were given."""
+        for name, view in self._flows.items():
+            self._flows[name] = now = self.lab.controller.flow(view["flow_id"])
+            if now["split"]["shares"] != view["split"]["shares"]:
+                self._program(now)
+        return {name: view["rate_bps"] for name, view in self._flows.items()}
+
+    def sample(self, now_ns: int) -> None:
+        """Read what each path has got of the payload."""
+        if not self._splitters:
+            return
+        self._times_ns.append(now_ns)
+        overhead = self.lab.plan.scenario.overhead_bytes
+        for name, view in self._flows.items():
+            counted = self._counters(view)
+            self._samples[name].append([size - packets * overhead for packets, size in counted])
+
+    def finish(self) -> None:
+        """Bring the counters of all rules up to date: they lag behind."""
+        super().finish()
+        self.lab.ovs.appctl("revalidator/wait")
+
+    def streams(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths."""
+        return [
+            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
+            for stream in self._flows[flow]["streams"]
+        ]
+
+    def counted_bytes(self, flow: str) -> list[int] | None:
+        """Return the payload that the splitter has sent along each path."""
+        samples = self._samples[flow]
+        return samples[-1] if samples else None
+
+    def carried(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths, with the payload that went along each as far as it was counted."""
+        times = np.array(self._times_ns, dtype=np.int64)
+        samples = np.array(self._samples[flow], dtype=np.int64)
+        view = self._flows[flow]
+        paths = self.streams(flow) or []
+        if len(samples):
+            return [
+                replace(path, times_ns=times, counted_bytes=samples[:, index])
+                for index, path in enumerate(paths)
+            ]
+        shares = shares_of(self._forwarded(view))
+        if shares is None:
+            return paths
+        return [replace(path, share=share) for path, share in zip(paths, shares, strict=True)]
+
+    def flow_evidence(self, flow: str) -> FlowEvidence:
+        """Return the split that was asked for and the one that came about."""
+        view = self._flows[flow]
+        split, forwarded = view["split"], self._forwarded(view)
+        counted, splitter = forwarded, None
+        if self._protocol.splitting == "packets":
+            counted = [packets for packets, _ in self._counters(view)]
+            program = self._splitter(view)
+            splitter = f"{program.interface} {program.mode}"
+        realised: Sequence[float | None] = shares_of(counted) or [None] * len(counted)
+        columns = zip(view["streams"], split["shares"], realised, counted, forwarded, strict=True)
+        return FlowEvidence(
+            paths=[
+                PathEvidence(
+                    path=stream["path"],
+                    asked=asked,
+                    realised=share,
+                    packets=packets,
+                    forwarded_packets=passed,
+                )
+                for stream, asked, share, packets, passed in columns
+            ],
+            split_by=self._protocol.splitting,
+            splitter=splitter,
+            ack_rule=split["acks"],
+            ack_path=split["ack_path"],
+        )
+
+    def problems(self) -> list[str]:
+        """Add a sentence for each flow of which a splitter saw no packet."""
+        reasons = super().problems()
+        if self._protocol.splitting == "group":
+            return reasons
+        return reasons + [
+            f"the splitter saw no packet of flow {name}"
+            for name, view in self._flows.items()
+            if not sum(packets for packets, _ in self._counters(view))
+        ]
+
+    def close(self) -> None:
+        """Detach the splitters."""
+        while self._splitters:
+            self._splitters.popitem()[1].close()
+
+    def _program(self, view: dict[str, Any]) -> None:
+        if self._protocol.splitting == "packets":
+            split = view["split"]
+            self._splitter(view).set(_key(split), split["shares"], split["stamps"])
+
+    def _splitter(self, view: dict[str, Any]) -> Splitter:
+        ingress = view["split"]["ingress"]
+        interface = self.lab.names.port(ingress["switch"], ingress["port"])
+        if interface not in self._splitters:
+            self._splitters[interface] = Splitter(interface)
+        return self._splitters[interface]
+
+    def _counters(self, view: dict[str, Any]) -> list[tuple[int, int]]:
+        return self._splitter(view).counters(_key(view["split"]))
+
+    def _forwarded(self, view: dict[str, Any]) -> list[int]:
+        """Return the packets of each path that the rules for its stamp have counted by the end."""
+        return [
+            self._with_stamp(stream["path"], stamp)
+            for stream, stamp in zip(view["streams"], view["split"]["stamps"], strict=True)
+        ]
+
+    def _with_stamp(self, path: list[str], stamp: str) -> int:
+        """Count at the second switch of a path.
+
+        In a path of a single switch it is that one; there a group leaves packets without stamps.
+        """
+        bridge = self.lab.names.bridge(path[min(2, len(path) - 2)])
+        rules = self.lab.ovs.ofctl("dump-flows", bridge, f"table={PINNED_TABLE},dl_src={stamp}")
+        return sum(int(count) for count in _PACKETS.findall(rules))
+
+
+def shares_of(packets: list[int]) -> list[float] | None:
+    """Return the share of each path; None where there was no packet."""
+    total = sum(packets)
+    return [count / total for count in packets] if total else None
+
+
+def _key(split: Mapping[str, Any]) -> FlowKey:
+    return FlowKey(
+        split["source_ip"], split["destination_ip"], split["source_port"], split["destination_port"]
+    )
+
+
+class Ppfs(ProtocolSpec):
     """One plain TCP connection per flow, asked for at the controller before the source connects."""
 
     name = "ppfs"
     description = "plain TCP whose packets the ingress switch spreads over the allocated paths at random"
-    header_bytes = 0
-    default_routing: Literal["shortest", "ecmp"] = "shortest"
+    look: Look | None = GREEN
     splitting: Literal["packets", "group"] = "packets"
-
-    def connection(self, plan: FlowPlan) -> Connection:
-        """Return a plain connection; the controller is asked on its behalf."""
-        del plan
-        return Connection()
 
     def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
         """Return what the controller's REST service is asked for.
@@ -45,32 +209,19 @@ class Ppfs:
             "ack_path": plan.scenario.ppfs.ack_path,
         }
 
-    def check(self, flows: Sequence[FlowResult], links: Sequence[LinkResult]) -> dict[str, object]:
-        """Return nothing of its own: the switches' counters are the evidence."""
-        del flows, links
-        return {}
+    def agent(self, lab: Lab) -> Agent:
+        """Return what asks for the flows and programs the splitters."""
+        return SplitAgent(lab, self)
+
+    def check_live(self, plan: RunPlan) -> None:
+        """Refuse acknowledgements that are split too."""
+        if plan.scenario.ppfs.ack_path == SPLIT_ACKS:
+            what = "Switches do not draw paths for the acknowledgements of split flows."
+            raise MissingRequirement(what, "Set ppfs.ack_path to shortest, or use --engine sim.")
+
+    def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
+        """Return the allocated paths, and where the acknowledgements go."""
+        return routing.allocated_routes(plan, plan.scenario.overhead_bytes, plan.scenario.ppfs.ack_path)
 
 
-class PpfsGroup(Ppfs):
-    """The split by a select group, which chooses by connection and not by packet."""
-
-    name = "ppfs-group"
-    description = "plain TCP over a weighted select group of the ingress switch, as stock Open vSwitch splits"
-    splitting: Literal["packets", "group"] = "group"
-
-
-def flow_request(plan: FlowPlan, protocol: str, port: int) -> dict[str, Any]:
-    """Return a request for a flow by the case's allocation, computed or given, as REST takes it."""
-    allocation = plan.case.allocation
-    request: dict[str, Any] = {
-        "source": plan.flow.src,
-        "destination": plan.flow.dst,
-        "destination_port": port,
-        "packet_bytes": plan.scenario.packet_bytes,
-        "segment_overhead_bytes": plan.scenario.overhead_bytes,
-        "lease_s": LEASE_S,
-    }
-    if allocation in OBJECTIVES:
-        return {**request, "objective": allocation, "rate_bps": plan.flow.requested_for(protocol)}
-    given = plan.flow.given_paths(allocation, protocol)
-    return {**request, "paths": [{"nodes": path.path, "rate_bps": path.rate_bps} for path in given]}
+register(Ppfs())

@@ -1,6 +1,6 @@
 """Flows that hashing sent over the same link, beside how many chance would.
 
-Which links a flow takes stands in `protocol_evidence["taken"]` (ECMP). Chance is birthday arithmetic: each
+Which links a flow takes stands in the evidence (ECMP). Chance is birthday arithmetic: each
 switch on the way takes one of its equally short continuations, independently for each flow. On k equal
 disjoint paths a flow shares its own with one of n - 1 others with probability 1 - (1 - 1/k)^(n - 1).
 """
@@ -11,12 +11,12 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import networkx as nx
 from pydantic import ValidationError
 
-from experiments.report.summary import ScenarioSummary
+from experiments.report.summary import CaseSummary
 from experiments.results import FlowResult, Results, RunResult
 from topologies import Network
 
@@ -26,13 +26,13 @@ Hops: TypeAlias = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Collisions:
-    """How often a flow shared a link with another one, over all runs of a protocol and scenario.
+    """How often a flow shared a link with another one, over all runs of a protocol and case.
 
     `alone_bps` and `shared_bps` are the mean goodputs of flows that did not share a link and of those that
     did, None where there were none.
     """
 
-    scenario: str
+    case: str
     protocol: str
     runs: int
     flows: int
@@ -60,15 +60,13 @@ def network_of(results: Results) -> Network | None:
         return None
 
 
-def collisions(summary: ScenarioSummary, network: Network) -> list[Collisions]:
+def collisions(summary: CaseSummary, network: Network) -> list[Collisions]:
     """Return the collisions of each protocol whose paths were seen, where flows had a choice."""
     found = (_of_protocol(summary.name, name, summary.usable(name), network) for name in summary.protocols)
     return [each for each in found if each is not None]
 
 
-def _of_protocol(
-    scenario: str, protocol: str, runs: Sequence[RunResult], network: Network
-) -> Collisions | None:
+def _of_protocol(case: str, protocol: str, runs: Sequence[RunResult], network: Network) -> Collisions | None:
     met: list[tuple[FlowResult, bool]] = []
     for run in runs:
         taken = _taken(run)
@@ -80,7 +78,7 @@ def _of_protocol(
     if not met or expected is None:
         return None
     return Collisions(
-        scenario=scenario,
+        case=case,
         protocol=protocol,
         runs=len(runs),
         flows=len(met),
@@ -93,10 +91,11 @@ def _of_protocol(
 
 def _taken(run: RunResult) -> dict[str, list[list[str]]] | None:
     """Return the paths of each flow; None where the protocol did not record them."""
-    taken: Any = run.protocol_evidence.get("taken")
-    if not isinstance(taken, dict):
+    flows = {name: found.paths for name, found in run.evidence.flows.items() if not found.split_by}
+    if not flows or not all(path.packets is not None for paths in flows.values() for path in paths):
         return None
-    return {name: [entry["path"] for entry in paths] for name, paths in taken.items()}
+    taken = {name: [path.path for path in paths] for name, paths in flows.items()}
+    return taken if any(taken.values()) else None
 
 
 def _meetings(

@@ -6,14 +6,15 @@ Nothing here knows its form: the terminal, the page and the JSON document show t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.analysis.metrics import METRICS, MetricSpec
+from experiments.analysis.statistics import Difference, Estimate, estimate, welch
 from experiments.report.notes import validity_sentences
-from experiments.report.statistics import Difference, Estimate, estimate, welch
 from experiments.report.summary import FlowSummary, summarise, unique
-from experiments.results import FlowResult, Results
+from experiments.results import Results
 
 NOT_SET = "\N{EN DASH}"
 DEFAULT = "default"
@@ -74,15 +75,25 @@ class Quantity:
 class Row:
     """One flow with one protocol in the first document and in another. Rates are bit/s, times seconds."""
 
-    scenario: str
+    case: str
     flow: str
     protocol: str
     src: str
     dst: str
-    goodput_bps: Quantity
-    delay_mean_s: Quantity
+    quantities: dict[str, Quantity]
+    """By the metric's name: those that are compared (`experiments.analysis.metrics`)."""
     valid: bool
     """False where a side has none but invalid runs."""
+
+    @property
+    def goodput_bps(self) -> Quantity:
+        """Goodput."""
+        return self.quantities["goodput_bps"]
+
+    @property
+    def delay_mean_s(self) -> Quantity:
+        """The mean delay."""
+        return self.quantities["delay_mean_s"]
 
 
 @dataclass(frozen=True)
@@ -94,11 +105,11 @@ class Pair:
     rows: tuple[Row, ...]
     lonely: tuple[str, ...]
 
-    def scenarios(self) -> dict[str, list[Row]]:
-        """Return the rows by scenario, in the first document's order."""
+    def cases(self) -> dict[str, list[Row]]:
+        """Return the rows by case, in the first document's order."""
         return {
-            name: [row for row in self.rows if row.scenario == name]
-            for name in unique(row.scenario for row in self.rows)
+            name: [row for row in self.rows if row.case == name]
+            for name in unique(row.case for row in self.rows)
         }
 
 
@@ -166,34 +177,31 @@ def _pair(first: Document, other: Document) -> Pair:
 
 def _summaries(results: Results) -> dict[Key, FlowSummary]:
     return {
-        (summary.scenario, summary.flow, summary.protocol): summary
-        for scenario in summarise(results)
-        for group in scenario.flows.values()
+        (summary.case, summary.flow, summary.protocol): summary
+        for case in summarise(results)
+        for group in case.flows.values()
         for summary in group
     }
 
 
 def _listed(keys: Iterable[Key]) -> str:
-    return ", ".join(unique(f"{protocol} in scenario {scenario}" for scenario, _, protocol in keys))
+    return ", ".join(unique(f"{protocol} in case {case}" for case, _, protocol in keys))
 
 
 def _row(a: FlowSummary, b: FlowSummary) -> Row:
     return Row(
-        scenario=a.scenario,
+        case=a.case,
         flow=a.flow,
         protocol=a.protocol,
         src=a.src,
         dst=a.dst,
-        goodput_bps=_quantity(a, b, lambda result: result.goodput_bps),
-        delay_mean_s=_quantity(a, b, lambda result: result.delay_s.mean if result.delay_s else None),
+        quantities={name: _quantity(a, b, metric) for name, metric in METRICS.items() if metric.compared},
         valid=a.valid and b.valid,
     )
 
 
-def _quantity(a: FlowSummary, b: FlowSummary, pick: Callable[[FlowResult], float | None]) -> Quantity:
-    first, other = (
-        [value for value in map(pick, summary.results) if value is not None] for summary in (a, b)
-    )
+def _quantity(a: FlowSummary, b: FlowSummary, metric: MetricSpec) -> Quantity:
+    first, other = (summary.values(metric) for summary in (a, b))
     return Quantity(estimate(first), estimate(other), welch(first, other))
 
 
@@ -277,9 +285,9 @@ def _warnings(documents: Sequence[Document]) -> Iterator[str]:
             )
         asked = [_asked(document.results) for document in (first, other)]
         changed = [
-            f"{protocol}, flow {flow}, scenario {scenario}"
-            for (scenario, flow, protocol), rate in asked[0].items()
-            if asked[1].get((scenario, flow, protocol), rate) != rate
+            f"{protocol}, flow {flow}, case {case}"
+            for (case, flow, protocol), rate in asked[0].items()
+            if asked[1].get((case, flow, protocol), rate) != rate
         ]
         if changed:
             yield f"{first.letter} and {other.letter} asked for different goodputs: {'; '.join(changed)}."

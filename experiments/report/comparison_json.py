@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from experiments.analysis.statistics import CONFIDENCE
 from experiments.report.comparison import Comparison, Pair, Quantity
-from experiments.report.statistics import CONFIDENCE
 
 FORMAT = 1
 
@@ -36,12 +36,11 @@ def to_json(comparison: Comparison) -> str:
 def _pair(pair: Pair) -> dict[str, object]:
     rows = [
         {
-            "scenario": row.scenario,
+            "case": row.case,
             "flow": row.flow,
             "protocol": row.protocol,
             "valid": row.valid,
-            "goodput_bps": _quantity(row.goodput_bps),
-            "delay_mean_s": _quantity(row.delay_mean_s),
+            **{name: _quantity(quantity) for name, quantity in row.quantities.items()},
         }
         for row in pair.rows
     ]

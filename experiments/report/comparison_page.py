@@ -52,14 +52,10 @@ def _sections(comparison: Comparison) -> list[ComparedScenario]:
     return [
         ComparedScenario(
             name,
-            [
-                (pair, _by_flow(pair.scenarios()[name]))
-                for pair in comparison.pairs
-                if name in pair.scenarios()
-            ],
+            [(pair, _by_flow(pair.cases()[name])) for pair in comparison.pairs if name in pair.cases()],
             {kind: distinct(plot_comparison(comparison, name, kind), taken) for kind in (GOODPUT, DELAY)},
         )
-        for name in unique(row.scenario for pair in comparison.pairs for row in pair.rows)
+        for name in unique(row.case for pair in comparison.pairs for row in pair.rows)
     ]
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.analysis.metrics import METRICS
 from experiments.report import units
 from experiments.report.comparison import Comparison, Pair, Quantity, Row
 from experiments.report.terminal import plain_table, printing, visible
@@ -43,8 +44,8 @@ def _parts(comparison: Comparison, plain: bool) -> Iterator[Text | Table]:
     for sentence in comparison.warnings:
         yield visible(sentence, plain, style="bold red")
     for pair in comparison.pairs:
-        for scenario, rows in pair.scenarios().items():
-            yield _table(pair, scenario, rows, plain)
+        for case, rows in pair.cases().items():
+            yield _table(pair, case, rows, plain)
             yield Text()
         for sentence in pair.lonely:
             yield visible(sentence, plain)
@@ -61,12 +62,19 @@ def _settings(comparison: Comparison, plain: bool) -> Table:
     return table
 
 
-def _table(pair: Pair, scenario: str, rows: list[Row], plain: bool) -> Table:
+def _table(pair: Pair, case: str, rows: list[Row], plain: bool) -> Table:
     first, other = pair.first.letter, pair.other.letter
-    table = plain_table(f"{pair.first.results.scenario}, scenario {scenario}: {other} against {first}", plain)
+    table = plain_table(f"{pair.first.results.scenario}, case {case}: {other} against {first}", plain)
     table.add_column("flow", overflow="fold")
     table.add_column("protocol", overflow="fold")
-    for quantity in ("goodput\nMbit/s", "delay\nmean ms"):
+    further = [
+        metric for name, metric in METRICS.items() if name in rows[0].quantities and not metric.is_built_in
+    ]
+    for quantity in (
+        "goodput\nMbit/s",
+        "delay\nmean ms",
+        *(metric.heading or metric.name for metric in further),
+    ):
         for name in (first, other, f"{other} - {first}"):
             table.add_column(f"{quantity} {name}", justify="right", overflow="fold")
     flow = None
@@ -79,6 +87,8 @@ def _table(pair: Pair, scenario: str, rows: list[Row], plain: bool) -> Table:
             *_cells(row.goodput_bps, units.mbps, 1e-6),
             *_cells(row.delay_mean_s, units.ms, 1e3),
         ]
+        for metric in further:
+            cells += _cells(row.quantities[metric.name], metric.text, metric.scale)
         table.add_row(*(visible(cell, plain) for cell in cells))
         flow = row.flow
     return table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from experiments.analysis.statistics import Estimate, estimate
 from experiments.report.groups import completion_times
-from experiments.report.statistics import Estimate, estimate
 from experiments.report.summary import FlowSummary
 from experiments.results import CompletionTimes
 

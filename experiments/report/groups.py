@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments import metrics
+from experiments.analysis import logs
 from experiments.results import (
     CompletionTimes,
     DelayStatistics,
@@ -33,7 +33,7 @@ def completion_times(flow: FlowResult) -> CompletionTimes | None:
     """Return a flow's completion times: of its requests, or of its one file."""
     if flow.fct_s is not None or flow.completion_s is None:
         return flow.fct_s
-    return metrics.completion_statistics(np.array([flow.completion_s]))
+    return logs.completion_statistics(np.array([flow.completion_s]))
 
 
 def _fold(name: str, flows: list[FlowResult]) -> FlowResult:
@@ -98,7 +98,7 @@ def _quantiles(values: Sequence[float], weights: Sequence[float]) -> list[float]
     whole = np.maximum(1, np.rint(np.array(weights) / min(w for w in weights if w > 0) * 1e6)).astype(
         np.int64
     )
-    found = metrics.weighted_quantiles(np.array(values, dtype=np.float64), whole, metrics.QUANTILES)
+    found = logs.weighted_quantiles(np.array(values, dtype=np.float64), whole, logs.QUANTILES)
     return [float(value) for value in found]
 
 

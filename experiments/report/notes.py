@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.protocols import OTHER_NETWORKS
+from experiments.protocols import PROTOCOLS
 from experiments.report import units
 from experiments.report.reference import reference_for
 from experiments.report.summary import FlowSummary
@@ -124,7 +124,7 @@ def environment_sentences(results: Results) -> list[str]:
 
 def run_name(run: RunResult) -> str:
     """Return a run's name as people write it."""
-    return f"{run.protocol}, scenario {run.scenario}, seed {run.seed}"
+    return f"{run.protocol}, case {run.case}, seed {run.seed}"
 
 
 def run_problems(run: RunResult) -> list[str]:
@@ -147,8 +147,9 @@ def _row_note(flow: FlowSummary) -> str | None:
         notes.append("no run was valid; the figures are of invalid runs")
     elif left_out:
         notes.append(f"{left_out} of {flow.runs_total} runs not valid and left out")
-    if flow.protocol in OTHER_NETWORKS:
-        notes.append(OTHER_NETWORKS[flow.protocol])
+    protocol = PROTOCOLS.get(flow.protocol)
+    if protocol is not None and protocol.set_apart:
+        notes.append(protocol.set_apart)
     return "; ".join(notes) or None
 
 

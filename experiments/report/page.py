@@ -10,6 +10,7 @@ from experiments.report import units
 from experiments.report.canvas import Plot
 from experiments.report.collisions import Collisions, collisions, network_of
 from experiments.report.completions import Completions, completions
+from experiments.report.further import FurtherMetric, further_metrics
 from experiments.report.notes import (
     Notes,
     flow_notes,
@@ -27,9 +28,9 @@ from experiments.report.plot_topology import plot_topology
 from experiments.report.recovery import Recovery, recoveries
 from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import (
+    CaseSummary,
     FlowSummary,
     LinkSummary,
-    ScenarioSummary,
     summarise,
     summarise_links,
     unique,
@@ -42,7 +43,7 @@ REPORT = "report.html"
 
 @dataclass
 class Section:
-    """One scenario on the page.
+    """One case on the page.
 
     `rows` holds for each flow its summaries with the marks of their footnotes, by cell; `links` for each
     direction of a link its summary with each protocol; `splits` the shares of the flows' paths; `recoveries`
@@ -50,7 +51,7 @@ class Section:
     completion times; `gaps` says which plots are missing and why.
     """
 
-    summary: ScenarioSummary
+    summary: CaseSummary
     notes: Notes
     rows: dict[str, list[tuple[FlowSummary, dict[str, str]]]]
     with_paper: bool
@@ -60,6 +61,7 @@ class Section:
     recoveries: list[Recovery]
     collisions: list[Collisions] = field(default_factory=list)
     completions: dict[str, list[Completions]] = field(default_factory=dict)
+    further: list[FurtherMetric] = field(default_factory=list)
     plots: dict[str, list[Plot]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
@@ -102,7 +104,7 @@ def render(results: Results, sections: list[Section]) -> str:
 
 
 def make_sections(results: Results) -> list[Section]:
-    """Summarise and draw each scenario; no two plots have the same name."""
+    """Summarise and draw each case; no two plots have the same name."""
     network = network_of(results)
     sections = []
     taken: set[str] = set()
@@ -110,13 +112,14 @@ def make_sections(results: Results) -> list[Section]:
         section = _section(summary)
         _draw(section, network)
         section.completions = completions(summary.flows)
+        section.further = further_metrics(summary)
         section.collisions = collisions(summary, network) if network else []
         section.plots = {kind: distinct(plots, taken) for kind, plots in section.plots.items()}
         sections.append(section)
     return sections
 
 
-def _section(summary: ScenarioSummary) -> Section:
+def _section(summary: CaseSummary) -> Section:
     papers = [entry.paper for group in summary.flows.values() for entry in group if entry.paper]
     with_paper = bool(papers)
     with_ratio = any(paper.goodput_ratio is not None for paper in papers)

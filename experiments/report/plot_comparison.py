@@ -7,10 +7,10 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
+from experiments.analysis.statistics import Estimate
 from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
 from experiments.report.comparison import Comparison, Document, Quantity, Row
 from experiments.report.palette import MUTED, path_look
-from experiments.report.statistics import Estimate
 from experiments.report.summary import unique
 
 ROW_IN = 0.18
@@ -21,32 +21,30 @@ DELAY = "Mean delay"
 _AXES = {GOODPUT: ("goodput in Mbit/s", 1e-6), DELAY: ("mean delay in ms", 1e3)}
 
 
-def plot_comparison(comparison: Comparison, scenario: str, kind: str) -> list[Plot]:
-    """Draw one quantity of a scenario, a plot for each flow.
+def plot_comparison(comparison: Comparison, case: str, kind: str) -> list[Plot]:
+    """Draw one quantity of a case, a plot for each flow.
 
     Args:
         comparison: What `compare` made.
-        scenario: Name of the case.
+        case: Name of the case.
         kind: `GOODPUT` or `DELAY`.
     """
-    rows = [row for pair in comparison.pairs for row in pair.rows if row.scenario == scenario]
+    rows = [row for pair in comparison.pairs for row in pair.rows if row.case == case]
     plots = []
     for flow in unique(row.flow for row in rows):
-        found = _estimates(comparison, scenario, flow, kind)
+        found = _estimates(comparison, case, flow, kind)
         if any(any(sides) for sides in found.values()):
             title = next(f"Flow {flow}: {row.src} → {row.dst}" for row in rows if row.flow == flow)
-            plots.append(_plot(comparison.documents, found, kind, title, (scenario, flow)))
+            plots.append(_plot(comparison.documents, found, kind, title, (case, flow)))
     return plots
 
 
-def _estimates(
-    comparison: Comparison, scenario: str, flow: str, kind: str
-) -> dict[str, list[Estimate | None]]:
+def _estimates(comparison: Comparison, case: str, flow: str, kind: str) -> dict[str, list[Estimate | None]]:
     """Return for each protocol an estimate for each document, None where there is none."""
     found: dict[str, list[Estimate | None]] = {}
     for index, pair in enumerate(comparison.pairs, start=1):
         for row in pair.rows:
-            if (row.scenario, row.flow) == (scenario, flow):
+            if (row.case, row.flow) == (case, flow):
                 sides = found.setdefault(row.protocol, [None] * len(comparison.documents))
                 quantity = _quantity(row, kind)
                 sides[0], sides[index] = quantity.first, quantity.other
@@ -82,12 +80,12 @@ def _plot(
         axes.set_xlabel(label)
         drawn = [index for index in range(count) if any(sides[index] for sides in found.values())]
         figure.legend(handles=_legend(documents, drawn), loc="outside lower center", ncols=min(6, count))
-        scenario, flow = place
+        case, flow = place
         caption = "Means over the seeds with their 95 % confidence intervals; without one, a single run."
         return finish(
             figure,
-            file_stem("compare", kind, scenario, flow),
-            f"{kind} of flow {flow}, scenario {scenario}",
+            file_stem("compare", kind, case, flow),
+            f"{kind} of flow {flow}, case {case}",
             caption,
         )
 

@@ -11,27 +11,27 @@ from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_
 from experiments.report.completions import Completions, completions
 from experiments.report.palette import INK, PAPER, Look, protocol_looks
 from experiments.report.plot_delay import SMALLEST_MS, cumulative_plot
-from experiments.report.summary import ScenarioSummary
+from experiments.report.summary import CaseSummary
 
 BAR_IN = 0.3
 AROUND_IN = 0.85
 """Title and axis."""
 
 
-def plot_completions(scenario: ScenarioSummary) -> list[Plot]:
-    """Draw the completion times of a scenario, one plot for each flow that completed any transfer."""
-    looks = protocol_looks(scenario.protocols)
+def plot_completions(case: CaseSummary) -> list[Plot]:
+    """Draw the completion times of a case, one plot for each flow that completed any transfer."""
+    looks = protocol_looks(case.protocols)
     plots = []
-    for flow, group in completions(scenario.flows).items():
+    for flow, group in completions(case.flows).items():
         drawn = [each for each in group if each.times]
         if drawn and all(each.is_single for each in drawn):
-            plots.append(_bars(scenario.name, flow, group, looks))
+            plots.append(_bars(case.name, flow, group, looks))
         elif drawn:
-            plots.append(_curves(scenario.name, flow, drawn, looks))
+            plots.append(_curves(case.name, flow, drawn, looks))
     return plots
 
 
-def _curves(scenario: str, flow: str, drawn: list[Completions], looks: dict[str, Look]) -> Plot:
+def _curves(case: str, flow: str, drawn: list[Completions], looks: dict[str, Look]) -> Plot:
     curves = [
         (each.flow, np.maximum(np.array([t.quantiles for t in each.times]) * 1e3, SMALLEST_MS))
         for each in drawn
@@ -39,13 +39,13 @@ def _curves(scenario: str, flow: str, drawn: list[Completions], looks: dict[str,
     return cumulative_plot(
         curves,
         looks,
-        file_stem("completion", scenario, flow),
-        f"Flow completion times of flow {flow}, scenario {scenario}",
+        file_stem("completion", case, flow),
+        f"Flow completion times of flow {flow}, case {case}",
         ("share of transfers", "flow completion time in ms", "Share of the transfers that took no longer."),
     )
 
 
-def _bars(scenario: str, flow: str, drawn: list[Completions], looks: dict[str, Look]) -> Plot:
+def _bars(case: str, flow: str, drawn: list[Completions], looks: dict[str, Look]) -> Plot:
     with style():
         figure = new_figure(WIDTH_IN, BAR_IN * len(drawn) + AROUND_IN)
         axes = figure.subplots()
@@ -63,8 +63,8 @@ def _bars(scenario: str, flow: str, drawn: list[Completions], looks: dict[str, L
         seeds = max(len(each.times) for each in drawn)
         caption = "From the start of the file to the in-order read of its last byte"
         caption += "." if seeds == 1 else f"; mean over {seeds} seeds with its 95 % confidence interval."
-        title = f"Completion time of flow {flow}, scenario {scenario}"
-        return finish(figure, file_stem("completion", scenario, flow), title, caption)
+        title = f"Completion time of flow {flow}, case {case}"
+        return finish(figure, file_stem("completion", case, flow), title, caption)
 
 
 def _bar(axes: Any, row: int, each: Completions, look: Look, reach: float) -> None:

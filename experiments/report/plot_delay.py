@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
 from experiments.report.palette import Look, protocol_looks
-from experiments.report.summary import FlowSummary, ScenarioSummary
+from experiments.report.summary import CaseSummary, FlowSummary
 
 TEXTS = (
     "share of bytes",
@@ -25,16 +25,16 @@ SMALLEST_MS = 1e-3
 """A logarithmic axis has no zero; delays below a microsecond are drawn here."""
 
 
-def plot_delays(scenario: ScenarioSummary) -> list[Plot]:
-    """Draw the delay distributions of a scenario, one plot for each flow in which anything arrived."""
-    looks = protocol_looks(scenario.protocols)
+def plot_delays(case: CaseSummary) -> list[Plot]:
+    """Draw the delay distributions of a case, one plot for each flow in which anything arrived."""
+    looks = protocol_looks(case.protocols)
     plots = []
-    for flow, group in scenario.flows.items():
+    for flow, group in case.flows.items():
         drawn = [(summary, curves) for summary in group if (curves := quantile_curves(summary)).size]
         if drawn:
             name, title = (
-                file_stem("delay", scenario.name, flow),
-                f"Delay of flow {flow}, scenario {scenario.name}",
+                file_stem("delay", case.name, flow),
+                f"Delay of flow {flow}, case {case.name}",
             )
             plots.append(cumulative_plot(drawn, looks, name, title, TEXTS))
     return plots

@@ -23,19 +23,19 @@ def plot_delay_over_time(variant: str, rows: list[Row]) -> Plot:
 
     Args:
         variant: Of the network.
-        rows: Of the table; those of one scenario and flow share a panel.
+        rows: Of the table; those of one case and flow share a panel.
     """
     panels: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        panels.setdefault((row.paper.scenario, row.paper.flow), []).append(row)
+        panels.setdefault((row.paper.case, row.paper.flow), []).append(row)
     looks = protocol_looks(row.paper.protocol for row in rows)
     columns = 2
     lines = -(-len(panels) // columns)
     with style():
         figure = new_figure(WIDTH_IN, PANEL_IN * lines + 0.5)
         grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-        for axes, ((scenario, flow), group) in zip(grid.ravel(), panels.items(), strict=False):
-            axes.set_title(f"Scenario {scenario}, flow {flow}")
+        for axes, ((case, flow), group) in zip(grid.ravel(), panels.items(), strict=False):
+            axes.set_title(f"Case {case}, flow {flow}")
             for row in group:
                 _curve(axes, row, looks[row.paper.protocol])
         for axes in grid.ravel()[len(panels) :]:

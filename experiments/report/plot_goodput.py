@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from experiments.report import units
 from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
 from experiments.report.palette import INK, MUTED, PAPER, Look, protocol_looks
-from experiments.report.summary import FlowSummary, ScenarioSummary
+from experiments.report.summary import CaseSummary, FlowSummary
 
 BAR_IN = 0.3
 AROUND_IN = 1.15
@@ -25,21 +25,21 @@ DIAMOND: dict[str, Any] = {
 }
 
 
-def plot_goodputs(scenario: ScenarioSummary) -> list[Plot]:
-    """Draw the goodput of a scenario, a plot for each flow and a bar for each protocol."""
-    looks = protocol_looks(scenario.protocols)
-    return [_plot(scenario.name, flow, group, looks) for flow, group in scenario.flows.items()]
+def plot_goodputs(case: CaseSummary) -> list[Plot]:
+    """Draw the goodput of a case, a plot for each flow and a bar for each protocol."""
+    looks = protocol_looks(case.protocols)
+    return [_plot(case.name, flow, group, looks) for flow, group in case.flows.items()]
 
 
-def _plot(scenario: str, flow: str, group: list[FlowSummary], looks: dict[str, Look]) -> Plot:
+def _plot(case: str, flow: str, group: list[FlowSummary], looks: dict[str, Look]) -> Plot:
     with style():
         figure = new_figure(WIDTH_IN, BAR_IN * len(group) + AROUND_IN)
         axes = figure.subplots()
         _bars(axes, group, looks)
         axes.set_xlabel("goodput in Mbit/s")
         figure.legend(handles=_legend(group), loc="outside lower center", ncols=3)
-        title = f"Goodput of flow {flow}, scenario {scenario}"
-        return finish(figure, file_stem("goodput", scenario, flow), title, _caption(group))
+        title = f"Goodput of flow {flow}, case {case}"
+        return finish(figure, file_stem("goodput", case, flow), title, _caption(group))
 
 
 def _bars(axes: Any, group: list[FlowSummary], looks: dict[str, Look]) -> None:

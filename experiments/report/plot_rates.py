@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
 from experiments.report.palette import INK, path_look
-from experiments.report.summary import FlowSummary, ScenarioSummary
+from experiments.report.summary import CaseSummary, FlowSummary
 from experiments.results import FlowResult
 
 PANEL_IN = 1.2
@@ -20,12 +20,12 @@ PATHS_NAMED = 8
 PathKey = tuple[str, ...]
 
 
-def plot_rates(scenario: ScenarioSummary) -> list[Plot]:
-    """Draw the streams' rates of a scenario's first seeds, one plot for each flow."""
-    return [_plot(scenario.name, flow, group) for flow, group in scenario.flows.items()]
+def plot_rates(case: CaseSummary) -> list[Plot]:
+    """Draw the streams' rates of a case's first seeds, one plot for each flow."""
+    return [_plot(case.name, flow, group) for flow, group in case.flows.items()]
 
 
-def _plot(scenario: str, flow: str, group: list[FlowSummary]) -> Plot:
+def _plot(case: str, flow: str, group: list[FlowSummary]) -> Plot:
     indices = path_indices([summary.results[0] for summary in group])
     named = list(indices)[:PATHS_NAMED]
     columns = 2 if len(group) > 1 else 1
@@ -52,8 +52,8 @@ def _plot(scenario: str, flow: str, group: list[FlowSummary]) -> Plot:
         figure.legend(handles=_legend(indices, named), loc="outside lower left", ncols=1)
         return finish(
             figure,
-            file_stem("rates", scenario, flow),
-            f"Rate of each stream of flow {flow}, scenario {scenario}",
+            file_stem("rates", case, flow),
+            f"Rate of each stream of flow {flow}, case {case}",
             _caption(group),
         )
 

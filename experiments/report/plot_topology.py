@@ -18,7 +18,7 @@ from experiments.report import units
 from experiments.report.canvas import POINTS_PER_INCH, WIDTH_IN, Plot, file_stem, finish, new_figure, style
 from experiments.report.map_labels import Box, PlacedName, around, place_names
 from experiments.report.palette import FAINT, INK, MUTED, PAPER
-from experiments.report.summary import ScenarioSummary, summarise_links
+from experiments.report.summary import CaseSummary, summarise_links
 from topologies import Link, Network, positions
 
 COLOURS = "cividis"
@@ -80,11 +80,11 @@ class Canvas:
         return (ax + bx) / 2, (ay + by) / 2
 
 
-def plot_topology(scenario: ScenarioSummary, protocol: str, network: Network) -> Plot:
-    """Draw the mean utilisation of each direction of each link, of one protocol in one scenario."""
-    links = {link.link: link.utilisation for link in summarise_links(scenario.usable(protocol))}
-    title = f"Link utilisation with {protocol}, scenario {scenario.name}"
-    name = file_stem("links", scenario.name, protocol)
+def plot_topology(case: CaseSummary, protocol: str, network: Network) -> Plot:
+    """Draw the mean utilisation of each direction of each link, of one protocol in one case."""
+    links = {link.link: link.utilisation for link in summarise_links(case.usable(protocol))}
+    title = f"Link utilisation with {protocol}, case {case.name}"
+    name = file_stem("links", case.name, protocol)
     return draw_network(network, links, name=name, heading=protocol, title=title)
 
 

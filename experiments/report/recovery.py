@@ -1,7 +1,7 @@
 """What TCP took for losses: the kernel's counters of each flow's sender, over its seeds.
 
-From `protocol_evidence`: `sockets` (`ss -ti` of the flow's connections) and `kernel_counters` of the source
-host, which are the flow's own where it is the only one there.
+From the evidence: `ss -ti` of the flow's connections, and the counters of the source host, which are the
+flow's own where it is the only one there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from experiments.report.summary import FlowSummary
 from experiments.results import RunResult
@@ -57,7 +56,7 @@ def _recovery(flow: FlowSummary) -> Recovery | None:
         return None
     sent, again = (sum(state.get(name, 0) for state in sockets) for name in ("bytes_sent", "bytes_retrans"))
     counters = [found for run in flow.runs if (found := _counters(run, flow)) is not None]
-    learnt = [state.get("reordering", INITIAL_REORDERING) for state in sockets]
+    learnt = [int(state.get("reordering", INITIAL_REORDERING)) for state in sockets]
     return Recovery(
         flow=flow,
         retransmitted=again / sent if sent else None,
@@ -69,19 +68,16 @@ def _recovery(flow: FlowSummary) -> Recovery | None:
     )
 
 
-def _sockets(run: RunResult, flow: str) -> list[dict[str, Any]]:
-    found: Any = run.protocol_evidence.get("sockets", {})
-    return list(found.get(flow, ())) if isinstance(found, dict) else []
+def _sockets(run: RunResult, flow: str) -> list[dict[str, float]]:
+    """Return the kernel's counters of a flow's connections; empty where there was no kernel."""
+    found = run.evidence.flows.get(flow)
+    return [state.counters for state in found.connections if state.source_ip] if found else []
 
 
 def _counters(run: RunResult, flow: FlowSummary) -> dict[str, int] | None:
     """Return the counters of the flow's source; None where other flows begin or end there too."""
     ends = [end for other in run.flows for end in (other.src, other.dst)]
-    hosts: Any = run.protocol_evidence.get("kernel_counters", {})
-    if ends.count(flow.src) != 1 or flow.src not in hosts:
-        return None
-    counters: dict[str, int] = hosts[flow.src]
-    return counters
+    return run.evidence.hosts.get(flow.src) if ends.count(flow.src) == 1 else None
 
 
 def _mean(counters: Iterable[Mapping[str, int]], names: Iterable[str]) -> float | None:

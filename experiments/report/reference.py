@@ -30,7 +30,7 @@ class ReferenceRow(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    scenario: str
+    case: str
     flow: str
     protocol: str
     requested_bps: float = Field(gt=0)
@@ -55,11 +55,11 @@ class Reference(BaseModel):
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str, str], ReferenceRow]:
-        return {(row.scenario, row.flow, row.protocol): row for row in self.row}
+        return {(row.case, row.flow, row.protocol): row for row in self.row}
 
-    def find(self, scenario: str, flow: str, protocol: str) -> ReferenceRow | None:
-        """Return the row of a scenario's flow with a protocol, or None if the table has no such row."""
-        return self._rows.get((scenario, flow, protocol))
+    def find(self, case: str, flow: str, protocol: str) -> ReferenceRow | None:
+        """Return the row of a case's flow with a protocol, or None if the table has no such row."""
+        return self._rows.get((case, flow, protocol))
 
 
 @lru_cache(maxsize=8)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from experiments.analysis.statistics import Estimate
 from experiments.report.reference import ReferenceRow, load_reference
-from experiments.report.statistics import Estimate
 from experiments.report.summary import FlowSummary, summarise
 from experiments.results import Results
 
@@ -30,7 +30,7 @@ class Ns3Row(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     variant: str
-    scenario: str
+    case: str
     flow: str
     protocol: str
     goodput_bps: float = Field(gt=0)
@@ -81,8 +81,8 @@ class Row:
 
     @property
     def name(self) -> str:
-        """As `2.1 mstcp`: scenario, flow and protocol."""
-        return f"{self.paper.scenario}.{self.paper.flow} {self.paper.protocol}"
+        """As `2.1 mstcp`: case, flow and protocol."""
+        return f"{self.paper.case}.{self.paper.flow} {self.paper.protocol}"
 
 
 @dataclass(frozen=True)
@@ -120,18 +120,18 @@ def reproduce(results: Mapping[str, Results]) -> Reproduction:
     Args:
         results: by variant of the butterfly.
     """
-    ns3 = {(row.variant, row.scenario, row.flow, row.protocol): row for row in load_ns3().row}
+    ns3 = {(row.variant, row.case, row.flow, row.protocol): row for row in load_ns3().row}
     table: dict[str, list[Row]] = {}
     for variant, document in results.items():
         ours = {
-            (flow.scenario, flow.flow, flow.protocol): flow
-            for scenario in summarise(document)
-            for group in scenario.flows.values()
+            (flow.case, flow.flow, flow.protocol): flow
+            for case in summarise(document)
+            for group in case.flows.values()
             for flow in group
         }
         table[variant] = [
-            Row(paper, ns3[variant, paper.scenario, paper.flow, paper.protocol], ours[key])
+            Row(paper, ns3[variant, paper.case, paper.flow, paper.protocol], ours[key])
             for paper in load_reference().row
-            if (key := (paper.scenario, paper.flow, paper.protocol)) in ours
+            if (key := (paper.case, paper.flow, paper.protocol)) in ours
         ]
     return Reproduction(table, dict(results))

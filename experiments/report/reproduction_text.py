@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.analysis.statistics import Estimate
 from experiments.report import units
 from experiments.report.notes import Notes
 from experiments.report.reproduction import Reproduction, Row
-from experiments.report.statistics import Estimate
 from experiments.report.terminal import plain_table, printing, visible
 
 HEADS = (
@@ -59,7 +59,7 @@ def _table(variant: str, rows: Sequence[Row], notes: Notes, plain: bool) -> Tabl
 
 
 def _flow(row: Row) -> str:
-    return f"{row.paper.scenario}.{row.paper.flow}"
+    return f"{row.paper.case}.{row.paper.flow}"
 
 
 def cells_of(row: Row, notes: Notes, *, ranges: bool = True) -> list[str]:
@@ -105,7 +105,7 @@ def to_markdown(reproduction: Reproduction) -> str:
     parts = ["# Table I of the MSTCP paper, reproduced", "", f"{described(reproduction)} {EXPLANATION}"]
     for variant, rows in reproduction.rows.items():
         notes = Notes()
-        heads = ["scenario.flow", "protocol", *(head.replace("\n", " ") for head in HEADS)]
+        heads = ["case.flow", "protocol", *(head.replace("\n", " ") for head in HEADS)]
         parts += ["", f"## Butterfly variant {variant}", "", _line(heads), _line(["---"] * len(heads))]
         parts += [_line([_flow(row), row.paper.protocol, *cells_of(row, notes)]) for row in rows]
         parts += ["", *(f"{mark}: {note}.\n" for mark, note in notes.items())]

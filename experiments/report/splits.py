@@ -1,9 +1,7 @@
 """How each flow was split over its paths: the shares asked for beside those that came about.
 
-Where packets were counted, the protocol's evidence says so: `protocol_evidence["split"]` holds for each flow
-either a list of `{"path", "asked", "realised", "packets"}` or one object with the lists `paths`, `asked`,
-`realised` and the packets of each path (`splitter.packets`, else `forwarded_packets`). Elsewhere the
-allocated rates are what was asked for, and the bytes sent on each stream what came about.
+Where the evidence has shares of a flow's paths, these are taken. Elsewhere the allocated rates are what was
+asked for, and the bytes sent on each stream what came about.
 """
 
 from __future__ import annotations
@@ -11,10 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-
+from experiments.evidence import PathEvidence
 from experiments.report.summary import FlowSummary
 from experiments.results import FlowResult, RunResult
 
@@ -48,39 +44,6 @@ class FlowSplit:
     asked_varies: bool
 
 
-class _Entry(BaseModel):
-    path: tuple[str, ...]
-    asked: float | None = None
-    realised: float | None = None
-    packets: int | None = None
-
-
-class _Splitter(BaseModel):
-    packets: list[int]
-
-
-class _Columns(BaseModel):
-    paths: list[tuple[str, ...]]
-    asked: list[float]
-    realised: list[float] | None = None
-    splitter: _Splitter | None = None
-    forwarded_packets: list[int] | None = None
-
-    def entries(self) -> list[_Entry]:
-        """Return an entry for each path; ValueError where the lists are not of one length."""
-        count = len(self.paths)
-        unknown: list[None] = [None] * count
-        counted = self.splitter.packets if self.splitter else self.forwarded_packets
-        rows = zip(self.paths, self.asked, self.realised or unknown, counted or unknown, strict=True)
-        return [
-            _Entry(path=path, asked=asked, realised=share, packets=packets)
-            for path, asked, share, packets in rows
-        ]
-
-
-_EVIDENCE: TypeAdapter[_Columns | list[_Entry]] = TypeAdapter(_Columns | list[_Entry])
-
-
 def flow_splits(groups: dict[str, list[FlowSummary]]) -> list[FlowSplit]:
     """Return the split of each flow with each protocol, those that have paths, in the document's order."""
     splits = (_flow_split(flow) for group in groups.values() for flow in group)
@@ -89,22 +52,22 @@ def flow_splits(groups: dict[str, list[FlowSummary]]) -> list[FlowSplit]:
 
 def _flow_split(flow: FlowSummary) -> FlowSplit:
     per_run = [_entries(run, result) for run, result in zip(flow.runs, flow.results, strict=True)]
-    by_path: dict[tuple[str, ...], list[tuple[_Entry, int | None]]] = {}
+    by_path: dict[tuple[str, ...], list[tuple[PathEvidence, int | None]]] = {}
     for entries in per_run:
         total = _total(entries)
         for entry in entries:
-            by_path.setdefault(entry.path, []).append((entry, total))
-    asked = [{entry.path: entry.asked for entry in entries} for entries in per_run]
+            by_path.setdefault(tuple(entry.path), []).append((entry, total))
+    asked = [{tuple(entry.path): entry.asked for entry in entries} for entries in per_run]
     shares = tuple(_path_share(path, found) for path, found in by_path.items())
     return FlowSplit(flow, shares, any(entries != asked[0] for entries in asked[1:]))
 
 
-def _total(entries: Sequence[_Entry]) -> int | None:
+def _total(entries: Sequence[PathEvidence]) -> int | None:
     packets = [entry.packets for entry in entries if entry.packets is not None]
     return sum(packets) if entries and len(packets) == len(entries) else None
 
 
-def _path_share(path: tuple[str, ...], found: Sequence[tuple[_Entry, int | None]]) -> PathShare:
+def _path_share(path: tuple[str, ...], found: Sequence[tuple[PathEvidence, int | None]]) -> PathShare:
     """Pool the runs: packets are added, so that long runs weigh more; other shares are averaged."""
     totals = [total for _, total in found if total is not None]
     asked = _mean(found, lambda entry: entry.asked)
@@ -114,28 +77,27 @@ def _path_share(path: tuple[str, ...], found: Sequence[tuple[_Entry, int | None]
     return PathShare(path, asked, packets / total, packets, total)
 
 
-def _mean(found: Sequence[tuple[_Entry, int | None]], pick: Callable[[_Entry], float | None]) -> float | None:
+def _mean(
+    found: Sequence[tuple[PathEvidence, int | None]], pick: Callable[[PathEvidence], float | None]
+) -> float | None:
     values = [value for entry, _ in found if (value := pick(entry)) is not None]
     return math.fsum(values) / len(values) if values else None
 
 
-def _entries(run: RunResult, result: FlowResult) -> list[_Entry]:
+def _entries(run: RunResult, result: FlowResult) -> list[PathEvidence]:
     evidence = _evidence(run, result.flow)
     return list(_from_streams(result)) if evidence is None else evidence
 
 
-def _evidence(run: RunResult, flow: str) -> list[_Entry] | None:
-    """Return what the protocol recorded; None where it did not, or not in a form that is known."""
-    split: Any = run.protocol_evidence.get("split")
-    found = split.get(flow) if isinstance(split, dict) else None
-    try:
-        parsed = _EVIDENCE.validate_python(found)
-        return parsed.entries() if isinstance(parsed, _Columns) else parsed
-    except (ValidationError, ValueError):
-        return None  # the evidence itself is shown in full further down
+def _evidence(run: RunResult, flow: str) -> list[PathEvidence] | None:
+    """Return what was seen of the flow's paths; None where no shares were."""
+    found = run.evidence.flows.get(flow)
+    if found is None or all(path.realised is None and path.packets is None for path in found.paths):
+        return None
+    return found.paths
 
 
-def _from_streams(result: FlowResult) -> Iterator[_Entry]:
+def _from_streams(result: FlowResult) -> Iterator[PathEvidence]:
     rates = [entry.rate_bps for entry in result.allocated]
     whole = math.fsum(rate for rate in rates if rate is not None) if None not in rates else 0.0
     sent: dict[tuple[str, ...], float] = {}
@@ -146,8 +108,8 @@ def _from_streams(result: FlowResult) -> Iterator[_Entry]:
     total = math.fsum(sent.values())
     for entry, rate in zip(result.allocated, rates, strict=True):
         path = tuple(entry.path)
-        yield _Entry(
-            path=path,
+        yield PathEvidence(
+            path=entry.path,
             asked=rate / whole if rate is not None and whole else None,
             realised=sent[path] / total if total and path in sent else None,
         )

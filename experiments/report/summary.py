@@ -1,6 +1,6 @@
-"""What the report says, without its form: runs grouped by scenario, flow and protocol, averaged over seeds.
+"""What the report says, without its form: runs grouped by case, flow and protocol, averaged over seeds.
 
-A run that is marked invalid enters no average as long as the same protocol and scenario have a valid one.
+A run that is marked invalid enters no average as long as the same protocol and case have a valid one.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from experiments.analysis.metrics import MetricSpec, value_of
+from experiments.analysis.statistics import Estimate, estimate
 from experiments.report.groups import fold_groups
 from experiments.report.reference import Reference, ReferenceRow, reference_for
-from experiments.report.statistics import Estimate, estimate
 from experiments.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
 
 
@@ -23,7 +24,7 @@ class FlowSummary:
     none but invalid ones were left to show.
     """
 
-    scenario: str
+    case: str
     flow: str
     src: str
     dst: str
@@ -83,13 +84,19 @@ class FlowSummary:
         sizes = [r.reorder_buffer_max_bytes for r in self.results if r.reorder_buffer_max_bytes is not None]
         return max(sizes, default=None)
 
+    def values(self, metric: MetricSpec) -> list[float]:
+        """Return a metric of each run in which it was measured."""
+        pairs = zip(self.results, self.runs, strict=True)
+        values = (value_of(metric, flow, run) for flow, run in pairs)
+        return [value for value in values if value is not None]
+
     def _over_seeds(self, pick: Callable[[FlowResult], float | None]) -> Estimate | None:
         return estimate([value for value in map(pick, self.results) if value is not None])
 
 
 @dataclass(frozen=True)
-class ScenarioSummary:
-    """All flows and protocols of one scenario; `protocols` and `flows` keep the document's order."""
+class CaseSummary:
+    """All flows and protocols of one case; `protocols` and `flows` keep the document's order."""
 
     name: str
     runs: tuple[RunResult, ...]
@@ -118,37 +125,37 @@ class LinkSummary:
     lateness_max_us: float | None
 
 
-def summarise(results: Results) -> list[ScenarioSummary]:
-    """Group the runs of a document by scenario, flow and protocol, in the document's order."""
+def summarise(results: Results) -> list[CaseSummary]:
+    """Group the runs of a document by case, flow and protocol, in the document's order."""
     reference = reference_for(results.scenario)
     summaries = []
-    for name in unique(run.scenario for run in results.runs):
-        scenario = ScenarioSummary(name, tuple(run for run in results.runs if run.scenario == name))
-        for protocol in scenario.protocols:
-            for summary in _flows(scenario, protocol, reference):
-                scenario.flows.setdefault(summary.flow, []).append(summary)
-        summaries.append(scenario)
+    for name in unique(run.case for run in results.runs):
+        case = CaseSummary(name, tuple(run for run in results.runs if run.case == name))
+        for protocol in case.protocols:
+            for summary in _flows(case, protocol, reference):
+                case.flows.setdefault(summary.flow, []).append(summary)
+        summaries.append(case)
     return summaries
 
 
-def _flows(scenario: ScenarioSummary, protocol: str, reference: Reference | None) -> Iterator[FlowSummary]:
-    used = scenario.usable(protocol)
+def _flows(case: CaseSummary, protocol: str, reference: Reference | None) -> Iterator[FlowSummary]:
+    used = case.usable(protocol)
     pairs: dict[str, list[tuple[RunResult, FlowResult]]] = {}
     for run in used:
         for result in fold_groups(run.flows):
             pairs.setdefault(result.flow, []).append((run, result))
     for flow, found in pairs.items():
         yield FlowSummary(
-            scenario=scenario.name,
+            case=case.name,
             flow=flow,
             src=found[0][1].src,
             dst=found[0][1].dst,
             protocol=protocol,
             runs=tuple(run for run, _ in found),
             results=tuple(result for _, result in found),
-            runs_total=sum(run.protocol == protocol for run in scenario.runs),
+            runs_total=sum(run.protocol == protocol for run in case.runs),
             valid=all(run.valid for run in used),
-            paper=reference.find(scenario.name, flow, protocol) if reference else None,
+            paper=reference.find(case.name, flow, protocol) if reference else None,
         )
 
 

@@ -10,12 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.analysis.statistics import Estimate
 from experiments.report import units
 from experiments.report.collisions import collisions, network_of
 from experiments.report.completions import completions
+from experiments.report.further import further_metrics
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
-from experiments.report.statistics import Estimate
-from experiments.report.summary import FlowSummary, ScenarioSummary, summarise
+from experiments.report.summary import CaseSummary, FlowSummary, summarise
 from experiments.results import Results
 
 WIDTH = 120
@@ -25,7 +26,7 @@ _PAPER = ("paper\nMbit/s", "paper\nmean ms")
 
 
 def print_table(results: Results, console: Console) -> None:
-    """Print a table for each scenario, at most 120 columns wide; plain ASCII where there is no terminal.
+    """Print a table for each case, at most 120 columns wide; plain ASCII where there is no terminal.
 
     Args:
         results: The document.
@@ -49,16 +50,16 @@ def printing(console: Console) -> Iterator[bool]:
 
 
 def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
-    for scenario in summarise(results):
+    for case in summarise(results):
         notes = Notes()
-        yield _table(results, scenario, notes, plain)
+        yield _table(results, case, notes, plain)
         for mark, note in notes.items():
             yield visible(f"  {mark}: {note}", plain)
-        completed = _completion_table(scenario, plain)
+        completed = _completion_table(case, plain)
         if completed is not None:
             yield Text()
             yield completed
-        for sentence in _collisions(results, scenario):
+        for sentence in _collisions(results, case):
             yield visible(sentence, plain)
         yield Text()
     for sentence in general_notes(results):
@@ -67,9 +68,9 @@ def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
         yield visible(sentence, plain, style="bold red")
 
 
-def _completion_table(scenario: ScenarioSummary, plain: bool) -> Table | None:
-    """Return the flow completion times of a scenario; None where no flow has transfers."""
-    groups = completions(scenario.flows)
+def _completion_table(case: CaseSummary, plain: bool) -> Table | None:
+    """Return the flow completion times of a case; None where no flow has transfers."""
+    groups = completions(case.flows)
     if not groups:
         return None
     table = _new_table("Flow completion times", plain)
@@ -114,25 +115,28 @@ def _new_table(title: str, plain: bool) -> Table:
     return table
 
 
-def _collisions(results: Results, scenario: ScenarioSummary) -> Iterator[str]:
+def _collisions(results: Results, case: CaseSummary) -> Iterator[str]:
     network = network_of(results)
-    for found in collisions(scenario, network) if network else ():
+    for found in collisions(case, network) if network else ():
         yield (
             f"{found.protocol}: {found.shared} of {found.flows} flows ({found.measured:.0%}) shared a link "
             f"with another; chance gives {found.expected:.0%} ± {found.deviation:.0%} in {found.runs} runs."
         )
 
 
-def _table(results: Results, scenario: ScenarioSummary, notes: Notes, plain: bool) -> Table:
-    with_paper = any(flow.paper for group in scenario.flows.values() for flow in group)
-    title = f"{results.scenario}, scenario {scenario.name} ({results.engine}, {_runs(scenario)})"
+def _table(results: Results, case: CaseSummary, notes: Notes, plain: bool) -> Table:
+    with_paper = any(flow.paper for group in case.flows.values() for flow in group)
+    title = f"{results.scenario}, case {case.name} ({results.engine}, {_runs(case)})"
     table = _new_table(title, plain)
-    for name in _OURS + (_PAPER if with_paper else ()):
+    further = further_metrics(case)
+    headings = tuple(metric.heading for metric in further)
+    for name in _OURS + (_PAPER if with_paper else ()) + headings:
         table.add_column(name, justify="right", overflow="fold")
-    for flow, group in scenario.flows.items():
+    for flow, group in case.flows.items():
         table.add_section()
         for row, summary in enumerate(group):
             cells = _cells(summary, notes, with_paper)
+            cells += [_interval(each.over_seeds(summary), each.text, each.scale) for each in further]
             table.add_row(*(visible(cell, plain) for cell in ("" if row else flow, *cells)))
     return table
 
@@ -160,9 +164,9 @@ def _cells(flow: FlowSummary, notes: Notes, with_paper: bool) -> list[str]:
     return cells
 
 
-def _runs(scenario: ScenarioSummary) -> str:
-    seeds = len({run.seed for run in scenario.runs})
-    lengths = "/".join(f"{length:g}" for length in sorted({run.duration_s for run in scenario.runs}))
+def _runs(case: CaseSummary) -> str:
+    seeds = len({run.seed for run in case.runs})
+    lengths = "/".join(f"{length:g}" for length in sorted({run.duration_s for run in case.runs}))
     return f"{seeds} seed{'s' if seeds > 1 else ''}, {lengths} s"
 
 

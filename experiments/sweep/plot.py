@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.analysis.statistics import Estimate
 from experiments.report.canvas import Plot, finish, legend_label, new_figure, style
 from experiments.report.palette import MUTED, Look, protocol_looks
-from experiments.report.statistics import Estimate
 from experiments.sweep.summary import Row
 
 SIZE_IN = (7.2, 3.2)

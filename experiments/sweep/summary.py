@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from experiments.report.statistics import Estimate, estimate
+from experiments.analysis.statistics import Estimate, estimate
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 

@@ -9,8 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from experiments.analysis.statistics import Estimate
 from experiments.report import units
-from experiments.report.statistics import Estimate
 from experiments.report.terminal import printing, visible
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult

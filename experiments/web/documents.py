@@ -137,7 +137,7 @@ def _completions(flow: FlowResult) -> list[float]:
 
 def _row(number: int, run: RunResult) -> dict[str, Any]:
     left_out: Any = {"flows": {"__all__": {"series": True, "fct_s": {"quantiles"}}}}
-    left_out |= {"links": True, "protocol_evidence": True, "sysctls": True}
+    left_out |= {"links": True, "evidence": True, "sysctls": True}
     return {"number": number, **run.model_dump(mode="json", exclude=left_out)}
 
 
@@ -158,5 +158,12 @@ def network_of(network: Network) -> dict[str, Any]:
 
 
 def looks(protocols: Iterable[str]) -> dict[str, dict[str, int]]:
-    """Return how each protocol is drawn: the number of its look in reports; the page has the colours."""
-    return {name: {"series": LOOKS.index(look)} for name, look in protocol_looks(protocols).items()}
+    """Return how each protocol is drawn: the number of its look in reports; the page has the colours.
+
+    The page has no others, so that a look from elsewhere becomes the first that no protocol here has.
+    """
+    chosen = protocol_looks(protocols)
+    free = [number for number, look in enumerate(LOOKS) if look not in chosen.values()] or [0]
+    return {
+        name: {"series": LOOKS.index(look) if look in LOOKS else free[0]} for name, look in chosen.items()
+    }

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from experiments.analysis.statistics import Estimate
 from experiments.errors import ScenarioError
 from experiments.reading import DOCUMENT, read_results
-from experiments.report.statistics import Estimate
 from experiments.scenario import first_problem
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult

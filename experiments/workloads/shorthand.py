@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from experiments.errors import OverrideError
-from experiments.workloads.schema import WORKLOADS
+from experiments.workloads.registry import WORKLOADS
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d*)?(?:e\d+)?)\s*(|[kMG]i?B|B|ms|s)", re.IGNORECASE)
 _UNITS = {
@@ -14,7 +14,6 @@ _UNITS = {
     "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30,
 }  # fmt: skip
 _SUFFIXES = ("", "_bytes", "_s")
-KINDS = {model.model_fields["kind"].default: model for model in WORKLOADS}
 
 
 def parse_workload(text: str) -> dict[str, Any]:
@@ -27,8 +26,10 @@ def parse_workload(text: str) -> dict[str, Any]:
         OverrideError: an unknown kind or key, or text that is no assignment.
     """
     kind, _, rest = text.partition(":")
-    if kind not in KINDS:
-        raise OverrideError("", "workload", f"there is no workload {kind!r}; known are {', '.join(KINDS)}")
+    if kind not in WORKLOADS:
+        raise OverrideError(
+            "", "workload", f"there is no workload {kind!r}; known are {', '.join(WORKLOADS)}"
+        )
     table: dict[str, Any] = {"kind": kind}
     for assignment in filter(None, rest.split(",")):
         key, equals, value = (part.strip() for part in assignment.partition("="))
@@ -46,7 +47,7 @@ def parse_workload(text: str) -> dict[str, Any]:
 
 
 def _field(kind: str, key: str) -> str:
-    fields = [name for name in KINDS[kind].model_fields if name != "kind"]
+    fields = [name for name in WORKLOADS[kind].model.model_fields if name != "kind"]
     found = next((key + suffix for suffix in _SUFFIXES if key + suffix in fields), None)
     if found is None:
         known = f"known are {', '.join(fields)}" if fields else "it has none"

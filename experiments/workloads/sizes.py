@@ -1,14 +1,73 @@
-"""Distributions of sizes: the published ones, and draws from any."""
+"""Distributions of sizes: their schema, the published ones, and draws from any."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from experiments.workloads.schema import EmpiricalSize, ExponentialSize, FixedSize, NamedSize, Sizes
+from experiments.workloads.base import Size
+
+
+class _Sizes(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FixedSize(_Sizes):
+    """Every transfer has `size_bytes`."""
+
+    kind: Literal["fixed"] = "fixed"
+    size_bytes: Size
+
+
+class ExponentialSize(_Sizes):
+    """Exponentially distributed with mean `mean_bytes`, rounded up to whole bytes."""
+
+    kind: Literal["exponential"] = "exponential"
+    mean_bytes: Size
+
+
+class NamedSize(_Sizes):
+    """A distribution that was measured in a data centre (`sizes.NAMED`), each size times `scale`."""
+
+    kind: Literal["web-search", "data-mining"]
+    scale: float = Field(default=1.0, gt=0, le=1000, allow_inf_nan=False)
+
+
+class EmpiricalSize(_Sizes):
+    """A distribution written down: `cdf` holds pairs of size in bytes and share of transfers up to it.
+
+    Both rise, and the last share is 1. Between two points it is linear; the first share is that of
+    transfers of just the first size.
+    """
+
+    kind: Literal["empirical"] = "empirical"
+    cdf: tuple[tuple[Size, Annotated[float, Field(ge=0, le=1)]], ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _rises(self) -> EmpiricalSize:
+        for (small, low), (large, high) in itertools.pairwise(self.cdf):
+            if large <= small or high < low:
+                raise ValueError(f"[{large}, {high:g}] does not rise above [{small}, {low:g}]")
+        if self.cdf[-1][1] != 1:
+            raise ValueError(f"the last share is {self.cdf[-1][1]:g}; it has to be 1")
+        return self
+
+
+def _size_alone(value: object) -> object:
+    return {"kind": "fixed", "size_bytes": value} if isinstance(value, int) else value
+
+
+Sizes: TypeAlias = Annotated[
+    Annotated[FixedSize | ExponentialSize | NamedSize | EmpiricalSize, Field(discriminator="kind")],
+    BeforeValidator(_size_alone),
+]
+"""A table with a `kind`; a whole number stands for a fixed size."""
+
 
 Cdf: TypeAlias = Sequence[tuple[float, float]]
 
@@ -68,3 +127,11 @@ def mean_bytes(sizes: Sizes) -> float:
         total += (before + value) / 2 * (share - low)
         before, low = value, share
     return scale * total
+
+
+def simulated(sizes: Sizes) -> dict[str, Any]:
+    """Return a distribution as netsim's description has it."""
+    if isinstance(sizes, NamedSize | EmpiricalSize):
+        cdf, scale = cdf_of(sizes)
+        return {"kind": "empirical", "cdf": list(cdf), "scale": scale}
+    return sizes.model_dump()

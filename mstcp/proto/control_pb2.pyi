@@ -35,6 +35,7 @@ class ClientMessage(_message.Message):
     RELEASE_FIELD_NUMBER: _builtins.int
     RENEWAL_FIELD_NUMBER: _builtins.int
     BUNDLE_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.int
     """Chosen by the client, echoed in the answer. 0: no answer is expected (renewals)."""
     @_builtins.property
@@ -49,6 +50,10 @@ class ClientMessage(_message.Message):
     def bundle(self) -> Global___ClientBundle:
         """has no request_id of its own"""
 
+    @_builtins.property
+    def streams(self) -> Global___StreamsReport:
+        """is not answered"""
+
     def __init__(
         self,
         *,
@@ -58,12 +63,13 @@ class ClientMessage(_message.Message):
         release: Global___FlowRelease | None = ...,
         renewal: Global___LeaseRenewal | None = ...,
         bundle: Global___ClientBundle | None = ...,
+        streams: Global___StreamsReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "bundle", b"bundle", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "bundle", b"bundle", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request", "streams", b"streams"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "bundle", b"bundle", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "bundle", b"bundle", "change", b"change", "release", b"release", "renewal", b"renewal", "request", b"request", "request_id", b"request_id", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["request", "change", "release", "renewal", "bundle"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["request", "change", "release", "renewal", "bundle", "streams"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -180,6 +186,7 @@ class FlowRequest(_message.Message):
     STREAMS_FIELD_NUMBER: _builtins.int
     LEASE_S_FIELD_NUMBER: _builtins.int
     TIMEOUT_S_FIELD_NUMBER: _builtins.int
+    MAY_GROW_FIELD_NUMBER: _builtins.int
     source: _builtins.str
     """host name or IP address"""
     destination: _builtins.str
@@ -207,6 +214,8 @@ class FlowRequest(_message.Message):
     """0: the controller's"""
     timeout_s: _builtins.float
     """in a Session: what is not installed by then is undone; 0: the controller's limit"""
+    may_grow: _builtins.bool
+    """in a Session: the source_ports that the allocation does not use stay bound, and"""
     @_builtins.property
     def source_ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """already bound; the allocation uses the first k of them"""
@@ -233,14 +242,58 @@ class FlowRequest(_message.Message):
         streams: _builtins.int = ...,
         lease_s: _builtins.float = ...,
         timeout_s: _builtins.float = ...,
+        may_grow: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_path", b"ack_path", "destination", b"destination", "destination_port", b"destination_port", "lease_s", b"lease_s", "max_paths", b"max_paths", "objective", b"objective", "packet_bytes", b"packet_bytes", "paths", b"paths", "rate_bps", b"rate_bps", "segment_overhead_bytes", b"segment_overhead_bytes", "source", b"source", "source_ports", b"source_ports", "splitting", b"splitting", "streams", b"streams", "timeout_s", b"timeout_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_path", b"ack_path", "destination", b"destination", "destination_port", b"destination_port", "lease_s", b"lease_s", "max_paths", b"max_paths", "may_grow", b"may_grow", "objective", b"objective", "packet_bytes", b"packet_bytes", "paths", b"paths", "rate_bps", b"rate_bps", "segment_overhead_bytes", b"segment_overhead_bytes", "source", b"source", "source_ports", b"source_ports", "splitting", b"splitting", "streams", b"streams", "timeout_s", b"timeout_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FlowRequest: _TypeAlias = FlowRequest  # noqa: Y015
+
+@_typing.final
+class StreamsReport(_message.Message):
+    """Of a flow with `may_grow`: what is of its streams. Sent after each AllocationChanged, and whenever one of them has
+    opened, failed or closed. It tells the whole state, so one that is lost does no harm.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FLOW_ID_FIELD_NUMBER: _builtins.int
+    OPEN_PORTS_FIELD_NUMBER: _builtins.int
+    FAILED_PORTS_FIELD_NUMBER: _builtins.int
+    SPARE_PORTS_FIELD_NUMBER: _builtins.int
+    flow_id: _builtins.str
+    @_builtins.property
+    def open_ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of streams that are connected, those that are being closed included"""
+
+    @_builtins.property
+    def failed_ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of streams that could not be opened (the port is taken, nobody answers): they are"""
+
+    @_builtins.property
+    def spare_ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """taken off again
+        bound for further streams
+        """
+
+    def __init__(
+        self,
+        *,
+        flow_id: _builtins.str = ...,
+        open_ports: _abc.Iterable[_builtins.int] | None = ...,
+        failed_ports: _abc.Iterable[_builtins.int] | None = ...,
+        spare_ports: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed_ports", b"failed_ports", "flow_id", b"flow_id", "open_ports", b"open_ports", "spare_ports", b"spare_ports"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamsReport: _TypeAlias = StreamsReport  # noqa: Y015
 
 @_typing.final
 class RequestedPath(_message.Message):
@@ -348,6 +401,7 @@ class Stream(_message.Message):
     PATH_FIELD_NUMBER: _builtins.int
     WIRE_BPS_FIELD_NUMBER: _builtins.int
     MEASURED_BPS_FIELD_NUMBER: _builtins.int
+    IS_OPENING_FIELD_NUMBER: _builtins.int
     source_port: _builtins.int
     """the same for all paths of a split flow"""
     rate_bps: _builtins.float
@@ -356,6 +410,8 @@ class Stream(_message.Message):
     """the same as rate_bps with all headers: what it takes of each link"""
     measured_bps: _builtins.float
     """wire rate counted where it enters the network; in ListFlows, where it is measured"""
+    is_opening: _builtins.bool
+    """added to the running flow; the controller has not heard yet that it is open"""
     @_builtins.property
     def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -367,10 +423,11 @@ class Stream(_message.Message):
         path: _abc.Iterable[_builtins.str] | None = ...,
         wire_bps: _builtins.float = ...,
         measured_bps: _builtins.float | None = ...,
+        is_opening: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "measured_bps", b"measured_bps"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "delay_s", b"delay_s", "measured_bps", b"measured_bps", "path", b"path", "rate_bps", b"rate_bps", "source_port", b"source_port", "wire_bps", b"wire_bps"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps", "delay_s", b"delay_s", "is_opening", b"is_opening", "measured_bps", b"measured_bps", "path", b"path", "rate_bps", b"rate_bps", "source_port", b"source_port", "wire_bps", b"wire_bps"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__measured_bps: _TypeAlias = _typing.Literal["measured_bps"]  # noqa: Y015
     _WhichOneofArgType__measured_bps: _TypeAlias = _typing.Literal["_measured_bps", b"_measured_bps"]  # noqa: Y015
@@ -485,7 +542,10 @@ Global___Released: _TypeAlias = Released  # noqa: Y015
 
 @_typing.final
 class AllocationChanged(_message.Message):
-    """New rates of a running flow; the streams and their paths stay."""
+    """New rates or paths of a running flow. The streams are the same, but for flows with `may_grow`: those that are new are to
+    be opened from their source ports (their rules are installed), those that are missing to be closed when everything
+    sent on them has arrived (their rules stay until a StreamsReport says so, 10 s at most).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -713,6 +773,7 @@ class Flow(_message.Message):
     SPLITTING_FIELD_NUMBER: _builtins.int
     EXPIRES_IN_S_FIELD_NUMBER: _builtins.int
     LOST_LINKS_FIELD_NUMBER: _builtins.int
+    MAY_GROW_FIELD_NUMBER: _builtins.int
     state: _builtins.str
     """"installing" or "active" """
     owner: _builtins.str
@@ -723,6 +784,7 @@ class Flow(_message.Message):
     """empty: paths given by hand"""
     splitting: _builtins.str
     expires_in_s: _builtins.float
+    may_grow: _builtins.bool
     @_builtins.property
     def allocation(self) -> Global___Allocation: ...
     @_builtins.property
@@ -740,10 +802,11 @@ class Flow(_message.Message):
         splitting: _builtins.str = ...,
         expires_in_s: _builtins.float = ...,
         lost_links: _abc.Iterable[_builtins.str] | None = ...,
+        may_grow: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "destination", b"destination", "destination_port", b"destination_port", "expires_in_s", b"expires_in_s", "lost_links", b"lost_links", "objective", b"objective", "owner", b"owner", "source", b"source", "splitting", b"splitting", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "destination", b"destination", "destination_port", b"destination_port", "expires_in_s", b"expires_in_s", "lost_links", b"lost_links", "may_grow", b"may_grow", "objective", b"objective", "owner", b"owner", "source", b"source", "splitting", b"splitting", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -102,7 +102,10 @@ class ConnectionTransport(Ending):
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed, and its allocation given back."""
-        await self._gone.wait()
+        while not self._is_gone:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._end_waiters.append(waiter)
+            await waiter
 
     async def __aenter__(self) -> Self:
         return self

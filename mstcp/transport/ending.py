@@ -8,7 +8,7 @@ import time
 
 from mstcp import sockets
 from mstcp.errors import ConnectionLost, RemoteProtocolError
-from mstcp.transport.base import Setup
+from mstcp.transport.base import Setup, wake_all
 from mstcp.transport.membership import Membership
 
 # Error codes of docs/protocol.md.
@@ -28,7 +28,9 @@ class Ending(Membership):
         super().__init__(setup)
         self._on_closed = setup.on_closed
         self._lost: BaseException | None = None
-        self._gone = asyncio.Event()
+        self._is_gone = False
+        # Those that wait for the end.
+        self._end_waiters: list[asyncio.Future[None]] = []
 
     def _say_closed(self, code: int, reason: str) -> None:
         """Tell the peer why, if a stream has room for it now."""
@@ -130,5 +132,6 @@ class Ending(Membership):
             waiting.add_done_callback(lambda _: self._tell_lost(error))
 
     def _tell_lost(self, error: Exception | None) -> None:
-        self._gone.set()
+        self._is_gone = True
+        wake_all(self._end_waiters)
         self._protocol.connection_lost(error)

@@ -23,7 +23,6 @@ class Health(TransportBase):
         super().__init__(setup)
         self._meter = Meter()
         self._trace: Trace | None = None
-        self._trace_meter = Meter()
         self._trace_timer: asyncio.TimerHandle | None = None
         self._probes = 0
         self._idle_s: float | None = None
@@ -94,12 +93,12 @@ class Health(TransportBase):
         self._trace = Trace(path, name, vantage, self._loop.time())
         streams = [_told(stream) for stream in self.streams()]
         self._note_event("connection_started", streams=streams)
-        self._trace_metrics()
+        self._trace_metrics(Meter())
 
-    def _trace_metrics(self) -> None:
+    def _trace_metrics(self, meter: Meter) -> None:
         if self._trace is not None and not self._closed:
-            self._trace.metrics(self._look(self._trace_meter))
-            self._trace_timer = self._loop.call_later(EVERY_S, self._trace_metrics)
+            self._trace.metrics(self._look(meter))
+            self._trace_timer = self._loop.call_later(EVERY_S, self._trace_metrics, meter)
 
     def _note_event(self, name: str, **data: Any) -> None:
         """Tell the trace, if there is one."""

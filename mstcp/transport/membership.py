@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mstcp import sockets
 from mstcp.errors import ConnectionLost, LocalProtocolError
 from mstcp.open_stream import OpenStream
-from mstcp.streams import UNLIMITED_BPS, weights_of
+from mstcp.streams import UNLIMITED_BPS, StreamSpec, weights_of
 from mstcp.transport.base import Setup
 from mstcp.transport.receiving import Receiving
 
@@ -24,6 +24,9 @@ class Membership(Receiving):
         self._on_stream_lost = setup.on_stream_lost
         self._lost_reason = ConnectionLost("no stream of the connection is left")
         self._is_started = False
+        self._removed_streams = 0
+        # Told of each stream that has ended and is not opened again.
+        self.on_stream_ended: Callable[[StreamSpec], None] | None = None
         if self._mstcp is not None:
             self._mstcp.set_timeouts(round(setup.reconnect_s * 1e9), round(_CLOSE_S * 1e9))
 
@@ -31,6 +34,14 @@ class Membership(Receiving):
     def open_streams(self) -> tuple[OpenStream, ...]:
         """The streams as they were added, those that are gone included."""
         return tuple(self._streams)
+
+    @property
+    def open_ports(self) -> frozenset[int]:
+        """The source ports of the streams that are connected, those that are being taken out included."""
+        alive = 0 if self._closed else self._core.alive
+        return frozenset(
+            stream.spec.source_port for index, stream in enumerate(self._streams) if alive >> index & 1
+        )
 
     def set_rates(self, rates: Mapping[int, float]) -> None:
         """Give running streams new rates: the weights of the draw and the pacing.
@@ -96,6 +107,7 @@ class Membership(Receiving):
         gone = ~(1 << slot)
         self._ended_streams &= gone
         self._shut_streams &= gone
+        self._removed_streams &= gone
         self._information["sockets"] = tuple(each.sock for each in self._streams)
         self._pace(slot)
         if not self._is_started:
@@ -116,6 +128,7 @@ class Membership(Receiving):
         if self._mstcp is None:
             raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
         self._mstcp.remove_stream(index)
+        self._removed_streams |= 1 << index
         self._note_event("stream_removed", stream=index)
         self._pump()
 
@@ -137,16 +150,21 @@ class Membership(Receiving):
 
     def _let_go(self, stream: int, proper: bool, reason: str) -> None:
         """Close the socket of a stream that is gone, and have it opened again if it should not be."""
-        sock = self._streams[stream].sock
+        sock, spec = self._streams[stream].sock, self._streams[stream].spec
         self._unwatch(stream)
-        if proper:
-            sock.close()
+        if proper or self._removed_streams >> stream & 1:
+            if proper:
+                sock.close()
+            else:
+                sockets.reset(sock)
+            if self.on_stream_ended is not None and not self._closed:
+                self.on_stream_ended(spec)
             return
         self._lost_reason = ConnectionLost(reason, stream)
         self._note_event("stream_lost", stream=stream, reason=reason)
         sockets.reset(sock)
         if self._on_stream_lost is not None and not self._closed:
-            self._on_stream_lost(self._streams[stream].spec)
+            self._on_stream_lost(spec)
 
     def _take_events(self) -> None:
         if self._mstcp is None or self._closed:

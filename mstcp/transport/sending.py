@@ -9,7 +9,7 @@ import time
 from mstcp import _core, sockets
 from mstcp.layer import StreamLayer
 from mstcp.open_stream import errno_of, strerror
-from mstcp.transport.base import NOT_NOW, Setup
+from mstcp.transport.base import NOT_NOW, Setup, wake_all
 from mstcp.transport.defaults import USER_TIMEOUT_S
 from mstcp.transport.health import Health
 
@@ -177,10 +177,7 @@ class Sending(Health):
             self._protocol.resume_writing()
 
     def _wake_writers(self) -> None:
-        waiters, self._room_waiters = self._room_waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        wake_all(self._room_waiters)
 
     async def _wait_for_room(self) -> None:
         """Wait, as `drain` does, until few bytes are queued, or the connection is closed."""

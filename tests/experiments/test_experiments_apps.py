@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from experiments.apps import config, pattern
 from experiments.engines.live.child import Child, ChildFailed
-from experiments.workloads import Bulk, Cbr, OnOff, Requests, Workload, decisions
-from experiments.workloads.schema import ExponentialSize, FixedSize
+from experiments.workloads import Bulk, Cbr, OnOff, Requests, Workload
+from experiments.workloads.sizes import ExponentialSize, FixedSize
 
 SOCKETS = config.SocketSettings("reno", 131072, 131072)
 START_S = 30.0
@@ -219,7 +219,7 @@ def test_every_workload_arrives_whole_beside_the_others(
     # Just as many requests as the seed has before the end, with sizes that add up.
     with np.load(tmp_path / "sink-3.npz") as log:
         wanted = list(
-            itertools.takewhile(lambda each: each.time_s < 2.0, decisions(REQUESTS, 0, 0, 3 * 1_000_003 + 2))
+            itertools.takewhile(lambda each: each.time_s < 2.0, REQUESTS.decisions(0, 0, 3 * 1_000_003 + 2))
         )
         assert log["asked_ns"] == pytest.approx([begin + each.time_s * 1e9 for each in wanted], abs=1)
         assert np.diff(log["end_offset"], prepend=0).tolist() == [each.size_bytes for each in wanted]

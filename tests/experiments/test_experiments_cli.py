@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,8 @@ def status_of(*argv: str) -> int:
             ["run", "buterfly"],
             "There is no scenario called 'buterfly'. Did you mean butterfly? Known: ",
         ),
-        (["run", "butterfly", "--scenario", "1,3"], "no case of this scenario called '3'"),
-        (["run", "butterfly", "--scenario", "1,,2"], "has an empty name"),
+        (["run", "butterfly", "--case", "1,3"], "no case of this scenario called '3'"),
+        (["run", "butterfly", "--case", "1,,2"], "has an empty name"),
         (["run", "butterfly", "--protocol", "ospf,ospf"], "names one twice"),
         (["run", "butterfly", "--protocol", "mctcp"], "There is no protocol called 'mctcp'. Did you mean"),
         (["run", "butterfly", "--engine", "lve"], "no engine called 'lve'. Did you mean live?"),
@@ -83,7 +84,7 @@ def test_a_missing_program_is_named_with_its_package(
 
 def test_the_job_is_what_was_asked_for(tmp_path: Path) -> None:
     parser = cli._parser()
-    argv = ["run", "butterfly", "--protocol", "mstcp", "--scenario", "2", "--seeds", "3", "--duration", "7"]
+    argv = ["run", "butterfly", "--protocol", "mstcp", "--case", "2", "--seeds", "3", "--duration", "7"]
     argv += [
         "--allocation",
         "paper",
@@ -139,3 +140,16 @@ def test_bash_takes_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str
     words = 'COMP_WORDS=(mstcp-lab repr); COMP_CWORD=1; _shtab_mstcp_lab; echo "${COMPREPLY[@]}"'
     call = ["bash", "-c", f'source "$1"; {words}', "bash", str(script)]
     assert subprocess.run(call, capture_output=True, text=True, check=True).stdout.split() == ["reproduce"]
+
+
+def test_no_command_waits_for_libraries_that_only_some_need() -> None:
+    heavy = ("matplotlib", "networkx", "grpc", "fastapi", "os_ken", "dask")
+    program = f"import sys, experiments.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.strip() == "[]"

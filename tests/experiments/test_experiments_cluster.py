@@ -125,7 +125,7 @@ def test_a_worker_that_is_killed_in_the_middle_costs_no_result_and_doubles_none(
 
 
 def test_run_writes_the_same_results_wherever_it_ran(cluster: LocalCluster, tmp_path: Path) -> None:
-    options = ["run", "butterfly", "--engine", "sim", "--protocol", "ospf,mstcp", "--scenario", "1"]
+    options = ["run", "butterfly", "--engine", "sim", "--protocol", "ospf,mstcp", "--case", "1"]
     options += ["--duration", "1", "--out"]
     assert cli.main([*options, str(tmp_path / "here")]) == 0
     assert cli.main([*options, str(tmp_path / "there"), "--scheduler", cluster.address]) == 0

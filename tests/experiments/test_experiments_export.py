@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments import cli
-from experiments.tables import COLUMNS, tables
+from experiments.analysis.tables import COLUMNS, tables
 from tests.fakes.results import make_results
 
 
@@ -30,7 +30,7 @@ def test_csv_has_the_documents_numbers(folder: Path, capsys: pytest.CaptureFixtu
     assert "6 tables" in capsys.readouterr().out
     rows = read(folder / "csv" / "flows.csv")
     assert len(rows) == sum(len(run.flows) for run in results.runs)
-    flows = {(run.scenario, run.protocol, run.seed, f.flow): f for run in results.runs for f in run.flows}
+    flows = {(run.case, run.protocol, run.seed, f.flow): f for run in results.runs for f in run.flows}
     for row in rows:
         flow = flows[row["case"], row["protocol"], int(row["seed"]), row["flow"]]
         assert float(row["goodput_bps"]) == flow.goodput_bps

@@ -92,7 +92,7 @@ def test_scenario_1_with_both_protocols(tmp_path: Path, lab: Lab) -> None:
         "live",
         "--protocol",
         "ospf,mstcp",
-        "--scenario",
+        "--case",
         "1",
         "--duration",
         "3",
@@ -136,7 +136,7 @@ def loaded_machine() -> Iterator[None]:
 
 
 def test_a_run_on_a_loaded_machine_says_which_program_had_no_processor(tmp_path: Path, lab: Lab) -> None:
-    options = ("--engine", "live", "--protocol", "ospf", "--scenario", "1", "--duration", "2")
+    options = ("--engine", "live", "--protocol", "ospf", "--case", "1", "--duration", "2")
     with loaded_machine():
         stdout, stderr = lab("run", "butterfly", *options, "--json", "--out", str(tmp_path)).communicate()
     [run] = Results.model_validate_json(stdout).runs
@@ -197,7 +197,7 @@ def check_rates(run: RunResult, expected_bps: list[float]) -> None:
 def test_paths_that_the_controller_pins_for_others(tmp_path: Path, lab: Lab) -> None:
     """Splitting at the userspace datapath's ports, and kernel MPTCP; all others run in virtual time."""
     names = ["ppfs", "mptcp-sdn"]
-    call = ["run", "butterfly", "--protocol", ",".join(names), "--scenario", "1", "--duration", "3"]
+    call = ["run", "butterfly", "--protocol", ",".join(names), "--case", "1", "--duration", "3"]
     process = lab(*call, "--json", "--out", str(tmp_path / "out"))
     stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr
@@ -208,16 +208,16 @@ def test_paths_that_the_controller_pins_for_others(tmp_path: Path, lab: Lab) -> 
         paths = {tuple(allocated.path) for allocated in run.flows[0].allocated}
         assert paths == {tuple(MAIN_PATH), tuple(MIDDLE_PATH)}
     check_split(runs["ppfs"])
-    assert len(runs["mptcp-sdn"].protocol_evidence["sockets"]["1"]) == 2
+    assert len(runs["mptcp-sdn"].evidence.flows["1"].connections) == 2
     check_rates(runs["mptcp-sdn"], [8.5e6, 4.5e6])
 
 
 def check_split(run: RunResult) -> None:
     """The realised split is within 4 standard deviations of the binomial (1 in 16,000 runs is not)."""
-    split = run.protocol_evidence["split"]["1"]
-    packets = sum(split["splitter"]["packets"])
-    assert split["realised"][0] == pytest.approx(split["asked"][0], abs=4 * 0.5 / packets**0.5)
-    assert split["ack_path"] == MAIN_PATH[::-1]
+    split = run.evidence.flows["1"]
+    packets = sum(path.packets or 0 for path in split.paths)
+    assert split.paths[0].realised == pytest.approx(split.paths[0].asked, abs=4 * 0.5 / packets**0.5)
+    assert split.ack_path == MAIN_PATH[::-1]
     assert all(sum(stream.rate_bps) > 0 for stream in run.flows[0].series.streams)
 
 
@@ -255,7 +255,7 @@ def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path, lab: Lab) -> Non
         "butterfly",
         "--protocol",
         "ospf",
-        "--scenario",
+        "--case",
         "1",
         "--set",
         setting,

@@ -12,18 +12,17 @@ import pytest
 import topologies
 from controller.api.schema import FlowRequestBody
 from experiments import protocols, scenario
-from experiments.engines.live.agents.split import shares_of
+from experiments.analysis.logs import Window
+from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.routes import default_path
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.socket_state import parse_sockets
 from experiments.errors import UnknownName
-from experiments.metrics import Window
 from experiments.protocols import FlowPlan
-from experiments.protocols.mptcp import MptcpSdn
-from experiments.protocols.ppfs import Ppfs
+from experiments.protocols.mptcp_sdn import MptcpSdn
+from experiments.protocols.ppfs import Ppfs, shares_of
 from experiments.results import LinkResult, ProgramTimes
-from experiments.validity import CpuMeter, why_invalid
 from topologies.wires import DirectionCounters, Lateness
 
 SECOND = 1_000_000_000

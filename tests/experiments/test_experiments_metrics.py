@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import metrics
-from experiments.metrics import Log, Window
+from experiments.analysis import logs
+from experiments.analysis.logs import Log, Window
 
 SECOND = 1_000_000_000
 
@@ -52,20 +52,20 @@ def test_statistics_are_those_of_the_single_bytes(transfer: tuple[Log, Log], sta
     written, read = per_byte(writes), per_byte(reads)
     inside = [i for i, time in enumerate(read) if window.start_ns < time <= window.end_ns]
     delays = sorted((read[i] - written[i]) / SECOND for i in inside)
-    assert metrics.goodput_bps(reads, window) == pytest.approx(len(inside) * 8 / length)
-    found = metrics.delays(writes, reads, window)
+    assert logs.goodput_bps(reads, window) == pytest.approx(len(inside) * 8 / length)
+    found = logs.delays(writes, reads, window)
     assert found.weight.sum() == len(inside)
-    statistics = metrics.delay_statistics(found)
+    statistics = logs.delay_statistics(found)
     if not delays:
         assert statistics is None
-        assert metrics.delay_cdf(found) == []
+        assert logs.delay_cdf(found) == []
         return
     assert statistics is not None
     assert statistics.mean == pytest.approx(sum(delays) / len(delays))
     assert statistics.max == pytest.approx(delays[-1])
     # The smallest value that at least half of the bytes do not exceed.
     assert statistics.p50 == pytest.approx(delays[-(-len(delays) // 2) - 1])
-    cdf = metrics.delay_cdf(found)
+    cdf = logs.delay_cdf(found)
     assert len(cdf) == 101
     assert cdf == sorted(cdf)
     assert cdf[0] == pytest.approx(delays[0])
@@ -77,13 +77,13 @@ def test_series_conserve_bytes_and_delay(transfer: tuple[Log, Log], start: int, 
     writes, reads = transfer
     window = Window(start * SECOND, float(length), interval_s=0.7)
     widths = np.diff(window.edges_ns()) / SECOND
-    series = metrics.goodput_series(reads, window)
+    series = logs.goodput_series(reads, window)
     assert len(series) == len(window.times_s()) == len(widths)
-    assert np.dot(series, widths) / length == pytest.approx(metrics.goodput_bps(reads, window))
-    found = metrics.delays(writes, reads, window)
+    assert np.dot(series, widths) / length == pytest.approx(logs.goodput_bps(reads, window))
+    found = logs.delays(writes, reads, window)
     total = sum(
         delay * rate * width / 8
-        for delay, rate, width in zip(metrics.delay_series(found, window), series, widths, strict=True)
+        for delay, rate, width in zip(logs.delay_series(found, window), series, widths, strict=True)
         if delay is not None
     )
     assert total == pytest.approx(float(np.dot(found.delay_s, found.weight)), abs=1e-6)
@@ -92,7 +92,7 @@ def test_series_conserve_bytes_and_delay(transfer: tuple[Log, Log], start: int, 
 def test_reads_and_writes_of_other_sizes_are_joined_by_offset() -> None:
     writes = log((10, 0), (20, SECOND))
     reads = log((5, SECOND), (20, 3 * SECOND))
-    found = metrics.delays(writes, reads, Window(0, 10.0))
+    found = logs.delays(writes, reads, Window(0, 10.0))
     assert found.delay_s.tolist() == [1.0, 3.0, 2.0]
     assert found.weight.tolist() == [5, 5, 10]
 
@@ -101,8 +101,8 @@ def test_only_bytes_read_in_the_window_count() -> None:
     writes = log((100, 0), (200, SECOND), (300, 2 * SECOND))
     reads = log((100, SECOND), (200, 2 * SECOND), (300, 3 * SECOND))
     window = Window(SECOND, 1.0)
-    assert metrics.goodput_bps(reads, window) == 800.0
-    assert metrics.delays(writes, reads, window).weight.tolist() == [100]
+    assert logs.goodput_bps(reads, window) == 800.0
+    assert logs.delays(writes, reads, window).weight.tolist() == [100]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_only_bytes_read_in_the_window_count() -> None:
 )
 def test_logs_of_different_flows_are_refused(writes: Log, reads: Log, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        metrics.delays(writes, reads, Window(0, 10.0))
+        logs.delays(writes, reads, Window(0, 10.0))
 
 
 @pytest.mark.parametrize("entries", [[(5, 0), (5, 1)], [(0, 0)], [(5, 0), (4, 1)]])
@@ -125,15 +125,15 @@ def test_a_log_that_does_not_increase_is_refused(entries: list[tuple[int, int]])
 
 def test_nothing_sent_is_nothing_received() -> None:
     window = Window(0, 1.0, interval_s=0.5)
-    found = metrics.delays(log(), log(), window)
-    assert metrics.goodput_bps(log(), window) == 0.0
-    assert metrics.delay_series(found, window) == [None, None]
-    assert metrics.goodput_series(log(), window) == [0.0, 0.0]
+    found = logs.delays(log(), log(), window)
+    assert logs.goodput_bps(log(), window) == 0.0
+    assert logs.delay_series(found, window) == [None, None]
+    assert logs.goodput_series(log(), window) == [0.0, 0.0]
 
 
 def test_rate_series_interpolates_and_stands_still_outside() -> None:
     times: Any = np.array([SECOND, 3 * SECOND], dtype=np.int64)
     counted: Any = np.array([0, 2000], dtype=np.int64)
     window = Window(0, 4.0, interval_s=1.0)
-    assert metrics.rate_series(times, counted, window) == [0.0, 8000.0, 8000.0, 0.0]
-    assert metrics.rate_series(times[:0], counted[:0], window) == [0.0] * 4
+    assert logs.rate_series(times, counted, window) == [0.0, 8000.0, 8000.0, 0.0]
+    assert logs.rate_series(times[:0], counted[:0], window) == [0.0] * 4

@@ -138,7 +138,7 @@ def test_an_answer_that_is_no_subflow_is_refused(answer: str, tmp_path: Path) ->
 
 
 def test_a_scenario_takes_one_too(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["run", "butterfly", "--engine", "sim", "--protocol", "mptcp-sdn", "--scenario", "1"]
+    options = ["run", "butterfly", "--engine", "sim", "--protocol", "mptcp-sdn", "--case", "1"]
     options += ["--duration", "1", "--set", f"sim.mptcp.scheduler={mine}:LeastDelay"]
     assert cli.main([*options, "--out", str(tmp_path / "out")]) == 0
     options[-1] = f"sim.mptcp.scheduler={mine}:Least"
@@ -162,7 +162,7 @@ def test_a_scenario_takes_one_too(mine: Path, tmp_path: Path, capsys: pytest.Cap
 def test_methods_that_a_protocol_cannot_have_are_refused_before_anything_runs(
     settings: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["run", "butterfly", "--engine", "sim", "--scenario", "1", "--out", str(tmp_path / "out")]
+    options = ["run", "butterfly", "--engine", "sim", "--case", "1", "--out", str(tmp_path / "out")]
     for setting in settings:
         options += ["--set", setting]
     assert cli.main(options) == 2

@@ -98,7 +98,7 @@ def invented(plan: RunPlan, wrong_bytes: int = 0, missing_bytes: int = 0) -> Run
     reasons = ["it was invented"] if plan.seed > 1 else []
     return RunResult(
         protocol=plan.protocol,
-        scenario=plan.case_name,
+        case=plan.case_name,
         seed=plan.seed,
         duration_s=plan.duration_s,
         started_at="2000-01-01T00:00:00+00:00",
@@ -141,7 +141,7 @@ def test_every_case_protocol_and_seed_is_run_in_order(tmp_path: Path) -> None:
     assert [plan.slug for plan in engine.plans] == [
         f"{case}-{protocol}-s{seed}" for case in "12" for protocol in ("ospf", "mstcp") for seed in (1, 2)
     ]
-    assert [run.scenario for run in results.runs] == ["1"] * 4 + ["2"] * 4
+    assert [run.case for run in results.runs] == ["1"] * 4 + ["2"] * 4
     assert len([event for event in events if isinstance(event, RunFinished)]) == 8
     assert runner.check_transfers(results.runs) == []
     assert Results.model_validate_json(results.to_json()) == results
@@ -160,14 +160,14 @@ def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
     assert len(results.runs) == 4
     failures = [event.reason for event in events if isinstance(event, RunBroken)]
     assert len(failures) == 4
-    assert failures[0].startswith("scenario 1 with ospf, seed 1 failed: it was told to.")
+    assert failures[0].startswith("case 1 with ospf, seed 1 failed: it was told to.")
     assert "Its logs are in" in failures[0]
 
 
 def test_invalid_runs_make_the_document_invalid(tmp_path: Path) -> None:
     results, _ = run_invented(make_job(tmp_path, cases=("1",), protocols=("ospf",)), InventedEngine())
     assert not results.environment.valid
-    assert results.environment.why == ["scenario 1 with ospf, seed 2: it was invented"]
+    assert results.environment.why == ["case 1 with ospf, seed 2: it was invented"]
 
 
 def test_each_run_says_where_it_was_made(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_finished_runs_are_there_before_the_last_one(tmp_path: Path) -> None:
 def test_wrong_and_missing_bytes_are_failures() -> None:
     plan = make_job(Path("unused")).plans()[0]
     wrong = runner.check_transfers([invented(plan, wrong_bytes=7)])
-    assert wrong[0].startswith("Flow 1 of scenario 1 with ospf, seed 1, failed: 7 bytes arrived other than")
+    assert wrong[0].startswith("Flow 1 of case 1 with ospf, seed 1, failed: 7 bytes arrived other than")
     missing = runner.check_transfers([invented(plan, missing_bytes=1)])
     assert len(missing) == 2
     assert "1000 bytes were sent and 999 arrived" in missing[0]

@@ -16,12 +16,12 @@ import pytest
 
 import topologies
 from experiments import scenario
+from experiments.analysis.logs import Window
 from experiments.engines.base import RunPlan
 from experiments.engines.live.child import Child
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
 from experiments.events import Event, FlowsConnected, RatesMeasured, ValidityMeasured
-from experiments.metrics import Window
 from topologies.wires import DirectionCounters, Lateness
 
 SECOND = 10**9

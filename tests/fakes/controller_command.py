@@ -13,6 +13,9 @@ from topologies.model import Network
 
 PATIENCE_S = 30.0
 
+PATIENT_DISCOVERY = ("--probe-interval", "1", "--silence", "10")
+"""No link is taken for lost because the machine is busy."""
+
 
 @contextlib.asynccontextmanager
 async def controlled(
@@ -22,7 +25,7 @@ async def controlled(
     topology = folder / "network.json"
     topology.write_text(network.model_dump_json())
     async with (
-        controller(str(topology), folder / "controller.log", *options) as running,
+        controller(str(topology), folder / "controller.log", *PATIENT_DISCOVERY, *options) as running,
         fleet_of(network, running.openflow) as fleet,
     ):
         await running.ready()

@@ -39,6 +39,7 @@ class FlowController(control_pb2_grpc.FlowControlServicer):
         self.requests: list[pb.FlowRequest] = []
         self.changes: list[pb.FlowChange] = []
         self.released: list[str] = []
+        self.reports: list[pb.StreamsReport] = []
         self.renewed: list[list[str]] = []
         self.sessions = 0
         self.metadata: list[dict[str, str | bytes]] = []
@@ -110,5 +111,8 @@ class FlowController(control_pb2_grpc.FlowControlServicer):
         if kind == "release":
             self.released.append(message.release.flow_id)
             return pb.ServerMessage(released=pb.Released(flow_id=message.release.flow_id))
+        if kind == "streams":
+            self.reports.append(message.streams)
+            return None
         self.renewed.append(list(message.renewal.flow_ids))
         return None

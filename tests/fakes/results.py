@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.evidence import Evidence
 from experiments.results import (
     DelayStatistics,
     Environment,
@@ -70,7 +71,7 @@ def make_run(protocol: str, scenario: str, seed: int, duration_s: float, network
     flows = [make_flow(protocol, scenario, flow, duration_s, rng) for flow in PATHS]
     return RunResult(
         protocol=protocol,
-        scenario=scenario,
+        case=scenario,
         seed=seed,
         duration_s=duration_s,
         started_at=f"2026-01-15T10:{seed:02d}:00Z",
@@ -80,7 +81,7 @@ def make_run(protocol: str, scenario: str, seed: int, duration_s: float, network
         sysctls={"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_timestamps": "0", "net.ipv4.tcp_recovery": "0"},
         flows=flows,
         links=[_link(arc.tail, arc.head, arc.rate_bps, flows, rng, duration_s) for arc in network.arcs()],
-        protocol_evidence={"rules": 14, "streams": [len(flow.series.streams) for flow in flows]},
+        evidence=Evidence(further={"rules": 14, "streams": [len(flow.series.streams) for flow in flows]}),
     )
 
 

@@ -110,6 +110,19 @@ async def test_send_and_receive_agree_on_the_digest(tmp_path: Path) -> None:
     assert target.read_bytes() == source.read_bytes()
 
 
+async def test_a_file_goes_over_one_authenticated_stream(tmp_path: Path) -> None:
+    source, secret, port = tmp_path / "source", tmp_path / "secret", await free_port()
+    source.write_bytes(bytes(range(256)) * 500)
+    secret.write_bytes(b"known to both")
+    options = ("--secret-file", str(secret), "--authenticate-frames")
+    receiving = asyncio.create_task(run("receive", port, *options))
+    for _ in range(200):
+        status, sent, reason = await run("send", "127.0.0.1", port, str(source), *options, "--streams", "1")
+        if "Connection refused" not in reason:
+            break
+    assert (status, sent) == (0, (await receiving)[1]), reason
+
+
 async def free_port() -> str:
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1")
     port = str(server.sockets[0].getsockname()[1])
@@ -215,6 +228,7 @@ def test_wrong_arguments_are_named(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (("send", "127.0.0.1", "9", "x", "--may-grow"), "--may-grow is for a controller"),
         (("send", "127.0.0.1", "9", "x", "--controller", "c:1"), "--controller takes --rate"),
         (("send", "127.0.0.1", "9", "x", "--controller-ca", "ca.pem"), "--controller is not given"),
         (
@@ -233,6 +247,11 @@ def test_wrong_arguments_are_named(
         (("send", "127.0.0.1", "9", "x", "--rates", "1e6,2e6", "--streams", "3"), "contradicts the 2 rates"),
         (("send", "127.0.0.1", "9", "x", "--secret-file", "/no/secret"), "/no/secret: No such file"),
         (("send", "127.0.0.1", "9", "x", "--secret-file", "/dev/null"), "/dev/null is empty"),
+        (("send", "127.0.0.1", "9", "x", "--authenticate-frames"), "give --secret-file"),
+        (
+            ("receive", "9", "--authenticate-frames", "--secret-file", __file__, "--tls-cert", "cert.pem"),
+            "without TLS: leave one of them out",
+        ),
         (("bench", "127.0.0.1:9", "--serve", "9"), "either HOST:PORT or --serve"),
         (("proxy", "exit", "9", "127.0.0.1:9", "--allow", "10.0.0.1"), "--allow is for connections that ask"),
     ],

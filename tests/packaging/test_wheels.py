@@ -130,7 +130,7 @@ def test_the_laboratory_in_an_empty_environment(wheels: Path, tmp_path: Path) ->
     lock = ("--constraint", ROOT / "requirements.lock")
     programs = environment(tmp_path / "env", sys.executable, *lock, *wheels.glob("*.whl"))
     assert "butterfly" in run(programs / "mstcp-lab", "list", cwd=tmp_path)
-    options = ("--engine", "sim", "--protocol", "mstcp,ospf", "--scenario", "1", "--duration", "2")
+    options = ("--engine", "sim", "--protocol", "mstcp,ospf", "--case", "1", "--duration", "2")
     run(programs / "mstcp-lab", "run", "butterfly", *options, "--out", "mine", cwd=tmp_path)
     environments = json.loads((tmp_path / "mine" / "results.json").read_text())["environment"]
     assert environments["git_revision"] is None

@@ -15,7 +15,7 @@ from experiments.web.server import PageServer
 from tests.sandbox import ROOT
 from tests.web.browser import PATIENCE_MS, chromium, open_page
 
-RUNS = ["run", "butterfly", "--engine", "sim", "--protocol", "mstcp,mptcp-sdn,ppfs,ospf", "--scenario", "2"]
+RUNS = ["run", "butterfly", "--engine", "sim", "--protocol", "mstcp,mptcp-sdn,ppfs,ospf", "--case", "2"]
 RUNS += ["--seeds", "4", "--duration", "20"]
 PLAYED_S = "7.50 s"
 

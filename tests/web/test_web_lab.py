@@ -64,7 +64,7 @@ def saved_csv(page: Page, figure: str) -> list[dict[str, str]]:
 
 def flow_of(results: Results, protocol: str, seed: int, flow: str, case: str = "1") -> FlowResult:
     key = (case, protocol, seed)
-    (run,) = (run for run in results.runs if (run.scenario, run.protocol, run.seed) == key)
+    (run,) = (run for run in results.runs if (run.case, run.protocol, run.seed) == key)
     return next(each for each in run.flows if each.flow == flow)
 
 
@@ -186,7 +186,7 @@ def simulated(tmp_path: Path, *more: str) -> tuple[Job, argparse.Namespace]:
         "sim",
         "--protocol",
         "ospf,mstcp",
-        "--scenario",
+        "--case",
         "1",
         "--jobs",
         "1",

@@ -4,7 +4,6 @@
 //! kernel's answers tell such a path from a peer that is only held up, whose kernel goes on acknowledging.
 
 use crate::scheduler::StreamSet;
-use crate::MAX_STREAMS;
 
 /// TCP is asked about a stream that was silent for so long while something is awaited, in nanoseconds.
 const SILENT_NS: u64 = 300_000_000;
@@ -14,9 +13,9 @@ const LONGEST_AGAIN_NS: u64 = 1_000_000_000;
 /// TCP has sent again without an answer for so long, and two round trips: the stream is given up, in nanoseconds.
 const UNANSWERED_NS: u64 = 500_000_000;
 
-/// What is known of the streams' TCP.
-#[derive(Debug)]
-pub(crate) struct Doubts([Doubt; MAX_STREAMS]);
+/// What is known of the streams' TCP, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts(Vec<Doubt>);
 
 #[derive(Debug, Clone, Copy)]
 struct Doubt {
@@ -33,22 +32,23 @@ const NONE: Doubt = Doubt {
     unanswered_ns: None,
 };
 
-impl Default for Doubts {
-    fn default() -> Self {
-        Self([NONE; MAX_STREAMS])
-    }
-}
-
 impl Doubts {
+    fn of(&mut self, slot: usize) -> &mut Doubt {
+        if slot >= self.0.len() {
+            self.0.resize(slot + 1, NONE);
+        }
+        &mut self.0[slot]
+    }
+
     /// Use a place for a new stream.
     pub(crate) fn add_stream(&mut self, slot: usize) {
-        self.0[slot] = NONE;
+        *self.of(slot) = NONE;
     }
 
     /// When to ask TCP again about a stream that may have to be given up; else it is asked when something else is due: a peer
     /// from which something is awaited is asked for an answer anyway.
     pub(crate) fn ask_at_ns(&self, slot: usize) -> Option<u64> {
-        let doubt = &self.0[slot];
+        let doubt = self.0.get(slot)?;
         doubt.unanswered_ns.and(Some(doubt.next_ns))
     }
 
@@ -60,7 +60,7 @@ impl Doubts {
     ) -> StreamSet {
         let mut due = StreamSet::default();
         for (slot, heard_ns) in streams {
-            let doubt = &mut self.0[slot];
+            let doubt = self.of(slot);
             if now_ns < heard_ns + SILENT_NS {
                 *doubt = NONE;
             } else if now_ns >= doubt.next_ns {
@@ -80,7 +80,7 @@ impl Doubts {
         is_unanswered: bool,
         round_trips_ns: u64,
     ) -> bool {
-        let doubt = &mut self.0[slot];
+        let doubt = self.of(slot);
         if !is_unanswered {
             doubt.unanswered_ns = None;
             return false;

@@ -4,31 +4,20 @@
 //! streams, and so is one of ours that looks at its sockets late. What then waits in a kernel is not lost.
 
 use crate::scheduler::StreamSet;
-use crate::MAX_STREAMS;
 
 /// Nothing heard for so long, and two round trips: the peer may be held up, and no stream is judged; in nanoseconds.
 pub const SILENCE_NS: u64 = 300_000_000;
 
 /// When the peer was heard, on the whole and on each stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Life {
     /// Streams that brought something since the last look.
     fresh: StreamSet,
     heard_ns: Option<u64>,
-    stream_heard_ns: [u64; MAX_STREAMS],
+    /// By slot.
+    stream_heard_ns: Vec<u64>,
     /// Since when it has been heard without a longer silence.
     since_ns: u64,
-}
-
-impl Default for Life {
-    fn default() -> Self {
-        Self {
-            fresh: StreamSet::default(),
-            heard_ns: None,
-            stream_heard_ns: [0; MAX_STREAMS],
-            since_ns: 0,
-        }
-    }
 }
 
 impl Life {
@@ -52,7 +41,7 @@ impl Life {
         }
         self.heard_ns = Some(now_ns);
         for slot in std::mem::take(&mut self.fresh).iter() {
-            self.stream_heard_ns[slot] = now_ns;
+            self.note_stream(slot, now_ns);
         }
     }
 
@@ -69,11 +58,18 @@ impl Life {
 
     /// When a stream brought something last.
     pub fn stream_heard_ns(&self, slot: usize) -> u64 {
-        self.stream_heard_ns[slot]
+        self.stream_heard_ns.get(slot).copied().unwrap_or(0)
     }
 
     /// Use a place for a new stream.
     pub fn add_stream(&mut self, slot: usize, now_ns: u64) {
+        self.note_stream(slot, now_ns);
+    }
+
+    fn note_stream(&mut self, slot: usize, now_ns: u64) {
+        if slot >= self.stream_heard_ns.len() {
+            self.stream_heard_ns.resize(slot + 1, 0);
+        }
         self.stream_heard_ns[slot] = now_ns;
     }
 }

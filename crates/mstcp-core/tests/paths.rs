@@ -1,7 +1,7 @@
 //! What a connection makes of what it is told of its streams' paths.
 
 use mstcp_core::control::Control;
-use mstcp_core::{frame, scheduler, Config, Connection, Event, LocalError};
+use mstcp_core::{frame, scheduler, Config, Connection, Event, LocalError, Outcome};
 
 const PAYLOAD_BYTES: usize = 1000;
 const MS: u64 = 1_000_000;
@@ -405,4 +405,47 @@ fn the_acknowledgement_before_the_last_frame_may_be_seen() {
         &mut connection,
         &Control::Seen(vec![(0, acks[0] + 1), (1, acks[1])]),
     );
+}
+
+#[test]
+fn where_all_streams_are_stalled_one_that_is_only_slow_is_opened_again() {
+    let mut connection = connection(&[1.0, 1.0]);
+    connection.write(&[0; 4 * PAYLOAD_BYTES]).unwrap();
+    assert_eq!(send(&mut connection, 0), [2 * PAYLOAD_BYTES; 2]);
+    // Of the first stream something is reported; the second has brought nothing at all.
+    live(&mut connection, 0, 100 * MS);
+    acknowledge(&mut connection, 1 << 18, &[(0, 1)]);
+    live(&mut connection, 100 * MS, 600 * MS);
+    assert_eq!(stalled(&connection), [0, 1]);
+    live(&mut connection, 700 * MS, 800 * MS - 1);
+    assert_eq!(stalled(&connection), [0, 1]);
+    live(&mut connection, 800 * MS, 800 * MS);
+    assert_eq!(stalled(&connection), [1]);
+    let gone = |event| event == Event::StreamGone { slot: 0 };
+    assert!(std::iter::from_fn(|| connection.poll_event()).any(gone));
+    // The one that takes its place is given little before anything is reported of it.
+    let slot = connection.add_stream(2, 1e9).unwrap();
+    connection.write(&[0; 100 * PAYLOAD_BYTES]).unwrap();
+    let taken = send(&mut connection, 900 * MS)[slot];
+    assert!(taken <= 6 * PAYLOAD_BYTES, "{taken}");
+}
+
+#[test]
+fn a_connection_that_its_client_never_confirmed_waits_for_a_second() {
+    for (is_confirmed, wait_ns) in [(false, 1000 * MS), (true, 5000 * MS)] {
+        let mut connection = connection(&[1.0]);
+        connection.expect_confirm(0, [7; 32]).unwrap();
+        if is_confirmed {
+            tell(&mut connection, &Control::Confirm([7; 32]));
+        }
+        send(&mut connection, 0);
+        connection.on_stream_end(0).unwrap();
+        send(&mut connection, MS);
+        for (now_ns, is_over) in [(wait_ns, false), (wait_ns + 2 * MS, true)] {
+            send(&mut connection, now_ns);
+            let lost = |event| event == Event::Closed(Outcome::Lost);
+            let ended = std::iter::from_fn(|| connection.poll_event()).any(lost);
+            assert_eq!(ended, is_over, "at {now_ns} ns");
+        }
+    }
 }

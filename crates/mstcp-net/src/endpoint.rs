@@ -7,6 +7,7 @@ use mstcp_core::{Connection, Error, Event, LocalError, Slice, StreamSet};
 use crate::inbox::{Count, Inbox, ReadError};
 use crate::memory::Memory;
 use crate::policy::StreamSockets;
+use crate::records::RecordLayer;
 use crate::sys;
 
 /// What [`Endpoint::transmit`] did, and what is to be done.
@@ -32,6 +33,10 @@ pub struct Endpoint {
     pub core: Connection,
     sockets: StreamSockets,
     inbox: Inbox,
+    /// By slot: the records of streams whose bytes are in records.
+    layers: Vec<Option<RecordLayer>>,
+    /// Streams whose last records wait.
+    ending: StreamSet,
 }
 
 impl Endpoint {
@@ -41,7 +46,21 @@ impl Endpoint {
             core,
             sockets: StreamSockets::default(),
             inbox: Inbox::default(),
+            layers: Vec::new(),
+            ending: StreamSet::default(),
         }
+    }
+
+    /// Have a stream's bytes be in records from now on.
+    pub fn protect(&mut self, stream: usize, layer: RecordLayer) {
+        if stream >= self.layers.len() {
+            self.layers.resize_with(stream + 1, || None);
+        }
+        self.layers[stream] = Some(layer);
+    }
+
+    fn layer(&mut self, stream: usize) -> Option<&mut RecordLayer> {
+        self.layers.get_mut(stream)?.as_mut()
     }
 
     /// The streams' sockets.
@@ -72,11 +91,18 @@ impl Endpoint {
 
     /// Send until nothing is left to be sent or no socket has room.
     pub fn transmit(&mut self, now_ns: u64) -> Result<Sent, LocalError> {
-        let mut sent = Sent::default();
+        let mut sent = Sent {
+            failed: self.flush_records(),
+            ..Sent::default()
+        };
+        if sent.failed.is_some() {
+            return Ok(sent);
+        }
         self.measure(now_ns)?;
         while let Some((stream, size)) = self.core.poll_frame(now_ns) {
             let mut count = 0;
-            if self.has_room(now_ns, stream, size, 0)? {
+            let held = self.layer(stream).map_or(0, |layer| layer.unsent_bytes());
+            if self.has_room(now_ns, stream, size, held)? {
                 match self.send(stream) {
                     Ok(taken) => count = taken,
                     Err(libc::EAGAIN | libc::EINTR) => {}
@@ -88,17 +114,62 @@ impl Endpoint {
             }
             sent.bytes += count;
             if self.on_sent(stream, count)? {
-                sent.ended.insert(stream);
+                self.ending.insert(stream);
             }
         }
+        let waiting = self.unsent_records();
+        sent.ended = self.ending.without(waiting);
+        self.ending = self.ending.and(waiting);
         sent.queued_bytes = self.core.queued_bytes();
-        sent.blocked = self.core.blocked();
+        sent.blocked = self.core.blocked().or(waiting);
         sent.due_ns = self.core.timeout_ns();
         Ok(sent)
     }
 
+    /// Streams of whose records the sockets have not taken all.
+    fn unsent_records(&self) -> StreamSet {
+        let mut waiting = StreamSet::default();
+        for (slot, layer) in self.layers.iter().enumerate() {
+            if layer.as_ref().is_some_and(|layer| layer.unsent_bytes() > 0) {
+                waiting.insert(slot);
+            }
+        }
+        waiting
+    }
+
+    /// Send records that wait; the stream that broke, if one did, and its errno.
+    fn flush_records(&mut self) -> Option<(usize, i32)> {
+        for slot in self.unsent_records().iter() {
+            let descriptor = self.sockets.descriptor(slot);
+            if let Some(Err(errno)) = self.layer(slot).map(|layer| layer.flush(descriptor)) {
+                return Some((slot, errno));
+            }
+        }
+        None
+    }
+
+    /// Send what was polled as records: all of it, or nothing while earlier ones wait.
+    fn send_records(&mut self, stream: usize) -> Count {
+        let descriptor = self.sockets.descriptor(stream);
+        let mut bytes = Vec::new();
+        self.core
+            .rest(stream, |piece| bytes.extend_from_slice(piece));
+        let Some(layer) = self.layer(stream) else {
+            return Err(libc::EBADF);
+        };
+        if !layer.flush(descriptor)? {
+            return Err(libc::EAGAIN);
+        }
+        layer.write(&bytes);
+        layer.flush(descriptor)?;
+        Ok(bytes.len())
+    }
+
     /// Send what was polled on a stream's socket.
-    pub fn send(&self, stream: usize) -> Count {
+    pub fn send(&mut self, stream: usize) -> Count {
+        if self.layer(stream).is_some() {
+            return self.send_records(stream);
+        }
         let mut pieces = [IoSlice::new(&[]); sys::MAX_PIECES];
         let mut count = 0;
         self.core.rest(stream, |piece| {
@@ -123,6 +194,12 @@ impl Endpoint {
         stream: usize,
     ) -> Result<Count, ReadError<M::Error>> {
         let descriptor = self.sockets.descriptor(stream);
+        if let Some(layer) = self.layers.get_mut(stream).and_then(Option::as_mut) {
+            let mut bytes = Vec::new();
+            let count = layer.read(descriptor, &mut bytes);
+            self.receive(stream, &bytes)?;
+            return Ok(count);
+        }
         self.inbox.read(&mut self.core, memory, stream, descriptor)
     }
 
@@ -165,14 +242,22 @@ impl Endpoint {
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.core.poll_event();
         if let Some(Event::StreamGone { slot }) = event {
-            self.sockets.detach(slot);
+            self.detach(slot);
         }
         event
     }
 
     /// Note that a stream is gone; true if the peer had ended it. What it had not brought through goes over the others.
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
-        self.sockets.detach(stream);
+        self.detach(stream);
         self.core.on_stream_end(stream)
+    }
+
+    fn detach(&mut self, stream: usize) {
+        self.sockets.detach(stream);
+        self.ending.remove(stream);
+        if let Some(layer) = self.layers.get_mut(stream) {
+            *layer = None;
+        }
     }
 }

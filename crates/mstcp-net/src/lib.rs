@@ -25,6 +25,7 @@
 //! | [`policy`] | how much may wait unsent in a socket, pacing, what TCP is asked |
 //! | [`mapped`] | files that are sent as they lie |
 //! | [`memory`] | where bytes are read to |
+//! | [`records`] | bytes that are authenticated without TLS |
 //! | [`sys`] | the system calls |
 //! | `tokio` (feature of this name, on by default) | connections and listeners for applications |
 
@@ -33,6 +34,7 @@ pub mod inbox;
 pub mod mapped;
 pub mod memory;
 pub mod policy;
+pub mod records;
 pub mod sys;
 #[cfg(feature = "tokio")]
 pub mod tokio;
@@ -42,3 +44,4 @@ pub use inbox::{Inbox, ReadError};
 pub use mapped::MappedFile;
 pub use memory::{Memory, OwnMemory};
 pub use policy::{Room, StreamSockets};
+pub use records::RecordLayer;

@@ -16,18 +16,24 @@ fn options() -> Options {
     }
 }
 
-async fn pair(streams: usize) -> (Connection, Connection) {
-    let mut listener = Listener::bind("127.0.0.1:0", options()).await.unwrap();
+async fn pair(streams: usize, options: Options) -> (Connection, Connection) {
+    let mut listener = Listener::bind("127.0.0.1:0", options.clone())
+        .await
+        .unwrap();
     let address = listener.local_addr().unwrap();
     let sources = any(streams);
-    let (client, server) = tokio::join!(connect(address, &sources, options()), listener.accept());
+    let (client, server) = tokio::join!(connect(address, &sources, options), listener.accept());
     (client.unwrap(), server.unwrap())
 }
 
 #[tokio::test]
 async fn both_directions_carry_everything_and_end_one_by_one() {
-    for streams in [1, 3] {
-        let (client, server) = pair(streams).await;
+    for (streams, authenticate_frames) in [(1, false), (3, false), (1, true), (3, true)] {
+        let options = Options {
+            authenticate_frames,
+            ..options()
+        };
+        let (client, server) = pair(streams, options).await;
         let data: Vec<u8> = (0..5_000_000_u32)
             .map(|at| (at.wrapping_mul(0x9e37_79b1) >> 24) as u8)
             .collect();
@@ -64,6 +70,25 @@ async fn who_does_not_know_the_secret_is_not_let_in() {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("refuses"), "{error}");
+}
+
+#[tokio::test]
+async fn a_listener_that_wants_authenticated_frames_takes_no_others() {
+    let strict = Options {
+        authenticate_frames: true,
+        ..options()
+    };
+    let listener = Listener::bind("127.0.0.1:0", strict).await.unwrap();
+    let error = connect(listener.local_addr().unwrap(), &any(1), options())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("refuses"), "{error}");
+    let unknown = Options {
+        authenticate_frames: true,
+        ..Options::default()
+    };
+    let error = Listener::bind("127.0.0.1:0", unknown).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
 }
 
 #[tokio::test]

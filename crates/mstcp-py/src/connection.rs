@@ -255,7 +255,7 @@ impl Connection {
     }
 
     #[pyo3(signature = (stream, /))]
-    fn send(&self, stream: usize) -> isize {
+    fn send(&mut self, stream: usize) -> isize {
         signed(self.endpoint.send(stream))
     }
 

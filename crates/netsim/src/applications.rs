@@ -111,6 +111,10 @@ impl Simulation {
         flow.begun = Some(self.now);
         let (count, later) = match &mut flow.source {
             Source::Requests(requests) => requests.first(),
+            Source::Listed(writes) => match writes.next_time() {
+                Some(time) => (1, time),
+                None => (0, 0),
+            },
             _ => (1, 0),
         };
         for _ in 0..count {
@@ -151,6 +155,10 @@ impl Simulation {
                 flow.ask(self.now);
                 self.on_answers(index, 0)?;
             }
+            Source::Listed(ref mut writes) => {
+                let bytes = writes.take();
+                self.write_listed(index, bytes)?;
+            }
             _ => self.tick(index)?,
         }
         self.settle()
@@ -189,6 +197,24 @@ impl Simulation {
                 )
             }
         }
+    }
+
+    /// A write that was decided before: in pieces of a packet as there is room, or as a whole or not at all.
+    fn write_listed(&mut self, index: u32, bytes: u32) -> Result<(), Error> {
+        let flow = &mut self.flows[index as usize];
+        flow.ticks[0] += 1;
+        if flow.when_full == WhenFull::Wait {
+            flow.backlog += u64::from(bytes);
+            return self.fill(index);
+        }
+        if let Carrier::Connections(bundle) = &mut flow.carrier {
+            if bundle.write(self.now, bytes, &mut self.hosts)? {
+                flow.on_written(self.now, bytes);
+            } else {
+                flow.ticks[1] += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Count the ticks that will be refused as the last one was, because nothing happens before them, and schedule the next one.

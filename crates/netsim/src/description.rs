@@ -205,6 +205,14 @@ pub enum Traffic {
         #[serde(default)]
         write_bytes: Option<u32>,
     },
+    /// Writes that somebody else has decided, each with its time.
+    Listed {
+        /// Seconds since the connections were open, which do not fall, and bytes.
+        writes: Vec<(f64, u32)>,
+        /// What becomes of a write that finds the send buffer full.
+        #[serde(default)]
+        when_full: WhenFull,
+    },
 }
 
 /// What becomes of a write of a source with a rate that finds the send buffer full.

@@ -25,6 +25,8 @@ pub enum Source {
     Bulk,
     /// Answers to requests.
     Requests(Box<Requests>),
+    /// Writes that were decided before.
+    Listed(Listed),
 }
 
 impl Source {
@@ -36,6 +38,7 @@ impl Source {
             Self::OnOff(periods) => Some(periods.next_gap()),
             Self::Bulk => None,
             Self::Requests(requests) => requests.gap(),
+            Self::Listed(writes) => writes.gap(),
         }
     }
 }
@@ -47,6 +50,43 @@ impl Source {
             Self::ConstantRate(ticks) if time < bound => Some(ticks.skip(time, bound)),
             _ => None,
         }
+    }
+}
+
+/// Writes with their times since the first byte may be sent, in the order of time.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    writes: Vec<(Nanos, u32)>,
+    position: usize,
+}
+
+impl Listed {
+    /// These writes: times, which do not fall, and bytes.
+    pub fn new(writes: Vec<(Nanos, u32)>) -> Self {
+        Self {
+            writes,
+            position: 0,
+        }
+    }
+
+    /// When the next write is; none after the last.
+    pub fn next_time(&self) -> Option<Nanos> {
+        self.writes.get(self.position).map(|&(time, _)| time)
+    }
+
+    /// The bytes of the next write, which is made with this.
+    pub fn take(&mut self) -> u32 {
+        let bytes = self
+            .writes
+            .get(self.position)
+            .map_or(0, |&(_, bytes)| bytes);
+        self.position += 1;
+        bytes
+    }
+
+    fn gap(&self) -> Option<Nanos> {
+        let next = self.writes.get(self.position + 1)?.0;
+        Some(next - self.writes[self.position].0)
     }
 }
 
@@ -204,6 +244,23 @@ mod tests {
                 time = next;
             }
         }
+    }
+
+    #[test]
+    fn listed_writes_come_at_their_times() {
+        let mut writes = Listed::new(vec![(5, 100), (5, 200), (9, 300)]);
+        let mut time = writes.next_time().unwrap();
+        let mut made = Vec::new();
+        loop {
+            let gap = writes.gap();
+            made.push((time, writes.take()));
+            match gap {
+                Some(gap) => time += gap,
+                None => break,
+            }
+        }
+        assert_eq!(made, [(5, 100), (5, 200), (9, 300)]);
+        assert_eq!(writes.next_time(), None);
     }
 
     #[test]

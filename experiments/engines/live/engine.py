@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiments import environment, protocols
+from experiments.analysis.logs import Window
+from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.apps.config import Timing
 from experiments.engines.base import Abilities, Clock, RunPlan
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
-from experiments.engines.live.agents import Agent, Lab, agent_for
+from experiments.engines.live.agent import Agent, Lab
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.engines.live.hosts import configure_hosts
@@ -24,11 +26,9 @@ from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
 from experiments.engines.live.traffic import Traffic, Transfer
-from experiments.errors import MissingRequirement, RunFailed
+from experiments.errors import RunFailed
 from experiments.events import PhaseBegun, Report, TimeMeasured
-from experiments.metrics import Window
 from experiments.results import Environment, ProgramTimes, RunResult
-from experiments.validity import CpuMeter, why_invalid
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
 from topologies.check import check_wired
@@ -60,9 +60,7 @@ class LiveEngine:
         for plan in plans:
             with_second_interfaces(plan)
             check_wired(plan.network)
-            if plan.protocol.startswith("ppfs") and plan.scenario.ppfs.ack_path == "split":
-                what = "Switches do not draw paths for the acknowledgements of split flows."
-                raise MissingRequirement(what, "Set ppfs.ack_path to shortest, or use --engine sim.")
+            protocols.get(plan.protocol).check_live(plan)
         requirements.check()
 
     def environment(self) -> Environment:
@@ -88,6 +86,7 @@ class LiveEngine:
         report(PhaseBegun(text="building the network"))
         plan, homes = with_second_interfaces(plan)
         protocol = protocols.get(plan.protocol)
+        takes_time = self.abilities.clock is Clock.MACHINE
         charged_s = self._charged_s(plan)
         planning_s = charged_s["planning"] if charged_s else 0.0
         controller = stack.enter_context(
@@ -108,19 +107,22 @@ class LiveEngine:
         )
         self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
         sysctls = configure_hosts(emulation, plan.scenario.tcp)
+        traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
+        if takes_time:  # they come up while the controller looks for links
+            traffic.start_programs()
         report(PhaseBegun(text="waiting for the controller"))
         controller.wait_ready()
         report(PhaseBegun(text="connecting"))
         lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network))
-        agent = stack.enter_context(agent_for(lab))
+        agent = stack.enter_context(protocol.agent(lab))
         agent.prepare()
-        traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
+        if not takes_time:  # in virtual time that spares nothing, and the order of events would change
+            traffic.start_programs()
         traffic.connect(agent)
         agent.look(counting=False)
         drops = MachineDrops(plan.network, lab.names)
         begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         watched = stack.enter_context(self._watch_packets(lab, begin_ns))
-        takes_time = self.abilities.clock is Clock.MACHINE
         programs = _programs(traffic, ovs) if takes_time else {}
         sampler = LinkSampler(emulation.link_counters)
         measured = _measure(plan, begin_ns, traffic, programs, sampler, agent, report, takes_time=takes_time)
@@ -235,9 +237,10 @@ def _result(
     links = measured.sampler.results(plan.network, measured.window)
     reasons = why_invalid(plan.scenario.live, measured.cpu_busy, measured.programs, links, lost)
     reasons += agent.problems()
+    further = protocols.get(plan.protocol).further_evidence(flows, links)
     return RunResult(
         protocol=plan.protocol,
-        scenario=plan.case_name,
+        case=plan.case_name,
         seed=plan.seed,
         duration_s=plan.duration_s,
         started_at=measured.started_at,
@@ -248,5 +251,5 @@ def _result(
         sysctls=sysctls,
         flows=flows,
         links=links,
-        protocol_evidence={**protocols.get(plan.protocol).check(flows, links), **agent.evidence()},
+        evidence=agent.evidence().model_copy(update={"further": further}),
     )

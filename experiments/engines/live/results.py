@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from experiments import metrics
+from experiments.analysis import logs
+from experiments.analysis.logs import Window
 from experiments.engines.base import RunPlan
-from experiments.engines.live.agents.base import CarriedPath
+from experiments.engines.live.agent import CarriedPath
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.completions import workload_results
 from experiments.engines.live.traffic import Transfer
-from experiments.metrics import Window
 from experiments.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
 
 Route = Callable[[str, str], list[str] | None]
@@ -36,7 +36,7 @@ def flow_result(
     flow = plan.case.flows[transfer.name]
     streams = transfer.connected["streams"]
     writes, reads = transfer.writes(), transfer.reads()
-    found = metrics.delays(writes, reads, window)
+    found = logs.delays(writes, reads, window)
     if carried is None:
         default = None if all(stream["path"] for stream in streams) else route(flow.src, flow.dst)
         paths = [stream["path"] or default for stream in streams]
@@ -56,8 +56,8 @@ def flow_result(
         dst=flow.dst,
         requested_bps=flow.requested_for(plan.protocol),
         allocated=allocated,
-        goodput_bps=metrics.goodput_bps(reads, window),
-        delay_s=metrics.delay_statistics(found),
+        goodput_bps=logs.goodput_bps(reads, window),
+        delay_s=logs.delay_statistics(found),
         out_of_order_ratio=_ratio(transfer.received),
         reorder_buffer_max_bytes=transfer.received["reorder_max_bytes"],
         bytes_written=transfer.sent["bytes_written"],
@@ -69,10 +69,10 @@ def flow_result(
         **workload_results(transfer, reads, window),
         series=FlowSeries(
             time_s=[float(time) for time in window.times_s()],
-            goodput_bps=metrics.goodput_series(reads, window),
-            delay_mean_s=metrics.delay_series(found, window),
+            goodput_bps=logs.goodput_series(reads, window),
+            delay_mean_s=logs.delay_series(found, window),
             streams=stream_series,
-            delay_cdf_s=metrics.delay_cdf(found),
+            delay_cdf_s=logs.delay_cdf(found),
         ),
     )
 
@@ -98,7 +98,7 @@ def _stream_series(transfer: Transfer, paths: list[list[str] | None], window: Wi
         StreamSeries(
             source_port=stream["source_port"],
             path=path,
-            rate_bps=metrics.rate_series(times_ns, counted[:, index], window),
+            rate_bps=logs.rate_series(times_ns, counted[:, index], window),
         )
         for index, (stream, path) in enumerate(zip(transfer.connected["streams"], paths, strict=True))
     ]
@@ -136,7 +136,7 @@ def _carried_series(carried: list[CarriedPath], window: Window) -> list[StreamSe
         StreamSeries(
             source_port=each.source_port,
             path=each.path,
-            rate_bps=metrics.rate_series(each.times_ns, each.counted_bytes, window),
+            rate_bps=logs.rate_series(each.times_ns, each.counted_bytes, window),
         )
         for each in carried
         if each.times_ns.size

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from topologies.mininet_builder import Emulation
+from experiments.evidence import ConnectionEvidence
+
+if TYPE_CHECKING:
+    from topologies.mininet_builder import Emulation
 
 _LINE = re.compile(r"^\S+\s+\d+\s+\d+\s+(\S+?):(\d+)\s+\S+?:(\d+)\s+(.*)$")
 _FLAGS = ("ts", "sack", "ecn", "ecnseen", "fastopen")
@@ -34,16 +37,16 @@ class SocketState:
     rtt_s: float | None
     counts: dict[str, int]
 
-    def as_json(self) -> dict[str, Any]:
+    def evidence(self) -> ConnectionEvidence:
         """Return it as it stands in the results."""
-        return {
-            "source_ip": self.source_ip,
-            "source_port": self.source_port,
-            "congestion_control": self.congestion_control,
-            "options": list(self.options),
-            "rtt_s": self.rtt_s,
-            **self.counts,
-        }
+        return ConnectionEvidence(
+            source_ip=self.source_ip,
+            source_port=self.source_port,
+            congestion_control=self.congestion_control,
+            options=list(self.options),
+            rtt_s=self.rtt_s,
+            counters=dict(self.counts),
+        )
 
 
 def parse_sockets(text: str) -> list[SocketState]:

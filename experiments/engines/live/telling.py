@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.analysis.logs import NANOSECONDS, Window
+from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.engines.base import RunPlan
-from experiments.engines.live.agents import Agent
+from experiments.engines.live.agent import Agent
 from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.traffic import Traffic
@@ -18,9 +20,7 @@ from experiments.events import (
     Report,
     ValidityMeasured,
 )
-from experiments.metrics import NANOSECONDS, Window
 from experiments.results import ProgramTimes
-from experiments.validity import CpuMeter, why_invalid
 
 VALIDITY_EVERY_S = 1.0
 

@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from experiments import protocols
+from experiments.analysis.logs import Log
 from experiments.apps import config as apps
 from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig, Timing
 from experiments.engines.base import RunPlan
-from experiments.engines.live.agents.base import Agent
+from experiments.engines.live.agent import Agent
 from experiments.engines.live.child import Child, ChildFailed
-from experiments.metrics import Log
 from experiments.protocols.base import FlowPlan
-from experiments.protocols.mptcp import Mptcp
 from experiments.scenario import Scenario
 from topologies.mininet_builder import Emulation
 
@@ -123,14 +122,10 @@ class Traffic:
         for child in self._children:
             child.stop()
 
-    def connect(self, agent: Agent) -> None:
-        """Start all sinks and sources; the flows ask for their paths in the order of the file.
+    def start_programs(self) -> None:
+        """Start the processes of all sinks and sources, which the hosts' settings have to be made for before.
 
-        Args:
-            agent: of the protocol.
-
-        Raises:
-            ChildFailed: a process did not come up or could not connect.
+        They come up beside whatever else is waited for; nothing is sent before `connect`.
         """
         transfers = [self._transfer(number, name) for number, name in enumerate(self._plan.case.flows)]
         self._transfers = transfers
@@ -142,9 +137,19 @@ class Traffic:
             self._sources[host] = self._child(
                 "source", host, [t.source for t in transfers if t.flow.flow.src == host]
             )
+
+    def connect(self, agent: Agent) -> None:
+        """Connect all flows, which ask for their paths in the order of the file.
+
+        Args:
+            agent: of the protocol.
+
+        Raises:
+            ChildFailed: a process did not come up or could not connect.
+        """
         for sink in self._sinks.values():
             sink.expect("listening", self._patience_s)
-        for transfer in transfers:
+        for transfer in self._transfers:
             told = agent.connecting(transfer.flow, transfer.source.port)
             source = self._sources[transfer.flow.flow.src]
             source.tell({"order": "connect", "flow": transfer.name, **told})
@@ -224,12 +229,7 @@ class Traffic:
 
     def _advice(self) -> str:
         """Return what may help a transfer that does not come to its end."""
-        if isinstance(protocols.get(self._plan.protocol), Mptcp):
-            return (
-                "allow more time (--set drain_s=60), or more memory if the connection came to a stand "
-                "(--set mptcp.receive_buffer_bytes=1048576; docs/tcp.md says why)"
-            )
-        return "allow more: --set drain_s=60"
+        return protocols.get(self._plan.protocol).drain_advice
 
     def _transfer(self, number: int, name: str) -> Transfer:
         flow = self._plan.case.flows[name]

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments import protocols
+from experiments.apps.config import flow_seed
 from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Route
-from experiments.protocols.mptcp import DSS_BYTES, Mptcp
 from experiments.scenario import ETHERNET_BYTES, Flow
-from experiments.workloads.schema import Bulk, EmpiricalSize, NamedSize, OnOff, Requests, Sizes
-from experiments.workloads.sizes import cdf_of
+from experiments.workloads import Simulated
 from topologies import Link
 
 IPV4_BYTES = 20
@@ -39,8 +38,8 @@ def describe(
         "links": [*(_link(link) for link in plan.network.links), *_interface_links(homes or {})],
         "tcp": tcp_of(plan),
         "flows": [
-            _flow(plan, name, flow, routes[name], number * scenario.stagger_s)
-            for number, (name, flow) in enumerate(plan.case.flows.items())
+            _flow(plan, number, name, routes[name])
+            for number, name in enumerate(plan.case.flows)
             if routes[name].allocated
         ],
     }
@@ -88,44 +87,28 @@ def tcp_of(plan: RunPlan) -> dict[str, Any]:
         "window_scaling": tcp.window_scaling,
     }
     given = {key: value for key, value in shared.items() if value is not None}
-    option_bytes = DSS_BYTES if is_mptcp(plan) else 0
+    protocol = protocols.get(plan.protocol)
+    option_bytes = protocol.header_bytes if protocol.simulated_as == "mptcp" else 0
     mss_bytes = scenario.packet_bytes - scenario.overhead_bytes - option_bytes
     return {**given, **scenario.sim.tcp(), "mss_bytes": mss_bytes}
 
 
-def is_mptcp(plan: RunPlan) -> bool:
-    """Return whether a plan's protocol is MPTCP of some kind."""
-    return isinstance(protocols.get(plan.protocol), Mptcp)
-
-
-def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, delayed_s: float) -> dict[str, Any]:
-    settings = plan.scenario.sim
+def _flow(plan: RunPlan, number: int, name: str, route: Route) -> dict[str, Any]:
+    protocol, flow = protocols.get(plan.protocol), plan.case.flows[name]
+    delayed_s = number * plan.scenario.stagger_s
     paths = [{"path": _from_host(flow, path.path)} | _rate(path.rate_bps) for path in route.allocated]
     described: dict[str, Any] = {
         "name": name,
         "src": flow.src,
         "dst": flow.dst,
-        "protocol": "mstcp" if plan.protocol == "mstcp" else "mptcp" if is_mptcp(plan) else "tcp",
-        "traffic": _traffic(plan, flow),
+        "protocol": protocol.simulated_as,
+        "traffic": flow.workload.simulated(_simulated(plan, number, flow, delayed_s)),
         "start_s": flow.start_s + delayed_s,
         "paths": paths,
     }
     if route.acks is not None:
         described["ack_path"] = route.acks
-    if plan.protocol == "mstcp":
-        described["mstcp"] = {
-            "binding": settings.binding,
-            "scheduler": plan.scenario.mstcp.scheduler,
-            "reorder_buffer_bytes": settings.reorder_buffer_bytes,
-            "identify_single": settings.identify_single,
-            "trust_streams": plan.scenario.mstcp.trust_streams,
-        }
-    if is_mptcp(plan):
-        described["mptcp"] = {
-            **settings.mptcp.model_dump(exclude_none=True),
-            "receive_buffer_bytes": plan.scenario.mptcp_receive_buffer_bytes,
-        }
-    return described
+    return described | protocol.simulated_settings(plan.scenario)
 
 
 def _from_host(flow: Flow, path: list[str]) -> list[str]:
@@ -137,23 +120,14 @@ def _rate(rate_bps: float | None) -> dict[str, float]:
     return {} if rate_bps is None else {"rate_bps": rate_bps}
 
 
-def _traffic(plan: RunPlan, flow: Flow) -> dict[str, Any]:
-    workload, settings = flow.workload, plan.scenario.sim
-    if isinstance(workload, Bulk):
-        return {"kind": "bulk", "total_bytes": workload.size_bytes}
-    if isinstance(workload, Requests):
-        return {
-            **workload.model_dump(exclude={"sizes"}, exclude_none=True),
-            "sizes": _sizes(workload.sizes),
-        }
-    rate = {"rate_bps": flow.requested_for(plan.protocol), "when_full": settings.when_full}
-    if isinstance(workload, OnOff):
-        return {**workload.model_dump(), **rate}
-    return {"kind": "cbr" if settings.arrivals == "constant" else "poisson", **rate}
-
-
-def _sizes(sizes: Sizes) -> dict[str, Any]:
-    if isinstance(sizes, NamedSize | EmpiricalSize):
-        cdf, scale = cdf_of(sizes)
-        return {"kind": "empirical", "cdf": list(cdf), "scale": scale}
-    return sizes.model_dump()
+def _simulated(plan: RunPlan, number: int, flow: Flow, delayed_s: float) -> Simulated:
+    """Return what a flow's workload has to know to be simulated."""
+    scenario, header_bytes = plan.scenario, protocols.get(plan.protocol).header_bytes
+    return Simulated(
+        rate_bps=flow.requested_for(plan.protocol),
+        payload_bytes=scenario.packet_bytes - scenario.overhead_bytes - header_bytes,
+        seed=flow_seed(plan.seed, number),
+        duration_s=scenario.warm_up_s + plan.duration_s - flow.start_s - delayed_s,
+        when_full=scenario.sim.when_full,
+        arrivals=scenario.sim.arrivals,
+    )

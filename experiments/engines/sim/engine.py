@@ -20,11 +20,11 @@ from experiments.engines.sim.routing import routes
 from experiments.errors import MissingRequirement, RunFailed, ScenarioError
 from experiments.events import Report
 from experiments.installation import extra_command
+from experiments.protocols import PROTOCOLS
 from experiments.results import Environment, RunResult, SimulationCost
 from experiments.scenario import Scenario
 from experiments.scheduling.simulator import simulator
 
-PROTOCOLS = ("ospf", "ecmp", "ppfs", "mstcp", "mptcp", "mptcp-dualhomed", "mptcp-sdn")
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 
 
@@ -33,7 +33,6 @@ class SimEngine:
 
     name = "sim"
     description = "packet-level simulator (crates/netsim): no root, the same bytes for the same seed"
-    abilities = Abilities(clock=Clock.SIMULATED, protocols=PROTOCOLS, drains=False)
 
     def __init__(self, scheduler: str | None = None) -> None:
         """Make the runs in processes of this machine, or on the cluster at an address.
@@ -45,6 +44,8 @@ class SimEngine:
         self.most_at_once = self._simulator.at_once
         self._remote = scheduler is not None
         self._costs: dict[tuple[str, str, int], SimulationCost] = {}
+        simulated = tuple(name for name, each in PROTOCOLS.items() if each.simulated_as is not None)
+        self.abilities = Abilities(clock=Clock.SIMULATED, protocols=simulated, drains=False)
 
     def check(self, plans: list[RunPlan]) -> None:
         """Refuse protocols and settings that the simulator does not have.
@@ -100,7 +101,7 @@ class SimEngine:
             raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error)) from error
         self._costs[plan.case_name, plan.protocol, plan.seed] = SimulationCost(
             protocol=plan.protocol,
-            scenario=plan.case_name,
+            case=plan.case_name,
             seed=plan.seed,
             events=simulated.found["counters"]["events"],
             wall_s=simulated.wall_s,

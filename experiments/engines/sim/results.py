@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from experiments import protocols
 from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Route
+from experiments.evidence import ConnectionEvidence, Evidence, FlowEvidence, PathEvidence
 from experiments.results import (
     CompletionTimes,
     DelayStatistics,
@@ -20,7 +21,7 @@ from experiments.results import (
     TransferCounts,
 )
 from experiments.scenario import Flow
-from experiments.workloads.schema import Cbr
+from experiments.workloads import Cbr
 
 _Kind = TypeVar("_Kind", DelayStatistics, CompletionTimes, TransferCounts)
 
@@ -42,7 +43,7 @@ def run_result(plan: RunPlan, routes: Mapping[str, Route], found: dict[str, Any]
     links = [_link(link, times_s) for link in found["links"] if link["link"] in known]
     return RunResult(
         protocol=plan.protocol,
-        scenario=plan.case_name,
+        case=plan.case_name,
         seed=plan.seed,
         duration_s=plan.duration_s,
         started_at=None,
@@ -52,11 +53,11 @@ def run_result(plan: RunPlan, routes: Mapping[str, Route], found: dict[str, Any]
         sysctls={},
         flows=flows,
         links=links,
-        protocol_evidence={
-            **protocols.get(plan.protocol).check(flows, links),
-            **_evidence(routes, by_name),
-            "packets": found["counters"],
-        },
+        evidence=Evidence(
+            flows={name: _evidence(routes[name], flow) for name, flow in by_name.items()},
+            network=found["counters"],
+            further=protocols.get(plan.protocol).further_evidence(flows, links),
+        ),
     )
 
 
@@ -136,29 +137,35 @@ def _streams(route: Route, found: dict[str, Any], rates_bps: list[list[float]]) 
     ]
 
 
-def _evidence(routes: Mapping[str, Route], found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _evidence(route: Route, found: dict[str, Any]) -> FlowEvidence:
     """Return what TCP counted on each connection, and the packets that each split path carried."""
-    splits = {
-        name: _split(routes[name], flow["split_packets"][0])
-        for name, flow in found.items()
-        if flow["split_packets"][0]
-    }
-    tcp = {name: flow["streams"] for name, flow in found.items()}
-    mptcp = {name: flow["mptcp"] for name, flow in found.items() if "mptcp" in flow}
-    parts = {"split": splits, "mptcp": mptcp}
-    return {"tcp": tcp, **{name: part for name, part in parts.items() if part}}
+    return FlowEvidence(
+        paths=_split(route, found["split_packets"][0]),
+        split_by="packets" if found["split_packets"][0] else None,
+        connections=[
+            ConnectionEvidence(rtt_s=stream["srtt_s"], counters=_numbers(stream))
+            for stream in found["streams"]
+        ],
+        counters=_numbers(found.get("mptcp") or {}),
+    )
 
 
-def _split(route: Route, packets: list[int]) -> list[dict[str, Any]]:
+def _numbers(found: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in found.items() if value is not None and name != "srtt_s"}
+
+
+def _split(route: Route, packets: list[int]) -> list[PathEvidence]:
+    if not packets:
+        return []
     rates = [path.rate_bps or 0.0 for path in route.allocated]
     total_bps, total = sum(rates), sum(packets)
     return [
-        {
-            "path": path.path,
-            "asked": rate / total_bps if total_bps else None,
-            "realised": count / total if total else None,
-            "packets": count,
-        }
+        PathEvidence(
+            path=path.path,
+            asked=rate / total_bps if total_bps else None,
+            realised=count / total if total else None,
+            packets=count,
+        )
         for path, rate, count in zip(route.allocated, rates, packets, strict=True)
     ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments.apps.config import Timing
 from experiments.engines.base import Abilities, Clock, RunPlan
-from experiments.engines.live.agents import Lab
+from experiments.engines.live.agent import Lab
 from experiments.engines.live.engine import LiveEngine
 from experiments.engines.live.traffic import Traffic
 from switch.packet_digest import PacketDigest

@@ -10,20 +10,25 @@ import pytest
 
 import topologies
 from controller.core.events import (
-    LinkDiscovered,
-    PortCameUp,
     PortWentDown,
     RulesRefused,
     SwitchDisconnected,
     TimePassed,
 )
 from controller.core.messages import AllocationChanged, InstallRules
-from controller.core.state import Settings
-from controller.core.views import FlowView
 from controller.errors import RequestError
 from controller.rules.model import TABLE_DEFAULT, Rule, is_flow_cookie
-from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
-from topologies.model import Network
+from tests.controller.flows.failing_links import (
+    break_link,
+    bring_up,
+    check,
+    installed_is_desired,
+    mend_link,
+    only_flow,
+    port_of,
+)
+from tests.fakes.growing_host import GrowingHost
+from tests.fakes.openflow_table import ControlledNetwork
 
 BUTTERFLY = topologies.load("butterfly")
 REQUEST: dict[str, Any] = {
@@ -36,60 +41,9 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def bring_up(network: Network = BUTTERFLY, **settings: Any) -> ControlledNetwork:
-    net = ControlledNetwork(network, Settings(**settings))
-    net.bring_up()
-    return net
-
-
 @pytest.fixture
 def net() -> ControlledNetwork:
     return bring_up()
-
-
-def port_of(net: ControlledNetwork, link: str) -> tuple[int, int]:
-    a, b = link.split("-")
-    arc = net.core._state.live.arcs[f"{a}->{b}"]
-    return net.switches.network.datapath_id(a), arc.tail_port
-
-
-def break_link(net: ControlledNetwork, link: str) -> None:
-    """One end is enough."""
-    net.handle(PortWentDown(*port_of(net, link)))
-
-
-def mend_link(net: ControlledNetwork, link: str) -> None:
-    a, b = link.split("-")
-    net.handle(PortCameUp(*port_of(net, link)))
-    ends = port_of(net, link), port_of(net, f"{b}-{a}")
-    for tail, head in (ends, ends[::-1]):
-        net.handle(LinkDiscovered(*tail, *head))
-
-
-def check(net: ControlledNetwork) -> None:
-    """No link is promised more than it has; what is installed is what should be; packets go as promised."""
-    snapshot = net.snapshot()
-    for link in snapshot.links:
-        assert net.core._state.flows.load_bps(link.link) == pytest.approx(link.allocated_bps, abs=1e-3)
-        assert link.allocated_bps <= link.capacity_bps * (1 + 1e-6), link
-    for flow in snapshot.flows:
-        if flow.state == "active" and flow.splitting == "streams" and not flow.lost_links:
-            for path, connection in segments_of(flow):
-                assert net.switches.path(Packet.tcp(connection), flow.source) == path
-                assert net.switches.path(Packet.tcp(connection.reverse), flow.destination) == path[::-1]
-
-
-def installed_is_desired(net: ControlledNetwork) -> None:
-    for name in net.switches.network.switches:
-        table = net.switches.tables[net.switches.network.datapath_id(name)]
-        pinned = {rule for rule in table.rules.values() if rule.cookie >> 32 & 0xF == 2}
-        wanted = {entry for entry in net.core._flows.pinned_rules(name) if hasattr(entry, "match")}
-        assert pinned == wanted, name
-
-
-def only_flow(net: ControlledNetwork) -> FlowView:
-    (flow,) = net.snapshot().flows
-    return flow
 
 
 def test_a_flow_whose_link_goes_gets_another_path_and_its_owner_is_told(net: ControlledNetwork) -> None:
@@ -283,6 +237,7 @@ class Soak:
         self.links = [link.name for link in self.network.links if not {*link.ends} & {*self.network.hosts}]
         self.down: set[str] = set()
         self.flows: list[str] = []
+        self.hosts: list[GrowingHost] = []
 
     def request(self) -> None:
         source, destination = self.draw.sample(self.network.hosts, 2)
@@ -296,6 +251,27 @@ class Soak:
         }
         with contextlib.suppress(RequestError):
             self.flows.append(self.net.request(**fields).flow_id)
+
+    def request_growing(self) -> None:
+        """A flow whose host opens and closes streams; of some ports it finds later that they are taken."""
+        source, destination = self.draw.sample(self.network.hosts, 2)
+        fields: dict[str, Any] = {
+            "source": source,
+            "destination": destination,
+            "destination_port": self.draw.randrange(1, 60000),
+            "rate_bps": self.draw.choice([1e6, 4e6, 8e6]),
+            "source_ports": self.draw.sample(range(1, 60000), 3),
+        }
+        with contextlib.suppress(RequestError):
+            host = GrowingHost(self.net, **fields)
+            host.unusable = set(self.draw.sample(fields["source_ports"], 1)) - host.open_ports
+            self.flows.append(host.flow_id)
+            self.hosts.append(host)
+
+    def hosts_follow(self) -> None:
+        for host in self.hosts:
+            host.is_slow = self.draw.random() < 0.3
+            host.follow()
 
     def release(self) -> None:
         if self.flows:
@@ -330,6 +306,8 @@ class Soak:
             self.net.reconnect(name)
         for event in self.net.switches.discoveries():
             self.net.handle(event)
+        for number, host in enumerate(self.hosts):
+            host.renew(f"session {number} of {self.draw.random()}")
 
     def refuse(self) -> None:
         """A switch sends an error for what it was sent last."""
@@ -342,7 +320,8 @@ class Soak:
         self.net.pass_time(self.draw.choice([1, 10, 20]))
 
 
-STEPS = ["request"] * 4 + ["release", "link", "link", "switch", "restart", "refuse", "vanish"]
+STEPS = ["request"] * 3 + ["request_growing"] * 2 + ["hosts_follow"] * 3
+STEPS += ["release", "link", "link", "switch", "restart", "refuse", "vanish"]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -356,6 +335,9 @@ def test_a_soak_of_random_faults(seed: int) -> None:
         check(soak.net)
     for link in sorted(soak.down):
         mend_link(soak.net, link)
+    for host in soak.hosts:
+        host.is_slow = False
+        host.follow()
     soak.net.pass_time(10)
     check(soak.net)
     installed_is_desired(soak.net)

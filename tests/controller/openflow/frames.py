@@ -59,10 +59,11 @@ def watching(interfaces: Iterable[str]) -> Iterator[Watch]:
     watch, stop = Watch(), threading.Event()
     selector = selectors.DefaultSelector()
     for name in interfaces:
-        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
+        # One that is opened with a protocol hears all interfaces until it is bound.
+        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         # A reader that the machine holds up must not miss frames.
         opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 23)
-        opened.bind((name, 0))
+        opened.bind((name, _ETH_P_ALL))
         opened.setblocking(False)
         selector.register(opened, selectors.EVENT_READ, name)
 

@@ -19,7 +19,7 @@ from controller.core.messages import (
 )
 from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
-from controller.openflow.lengths import check_lengths
+from controller.openflow.lengths import is_wanted
 from controller.openflow.readback import Readback
 from controller.rules.model import (
     Action,
@@ -218,4 +218,13 @@ def test_what_is_no_message_is_malformed(data: bytes) -> None:
 def test_a_part_without_a_length_is_malformed(kind: model.Kind, body: bytes) -> None:
     """os-ken's reader would go round for ever."""
     with pytest.raises(Malformed, match="part of 0 bytes"):
-        check_lengths(kind, model.message(kind, 1, body))
+        is_wanted(4, kind, model.message(kind, 1, body))
+
+
+@pytest.mark.parametrize("statistics", [9, 6, 3, 0xFFFF])
+def test_statistics_that_nobody_asked_for_are_not_read(statistics: int) -> None:
+    """With a meter of no length, os-ken's reader took all memory."""
+    message = model.message(model.Kind.MULTIPART_REPLY, 1, struct.pack("!HH4x", statistics, 0) + bytes(99))
+    assert not is_wanted(4, model.Kind.MULTIPART_REPLY, message)
+    with pytest.raises(Malformed, match="version 5"):
+        is_wanted(5, model.Kind.MULTIPART_REPLY, message)

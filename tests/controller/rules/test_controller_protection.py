@@ -133,3 +133,36 @@ def test_each_link_that_comes_up_costs_the_same() -> None:
     while (due := protection.next_deadline()) is not None:
         protection.tick(due)
     assert all(len(group.buckets) == 2 for group in protection.entries("s1") if isinstance(group, Group))
+
+
+@pytest.mark.parametrize("cost_s", [0.0, 0.001, 0.004])
+def test_bypasses_are_found_in_a_tenth_of_the_time_at_most(cost_s: float) -> None:
+    """`cost_s` is that of one bypass."""
+    state = State(topologies.load("waxman:30:seed=1"), Settings())
+    protection = Protection(state, Outbox())
+    state.live.assume_all()
+    protection.links_changed(sorted(state.live.take_changed_links()), now=0.0)
+    began = protection.next_deadline()
+    assert began is not None
+    now, busy_s, rounds, due = began, 0.0, [], protection.next_deadline()
+    while due is not None:
+        now, left = due, len(protection._todo) or len(protection._arcs)  # at first all of them
+        protection.tick(now)
+        rounds.append(cost_s * (left - len(protection._todo)))
+        protection.sent(now + rounds[-1])
+        due = protection.next_deadline()
+        busy_s += rounds[-1]
+        assert due is None or due - now >= 9.99 * rounds[-1]
+    assert sum(rounds) == pytest.approx(cost_s * len(protection._arcs))
+    assert max(rounds[2:]) <= max(0.01, cost_s), "others do not wait long for one round"
+    assert now - began <= 10 * busy_s + 0.021 * len(rounds), "and no more"
+
+
+def test_a_small_network_has_its_bypasses_at_once() -> None:
+    net = ControlledNetwork(topologies.load("butterfly"))
+    for event in net.switches.arrivals():
+        net.handle(event)
+    net.pass_time(0.3)
+    net.pass_time(0.02)
+    tables = net.switches.tables.values()
+    assert all(len(group.buckets) == 2 for table in tables for group in table.groups.values())

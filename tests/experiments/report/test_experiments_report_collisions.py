@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import topologies
+from experiments.evidence import Evidence, FlowEvidence, PathEvidence
 from experiments.report.collisions import collisions, expected_share
 from experiments.report.summary import summarise
 from tests.fakes.results import make_results
@@ -44,12 +45,13 @@ def test_a_run_is_counted_by_what_it_recorded() -> None:
             flow.src, flow.dst = f"A{number}", f"B{number}"
             flow.goodput_bps = 4e6 if run.seed == 1 else 8e6
             path = [flow.src, "L", middle, "R", flow.dst]
-            run.protocol_evidence.setdefault("taken", {})[flow.flow] = [{"path": path, "packets": 9}]
+            taken = FlowEvidence(paths=[PathEvidence(path=path, packets=9, realised=1.0)])
+            run.evidence = Evidence(flows={**run.evidence.flows, flow.flow: taken})
     (summary,) = summarise(results)
     (found,) = collisions(summary, network)
     assert (found.runs, found.flows, found.shared) == (2, 4, 2)
     assert found.measured == found.expected == 0.5
     assert (found.shared_bps, found.alone_bps) == (4e6, 8e6)
     for run in results.runs:
-        run.protocol_evidence = {}
+        run.evidence = Evidence()
     assert collisions(summary, network) == []

@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 
 from experiments import scenario
+from experiments.analysis.statistics import welch
 from experiments.errors import OutputError
 from experiments.report.comparison import NOT_SET, Comparison, NotComparable, Row, compare
 from experiments.report.comparison_json import to_json
 from experiments.report.comparison_page import write_comparison
 from experiments.report.comparison_terminal import print_comparison
-from experiments.report.statistics import welch
 from experiments.results import Results
 from tests.fakes.results import make_results
 
@@ -148,8 +148,8 @@ def test_what_only_one_has_is_said() -> None:
     first, other = make_results(("ospf", "mstcp")), make_results(("ospf", "ppfs"))
     (pair,) = compare([("a", first), ("b", other)]).pairs
     assert pair.lonely == (
-        "Only A has mstcp in scenario 1, mstcp in scenario 2.",
-        "Only B has ppfs in scenario 1, ppfs in scenario 2.",
+        "Only A has mstcp in case 1, mstcp in case 2.",
+        "Only B has ppfs in case 1, ppfs in case 2.",
     )
     assert {row.protocol for row in pair.rows} == {"ospf"}
 
@@ -172,8 +172,8 @@ def test_invalid_runs_and_other_requests_are_warned_of() -> None:
         run.valid, run.why_invalid = False, ["the processor was busy"]
         run.flows[0].requested_bps *= 2
     comparison = compare([("a", make_results(seeds=3, scenarios=("2",))), ("b", other)])
-    assert comparison.warnings[0] == ("B: ospf, scenario 2, seed 1 is not valid: the processor was busy.")
-    assert "different goodputs: ospf, flow 1, scenario 2; mstcp, flow 1" in comparison.warnings[-1]
+    assert comparison.warnings[0] == ("B: ospf, case 2, seed 1 is not valid: the processor was busy.")
+    assert "different goodputs: ospf, flow 1, case 2; mstcp, flow 1" in comparison.warnings[-1]
     assert not row_of(comparison, "1", "ospf").valid
     assert "ospf (invalid)" in re.sub(r"\s+", " ", printed(comparison))
 
@@ -206,7 +206,7 @@ def test_the_page_shows_all_and_is_the_same_each_time(tmp_path: Path) -> None:
     assert page.name == "compare.html"
     assert HOSTILE not in text
     assert "&lt;script&gt;" in text
-    rows = re.findall(r'data-pair="(\S+)" data-scenario="(\d)" data-flow="(\d)" data-protocol="(\w+)"', text)
+    rows = re.findall(r'data-pair="(\S+)" data-case="(\d)" data-flow="(\d)" data-protocol="(\w+)"', text)
     assert len(rows) == len(set(rows)) == 4 + 4
     again = write_comparison(compare(named), tmp_path / "y")
     assert again.read_bytes() == page.read_bytes()

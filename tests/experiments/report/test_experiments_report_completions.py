@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments import metrics
+from experiments.analysis import logs
 from experiments.report import print_table, write_report
 from experiments.report.completions import completions
 from experiments.report.groups import fold_groups
@@ -25,7 +25,7 @@ def with_requests(seeds: int = 2) -> Results:
     for run in results.runs:
         generator = np.random.default_rng(run.seed)
         first, second = run.flows
-        first.fct_s = metrics.completion_statistics(generator.exponential(0.1, 300))
+        first.fct_s = logs.completion_statistics(generator.exponential(0.1, 300))
         first.transfers = TransferCounts(started=310, completed=300)
         second.transfers = TransferCounts(started=1, completed=int(run.protocol == "mstcp"))
         second.completion_s = 3.25 + run.seed if run.protocol == "mstcp" else None

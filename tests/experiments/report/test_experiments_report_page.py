@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import OutputError
+from experiments.evidence import Evidence
 from experiments.report import write_report
 from experiments.report.canvas import file_stem
 from experiments.report.plot_topology import arrange, labelled_links
@@ -46,7 +47,7 @@ class Page(HTMLParser):
         self.ids += [found["id"] or ""] if "id" in found else []
         self.references += [value for name in ("src", "href", "xlink:href") if (value := found.get(name))]
         if tag == "tr":
-            key = tuple(found.get(f"data-{name}") for name in ("scenario", "flow", "protocol"))
+            key = tuple(found.get(f"data-{name}") for name in ("case", "flow", "protocol"))
             self._row = self.cells.setdefault(key, {}) if None not in key else None  # type: ignore[arg-type]
         elif tag == "td" and self._row is not None:
             self._cell = (found.get("class") or "").split()[0]
@@ -86,7 +87,7 @@ def test_the_tables_numbers_are_those_of_the_document(whole: tuple[Results, str]
     assert len(page.cells) == 8
     for run in results.runs:
         for flow in run.flows:
-            cells = page.cells[(run.scenario, flow.flow, run.protocol)]
+            cells = page.cells[(run.case, flow.flow, run.protocol)]
             assert flow.delay_s is not None
             exact = {
                 "requested": flow.requested_bps,
@@ -140,7 +141,7 @@ def test_a_hostile_name_stays_text(tmp_path: Path) -> None:
     results.runs[0].why_invalid = [HOSTILE]
     results.runs[0].valid = False
     results.runs[0].sysctls = {HOSTILE: HOSTILE}
-    results.runs[0].protocol_evidence = {HOSTILE: HOSTILE}
+    results.runs[0].evidence = Evidence(further={HOSTILE: HOSTILE})
     results.runs[0].flows[0].flow = HOSTILE
     results.runs[0].flows[0].series.streams[0].path = [HOSTILE]
     results.runs[0].links[0].link = HOSTILE
@@ -233,7 +234,7 @@ def test_the_banner_names_the_reasons(whole: tuple[Results, str], tmp_path: Path
     results.runs[0].valid, results.runs[0].why_invalid = False, ["98 % busy"]
     text = write_report(results, tmp_path).read_text(encoding="utf-8")
     assert 'class="banner bad"' in text
-    assert "ospf, scenario 1, seed 1 is not valid: 98 % busy." in text
+    assert "ospf, case 1, seed 1 is not valid: 98 % busy." in text
 
 
 @pytest.mark.parametrize("spec", ["line:2", "ring:6", "fat-tree:4", "waxman:40:seed=1"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from experiments.evidence import ConnectionEvidence, Evidence, FlowEvidence
 from experiments.report.page import make_sections, render
 from experiments.report.recovery import recoveries
 from experiments.report.summary import summarise
@@ -14,16 +15,20 @@ from tests.fakes.results import make_results
 def counted() -> Results:
     results = make_results(("ppfs",), ("2",), seeds=2)
     for run in results.runs:
-        run.protocol_evidence = {
-            "sockets": {
-                "1": [{"bytes_sent": 1000 * run.seed, "bytes_retrans": 150, "reordering": 5 * run.seed}],
-                "2": [{"bytes_sent": 1000, "bytes_retrans": 0}],
+        sent = {"bytes_sent": 1000 * run.seed, "bytes_retrans": 150, "reordering": 5 * run.seed}
+        counters = {"1": sent, "2": {"bytes_sent": 1000, "bytes_retrans": 0}}
+        run.evidence = Evidence(
+            flows={
+                name: FlowEvidence(
+                    connections=[ConnectionEvidence(source_ip="10.0.0.1", counters=dict(counts))]
+                )
+                for name, counts in counters.items()
             },
-            "kernel_counters": {
+            hosts={
                 "T0": {"TcpExtTCPRenoRecovery": 10 * run.seed, "TcpExtTCPPartialUndo": 4},
                 "T1": {"TcpExtTCPTimeouts": 1},
             },
-        }
+        )
     return results
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.report.statistics import Estimate, estimate, student_t_cdf, student_t_quantile, welch
+from experiments.analysis.statistics import Estimate, estimate, student_t_cdf, student_t_quantile, welch
 
 # Two-sided 95 %, from the printed tables of Student's t.
 TABLE_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 29: 2.045, 120: 1.980}

@@ -101,9 +101,9 @@ def test_another_scenario_file_has_no_paper() -> None:
 
 def test_the_reference_is_the_whole_table() -> None:
     reference = load_reference()
-    cells = {(row.scenario, row.flow, row.protocol) for row in reference.row}
+    cells = {(row.case, row.flow, row.protocol) for row in reference.row}
     assert cells == {(s, f, p) for s in "12" for f in "12" for p in ("mstcp", "ppfs", "ospf")}
-    doubtful = {(row.scenario, row.flow, row.protocol) for row in reference.row if row.doubtful}
+    doubtful = {(row.case, row.flow, row.protocol) for row in reference.row if row.doubtful}
     assert doubtful == {("1", "2", "ppfs"), ("1", "2", "mstcp"), ("2", "2", "mstcp")}
 
 
@@ -124,19 +124,19 @@ def test_every_reason_not_to_trust_a_document_is_a_sentence() -> None:
     results.runs[1].flows[0].bytes_wrong = 7
     assert validity_sentences(results) == [
         "The results are not valid; no reason is recorded.",
-        "ospf, scenario 1, seed 1 is not valid: 98 % busy.",
-        "mstcp, scenario 1, seed 1 is not valid: 7 bytes of flow 1 arrived wrong.",
+        "ospf, case 1, seed 1 is not valid: 98 % busy.",
+        "mstcp, case 1, seed 1 is not valid: 7 bytes of flow 1 arrived wrong.",
     ]
 
 
 def test_a_runs_reason_that_the_document_repeats_is_said_once() -> None:
     results = make_results(("ospf",), ("1",))
     results.environment.valid = False
-    results.environment.why = ["scenario 1 with ospf, seed 1: 98 % busy", "the clock was set"]
+    results.environment.why = ["case 1 with ospf, seed 1: 98 % busy", "the clock was set"]
     results.runs[0].valid, results.runs[0].why_invalid = False, ["98 % busy"]
     assert validity_sentences(results) == [
         "The results are not valid: the clock was set.",
-        "ospf, scenario 1, seed 1 is not valid: 98 % busy.",
+        "ospf, case 1, seed 1 is not valid: 98 % busy.",
     ]
 
 

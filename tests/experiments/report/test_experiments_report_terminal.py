@@ -71,7 +71,7 @@ def test_names_are_neither_markup_nor_control_characters() -> None:
 def test_invalid_runs_are_named() -> None:
     results = make_results(("ospf",), ("1",))
     results.runs[0].valid, results.runs[0].why_invalid = False, ["98 % busy"]
-    assert "ospf, scenario 1, seed 1 is not valid: 98 % busy." in printed(results)
+    assert "ospf, case 1, seed 1 is not valid: 98 % busy." in printed(results)
 
 
 def test_the_consoles_width_is_as_before() -> None:

@@ -38,20 +38,20 @@ def run_command(out: Path, *more: str) -> int:
 
 
 def test_the_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--protocol", "mstcp,ppfs,ospf", "--scenario", "1,2", "--variant", "a"]
+    arguments = ["--protocol", "mstcp,ppfs,ospf", "--case", "1,2", "--variant", "a"]
     assert run_command(tmp_path / "out", *arguments, "--seeds", "2", "--json") == 0
     results = Results.model_validate_json(capsys.readouterr().out)
     assert (results.engine, results.variant, results.environment.valid) == ("sim", "a", True)
-    order = [(run.scenario, run.protocol, run.seed) for run in results.runs]
+    order = [(run.case, run.protocol, run.seed) for run in results.runs]
     assert order == [(case, protocol, seed) for case in "12" for protocol in PAPER for seed in (1, 2)]
     costs = results.environment.simulations
-    assert {(cost.scenario, cost.protocol, cost.seed) for cost in costs} == set(order)
+    assert {(cost.case, cost.protocol, cost.seed) for cost in costs} == set(order)
     for cost in costs:
         assert cost.events > 10_000
         assert cost.wall_s > 0
         assert 5 << 20 < cost.peak_rss_bytes < 40 << 20
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "Scenario 2" in page
+    assert "Case 2" in page
 
 
 def test_any_number_of_workers_gives_the_same_bytes() -> None:
@@ -96,15 +96,15 @@ def test_a_result_agrees_with_itself() -> None:
     for link in result.links:
         assert link.utilisation is not None
         assert 0 <= link.utilisation <= 1 + 1e-9
-    packets = result.protocol_evidence["packets"]
+    packets = result.evidence.network
     ended = packets["packets_delivered"] + packets["packets_dropped"] + packets["packets_in_flight"]
     assert packets["packets_sent"] == ended
 
 
 def test_split_packets_follow_the_allocation() -> None:
-    evidence = simulate(plan_of("ppfs", duration_s=10)).protocol_evidence["split"]["1"]
-    assert [share["asked"] for share in evidence] == pytest.approx([0.5, 0.5], abs=0.01)
-    assert [share["realised"] for share in evidence] == pytest.approx([0.5, 0.5], abs=0.03)
+    evidence = simulate(plan_of("ppfs", duration_s=10)).evidence.flows["1"].paths
+    assert [share.asked for share in evidence] == pytest.approx([0.5, 0.5], abs=0.01)
+    assert [share.realised for share in evidence] == pytest.approx([0.5, 0.5], abs=0.03)
 
 
 def ppfs_goodput_mbps(**sets: Any) -> float:
@@ -186,7 +186,7 @@ def test_a_segment_fills_its_packet() -> None:
 @pytest.mark.parametrize(
     ("plan", "sentence"),
     [
-        (plan_of("ppfs-group"), "does not have protocol ppfs-group. It has ospf, ecmp, ppfs, mstcp, mptcp, "),
+        (plan_of("ppfs-group"), "does not have protocol ppfs-group. It has ospf, ecmp, mptcp, "),
         (
             plan_of("ospf", tcp__congestion_control="vegas"),
             "does not have congestion control vegas. It has reno",
@@ -200,11 +200,10 @@ def test_what_it_does_not_have_is_said(plan: RunPlan, sentence: str) -> None:
 
 
 def test_it_runs_all_that_it_has_by_default(tmp_path: Path) -> None:
-    assert run_command(tmp_path, "--scenario", "1", "--duration", "0.5") == 0
+    assert run_command(tmp_path, "--case", "1", "--duration", "0.5") == 0
     runs = Results.read(tmp_path / "results.json").runs
     assert [run.protocol for run in runs] == [
-        *("ospf", "ecmp", "ppfs", "mstcp"),
-        *("mptcp", "mptcp-dualhomed", "mptcp-sdn"),
+        *("ospf", "ecmp", "mptcp", "mptcp-dualhomed", "mptcp-sdn", "ppfs", "mstcp"),
     ]
 
 
@@ -223,7 +222,7 @@ from experiments import cli
 sys.exit(cli.main(sys.argv[1:]))
 """
     out = tmp_path / "out"
-    arguments = f"run butterfly --engine sim --protocol mstcp --scenario 1 --duration 1 --json --out {out}"
+    arguments = f"run butterfly --engine sim --protocol mstcp --case 1 --duration 1 --json --out {out}"
     done = subprocess.run([sys.executable, "-c", program, *arguments.split()], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"][0]["flows"][0]["goodput_bps"] > 8e6

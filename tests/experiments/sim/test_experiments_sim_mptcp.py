@@ -52,9 +52,9 @@ def test_second_interfaces_carry_what_the_kernels_do_and_are_links_like_others()
 
 
 def test_what_happened_beyond_plain_sending_is_evidence() -> None:
-    evidence = simulate("mptcp-sdn", duration_s=2.0).protocol_evidence["mptcp"]
+    evidence = simulate("mptcp-sdn", duration_s=2.0).evidence.flows
     assert set(evidence) == {"1", "2"}
-    assert evidence["1"]["opportunistic_retransmissions"] >= 0
+    assert evidence["1"].counters["opportunistic_retransmissions"] >= 0
 
 
 def test_settings_reach_the_simulator() -> None:

@@ -23,11 +23,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_ns3_has_a_row_for_each_of_the_papers() -> None:
-    paper = {(row.scenario, row.flow, row.protocol) for row in load_reference().row}
+    paper = {(row.case, row.flow, row.protocol) for row in load_reference().row}
     for variant in ("a", "b"):
         rows = [row for row in load_ns3().row if row.variant == variant]
         assert len(rows) == len(paper)
-        assert {(row.scenario, row.flow, row.protocol) for row in rows} == paper
+        assert {(row.case, row.flow, row.protocol) for row in rows} == paper
     for row in load_ns3().row:
         if row.delay_range_s:
             assert row.delay_range_s[0] <= row.delay_mean_s <= row.delay_range_s[1]

@@ -8,10 +8,11 @@ import topologies
 from controller.core.state import Settings, State
 from controller.errors import InvalidRequest
 from controller.flows.planning import Newcomer, optimise_together
+from controller.offline import connect_everything
 from controller.wire import Framing
 from experiments import scenario
 from experiments.engines.base import RunPlan
-from experiments.engines.sim.routing import Routing, connect_everything, routes
+from experiments.engines.sim.routing import Routing, routes
 from tests.experiments.sim.sim_plans import plan_of
 
 P1 = ["T0", "S0", "S4", "T2"]
@@ -81,8 +82,8 @@ def test_a_flow_that_finds_the_network_full_gets_nothing() -> None:
 def test_all_links_of_a_network_are_up() -> None:
     for spec in ("butterfly", "fat-tree:4", "ring:6"):
         routing = Routing(topologies.load(spec))
-        assert not routing.state.live.links_down()
-        assert not routing.state.live.faults()
+        assert not routing.controller._state.live.links_down()
+        assert not routing.controller._state.live.faults()
 
 
 def test_every_built_in_scenario_can_be_routed() -> None:

@@ -87,19 +87,19 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 def test_rows_agree_with_the_counters(tmp_path: Path) -> None:
     result = traced(tmp_path, "ppfs", ["csv"])
     rows = rows_of(tmp_path)
-    packets = result.protocol_evidence["packets"]
+    packets = result.evidence.network
     assert len({row["packet"] for row in rows}) == packets["packets_sent"]
     assert {row["fate"] for row in rows} == {"arrives"}
     times = [float(row["time_s"]) for row in rows]
     assert times == sorted(times)
     for row in rows:
         assert float(row["arrival_s"]) > float(row["time_s"])
-    for share in result.protocol_evidence["split"]["1"]:
-        link = f"{share['path'][1]}->{share['path'][2]}"
+    for share in result.evidence.flows["1"].paths:
+        link = f"{share.path[1]}->{share.path[2]}"
         count = sum(row["link"] == link and row["flow"] == "1" for row in rows)
-        assert count == share["packets"]
+        assert count == share.packets
     resent = sum(row["resent"] == "1" and row["link"] == "T0->S0" for row in rows)
-    assert resent == result.protocol_evidence["tcp"]["1"][0]["retransmits"]
+    assert resent == result.evidence.flows["1"].connections[0].counters["retransmits"]
 
 
 def test_a_full_queue_is_a_fate(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_full_queue_is_a_fate(tmp_path: Path) -> None:
     result = SimEngine().simulate(plan, tmp_path)
     dropped = [row for row in rows_of(tmp_path) if row["fate"] == "queue_full"]
     assert {row["link"] for row in dropped} == {"S0->S4"}
-    assert len(dropped) == result.protocol_evidence["packets"]["packets_dropped"] > 0
+    assert len(dropped) == result.evidence.network["packets_dropped"] > 0
     assert {row["arrival_s"] for row in dropped} == {""}
 
 
@@ -139,9 +139,9 @@ def test_captures_are_what_hosts_saw(tmp_path: Path, timestamps: bool) -> None:
         arrived = [packet for packet in receiver if packet.source == source]
         assert len(arrived) <= len(own)
         assert arrived[5].time_ns > own[5].time_ns
-    streams = result.protocol_evidence["tcp"]["1"]
+    streams = result.evidence.flows["1"].connections
     sent = sum(packet.payload_bytes > 0 for packet in sender if packet.destination[1] == 5001)
-    assert sent == sum(stream["data_segments_sent"] for stream in streams)
+    assert sent == sum(stream.counters["data_segments_sent"] for stream in streams)
 
 
 def test_a_trace_changes_nothing(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_the_command_writes_traces_beside_the_results(
         "sim",
         "--protocol",
         "ospf",
-        "--scenario",
+        "--case",
         "1",
         "--duration",
         "0.5",

@@ -35,7 +35,7 @@ def run(out: Path, *options: str) -> Results:
 def run_all(out: Path) -> Results:
     """Make the golden runs."""
     names = ",".join(protocols.PROTOCOLS)
-    return run(out, "--protocol", names, "--scenario", ",".join(CASES), "--duration", str(DURATION_S))
+    return run(out, "--protocol", names, "--case", ",".join(CASES), "--duration", str(DURATION_S))
 
 
 def programs() -> dict[str, str]:
@@ -52,7 +52,7 @@ def programs() -> dict[str, str]:
 def summary(results: Results) -> dict[str, Any]:
     """Return what is kept of each run."""
     return {
-        f"{run.protocol}, case {run.scenario}": {
+        f"{run.protocol}, case {run.case}": {
             "digest": run.digest,
             "flows": [
                 {

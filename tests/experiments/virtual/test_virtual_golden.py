@@ -36,7 +36,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 @pytest.fixture(scope="module")
 def runs(results: Results) -> dict[tuple[str, str], RunResult]:
-    return {(run.protocol, run.scenario): run for run in results.runs}
+    return {(run.protocol, run.case): run for run in results.runs}
 
 
 def propagation_s(path: list[str]) -> float:
@@ -78,8 +78,8 @@ def test_every_run_is_valid_and_whole(results: Results) -> None:
             assert flow.bytes_read == flow.bytes_written > 0
             assert flow.bytes_wrong == 0
             assert flow.congestion_control == "reno"
-        used = run.protocol_evidence.get("sockets", {})
-        assert {state["congestion_control"] for states in used.values() for state in states} <= {"reno"}
+        used = [state for found in run.evidence.flows.values() for state in found.connections]
+        assert {state.congestion_control for state in used} <= {"reno"}
 
 
 def test_nothing_beats_the_network(results: Results) -> None:
@@ -139,8 +139,8 @@ def test_kernel_mptcp_over_the_controllers_paths(runs: dict[tuple[str, str], Run
     assert {tuple(each.path) for each in first.allocated} == {tuple(MAIN_PATH), tuple(MIDDLE_PATH)}
     assert first.goodput_bps == pytest.approx(8.5e6, rel=0.003)
     assert second.goodput_bps == pytest.approx(4.5e6, rel=0.001)
-    assert len(run.protocol_evidence["sockets"]["1"]) == 2
-    assert run.protocol_evidence["kernel_counters"]["T0"]["MPTcpExtMPJoinSynAckRx"] == 1
+    assert len(run.evidence.flows["1"].connections) == 2
+    assert run.evidence.hosts["T0"]["MPTcpExtMPJoinSynAckRx"] == 1
     _check_subflows(first)
 
 
@@ -153,30 +153,33 @@ def _check_subflows(flow: FlowResult) -> None:
 
 def test_kernel_mptcp_single_homed_and_with_two_links(runs: dict[tuple[str, str], RunResult]) -> None:
     single = runs["mptcp", "1"]
-    assert len(single.protocol_evidence["sockets"]["1"]) == 1
+    assert len(single.evidence.flows["1"].connections) == 1
     # MPTCP's options take 28 bytes of a segment.
     narrow_bps = 5e6 * (TCP_BYTES - 28) / FRAME_BYTES
     assert single.flows[0].goodput_bps == pytest.approx(narrow_bps, rel=0.01)
     double = runs["mptcp-dualhomed", "1"]
     paths = [each.path for each in double.flows[0].allocated]
     assert paths == [MAIN_PATH, ["T0_2", "S2", "S3", "T2_2"]]
-    subflows = double.protocol_evidence["sockets"]["1"]
-    assert {state["source_ip"] for state in subflows} == {"10.0.0.1", "10.0.0.5"}
-    assert double.protocol_evidence["kernel_counters"]["T0"]["MPTcpExtAddAddr"] >= 1
+    subflows = double.evidence.flows["1"].connections
+    assert {state.source_ip for state in subflows} == {"10.0.0.1", "10.0.0.5"}
+    assert double.evidence.hosts["T0"]["MPTcpExtAddAddr"] >= 1
     assert double.flows[0].goodput_bps > 1.5 * narrow_bps
     _check_subflows(double.flows[0])
 
 
 def test_packets_are_split_by_the_ratios(runs: dict[tuple[str, str], RunResult]) -> None:
     run = runs["ppfs", "1"]
-    split = run.protocol_evidence["split"]["1"]
-    packets = sum(split["splitter"]["packets"])
+    split = run.evidence.flows["1"]
+    packets = sum(path.packets or 0 for path in split.paths)
     # Within 4 standard deviations of the binomial; the draws are the seed's.
-    assert split["realised"][0] == pytest.approx(split["asked"][0], abs=4 * 0.5 / packets**0.5)
-    assert split["ack_path"] == MAIN_PATH[::-1]
+    assert split.paths[0].realised == pytest.approx(split.paths[0].asked, abs=4 * 0.5 / packets**0.5)
+    assert split.ack_path == MAIN_PATH[::-1]
     assert all(sum(stream.rate_bps) > 0 for stream in run.flows[0].series.streams)
-    group = runs["ppfs-group", "1"].protocol_evidence["split"]["1"]
-    assert sorted(group["realised"]) == [0.0, 1.0]  # a select group chooses by connection
+    group = runs["ppfs-group", "1"].evidence.flows["1"].paths
+    assert sorted(path.realised or 0.0 for path in group) == [
+        0.0,
+        1.0,
+    ]  # a select group chooses by connection
     for name in ("ppfs", "ppfs-group"):
         paths = {tuple(each.path) for each in runs[name, "1"].flows[0].allocated}
         assert paths == {tuple(MAIN_PATH), tuple(MIDDLE_PATH)}

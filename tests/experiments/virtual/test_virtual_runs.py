@@ -20,7 +20,7 @@ from tests.sandbox import wait_until
 
 pytestmark = pytest.mark.timeout(1800)
 
-CASE_1 = ("--scenario", "1", "--protocol", "mstcp", "--duration", "1")
+CASE_1 = ("--case", "1", "--protocol", "mstcp", "--duration", "1")
 NOBODY = 65534
 
 
@@ -105,7 +105,7 @@ def test_frames_over_two_paths_take_the_time_that_the_paths_take(tmp_path: Path)
 
 def test_hashed_flows_report_the_paths_they_took(tmp_path: Path) -> None:
     call = [sys.executable, "-m", "experiments.cli", "run", "parallel4", "--engine", "virtual"]
-    call += ["--protocol", "ecmp", "--scenario", "2", "--duration", "2", "--json"]
+    call += ["--protocol", "ecmp", "--case", "2", "--duration", "2", "--json"]
     done = subprocess.run(
         [*call, "--out", str(tmp_path / "out")], capture_output=True, text=True, check=False
     )
@@ -116,8 +116,8 @@ def test_hashed_flows_report_the_paths_they_took(tmp_path: Path) -> None:
         (taken,) = flow.allocated
         source, left, middle, right, destination = taken.path
         assert (source, left, right, destination) == (flow.src, "L", "R", flow.dst)
-        (counted,) = run.protocol_evidence["taken"][flow.flow]
-        assert counted["packets"] * 1448 >= flow.bytes_read
+        (counted,) = run.evidence.flows[flow.flow].paths
+        assert (counted.packets or 0) * 1448 >= flow.bytes_read
         over[middle] = over.get(middle, 0) + flow.bytes_read
         assert flow.series.streams[0].path == taken.path
     # The links saw the same: those that nobody took have LLDP alone.
@@ -159,7 +159,7 @@ def test_another_checkout_with_programs_that_do_more_gives_the_same(tmp_path: Pa
     elsewhere = tmp_path / "a" / "b" / "c"
     elsewhere.mkdir(parents=True)
     # Subflows over shared links: where two programs are ready at once, their order decides on packets.
-    arguments = ["--protocol", "mptcp-dualhomed", "--scenario", "1", "--duration", "2"]
+    arguments = ["--protocol", "mptcp-dualhomed", "--case", "1", "--duration", "2"]
     here = golden.run(tmp_path / "here", *arguments)
     package = Path("experiments", "__init__.py")
     changed = tmp_path / "changed.py"
@@ -228,7 +228,7 @@ def test_no_root_is_needed(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
-    call += ["--scenario", "1", "--protocol", "ospf", "--duration", "1", "--seeds", "50", "--out", str(out)]
+    call += ["--case", "1", "--protocol", "ospf", "--duration", "1", "--seeds", "50", "--out", str(out)]
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         wait_until(lambda: any((out / "runs").glob("*.json")), "the first result", timeout=600)
@@ -252,7 +252,7 @@ def kernels_with(parent: int) -> list[str]:
 def test_killing_the_command_ends_its_kernels(tmp_path: Path) -> None:
     out = tmp_path / "out"
     call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
-    call += ["--scenario", "1", "--protocol", "ospf", "--duration", "900", "--out", str(out)]
+    call += ["--case", "1", "--protocol", "ospf", "--duration", "900", "--out", str(out)]
     process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     console = out / "logs" / "1-ospf-s1" / "console.log"
     wait_until(lambda: kernels_with(process.pid) != [] and console.exists(), "the boot", timeout=120)

@@ -107,8 +107,8 @@ def test_a_run_is_that_of_the_document(client: Client, results: Results) -> None
         return client.get(f"/api/documents/0{path}").json()
 
     rows = get("")["runs"]
-    assert [(row["scenario"], row["protocol"], row["seed"]) for row in rows] == [
-        (run.scenario, run.protocol, run.seed) for run in results.runs
+    assert [(row["case"], row["protocol"], row["seed"]) for row in rows] == [
+        (run.case, run.protocol, run.seed) for run in results.runs
     ]
     for row, run in zip(rows, results.runs, strict=True):
         assert [flow["goodput_bps"] for flow in row["flows"]] == [flow.goodput_bps for flow in run.flows]

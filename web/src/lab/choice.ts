@@ -16,19 +16,19 @@ export interface Choice {
 export const ALL_FLOWS = "";
 
 export function firstChoice(overview: Overview): Choice {
-  return { case: overview.runs[0]?.scenario ?? "", withoutProtocols: new Set(), withoutSeeds: new Set(), flow: ALL_FLOWS, isEachSeed: false, run: null };
+  return { case: overview.runs[0]?.case ?? "", withoutProtocols: new Set(), withoutSeeds: new Set(), flow: ALL_FLOWS, isEachSeed: false, run: null };
 }
 
 const distinct = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
-export const casesOf = (overview: Overview): string[] => distinct(overview.runs.map((run) => run.scenario));
+export const casesOf = (overview: Overview): string[] => distinct(overview.runs.map((run) => run.case));
 export const protocolsOf = (runs: readonly RunRow[]): string[] => distinct(runs.map((run) => run.protocol));
 export const seedsOf = (runs: readonly RunRow[]): number[] => distinct(runs.map((run) => run.seed)).sort((a, b) => a - b);
 export const flowsOf = (runs: readonly RunRow[]): string[] => distinct(runs.flatMap((run) => run.flows.map((flow) => flow.flow)));
 
 /** All runs of the chosen case. */
 export function runsOfCase(overview: Overview, choice: Choice): RunRow[] {
-  return overview.runs.filter((run) => run.scenario === choice.case);
+  return overview.runs.filter((run) => run.case === choice.case);
 }
 
 /** The runs that were chosen, as the report takes them: of each protocol those that are valid, or all where none is. */

@@ -45,7 +45,7 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
   const utilisation = useMemo(() => utilisationAt(links ?? [], interval), [links, interval]);
   const paths = useMemo((): MapPath[] => (flow === ALL_FLOWS || !isLit ? [] : (flowOf(run, flow)?.allocated ?? []).map((each) => ({ nodes: each.path, rate_bps: each.rate_bps ?? 0 }))), [run, flow, isLit]);
   const when = interval === null ? "mean of the run" : `at ${Number((times[interval] ?? 0).toFixed(2))} s`;
-  const plot = { name: `network-${run.scenario}-${run.protocol}-s${run.seed}${interval === null ? "" : `-${Number((times[interval] ?? 0).toFixed(2))}s`}`, title: `Utilisation, scenario ${run.scenario}, ${runTitle(run)}, ${when}`, network: overview.network, utilisation };
+  const plot = { name: `network-${run.case}-${run.protocol}-s${run.seed}${interval === null ? "" : `-${Number((times[interval] ?? 0).toFixed(2))}s`}`, title: `Utilisation, case ${run.case}, ${runTitle(run)}, ${when}`, network: overview.network, utilisation };
   const chooser = (
     <>
     {flow === ALL_FLOWS ? null : <label class="check"><input type="checkbox" checked={isLit} onChange={() => setLit(!isLit)} />paths of flow {flow}</label>}

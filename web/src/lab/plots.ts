@@ -27,13 +27,13 @@ interface Context { case: string; runs: readonly RunRow[]; looks: Record<string,
 
 export function goodputDots(context: Context): DotPlot {
   const rows = dotRowsOf(context, (flow) => flow.goodput_bps, (flow) => flow.requested_bps);
-  return { name: `goodput-${context.case}`, title: `Goodput, scenario ${context.case}`, x: GOODPUT, rows, format: bitrate, targetName: "asked for" };
+  return { name: `goodput-${context.case}`, title: `Goodput, case ${context.case}`, x: GOODPUT, rows, format: bitrate, targetName: "asked for" };
 }
 
 export function delayDots(context: Context, kind: DelayKind): DotPlot {
   const rows = dotRowsOf(context, (flow) => flow.delay_s?.[kind] ?? null, () => null);
   const x = { ...DELAY, label: `${DELAY_KINDS[kind]} delay in ms`, column: `delay_${kind}_s` };
-  return { name: `delay-${kind}-${context.case}`, title: `Delay (${DELAY_KINDS[kind]}), scenario ${context.case}`, x, rows, format: duration, targetName: "" };
+  return { name: `delay-${kind}-${context.case}`, title: `Delay (${DELAY_KINDS[kind]}), case ${context.case}`, x, rows, format: duration, targetName: "" };
 }
 
 function dotRowsOf(context: Context, value: (flow: FlowRow) => number | null, target: (flow: FlowRow) => number | null): DotRow[] {
@@ -82,7 +82,7 @@ export function completionDistribution(from: OverTime): LinePlot {
 
 function flowWords(context: Context): string {
   const flow = context.runs[0] ? flowOf(context.runs[0], context.flow) : undefined;
-  return `${flow ? flowTitle(flow) : "all flows"}, scenario ${context.case}`;
+  return `${flow ? flowTitle(flow) : "all flows"}, case ${context.case}`;
 }
 
 function fileName(what: string, context: Context): string {
@@ -129,7 +129,7 @@ export function streamLines(run: RunRow, series: readonly FlowSeries[], flow: st
     label: `${shown.length > 1 ? `flow ${each.flow}: ` : ""}${stream.path?.join(" → ") ?? `stream ${index + 1}`}`,
     series: count++, x: each.time_s, y: stream.rate_bps,
   })));
-  return { name: `streams-${run.scenario}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, scenario ${run.scenario}, ${run.protocol}, seed ${run.seed}`, x: TIME, y: RATE, lines };
+  return { name: `streams-${run.case}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, case ${run.case}, ${run.protocol}, seed ${run.seed}`, x: TIME, y: RATE, lines };
 }
 
 /** How full the directions of one link were over time. */
@@ -139,5 +139,5 @@ export function linkLines(run: RunRow, links: readonly LinkResult[], ends: reado
     const link = links.find((each) => each.link === name);
     return link?.series ? [{ label: name.replace("->", " to "), series: index, x: link.series.time_s, y: link.series.utilisation }] : [];
   });
-  return { name: `link-${ends.join("-")}-${run.scenario}-${run.protocol}-s${run.seed}`, title: `Utilisation of ${ends.join("-")}, scenario ${run.scenario}, ${run.protocol}, seed ${run.seed}`, x: TIME, y: UTILISATION, lines, atLeast: 1 };
+  return { name: `link-${ends.join("-")}-${run.case}-${run.protocol}-s${run.seed}`, title: `Utilisation of ${ends.join("-")}, case ${run.case}, ${run.protocol}, seed ${run.seed}`, x: TIME, y: UTILISATION, lines, atLeast: 1 };
 }

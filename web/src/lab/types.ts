@@ -29,7 +29,7 @@ export interface FlowRow {
 export interface RunRow {
   number: number;
   protocol: string;
-  scenario: string;
+  case: string;
   seed: number;
   duration_s: number;
   valid: boolean;

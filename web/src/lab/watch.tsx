@@ -96,7 +96,7 @@ function Runs({ live, shown, onChoose }: { live: Live; shown: number | null; onC
 function rowsOf(live: Live): { name: string; runs: LiveRun[] }[] {
   const rows = new Map<string, LiveRun[]>();
   for (const run of live.runs.values()) {
-    const name = `scenario ${run.case}, ${run.protocol}`;
+    const name = `case ${run.case}, ${run.protocol}`;
     rows.set(name, [...(rows.get(name) ?? []), run]);
   }
   return [...rows].map(([name, runs]) => ({ name, runs }));

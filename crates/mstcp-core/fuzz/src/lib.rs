@@ -9,18 +9,20 @@ use mstcp_core::control::Control;
 use mstcp_core::frame::{self, Found, Parser, MAX_CONTROL_BYTES};
 use mstcp_core::hello::{self, Hello, PREFIX_BYTES};
 use mstcp_core::reassembly::Reassembly;
+use mstcp_core::records::{RecordReader, RecordWriter};
 use mstcp_core::{scheduler, Config, Connection, Slice};
 
 /// A target's name and function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("hello", hello),
     ("frames", frames),
     ("reassembly", reassembly),
     ("connection", connection),
     ("pair", pair),
+    ("records", records),
 ];
 
 /// Takes decisions from the input; zeros when it is used up.
@@ -149,6 +151,43 @@ pub fn reassembly(data: &[u8]) {
         let waiting = has[delivered..].iter().filter(|known| **known).count();
         assert_eq!(buffer.waiting_bytes(), waiting);
         assert!(buffer.pieces() <= waiting);
+    }
+}
+
+/// Records that are changed, cut, repeated or put in on the way: nothing comes out that was not written, there and in that order.
+pub fn records(data: &[u8]) {
+    let mut choices = Choices(data);
+    let key = [choices.byte(); 32];
+    let (mut writer, mut reader) = (RecordWriter::new(key), RecordReader::new(key));
+    let (mut written, mut way): (Vec<u8>, Vec<u8>) = Default::default();
+    for _ in 0..choices.below(8) {
+        let length = choices.below(300);
+        let bytes = choices.bytes(length);
+        written.extend_from_slice(bytes);
+        writer.write(bytes, &mut way);
+    }
+    let honest = way.clone();
+    for _ in 0..choices.below(4) {
+        let at = choices.below(way.len() + 1);
+        let end = (at + choices.below(64)).min(way.len());
+        match choices.byte() % 4 {
+            0 if at < way.len() => way[at] ^= 1 << (choices.byte() % 8),
+            1 => drop(way.drain(at..end)),
+            2 => way.extend_from_within(at..end),
+            _ => drop(way.splice(at..at, choices.bytes(40).iter().copied())),
+        }
+    }
+    let cut = 1 + choices.below(100);
+    let mut read = Vec::new();
+    let is_refused = (way.chunks(cut)).any(|piece| reader.read(piece, &mut read).is_err());
+    assert!(
+        written.starts_with(&read),
+        "something came that was not written"
+    );
+    if way == honest {
+        assert!(!is_refused && read == written);
+    } else if way.len() > honest.len() && way.starts_with(&honest) {
+        assert_eq!(read, written);
     }
 }
 

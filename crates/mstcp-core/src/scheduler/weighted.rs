@@ -1,7 +1,6 @@
 //! Deterministic and smooth.
 
-use super::{Scheduler, View};
-use crate::MAX_STREAMS;
+use super::{Scheduler, StreamSet, View};
 
 /// What a stream that was full may catch up, in frames of the size at hand.
 const CATCH_UP_FRAMES: f64 = 8.0;
@@ -11,23 +10,17 @@ const CATCH_UP_FRAMES: f64 = 8.0;
 ///
 /// While all streams have room, none is ever more than one frame off its share. A stream that was full makes up for
 /// a few frames later and not for more, so that it gets no burst.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Weighted {
-    credit_bytes: [f64; MAX_STREAMS],
-}
-
-impl Default for Weighted {
-    fn default() -> Self {
-        Self {
-            credit_bytes: [0.0; MAX_STREAMS],
-        }
-    }
+    /// By stream; those that have earned nothing yet may be missing.
+    credit_bytes: Vec<f64>,
 }
 
 impl Weighted {
     fn credit_after(&self, view: &View<'_>, index: usize) -> f64 {
         let total: f64 = view.alive.iter().map(|index| view.weight(index)).sum();
-        self.credit_bytes[index] + view.frame_bytes as f64 * view.weight(index) / total
+        let credit = self.credit_bytes.get(index).copied().unwrap_or(0.0);
+        credit + view.frame_bytes as f64 * view.weight(index) / total
     }
 }
 
@@ -43,12 +36,23 @@ impl Scheduler for Weighted {
     fn on_begun(&mut self, view: &View<'_>, stream: usize) {
         let frame_bytes = view.frame_bytes as f64;
         let most = CATCH_UP_FRAMES * frame_bytes;
-        let mut earned = [0.0; MAX_STREAMS];
-        for index in view.weighed(view.alive) {
-            earned[index] = self.credit_after(view, index);
+        if self.credit_bytes.len() < view.streams.len() {
+            self.credit_bytes.resize(view.streams.len(), 0.0);
         }
-        earned[stream] -= frame_bytes;
-        // Places of dead streams are cleared: a stream that takes one begins without debts.
-        self.credit_bytes = earned.map(|credit| credit.clamp(-most, most));
+        let mut earning = StreamSet::default();
+        for index in view.weighed(view.alive) {
+            self.credit_bytes[index] = self.credit_after(view, index);
+            earning.insert(index);
+        }
+        for (index, credit) in self.credit_bytes.iter_mut().enumerate() {
+            // Places of dead streams are cleared: a stream that takes one begins without debts.
+            let earned = if earning.contains(index) {
+                *credit
+            } else {
+                0.0
+            };
+            let cost = if index == stream { frame_bytes } else { 0.0 };
+            *credit = (earned - cost).clamp(-most, most);
+        }
     }
 }

@@ -48,6 +48,15 @@ impl Default for Flight {
 }
 
 impl Flight {
+    /// Of a stream that has to bring what all others did not: little at first, so that the peer's report of what it lacks by then
+    /// decides what follows.
+    pub(super) fn of_last_resort() -> Self {
+        Self {
+            limit_bytes: LEAST_BYTES,
+            ..Self::default()
+        }
+    }
+
     /// Note that a frame is on its way.
     pub(super) fn on_sent(&mut self, bytes: usize) {
         self.bytes += bytes as u64;

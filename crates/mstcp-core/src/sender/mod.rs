@@ -8,25 +8,25 @@
 mod controls;
 mod drafting;
 mod flight;
+mod membership;
 mod overtaking;
 mod paths;
+mod reports;
 mod stalls;
 mod stream;
 
 use std::collections::VecDeque;
 
 use crate::control::Control;
-use crate::error::{LocalError, RemoteError};
+use crate::error::LocalError;
 use crate::receiver::INITIAL_WINDOW_BYTES;
 use crate::scheduler::{check_weights, Scheduler, StreamSet, StreamView};
 use crate::send_buffer::{SendBuffer, SharedBytes};
 
-use crate::state::StreamState;
-
 use controls::Pending;
 use drafting::Draft;
 pub(crate) use stalls::SEEN_DELAY_NS;
-use stream::{Outgoing, Span, Stream};
+use stream::{Span, Stream};
 
 /// A stream of which nothing is reported for so long, and two round trips, while the peer lives, is stalled, in nanoseconds:
 /// what it holds is sent over others.
@@ -85,6 +85,9 @@ pub struct Sender {
     has_reports: bool,
     /// Streams that were stalled and are not any more, since the shell was told.
     recovered: StreamSet,
+    /// How often streams were opened again of late because all were stalled, and when that was last.
+    clogs: u32,
+    clogged_ns: u64,
     /// Whether the peer was known to live when that was looked at last.
     is_peer_alive: bool,
     /// The frame that `poll` offered and no byte of which has been taken yet.
@@ -140,6 +143,8 @@ impl Sender {
             flights_ns: 0,
             has_reports: false,
             recovered: StreamSet::default(),
+            clogs: 0,
+            clogged_ns: 0,
             is_peer_alive: true,
             draft: None,
             again: VecDeque::new(),
@@ -168,19 +173,6 @@ impl Sender {
     pub(crate) fn trust_streams(&mut self) {
         self.trusting = true;
         self.limit = u64::MAX;
-    }
-
-    fn release_taken(&mut self) {
-        let begun = self.streams.iter().filter(|stream| stream.out.rest() > 0);
-        let begun = begun.filter_map(|stream| stream.out.span.map(|span| span.offset));
-        self.acknowledged = begun.min().unwrap_or(self.next_offset);
-        self.buffer.release(self.acknowledged);
-        for stream in &mut self.streams {
-            stream.in_flight.clear();
-        }
-        if self.streams.iter().all(|stream| stream.fin_begun) {
-            self.acknowledged = self.next_offset + 1;
-        }
     }
 
     /// Queue a copy of application bytes.
@@ -223,140 +215,6 @@ impl Sender {
     pub fn close_streams(&mut self, ack: Option<Control>) {
         self.closing = true;
         self.last_ack = ack;
-    }
-
-    /// Use a stream with room in place `slot`: a new one, or that of a lost stream.
-    pub fn add_stream(&mut self, slot: usize, id: u32, weight: f64) {
-        let view = StreamView {
-            weight,
-            delay_ns: 0,
-            backlog_bytes: 0.0,
-        };
-        let mut stream = Stream::new(id);
-        if slot < self.streams.len() {
-            stream.sent = self.streams[slot].sent;
-            self.streams[slot] = stream;
-            self.views[slot] = view;
-        } else {
-            self.streams.push(stream);
-            self.views.push(view);
-        }
-        self.with_room.insert(slot);
-        self.full.remove(slot);
-        self.late.remove(slot);
-        self.set_state(slot, StreamState::Open);
-    }
-
-    /// Where a stream is; none if there never was one in this place.
-    pub fn state(&self, slot: usize) -> Option<StreamState> {
-        self.streams.get(slot).map(|stream| stream.state)
-    }
-
-    /// Have a stream be in a state; the one place where the sets follow.
-    fn set_state(&mut self, slot: usize, state: StreamState) {
-        self.streams[slot].state = state;
-        for (set, wanted) in [
-            (&mut self.alive, state != StreamState::Gone),
-            (&mut self.stalled, state == StreamState::Stalled),
-            (&mut self.retiring, state == StreamState::Retiring),
-            (&mut self.last_begun, state == StreamState::Ended),
-        ] {
-            match wanted {
-                true => set.insert(slot),
-                false => set.remove(slot),
-            }
-        }
-        self.note_eligible();
-    }
-
-    /// Set a stream's priority: the streams of the lowest value that work are used.
-    pub fn set_priority(&mut self, slot: usize, priority: u32) -> Result<(), LocalError> {
-        let stream = self.streams.get_mut(slot);
-        stream.ok_or(LocalError::NoSuchStream(slot))?.priority = priority;
-        self.note_eligible();
-        Ok(())
-    }
-
-    /// Find the streams that may be given frames: open ones of the lowest priority value, those that are stalled or are to
-    /// go only if there are no others.
-    fn note_eligible(&mut self) {
-        let sending = self.alive.without(self.last_begun);
-        let open = sending.without(self.stalled).without(self.retiring);
-        let first = open.iter().map(|slot| self.streams[slot].priority).min();
-        let mut best = StreamSet::default();
-        for slot in open.iter() {
-            if Some(self.streams[slot].priority) == first {
-                best.insert(slot);
-            }
-        }
-        let choices = [best, sending.without(self.retiring), sending];
-        let usable = choices.iter().find(|set| !set.is_empty());
-        self.eligible = usable.copied().unwrap_or_default();
-    }
-
-    /// The alive stream of this id.
-    pub(crate) fn slot_of(&self, id: u32) -> Option<usize> {
-        let mut alive = self.alive.iter();
-        alive.find(|&slot| self.streams[slot].id == id)
-    }
-
-    /// A stream's id.
-    pub(crate) fn id(&self, slot: usize) -> u32 {
-        self.streams[slot].id
-    }
-
-    /// Note that a stream is gone: what it took and the peer has not reported goes over the others.
-    pub fn on_stream_lost(&mut self, slot: usize) -> Result<(), LocalError> {
-        if slot >= self.streams.len() {
-            return Err(LocalError::NoSuchStream(slot));
-        }
-        if !self.alive.contains(slot) {
-            return Ok(());
-        }
-        if self.draft.is_some_and(|(stream, _)| stream == slot) {
-            self.withdraw_draft(slot);
-        }
-        self.with_room.remove(slot);
-        self.set_state(slot, StreamState::Gone);
-        self.streams[slot].out = Outgoing::default();
-        self.send_again(slot);
-        Ok(())
-    }
-
-    /// Take a stream out: it gets no new frames, and its LAST once the peer has reported those it took.
-    pub fn retire(&mut self, slot: usize) -> Result<(), LocalError> {
-        if !self.alive.contains(slot) {
-            return Err(LocalError::NoSuchStream(slot));
-        }
-        if self.draft.is_some_and(|(stream, _)| stream == slot) {
-            self.withdraw_draft(slot);
-        }
-        self.streams[slot].retires = true;
-        if self.streams[slot].state == StreamState::Open {
-            self.set_state(slot, StreamState::Retiring);
-        }
-        Ok(())
-    }
-
-    /// Whether a stream is taken out.
-    pub fn is_retiring(&self, slot: usize) -> bool {
-        self.streams.get(slot).is_some_and(|stream| stream.retires)
-    }
-
-    /// Queue a stream's unreported frames for the other streams.
-    fn send_again(&mut self, slot: usize) {
-        let acknowledged = self.acknowledged;
-        let frames = self.streams[slot].in_flight.iter_mut();
-        let spans = frames.filter(|frame| !frame.is_queued).map(|frame| {
-            frame.is_elsewhere = true;
-            frame.is_queued = true;
-            frame.span
-        });
-        self.again
-            .extend(spans.filter(|span| span.end() > acknowledged));
-        self.again
-            .make_contiguous()
-            .sort_unstable_by_key(|span| (span.offset, span.length));
     }
 
     /// Choose the frame that goes next and the stream that has room for it: the stream, and the bytes to be sent.
@@ -451,64 +309,6 @@ impl Sender {
         Ok(())
     }
 
-    /// Take an acknowledgement.
-    pub fn on_ack(
-        &mut self,
-        now_ns: u64,
-        received: u64,
-        limit: u64,
-        streams: &[(u32, u64)],
-    ) -> Result<(), RemoteError> {
-        if received > self.next_offset + u64::from(self.fin_sent) {
-            return Err(RemoteError::BadAck);
-        }
-        self.acknowledged = self.acknowledged.max(received);
-        self.limit = self.limit.max(limit);
-        self.release_acknowledged();
-        for &(id, frames) in streams {
-            let Some(slot) = self.slot_of(id) else {
-                continue;
-            };
-            let stream = &mut self.streams[slot];
-            let new = frames.saturating_sub(stream.reported);
-            if new > stream.in_flight.len() as u64 {
-                return Err(RemoteError::BadAck);
-            }
-            if new > 0 {
-                let newest_ns = stream.in_flight[new as usize - 1].sent_ns;
-                let drained = stream.in_flight.drain(..new as usize);
-                let bytes = drained.map(|frame| frame.span.length as u64).sum();
-                stream.flight.on_reported(bytes, newest_ns);
-                self.has_reports = true;
-                stream.reported = frames;
-                self.note_progress(slot, now_ns);
-            }
-        }
-        Ok(())
-    }
-
-    /// Forget what the peer has. A frame that another stream has overtaken still must leave whole: its rest is copied.
-    fn release_acknowledged(&mut self) {
-        let mut end = self.acknowledged.min(self.next_offset);
-        let drafted = self.draft.map(|(slot, _)| slot);
-        if let Some(span) = drafted.and_then(|slot| self.streams[slot].out.span) {
-            end = end.min(span.offset);
-        }
-        for slot in (0..self.streams.len()).filter(|slot| Some(*slot) != drafted) {
-            let out = &self.streams[slot].out;
-            let taken = out.taken.saturating_sub(out.header.len()) as u64;
-            if out.span.is_some_and(|span| span.offset + taken < end) {
-                let mut header = Vec::with_capacity(out.rest());
-                self.rest(slot, |piece| header.extend_from_slice(piece));
-                self.streams[slot].out = Outgoing {
-                    header,
-                    ..Outgoing::default()
-                };
-            }
-        }
-        self.buffer.release(end);
-    }
-
     /// Take new weights, one for each stream: rates in bit/s, or any unit where rates are not known.
     pub fn set_weights(&mut self, weights: &[f64]) -> Result<(), LocalError> {
         check_weights(weights)?;
@@ -529,16 +329,6 @@ impl Sender {
     /// The streams that are alive and whose sockets were full when last tried.
     pub fn blocked(&self) -> StreamSet {
         self.alive.without(self.with_room)
-    }
-
-    /// The streams that are alive.
-    pub fn alive(&self) -> StreamSet {
-        self.alive
-    }
-
-    /// The streams that may be given frames.
-    pub(crate) fn eligible(&self) -> StreamSet {
-        self.eligible
     }
 
     /// Those whose reports are late.
@@ -566,21 +356,6 @@ impl Sender {
         self.acknowledged
     }
 
-    /// Note that both sides have ended a stream, which is about to be gone.
-    pub(crate) fn on_stream_ended(&mut self, slot: usize) {
-        self.has_ended |= self.last_begun.contains(slot) && self.streams[slot].out.rest() == 0;
-    }
-
-    /// Whether LAST went out on all streams that work, or on one of them, which may be gone since.
-    pub(crate) fn has_ended_streams(&self, one_is_enough: bool) -> bool {
-        let ended = |slot: usize| self.streams[slot].out.rest() == 0;
-        if one_is_enough {
-            return self.has_ended || self.last_begun.iter().any(ended);
-        }
-        (self.alive.without(self.stalled).without(self.last_begun)).is_empty()
-            && self.last_begun.iter().all(ended)
-    }
-
     /// Count the first bytes of the queue as sent and acknowledged: they went with the hello.
     pub(crate) fn skip_early(&mut self, length: usize) {
         self.next_offset = length as u64;
@@ -592,11 +367,6 @@ impl Sender {
     /// Whether the peer has all bytes and knows that they are all.
     pub fn is_finished(&self) -> bool {
         self.ended && self.acknowledged == self.buffer.end() + 1
-    }
-
-    /// The streams that are alive and bring nothing through.
-    pub fn stalled(&self) -> StreamSet {
-        self.stalled
     }
 
     /// The first offset that may not be sent: what the peer grants, within what we are ready to keep.

@@ -20,6 +20,11 @@ const QUICK_NS: u64 = 10_000_000_000;
 const GIVE_UP_NS: u64 = 1_000_000_000;
 /// And for so much longer yet if it still brings something, in nanoseconds.
 const ONE_WAY_NS: u64 = 30_000_000_000;
+/// Where all streams are stalled, one that is only slow is opened again after so much, and two round trips, in nanoseconds: what
+/// waits on its path would have to arrive before what the others lost. Every second time doubles it.
+const CLOGGED_NS: u64 = 300_000_000;
+/// One is only slow if something was reported of it within so long, in nanoseconds.
+const ONLY_SLOW_NS: u64 = 3_000_000_000;
 
 impl Sender {
     /// Two round trips of the longest path, in nanoseconds.
@@ -107,8 +112,13 @@ impl Sender {
             .iter()
             .filter_map(|slot| self.stalls_at_ns(slot, since_ns));
         let give_up = self.stalled.iter().map(|slot| self.given_up_at_ns(slot));
+        let clogged = self.stalled.iter().map(|slot| self.clogged_at_ns(slot));
         // What was due and not done waits for something else, which wakes us.
-        stall.chain(give_up).filter(|at_ns| *at_ns > now_ns).min()
+        stall
+            .chain(give_up)
+            .chain(clogged)
+            .filter(|at_ns| *at_ns > now_ns)
+            .min()
     }
 
     fn given_up_at_ns(&self, slot: usize) -> u64 {
@@ -118,15 +128,22 @@ impl Sender {
     /// The streams that have stalled for so long that they should be opened again: of use in neither direction while another
     /// brings things through, or for longer while another works in both. One that brings something may be the only one that
     /// will.
-    pub(crate) fn hopeless(&self, now_ns: u64, life: &Life) -> StreamSet {
+    pub(crate) fn hopeless(&mut self, now_ns: u64, life: &Life) -> StreamSet {
         let mut hopeless = StreamSet::default();
         let open = self
             .alive
             .without(self.stalled)
             .without(self.retiring)
             .without(self.last_begun);
-        if !self.is_peer_alive || open.is_empty() {
+        if !self.is_peer_alive {
             return hopeless;
+        }
+        if open.is_empty() {
+            let clogged = self.clogged(now_ns, life);
+            if !clogged.is_empty() {
+                self.note_clogs(now_ns);
+            }
+            return clogged;
         }
         let recent = |at_ns: u64, slot: usize| {
             now_ns.saturating_sub(at_ns) <= GIVE_UP_NS + self.round_trips_of_ns(slot)
@@ -146,6 +163,39 @@ impl Sender {
             }
         }
         hopeless
+    }
+
+    /// Note that clogged streams are opened again.
+    fn note_clogs(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.clogged_ns) > QUICK_NS {
+            self.clogs = 0;
+        }
+        self.clogs = (self.clogs + 1).min(MOST_SLOWNESS);
+        self.clogged_ns = now_ns;
+    }
+
+    /// Where all streams are stalled: those that bring things through in both directions, but slowly. Their paths work, so that
+    /// new streams can be opened there, which carry first what is missing.
+    fn clogged(&self, now_ns: u64, life: &Life) -> StreamSet {
+        let mut clogged = StreamSet::default();
+        for slot in self.stalled.iter() {
+            let stream = &self.streams[slot];
+            let hears = now_ns.saturating_sub(life.stream_heard_ns(slot)) <= GIVE_UP_NS;
+            let tells = stream.told_ns > 0 && now_ns - stream.told_ns <= ONLY_SLOW_NS;
+            if hears && tells && now_ns >= self.clogged_at_ns(slot) {
+                clogged.insert(slot);
+            }
+        }
+        clogged
+    }
+
+    fn clogged_at_ns(&self, slot: usize) -> u64 {
+        let after_ns = CLOGGED_NS + self.round_trips_of_ns(slot);
+        let stalled = self
+            .stalled
+            .iter()
+            .map(|slot| self.streams[slot].stalled_ns);
+        stalled.max().unwrap_or(0) + (after_ns << (self.clogs / 2))
     }
 
     /// Take what the peer has seen of our acknowledgements.

@@ -13,7 +13,7 @@ use mstcp_core::redial::Redial;
 
 use super::driver::{self, Joined};
 use super::{hello, invalid, Connection, Options};
-use crate::Endpoint;
+use crate::{Endpoint, RecordLayer};
 
 /// How long connecting a stream may take at first.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -42,6 +42,7 @@ pub async fn connect(
         .ok_or_else(|| invalid("the destination has no address"))?;
     let (first, others) = (sources.split_first())
         .ok_or_else(|| invalid("a connection has a stream: name a source address"))?;
+    options.check()?;
     let core = options.core(options.frame_payload_bytes).map_err(invalid)?;
     let mut client = Client::new(
         &options.secret,
@@ -49,12 +50,15 @@ pub async fn connect(
         sources.len() as u32,
         options.frame_payload_bytes as u32,
     );
+    if options.authenticate_frames {
+        client = client.with_records();
+    }
     let began = Instant::now();
     let mut socket = timeout(CONNECT, dial(*first, destination)).await??;
     let greeting = hello::greet(&mut client)?;
     let answer = hello::exchange(&mut socket, &greeting).await?;
-    let take = |greeting: &_, answer: &[u8]| client.on_answer(greeting, answer);
-    hello::confirm(&mut socket, &greeting, &answer, take).await?;
+    let confirmed = hello::take_answer(&mut client, &greeting, &answer)?;
+    let layer = hello::confirm(&mut socket, confirmed).await?;
     let source = kept(*first, &socket)?;
     let (joined, joins) = mpsc::channel(WAITING_STREAMS);
     let opener = Arc::new(Opener {
@@ -75,7 +79,7 @@ pub async fn connect(
     driver::start(
         Endpoint::new(core),
         payload_bytes,
-        (socket, Some(path)),
+        (socket, layer, Some(path)),
         joins,
         Arc::default(),
     )
@@ -108,7 +112,7 @@ impl Opener {
             }
             let began = Instant::now();
             let limit = Duration::from_nanos(attempt.timeout_ns);
-            if let Ok(Ok((socket, id))) = timeout(limit, self.join(source)).await {
+            if let Ok(Ok((socket, layer, id))) = timeout(limit, self.join(source)).await {
                 let path = kept(source, &socket).map(|source| Path {
                     opener: Arc::clone(&self),
                     source,
@@ -116,6 +120,7 @@ impl Opener {
                 });
                 let joined = Joined {
                     socket,
+                    layer,
                     id,
                     confirm: None,
                     path: path.ok(),
@@ -128,13 +133,13 @@ impl Opener {
         }
     }
 
-    async fn join(&self, source: SocketAddr) -> io::Result<(TcpStream, u32)> {
+    async fn join(&self, source: SocketAddr) -> io::Result<(TcpStream, Option<RecordLayer>, u32)> {
         let mut socket = dial(source, self.destination).await?;
         let greeting = hello::greet(&mut self.client())?;
         let answer = hello::exchange(&mut socket, &greeting).await?;
-        let take = |greeting: &_, answer: &[u8]| self.client().on_answer(greeting, answer);
-        hello::confirm(&mut socket, &greeting, &answer, take).await?;
-        Ok((socket, greeting.hello.stream_id))
+        let confirmed = hello::take_answer(&mut self.client(), &greeting, &answer)?;
+        let layer = hello::confirm(&mut socket, confirmed).await?;
+        Ok((socket, layer, greeting.hello.stream_id))
     }
 
     fn client(&self) -> std::sync::MutexGuard<'_, Client> {

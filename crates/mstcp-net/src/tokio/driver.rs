@@ -21,7 +21,7 @@ use mstcp_core::{Event, Outcome, Slice};
 
 use super::client::Path;
 use super::{invalid, Connection, Ending, WAITING_BYTES};
-use crate::{sys, Endpoint, OwnMemory};
+use crate::{sys, Endpoint, OwnMemory, RecordLayer};
 
 /// What a stream weighs whose rate nobody gave, until it is measured; in bit/s.
 pub(super) const UNKNOWN_BPS: f64 = 1e10;
@@ -36,6 +36,7 @@ const WRITE_BYTES: usize = 1 << 16;
 /// A stream whose hellos are done.
 pub(super) struct Joined {
     pub(super) socket: TcpStream,
+    pub(super) layer: Option<RecordLayer>,
     pub(super) id: u32,
     /// The proof that its first frame must be, if the peer is the one that opened it.
     pub(super) confirm: Option<Proof>,
@@ -73,7 +74,7 @@ struct Driver {
 pub(super) fn start(
     endpoint: Endpoint,
     frame_payload_bytes: usize,
-    first: (TcpStream, Option<Path>),
+    first: (TcpStream, Option<RecordLayer>, Option<Path>),
     joins: mpsc::Receiver<Joined>,
     alive: Arc<AtomicUsize>,
 ) -> io::Result<Connection> {
@@ -98,8 +99,8 @@ pub(super) fn start(
         alive,
         over: None,
     };
-    let (socket, path) = first;
-    driver.attach(0, Stream { socket, path })?;
+    let (socket, layer, path) = first;
+    driver.attach(0, Stream { socket, path }, layer)?;
     Ok(Connection {
         bytes,
         driver: ::tokio::spawn(driver.run()),
@@ -134,7 +135,12 @@ impl Driver {
         self.over.get_or_insert_with(|| Some((kind, why.into())));
     }
 
-    fn attach(&mut self, slot: usize, stream: Stream) -> io::Result<()> {
+    fn attach(
+        &mut self,
+        slot: usize,
+        stream: Stream,
+        layer: Option<RecordLayer>,
+    ) -> io::Result<()> {
         let descriptor = stream.socket.as_raw_fd();
         let sockets = self.endpoint.sockets();
         sockets
@@ -150,6 +156,9 @@ impl Driver {
             self.streams.resize_with(slot + 1, || None);
         }
         self.streams[slot] = Some(stream);
+        if let Some(layer) = layer {
+            self.endpoint.protect(slot, layer);
+        }
         Ok(())
     }
 
@@ -162,7 +171,7 @@ impl Driver {
             .confirm
             .map_or(Ok(()), |proof| core.expect_confirm(slot, proof));
         let (socket, path) = (joined.socket, joined.path);
-        let attached = self.attach(slot, Stream { socket, path });
+        let attached = self.attach(slot, Stream { socket, path }, joined.layer);
         if confirmed.is_err() || attached.is_err() {
             self.lose(slot);
         }

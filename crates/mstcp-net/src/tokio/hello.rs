@@ -6,10 +6,10 @@ use std::time::Duration;
 use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
 use ::tokio::net::TcpStream;
 use ::tokio::time::timeout;
-use mstcp_core::handshake::{Client, Greeting};
+use mstcp_core::handshake::{Client, Greeting, CONFIRM_BYTES};
 use mstcp_core::hello::{self, NONCE_BYTES, PREFIX_BYTES};
 
-use crate::sys;
+use crate::{sys, RecordLayer};
 
 /// How long a hello, or the answer to one, may take.
 pub(super) const HELLO: Duration = Duration::from_secs(10);
@@ -50,15 +50,62 @@ pub(super) async fn exchange(socket: &mut TcpStream, greeting: &Greeting) -> io:
     read(socket).await
 }
 
-/// Take the answer to a hello, and confirm it: then the stream carries frames.
-pub(super) async fn confirm(
-    socket: &mut TcpStream,
+/// The CONFIRM that answers an answer, and the stream's records if its bytes are in records.
+pub(super) type Confirmed = (Vec<u8>, Option<RecordLayer>);
+
+/// Take the answer to a hello.
+pub(super) fn take_answer(
+    client: &mut Client,
     greeting: &Greeting,
     answer: &[u8],
-    take: impl FnOnce(&Greeting, &[u8]) -> Result<Vec<u8>, mstcp_core::RemoteError>,
-) -> io::Result<()> {
-    let confirm = take(greeting, answer).map_err(malformed)?;
-    socket.write_all(&confirm).await
+) -> io::Result<Confirmed> {
+    let confirm = client.on_answer(greeting, answer).map_err(malformed)?;
+    if greeting.hello.records == 0 {
+        return Ok((confirm, None));
+    }
+    let keys = client.record_keys(greeting, answer).map_err(malformed)?;
+    Ok((confirm, Some(RecordLayer::of_client(&keys))))
+}
+
+/// Confirm an answer: then the stream carries frames.
+pub(super) async fn confirm(
+    socket: &mut TcpStream,
+    (confirm, mut layer): Confirmed,
+) -> io::Result<Option<RecordLayer>> {
+    match &mut layer {
+        None => socket.write_all(&confirm).await?,
+        Some(layer) => {
+            layer.write(&confirm);
+            socket.write_all(&layer.take_unsent()).await?;
+        }
+    }
+    Ok(layer)
+}
+
+/// Read the CONFIRM that a client sends first; also return what came behind it in its record.
+pub(super) async fn read_confirm(
+    socket: &mut TcpStream,
+    layer: Option<&mut RecordLayer>,
+) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let reading = async {
+        let mut came = vec![0; CONFIRM_BYTES];
+        let Some(layer) = layer else {
+            socket.read_exact(&mut came).await?;
+            return Ok((came, Vec::new()));
+        };
+        came.clear();
+        let mut piece = [0; CONFIRM_BYTES];
+        while came.len() < CONFIRM_BYTES {
+            let count = socket.read(&mut piece).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            layer.take(&piece[..count], &mut came).map_err(malformed)?;
+        }
+        let behind = came.split_off(CONFIRM_BYTES);
+        Ok((came, behind))
+    };
+    timeout(HELLO, reading).await?
 }
 
 /// Make the hello of the next stream.

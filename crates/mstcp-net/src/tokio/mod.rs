@@ -21,7 +21,7 @@
 //! ```
 //!
 //! A connection is driven by a task of its own, which ends with it. Lost streams are opened again by the client's side. There is
-//! no TLS here, and no control channel: streams and their source addresses are given by hand.
+//! no TLS here, but [`Options::authenticate_frames`], and no control channel: streams and their source addresses are given by hand.
 
 mod client;
 mod driver;
@@ -49,6 +49,8 @@ const WAITING_BYTES: usize = 1 << 18;
 pub struct Options {
     /// What both sides know beforehand, or empty.
     pub secret: Vec<u8>,
+    /// Authenticate every byte by the secret. Of a listener: let no client in that does not.
+    pub authenticate_frames: bool,
     /// Application bytes in a full-size frame, 1 to 65,535; a client's choice.
     pub frame_payload_bytes: usize,
     /// The receive window: bound of the bytes that are ahead or not taken by the application; 256 KiB at least.
@@ -63,6 +65,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             secret: Vec::new(),
+            authenticate_frames: false,
             frame_payload_bytes: 1428,
             reorder_buffer_bytes: 16 << 20,
             scheduler: "weighted".to_owned(),
@@ -72,6 +75,15 @@ impl Default for Options {
 }
 
 impl Options {
+    fn check(&self) -> io::Result<()> {
+        match self.authenticate_frames && self.secret.is_empty() {
+            true => Err(invalid(
+                "authenticate_frames takes a secret that both sides know",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// A core with one stream.
     fn core(&self, frame_payload_bytes: usize) -> Result<mstcp_core::Connection, LocalError> {
         let config = Config {

@@ -6,16 +6,15 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
+use ::tokio::io::AsyncWriteExt;
 use ::tokio::net::{TcpListener, TcpStream};
 use ::tokio::sync::mpsc;
 use ::tokio::task::JoinHandle;
-use ::tokio::time::timeout;
-use mstcp_core::handshake::{confirm_frame, Admission, Admitted, NotAdmitted, CONFIRM_BYTES};
+use mstcp_core::handshake::{confirm_frame, Admission, Admitted, NotAdmitted};
 
 use super::driver::{self, Joined};
 use super::{hello, Connection, Options};
-use crate::Endpoint;
+use crate::{Endpoint, RecordLayer};
 
 /// Streams and connections that wait to be taken.
 const WAITING: usize = 64;
@@ -57,12 +56,17 @@ impl Listener {
     /// # Errors
     /// The address is taken or none of this host.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> io::Result<Self> {
+        options.check()?;
         let addresses: Vec<_> = address.to_socket_addrs()?.collect();
         let listener = TcpListener::bind(&addresses[..]).await?;
         let address = listener.local_addr()?;
         let (sender, opened) = mpsc::channel(WAITING);
+        let admission = Admission::new(&options.secret, options.most_connections);
         let shared = Arc::new(Shared {
-            admission: Mutex::new(Admission::new(&options.secret, options.most_connections)),
+            admission: Mutex::new(match options.authenticate_frames {
+                true => admission.requiring_records(),
+                false => admission,
+            }),
             known: Mutex::default(),
             opened: sender,
             options,
@@ -148,7 +152,9 @@ impl Shared {
         let payload_bytes = admitted.hello.frame_payload_bytes as usize;
         let opened = self.opened(&mut socket, &admitted).await;
         let result = match opened {
-            Ok(endpoint) => driver::start(endpoint, payload_bytes, (socket, None), joins, alive),
+            Ok((endpoint, layer)) => {
+                driver::start(endpoint, payload_bytes, (socket, layer, None), joins, alive)
+            }
             Err(error) => Err(error),
         };
         match result {
@@ -172,9 +178,13 @@ impl Shared {
         }
     }
 
-    async fn opened(&self, socket: &mut TcpStream, admitted: &Admitted) -> io::Result<Endpoint> {
-        let mut confirm = [0; CONFIRM_BYTES];
-        timeout(hello::HELLO, socket.read_exact(&mut confirm)).await??;
+    async fn opened(
+        &self,
+        socket: &mut TcpStream,
+        admitted: &Admitted,
+    ) -> io::Result<(Endpoint, Option<RecordLayer>)> {
+        let mut layer = admitted.record_keys.as_ref().map(RecordLayer::of_server);
+        let (confirm, behind) = hello::read_confirm(socket, layer.as_mut()).await?;
         let wanted = confirm_frame(&admitted.confirm);
         if confirm[..] != wanted[..] {
             socket.set_zero_linger()?;
@@ -186,7 +196,8 @@ impl Shared {
             .map_err(super::invalid)?;
         let mut endpoint = Endpoint::new(core);
         endpoint.receive_early(&admitted.hello.early_data);
-        Ok(endpoint)
+        endpoint.receive(0, &behind).map_err(super::invalid)?;
+        Ok((endpoint, layer))
     }
 
     async fn join(&self, socket: TcpStream, admitted: Admitted) -> io::Result<()> {
@@ -196,6 +207,7 @@ impl Shared {
             .map(|known| known.streams.clone());
         let joined = Joined {
             socket,
+            layer: admitted.record_keys.as_ref().map(RecordLayer::of_server),
             id: admitted.hello.stream_id,
             confirm: Some(admitted.confirm),
             path: None,

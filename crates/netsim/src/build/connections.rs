@@ -262,7 +262,7 @@ impl Builder<'_> {
             opportunistic: own.opportunistic_retransmission,
             penalisation: own.penalisation,
             reinjection: own.reinjection,
-            joins_after_answer: matches!(config.detection, Detection::Ns3Mptcp(_)),
+            waits_for_subflows: matches!(config.detection, Detection::Ns3Mptcp(_)),
             reports_held: own.dupack == DupackName::Connection
                 && config.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::DSack),
         };

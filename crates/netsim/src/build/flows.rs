@@ -7,7 +7,8 @@ use crate::flow::{Application, Carrier, Flow};
 use crate::random::{generator, Purpose};
 use crate::requests::{Loop, Requests};
 use crate::time::seconds;
-use crate::traffic::{OnOff, Source, Ticks};
+use crate::time::Nanos;
+use crate::traffic::{Listed, OnOff, Source, Ticks};
 
 use super::connections::FRAME_HEADER_BYTES;
 
@@ -110,6 +111,7 @@ impl Builder<'_> {
             Traffic::Bulk { write_bytes, .. } | Traffic::Requests { write_bytes, .. } => {
                 (write_bytes, WhenFull::Wait)
             }
+            Traffic::Listed { when_full, .. } => (None, when_full),
         };
         let write_bytes = bytes.unwrap_or(payload);
         require(
@@ -169,6 +171,7 @@ impl Builder<'_> {
                 ))
             }
             Traffic::Bulk { .. } => Source::Bulk,
+            Traffic::Listed { writes, .. } => Source::Listed(Listed::new(listed(place, writes)?)),
             Traffic::Requests {
                 sizes,
                 per_s,
@@ -194,6 +197,21 @@ impl Builder<'_> {
             }
         })
     }
+}
+
+fn listed(place: &str, writes: &[(f64, u32)]) -> Result<Vec<(Nanos, u32)>, Error> {
+    let fits = |&(time_s, bytes): &(f64, u32)| {
+        (0.0..=86_400.0).contains(&time_s) && (1..=1 << 30).contains(&bytes)
+    };
+    require(
+        writes.iter().all(fits) && writes.windows(2).all(|pair| pair[0].0 <= pair[1].0),
+        place,
+        "writes are pairs of seconds (0 to 86400, not falling) and bytes (1 to 2^30)",
+    )?;
+    Ok(writes
+        .iter()
+        .map(|&(time_s, bytes)| (seconds(time_s), bytes))
+        .collect())
 }
 
 fn require(holds: bool, place: &str, reason: &str) -> Result<(), Error> {

@@ -52,6 +52,8 @@ pub struct Station {
     pub engaged: bool,
     /// When it senses the medium as busy: from, until.
     pub busy: [Nanos; 2],
+    /// Others' frames that overlap its own are on the air until then: what it senses once it has sent.
+    pub overlapped_until: Nanos,
     window: u32,
     window_range: [u32; 2],
     backoff_slots: u32,
@@ -71,6 +73,7 @@ impl Station {
             sending_until: 0,
             engaged: false,
             busy: [0; 2],
+            overlapped_until: 0,
             window: window_range[0],
             window_range,
             backoff_slots: 0,

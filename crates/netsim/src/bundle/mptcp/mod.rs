@@ -8,6 +8,7 @@ mod ns3_dsack;
 mod receiver;
 pub mod scheduler;
 mod sender;
+mod window_rate;
 
 use ns3_dsack::Ns3DSackSender;
 pub use receiver::DataReceiver;
@@ -18,7 +19,7 @@ use crate::error::Error;
 use crate::hosts::{Hosts, Side};
 use crate::tcp::segment::MptcpKind;
 use crate::tcp::{Events, Segment};
-use crate::time::Nanos;
+use crate::time::{Nanos, SECOND};
 
 /// What raises duplicate ACKs on a subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,9 @@ pub enum DuplicateAcks {
     /// Chihani and Collange, 2011).
     Connection,
 }
+
+/// How long data waits for subflows to join: the example of ns-3's MPTCP writes a second after it has connected.
+const JOINING_MAX: Nanos = SECOND;
 
 /// Settings of an MPTCP connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +49,8 @@ pub struct MptcpSettings {
     pub penalisation: bool,
     /// Send what a subflow had before a timeout over the others too, and give it nothing new for the present.
     pub reinjection: bool,
-    /// Other subflows join a round trip after the first one is open, when addresses have been exchanged, as in ns-3's MPTCP; else at once.
-    pub joins_after_answer: bool,
+    /// Data waits until all subflows are open, [`JOINING_MAX`] at most, as in the example of ns-3's MPTCP; else each begins when it can.
+    pub waits_for_subflows: bool,
     /// Take blocks that report what waits for the connection for duplicates of what it waits for, as the D-SACK of ns-3's MPTCP.
     pub reports_held: bool,
 }
@@ -68,8 +72,8 @@ pub struct Mptcp {
     ends: Vec<[u32; 2]>,
     senders: [DataSender; 2],
     receivers: [DataReceiver; 2],
-    /// Whether the subflows that open with the connection have been opened.
-    joined: bool,
+    /// When the subflows that open with the connection were opened.
+    joined_at: Option<Nanos>,
     /// Of the client's data, if the receiver reports what waits.
     reports: Option<Ns3DSackSender>,
 }
@@ -102,25 +106,38 @@ impl Mptcp {
                 DataSender::new(settings, 1, count, server),
             ],
             receivers: [DataReceiver::new(count), DataReceiver::new(count)],
-            joined: false,
+            joined_at: None,
             reports: settings.reports_held.then(Ns3DSackSender::default),
         }
     }
 
-    /// The first subflow is open, or has carried something: the client opens the others.
+    /// The first subflow is open: the client opens the others.
     fn join_others(&mut self, now: Nanos, events: &Events, hosts: &mut Hosts) {
-        let ready = match self.settings.joins_after_answer {
-            false => events.opened,
-            true => events.acknowledged_bytes > 0,
-        };
-        if self.joined || !ready {
+        if self.joined_at.is_some() || !events.opened {
             return;
         }
-        self.joined = true;
+        self.joined_at = Some(now);
         for subflow in &self.subflows[1..] {
             if !subflow.joins_later {
                 hosts.open(now, subflow.ends[0]);
             }
+        }
+    }
+
+    /// Whether data of a side may leave.
+    fn may_send(&self, now: Nanos, side: usize, hosts: &Hosts) -> bool {
+        let is_open = |subflow: &SubflowSettings| {
+            subflow.joins_later || hosts.get(subflow.ends[side]).tcp.is_open()
+        };
+        !self.settings.waits_for_subflows
+            || self.joined_at.is_some_and(|at| now >= at + JOINING_MAX)
+            || self.subflows.iter().all(is_open)
+    }
+
+    /// Give the subflows what their windows have room for.
+    fn pump(&mut self, now: Nanos, side: usize, hosts: &mut Hosts) {
+        if self.may_send(now, side, hosts) {
+            self.senders[side].pump(now, &self.ends, hosts);
         }
     }
 
@@ -166,13 +183,13 @@ impl Bundle for Mptcp {
     fn write(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
         let taken = self.senders[0].write(u64::from(bytes));
         // Refused, it may still be what makes the sender look for a way around a blocked piece.
-        self.senders[0].pump(now, &self.ends, hosts);
+        self.pump(now, 0, hosts);
         Ok(taken)
     }
 
     fn ask(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<u32, Error> {
         let taken = self.senders[1].write(u64::from(bytes));
-        self.senders[1].pump(now, &self.ends, hosts);
+        self.pump(now, 1, hosts);
         Ok(if taken { bytes } else { 0 })
     }
 
@@ -244,10 +261,12 @@ impl Bundle for Mptcp {
             sender.on_progress(subflow);
             sender.on_subflow_ack(subflow, hosts.get(endpoint).tcp.acknowledged());
         }
+        let path = hosts.get(endpoint).tcp.path();
+        sender.note_window(now, subflow, &path);
         if (events.timed_out && self.settings.reinjection) || events.ended {
             sender.reinject(subflow);
         }
-        sender.pump(now, &self.ends, hosts);
+        self.pump(now, side, hosts);
         Ok(self.receivers[side].read())
     }
 
@@ -270,7 +289,7 @@ impl Bundle for Mptcp {
             Change::Leave => {
                 hosts.abort(client);
                 self.senders[0].reinject(stream);
-                self.senders[0].pump(now, &self.ends, hosts);
+                self.pump(now, 0, hosts);
             }
         }
     }
@@ -287,6 +306,7 @@ impl Bundle for Mptcp {
             mptcp: Some(MptcpReport {
                 counters: self.senders[0].counters,
                 duplicate_packets: received.duplicate_packets,
+                window_rates_bps: self.senders[0].window_rates_bps(),
             }),
         }
     }

@@ -38,7 +38,6 @@ impl Ns3DSackSender {
         let Some(data) = sender.data_of(subflow as usize, start) else {
             return;
         };
-        self.forget_below(sender.acknowledged());
         let repeated = !self.reported.insert(data);
         let heads: Vec<Option<u64>> = (0..ends.len())
             .map(|index| {
@@ -47,6 +46,12 @@ impl Ns3DSackSender {
                 (head < tcp.next()).then(|| sender.data_of(index, head))?
             })
             .collect();
+        // The data ACK may have come over another subflow: what this one has not acknowledged must stay known as reported.
+        let oldest = heads
+            .iter()
+            .flatten()
+            .fold(data, |least, &head| least.min(head));
+        self.forget_below(oldest.min(sender.acknowledged()));
         let waited_for = self.waited_for(&heads);
         let owner = waited_for.unwrap_or(subflow as usize);
         if repeated && self.resent.contains(&data) {
@@ -85,5 +90,23 @@ impl Ns3DSackSender {
     fn forget_below(&mut self, acknowledged: u64) {
         self.reported = self.reported.split_off(&acknowledged);
         self.resent = self.resent.split_off(&acknowledged);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_subflow_is_preferred_once_and_what_was_reported_is_not_waited_for() {
+        let mut sender = Ns3DSackSender::default();
+        assert_eq!(sender.waited_for(&[Some(100), Some(50)]), Some(1));
+        assert_eq!(sender.waited_for(&[Some(100), Some(50)]), Some(0));
+        assert_eq!(sender.waited_for(&[Some(100), Some(60)]), Some(1));
+        assert_eq!(sender.waited_for(&[None, Some(60)]), Some(1));
+        sender.reported.insert(100);
+        assert_eq!(sender.waited_for(&[Some(100), Some(60)]), Some(1));
+        sender.reported.insert(60);
+        assert_eq!(sender.waited_for(&[Some(100), Some(60)]), None);
     }
 }

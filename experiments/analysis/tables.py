@@ -10,37 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from experiments.results import (
-    CompletionTimes,
-    DelayStatistics,
-    FlowResult,
-    LinkResult,
-    Results,
-    RunResult,
-)
+from experiments.analysis.metrics import METRICS, further_names, value_of
+from experiments.results import FlowResult, LinkResult, Results, RunResult
 
 Table: TypeAlias = dict[str, list[Any]]
 Row: TypeAlias = Mapping[str, Any]
 
-_STATISTICS = ("mean", "p50", "p95", "p99", "max")
 _WHICH = ("scenario", "engine", "case", "protocol", "seed")
 _RUN = ("duration_s", "started_at", "valid", "host_cpu_busy", "digest")
-_ENDS = ("src", "dst", "group")
-_FLOW = (
-    "requested_bps",
-    "goodput_bps",
-    "active_goodput_bps",
-    "out_of_order_ratio",
-    "reorder_buffer_max_bytes",
-    "bytes_written",
-    "bytes_read",
-    "bytes_wrong",
-    "ticks_skipped",
-    "congestion_control",
-    "completion_s",
-)
-_DELAY = tuple(f"delay_{name}_s" for name in _STATISTICS)
-_FCT = tuple(f"fct_{name}_s" for name in _STATISTICS)
+_FLOW = ("src", "dst", "group", "workload", "paths", "congestion_control")
 _LINK = (
     "capacity_bps",
     "utilisation",
@@ -51,20 +29,24 @@ _LINK = (
 )
 COLUMNS = {
     "runs": (*_WHICH, *_RUN, "why_invalid", "attempts"),
-    "flows": (
-        *(*_WHICH, "valid", "flow", *_ENDS, "workload", "allocated_bps", "paths", *_FLOW, *_DELAY),
-        *("transfers_started", "transfers_completed", *_FCT),
-    ),
+    "flows": (*_WHICH, "valid", "flow", *_FLOW),
     "links": (*_WHICH, "valid", "link", *_LINK),
     "series": (*_WHICH, "flow", "time_s", "goodput_bps", "delay_mean_s"),
     "streams": (*_WHICH, "flow", "stream", "source_port", "path", "time_s", "rate_bps"),
     "link_series": (*_WHICH, "link", "time_s", "utilisation"),
 }
-"""The columns of each table, there even where it has no rows. New ones may come at any place: use names."""
+"""The columns of each table, there even where it has no rows; `flows` has one for each metric beside them.
+New ones may come at any place: use names."""
+
+
+def columns_of(results: Results) -> dict[str, tuple[str, ...]]:
+    """Return the columns of each table of a document, metrics included."""
+    built_in = [metric.name for metric in METRICS.values() if metric.is_built_in]
+    return {**COLUMNS, "flows": (*COLUMNS["flows"], *built_in, *further_names(results.runs))}
 
 
 def tables(results: Results) -> dict[str, Table]:
-    """Return all tables of a document, by name; `COLUMNS` has what is in each."""
+    """Return all tables of a document, by name; `columns_of` has what is in each."""
     kinds = {
         "runs": (_run_row(run) for run in results.runs),
         "flows": (_flow_row(run, flow) for run in results.runs for flow in run.flows),
@@ -74,19 +56,20 @@ def tables(results: Results) -> dict[str, Table]:
         "link_series": (row for run in results.runs for link in run.links for row in _link_series(run, link)),
     }
     same = {"scenario": results.scenario, "engine": results.engine}
-    return {name: _columns(COLUMNS[name], ({**same, **row} for row in rows)) for name, rows in kinds.items()}
+    columns = columns_of(results)
+    return {name: _columns(columns[name], ({**same, **row} for row in rows)) for name, rows in kinds.items()}
 
 
 def _columns(names: Iterable[str], rows: Iterable[Row]) -> Table:
     columns: Table = {name: [] for name in names}
     for row in rows:
         for name, column in columns.items():
-            column.append(row[name])
+            column.append(row.get(name))
     return columns
 
 
 def _which(run: RunResult) -> dict[str, Any]:
-    return {"case": run.scenario, "protocol": run.protocol, "seed": run.seed}
+    return {"case": run.case, "protocol": run.protocol, "seed": run.seed}
 
 
 def _run_row(run: RunResult) -> Row:
@@ -98,26 +81,18 @@ def _run_row(run: RunResult) -> Row:
 
 
 def _flow_row(run: RunResult, flow: FlowResult) -> Row:
-    rates = [path.rate_bps for path in flow.allocated]
-    known = [rate for rate in rates if rate is not None]
     return {
         **_which(run),
         "valid": run.valid,
         "flow": flow.flow,
-        **{name: getattr(flow, name) for name in (*_ENDS, *_FLOW)},
-        "allocated_bps": sum(known) if known and len(known) == len(rates) else None,
-        "paths": " ".join(_path(path.path) for path in flow.allocated) or None,
+        "src": flow.src,
+        "dst": flow.dst,
+        "group": flow.group,
         "workload": flow.workload["kind"] if flow.workload else "cbr",
-        **_named(_DELAY, flow.delay_s),
-        "transfers_started": getattr(flow.transfers, "started", None),
-        "transfers_completed": getattr(flow.transfers, "completed", None),
-        **_named(_FCT, flow.fct_s),
-    }
-
-
-def _named(columns: Iterable[str], statistics: DelayStatistics | CompletionTimes | None) -> Row:
-    return {
-        column: getattr(statistics, name, None) for column, name in zip(columns, _STATISTICS, strict=True)
+        "paths": " ".join(_path(path.path) for path in flow.allocated) or None,
+        "congestion_control": flow.congestion_control,
+        **flow.metrics,
+        **{name: value_of(metric, flow, run) for name, metric in METRICS.items()},
     }
 
 

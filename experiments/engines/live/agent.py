@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from experiments.apps.config import PORT
 from experiments.engines.base import RunPlan
-from experiments.engines.live.controller_process import ControllerProcess
 from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.socket_state import SocketState, read_counters, read_sockets
 from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
-from experiments.protocols.base import FlowPlan
-from switch.ovs import PrivateInstance
-from topologies.interface_names import InterfaceNames
-from topologies.mininet_builder import Emulation
+from experiments.evidence import Evidence, FlowEvidence
+
+if TYPE_CHECKING:  # protocols import agents, also where none is used
+    from experiments.engines.live.controller_process import ControllerProcess
+    from experiments.protocols.base import FlowPlan
+    from switch.ovs import PrivateInstance
+    from topologies.interface_names import InterfaceNames
+    from topologies.mininet_builder import Emulation
 
 
 @dataclass(frozen=True)
@@ -135,14 +138,24 @@ class Agent:
         del flow
         return None
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> Evidence:
         """Return what shows that the protocol did what its name says."""
-        sockets = {name: [state.as_json() for state in states] for name, states in self.sockets.items()}
-        return {
-            "sockets": sockets,
-            "kernel_counters": self._kernel_counters,
-            "unverified": unverified(self._hosts_by_flow(), self.sockets),
+        unseen = unverified(self._hosts_by_flow(), self.sockets)
+        flows = {
+            name: self.flow_evidence(name).model_copy(
+                update={
+                    "connections": [state.evidence() for state in self.sockets.get(name, ())],
+                    "is_verified": name not in unseen,
+                }
+            )
+            for name in self.lab.plan.case.flows
         }
+        return Evidence(flows=flows, hosts=self._kernel_counters)
+
+    def flow_evidence(self, flow: str) -> FlowEvidence:
+        """Return what a flow's paths were asked to carry, and carried; its connections are added."""
+        del flow
+        return FlowEvidence()
 
     def problems(self) -> list[str]:
         """Return a sentence for each thing that makes the run invalid."""

@@ -1,13 +1,22 @@
-"""The agent of dual-homed MPTCP: routes, addresses to signal, and which subflow went where."""
+"""The kernel's MPTCP between hosts of two interfaces each: a subflow on the default routes between these."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from experiments.engines.live.agents.base import CarriedPath, Lab
-from experiments.engines.live.agents.mptcp import MAX_SUBFLOWS, MptcpAgent
-from experiments.protocols.mptcp import MptcpDualhomed
+from experiments.apps.config import Connection
+from experiments.engines.live.agent import Agent, CarriedPath, Lab
+from experiments.evidence import FlowEvidence, PathEvidence
+from experiments.protocols.base import FlowPlan
+from experiments.protocols.look import WINE
+from experiments.protocols.mptcp import MAX_SUBFLOWS, Mptcp, MptcpAgent
+from experiments.protocols.registry import register
 from topologies.second_interfaces import second_name
+
+if TYPE_CHECKING:
+    from experiments.engines.base import RunPlan
+    from experiments.engines.sim.routing import Route, Routing
 
 
 class DualhomedAgent(MptcpAgent):
@@ -17,10 +26,8 @@ class DualhomedAgent(MptcpAgent):
     connects to it from where its route leads, which is the source's own second interface.
     """
 
-    subflows = 2
-
-    def __init__(self, lab: Lab, protocol: MptcpDualhomed) -> None:
-        super().__init__(lab, protocol)
+    def __init__(self, lab: Lab) -> None:
+        super().__init__(lab)
         self._pairs = {name: (flow.src, flow.dst) for name, flow in lab.plan.case.flows.items()}
 
     def prepare(self) -> None:
@@ -30,10 +37,15 @@ class DualhomedAgent(MptcpAgent):
             self._route(source, destination)
             self._route(destination, source)
             limits = ["subflow", str(MAX_SUBFLOWS), "add_addr_accepted", str(MAX_SUBFLOWS)]
-            self._run(source, ["ip", "mptcp", "limits", "set", *limits])
+            self.run(source, ["ip", "mptcp", "limits", "set", *limits])
         for destination in dict.fromkeys(destination for _, destination in self._pairs.values()):
             endpoint = [self._address(destination), "dev", self._interface(destination), "signal"]
-            self._run(destination, ["ip", "mptcp", "endpoint", "add", *endpoint])
+            self.run(destination, ["ip", "mptcp", "endpoint", "add", *endpoint])
+
+    def expected_subflows(self, flow: str) -> int:
+        """Return one for each of the source's interfaces."""
+        del flow
+        return 2
 
     def carried(self, flow: str) -> list[CarriedPath] | None:
         """Return the paths of the first and of the second interfaces, as the switches' rules have them."""
@@ -44,11 +56,20 @@ class DualhomedAgent(MptcpAgent):
         ]
         return found or None
 
-    def evidence(self) -> dict[str, Any]:
-        """Return what each subflow carried, and the path manager's endpoints."""
-        found = super().evidence()
-        found["split"] = {name: self._realised(name) for name in self._pairs}
-        return found
+    def flow_evidence(self, flow: str) -> FlowEvidence:
+        """Return what each subflow carried."""
+        sent = {state.source_ip: state.counts.get("bytes_sent", 0) for state in self.sockets.get(flow, ())}
+        total = sum(sent.values())
+        return FlowEvidence(
+            paths=[
+                PathEvidence(
+                    path=self.lab.default_path(*ends) or [],
+                    source_port=self._port_from(flow, ends[0]),
+                    realised=sent.get(self.lab.emulation.host_ip(ends[0]), 0) / total if total else None,
+                )
+                for ends in self._ends(flow)
+            ]
+        )
 
     def problems(self) -> list[str]:
         """Add a sentence for each flow whose second subflow did not use the second interface."""
@@ -63,19 +84,6 @@ class DualhomedAgent(MptcpAgent):
                 )
         return reasons
 
-    def _realised(self, flow: str) -> list[dict[str, Any]]:
-        sent = {state.source_ip: state.counts.get("bytes_sent", 0) for state in self.sockets.get(flow, ())}
-        total = sum(sent.values())
-        return [
-            {
-                "path": self.lab.default_path(*ends),
-                "source_port": self._port_from(flow, ends[0]),
-                "asked": None,
-                "realised": sent.get(self.lab.emulation.host_ip(ends[0]), 0) / total if total else None,
-            }
-            for ends in self._ends(flow)
-        ]
-
     def _ends(self, flow: str) -> list[tuple[str, str]]:
         source, destination = self._pairs[flow]
         return [(source, destination), (second_name(source), second_name(destination))]
@@ -87,10 +95,38 @@ class DualhomedAgent(MptcpAgent):
 
     def _route(self, here: str, there: str) -> None:
         way = ["dev", self._interface(here), "src", self._address(here)]
-        self._run(here, ["ip", "route", "replace", self._address(there), *way])
+        self.run(here, ["ip", "route", "replace", self._address(there), *way])
 
     def _interface(self, host: str) -> str:
         return self.lab.names.port(second_name(host), 1)
 
     def _address(self, host: str) -> str:
         return self.lab.emulation.host_ip(second_name(host))
+
+
+class MptcpDualhomed(Mptcp):
+    """Two subflows between hosts of two interfaces each, on the default routes between these."""
+
+    name = "mptcp-dualhomed"
+    description = "kernel MPTCP of hosts with a second interface: a subflow on each one's shortest path"
+    look = WINE
+    set_apart = (
+        "its hosts have second interfaces, which is another network: not counted where protocols are ranked"
+    )
+    uses_second_interfaces = True
+
+    def connection(self, plan: FlowPlan) -> Connection:
+        """Return a connection by MPTCP whose destination is reached at any of its addresses."""
+        del plan
+        return Connection(kernel="mptcp", any_address=True)
+
+    def agent(self, lab: Lab) -> Agent:
+        """Return what lets the kernel find the second interfaces."""
+        return DualhomedAgent(lab)
+
+    def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
+        """Return the shortest paths between the first and between the second interfaces."""
+        return routing.second_routes(plan)
+
+
+register(MptcpDualhomed())

@@ -1,0 +1,177 @@
+//! Streams that come, stall, retire and go, and which of them may be given frames.
+
+use super::flight::Flight;
+use super::stream::{Outgoing, Stream};
+use super::Sender;
+use crate::error::LocalError;
+use crate::scheduler::{StreamSet, StreamView};
+use crate::state::StreamState;
+
+impl Sender {
+    /// Use a stream with room in place `slot`: a new one, or that of a lost stream.
+    pub fn add_stream(&mut self, slot: usize, id: u32, weight: f64) {
+        let view = StreamView {
+            weight,
+            delay_ns: 0,
+            backlog_bytes: 0.0,
+        };
+        let mut stream = Stream::new(id);
+        if self.next_offset > 0 && self.alive.without(self.stalled).is_empty() {
+            stream.flight = Flight::of_last_resort();
+        }
+        if slot < self.streams.len() {
+            stream.sent = self.streams[slot].sent;
+            self.streams[slot] = stream;
+            self.views[slot] = view;
+        } else {
+            self.streams.push(stream);
+            self.views.push(view);
+        }
+        self.with_room.insert(slot);
+        self.full.remove(slot);
+        self.late.remove(slot);
+        self.set_state(slot, StreamState::Open);
+    }
+
+    /// Where a stream is; none if there never was one in this place.
+    pub fn state(&self, slot: usize) -> Option<StreamState> {
+        self.streams.get(slot).map(|stream| stream.state)
+    }
+
+    /// Have a stream be in a state; the one place where the sets follow.
+    pub(super) fn set_state(&mut self, slot: usize, state: StreamState) {
+        self.streams[slot].state = state;
+        for (set, wanted) in [
+            (&mut self.alive, state != StreamState::Gone),
+            (&mut self.stalled, state == StreamState::Stalled),
+            (&mut self.retiring, state == StreamState::Retiring),
+            (&mut self.last_begun, state == StreamState::Ended),
+        ] {
+            match wanted {
+                true => set.insert(slot),
+                false => set.remove(slot),
+            }
+        }
+        self.note_eligible();
+    }
+
+    /// Set a stream's priority: the streams of the lowest value that work are used.
+    pub fn set_priority(&mut self, slot: usize, priority: u32) -> Result<(), LocalError> {
+        let stream = self.streams.get_mut(slot);
+        stream.ok_or(LocalError::NoSuchStream(slot))?.priority = priority;
+        self.note_eligible();
+        Ok(())
+    }
+
+    /// Find the streams that may be given frames: open ones of the lowest priority value, those that are stalled or are to
+    /// go only if there are no others.
+    fn note_eligible(&mut self) {
+        let sending = self.alive.without(self.last_begun);
+        let open = sending.without(self.stalled).without(self.retiring);
+        let first = open.iter().map(|slot| self.streams[slot].priority).min();
+        let mut best = StreamSet::default();
+        for slot in open.iter() {
+            if Some(self.streams[slot].priority) == first {
+                best.insert(slot);
+            }
+        }
+        let choices = [best, sending.without(self.retiring), sending];
+        let usable = choices.iter().find(|set| !set.is_empty());
+        self.eligible = usable.copied().unwrap_or_default();
+    }
+
+    /// The alive stream of this id.
+    pub(crate) fn slot_of(&self, id: u32) -> Option<usize> {
+        let mut alive = self.alive.iter();
+        alive.find(|&slot| self.streams[slot].id == id)
+    }
+
+    /// A stream's id.
+    pub(crate) fn id(&self, slot: usize) -> u32 {
+        self.streams[slot].id
+    }
+
+    /// Note that a stream is gone: what it took and the peer has not reported goes over the others.
+    pub fn on_stream_lost(&mut self, slot: usize) -> Result<(), LocalError> {
+        if slot >= self.streams.len() {
+            return Err(LocalError::NoSuchStream(slot));
+        }
+        if !self.alive.contains(slot) {
+            return Ok(());
+        }
+        if self.draft.is_some_and(|(stream, _)| stream == slot) {
+            self.withdraw_draft(slot);
+        }
+        self.with_room.remove(slot);
+        self.set_state(slot, StreamState::Gone);
+        self.streams[slot].out = Outgoing::default();
+        self.send_again(slot);
+        Ok(())
+    }
+
+    /// Take a stream out: it gets no new frames, and its LAST once the peer has reported those it took.
+    pub fn retire(&mut self, slot: usize) -> Result<(), LocalError> {
+        if !self.alive.contains(slot) {
+            return Err(LocalError::NoSuchStream(slot));
+        }
+        if self.draft.is_some_and(|(stream, _)| stream == slot) {
+            self.withdraw_draft(slot);
+        }
+        self.streams[slot].retires = true;
+        if self.streams[slot].state == StreamState::Open {
+            self.set_state(slot, StreamState::Retiring);
+        }
+        Ok(())
+    }
+
+    /// Whether a stream is taken out.
+    pub fn is_retiring(&self, slot: usize) -> bool {
+        self.streams.get(slot).is_some_and(|stream| stream.retires)
+    }
+
+    /// Queue a stream's unreported frames for the other streams.
+    pub(super) fn send_again(&mut self, slot: usize) {
+        let acknowledged = self.acknowledged;
+        let frames = self.streams[slot].in_flight.iter_mut();
+        let spans = frames.filter(|frame| !frame.is_queued).map(|frame| {
+            frame.is_elsewhere = true;
+            frame.is_queued = true;
+            frame.span
+        });
+        self.again
+            .extend(spans.filter(|span| span.end() > acknowledged));
+        self.again
+            .make_contiguous()
+            .sort_unstable_by_key(|span| (span.offset, span.length));
+    }
+
+    /// Note that both sides have ended a stream, which is about to be gone.
+    pub(crate) fn on_stream_ended(&mut self, slot: usize) {
+        self.has_ended |= self.last_begun.contains(slot) && self.streams[slot].out.rest() == 0;
+    }
+
+    /// Whether LAST went out on all streams that work, or on one of them, which may be gone since.
+    pub(crate) fn has_ended_streams(&self, one_is_enough: bool) -> bool {
+        let ended = |slot: usize| self.streams[slot].out.rest() == 0;
+        if one_is_enough {
+            return self.has_ended || self.last_begun.iter().any(ended);
+        }
+        (self.alive.without(self.stalled).without(self.last_begun)).is_empty()
+            && self.last_begun.iter().all(ended)
+    }
+
+    /// The streams that are alive.
+    pub fn alive(&self) -> StreamSet {
+        self.alive
+    }
+
+    /// The streams that may be given frames.
+    pub(crate) fn eligible(&self) -> StreamSet {
+        self.eligible
+    }
+
+    /// The streams that are alive and bring nothing through.
+    pub fn stalled(&self) -> StreamSet {
+        self.stalled
+    }
+}

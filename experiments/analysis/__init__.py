@@ -1,0 +1,1 @@
+"""What is made of measurements: logs into results, results into tables, and whether a run is valid."""

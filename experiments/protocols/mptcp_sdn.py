@@ -1,0 +1,121 @@
+"""The kernel's MPTCP with its subflows pinned to the paths that the controller allocates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from experiments.engines.live.agent import Agent, CarriedPath, Lab
+from experiments.engines.live.child import ChildFailed
+from experiments.evidence import FlowEvidence, PathEvidence
+from experiments.protocols.allocated import flow_request
+from experiments.protocols.base import FlowPlan
+from experiments.protocols.look import VIOLET
+from experiments.protocols.mptcp import DSS_BYTES, Mptcp, MptcpAgent
+from experiments.protocols.registry import register
+from experiments.scenario import Scenario
+
+if TYPE_CHECKING:
+    from experiments.engines.base import RunPlan
+    from experiments.engines.sim.routing import Route, Routing
+
+USERSPACE = "net.mptcp.pm_type=1"
+_COUNTED_BYTES = 8
+"""What the controller adds by itself for flows of several streams: MSTCP's identifier."""
+
+
+class SdnAgent(MptcpAgent):
+    """Asks the controller which subflows there shall be; sources make them themselves."""
+
+    def __init__(self, lab: Lab, protocol: MptcpSdn) -> None:
+        super().__init__(lab)
+        self._protocol = protocol
+        self._flows: dict[str, dict[str, Any]] = {}
+
+    def prepare(self) -> None:
+        """Set the limits on all hosts, and leave the subflows of sources to their programs."""
+        flows = self.lab.plan.case.flows.values()
+        sources, sinks = {flow.src for flow in flows}, {flow.dst for flow in flows}
+        if sources & sinks:
+            both = ", ".join(sorted(sources & sinks))
+            raise ChildFailed(
+                f"{both} sends and receives: a host has one path manager for all its connections, and "
+                "mptcp-sdn needs another one where it sends than where it receives"
+            )
+        super().prepare()
+        for host in sorted(sources):
+            self.run(host, ["sysctl", "-q", "-w", USERSPACE])
+
+    def connecting(self, flow: FlowPlan, port: int) -> dict[str, Any]:
+        """Ask for the flow's paths; each becomes a subflow from a port of its own."""
+        view = self.lab.controller.request_flow(self._protocol.request(flow, port))
+        self._flows[flow.name] = view
+        return {"source_ports": [stream["source_port"] for stream in view["streams"]]}
+
+    def connected(self) -> Mapping[str, float]:
+        """Take over what later flows have changed of earlier ones; sources keep to what they were given."""
+        self._flows = {name: self.lab.controller.flow(view["flow_id"]) for name, view in self._flows.items()}
+        return {name: view["rate_bps"] for name, view in self._flows.items()}
+
+    def streams(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths, if the controller was asked for them."""
+        return self.carried(flow)
+
+    def carried(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths."""
+        if flow not in self._flows:
+            return None
+        return [
+            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
+            for stream in self._flows[flow]["streams"]
+        ]
+
+    def expected_subflows(self, flow: str) -> int:
+        """Return how many paths a flow was allocated."""
+        return len(self._flows[flow]["streams"])
+
+    def flow_evidence(self, flow: str) -> FlowEvidence:
+        """Return the flow's subflows with what they carried."""
+        counts = {state.source_port: state.counts for state in self.sockets.get(flow, ())}
+        streams = self._flows[flow]["streams"]
+        sent = [counts.get(stream["source_port"], {}).get("bytes_sent", 0) for stream in streams]
+        rates = [stream["rate_bps"] for stream in streams]
+        return FlowEvidence(
+            paths=[
+                PathEvidence(
+                    path=stream["path"],
+                    source_port=stream["source_port"],
+                    asked=stream["rate_bps"] / sum(rates) if sum(rates) else None,
+                    realised=size / sum(sent) if sum(sent) else None,
+                )
+                for stream, size in zip(streams, sent, strict=True)
+            ]
+        )
+
+
+class MptcpSdn(Mptcp):
+    """A subflow for each path that the controller allocates, told apart by its source port."""
+
+    name = "mptcp-sdn"
+    description = "kernel MPTCP of single-homed hosts, its subflows pinned to the allocated paths"
+    look = VIOLET
+
+    def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
+        """Return what the controller's REST service is asked for."""
+        request = flow_request(plan, self.name, port)
+        return {**request, "segment_overhead_bytes": self._overhead_bytes(plan.scenario)}
+
+    def agent(self, lab: Lab) -> Agent:
+        """Return what asks the controller for the subflows."""
+        return SdnAgent(lab, self)
+
+    def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
+        """Return the allocated paths."""
+        return routing.allocated_routes(plan, self._overhead_bytes(plan.scenario))
+
+    def _overhead_bytes(self, scenario: Scenario) -> int:
+        """Return what the controller has to be told of a segment's headers and options."""
+        return scenario.overhead_bytes + DSS_BYTES - _COUNTED_BYTES
+
+
+register(MptcpSdn())

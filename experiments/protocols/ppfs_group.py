@@ -1,0 +1,22 @@
+"""PPFS with what stock Open vSwitch offers: a select group with weights, so that the difference is seen."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from experiments.protocols.look import SKY
+from experiments.protocols.ppfs import Ppfs
+from experiments.protocols.registry import register
+
+
+class PpfsGroup(Ppfs):
+    """The split by a select group, which chooses by connection and not by packet."""
+
+    name = "ppfs-group"
+    description = "plain TCP over a weighted select group of the ingress switch, as stock Open vSwitch splits"
+    look = SKY
+    splitting: Literal["packets", "group"] = "group"
+    simulated_as = None
+
+
+register(PpfsGroup())

@@ -1,0 +1,10 @@
+"""The protocols that were registered."""
+
+from __future__ import annotations
+
+from experiments.protocols.base import ProtocolSpec
+from experiments.registry import Registry
+
+PROTOCOLS: Registry[ProtocolSpec] = Registry("protocol")
+register = PROTOCOLS.register
+get = PROTOCOLS.find

@@ -1,0 +1,158 @@
+"""Streams that a controller adds to a running connection, and takes off again.
+
+Source ports stay bound for them. After each change of the allocation, and whenever a stream has opened,
+failed or closed, the controller hears the state of all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+from mstcp.allocation import Allocation
+from mstcp.errors import LocalProtocolError, MstcpError
+from mstcp.opening import Opener
+from mstcp.streams import StreamSpec
+from mstcp.transport import ConnectionTransport
+
+LOGGER = logging.getLogger("mstcp")
+
+_AGAIN_S = 1.0
+"""A stream that is the last one alive is tried to be closed again after so long."""
+
+Report = Callable[[str, list[int], list[int], list[int]], None]
+
+
+class GrowingStreams:
+    """Opens and closes streams as an allocation says.
+
+    Args:
+        loop: The event loop.
+        transport: The connection.
+        opener: What opened its first streams.
+        spare: Sockets that are bound for more, by port.
+        bind: Binds another one.
+        report: Tells the controller: flow id, ports of the streams that are open, of those that could not be
+            opened, and those that are bound for more.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        transport: ConnectionTransport,
+        opener: Opener,
+        spare: dict[int, socket.socket],
+        bind: Callable[[], socket.socket],
+        report: Report,
+    ) -> None:
+        self._loop = loop
+        self._transport = transport
+        self._opener = opener
+        self._spare = spare
+        self._bind = bind
+        self._report = report
+        self._allocation: Allocation | None = None
+        self._opening: dict[int, asyncio.Task[None]] = {}
+        self._failed: set[int] = set()
+        self._leaving: set[int] = set()
+        self._again: asyncio.TimerHandle | None = None
+        transport.on_stream_ended = self._ended
+
+    def follow(self, allocation: Allocation) -> None:
+        """Open the streams that are new, close those that are missing, and say how all are."""
+        self._allocation = allocation
+        wanted = {spec.source_port: spec for spec in allocation.streams}
+        self._failed &= wanted.keys()
+        for port in self._opening.keys() - wanted.keys():
+            self._opening[port].cancel()
+        for port in self._opener.opening_ports - wanted.keys():
+            self._opener.give_up(port)
+            self._bind_another()
+        for stream in self._transport.streams():
+            if stream.source_port not in wanted and stream.source_port in self._transport.open_ports:
+                self._close(stream.index, stream.source_port)
+        known = {stream.source_port for stream in self._transport.streams()}
+        for port, spec in wanted.items():
+            if port not in known | self._opening.keys() | self._failed:
+                self._open(spec)
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell the controller how the streams are."""
+        if self._allocation is not None and not self._transport.is_closing():
+            open_ports = sorted(self._transport.open_ports)
+            self._report(self._allocation.flow_id, open_ports, sorted(self._failed), list(self._spare))
+
+    def _open(self, spec: StreamSpec) -> None:
+        sock = self._spare.pop(spec.source_port, None)
+        if sock is not None:
+            self._opening[spec.source_port] = self._loop.create_task(self._join(sock, spec))
+        elif spec.source_port not in self._opener.opening_ports:
+            LOGGER.warning("no socket is bound to port %d for the stream there", spec.source_port)
+            self._failed.add(spec.source_port)
+
+    async def _join(self, sock: socket.socket, spec: StreamSpec) -> None:
+        port = spec.source_port
+        try:
+            await self._opener.join(sock, spec)
+            self._set_rates()
+        except (MstcpError, OSError, asyncio.TimeoutError) as error:
+            LOGGER.warning("the stream from port %d could not be opened: %s", port, error)
+            self._failed.add(port)
+        finally:
+            del self._opening[port]
+            if not self._transport.is_closing() and port not in self._transport.open_ports:
+                self._bind_another()
+            self.tell()
+
+    def _set_rates(self) -> None:
+        """Use the streams by the rates of now: they may have changed while one was opened."""
+        if self._allocation is not None and not self._transport.is_closing():
+            self._transport.set_rates({s.source_port: s.rate_bps or 0.0 for s in self._allocation.streams})
+
+    def _close(self, index: int, port: int) -> None:
+        """Take a stream out: it ends when all that was sent on it has arrived."""
+        if port in self._leaving:
+            return
+        try:
+            self._transport.remove_stream(index)
+            self._leaving.add(port)
+        except LocalProtocolError:
+            # The others are being opened again: it carries on without a rate until one is back.
+            self._again = self._again or self._loop.call_later(_AGAIN_S, self._follow_again)
+
+    def _follow_again(self) -> None:
+        self._again = None
+        if self._allocation is not None and not self._transport.is_closing():
+            self.follow(self._allocation)
+
+    def _ended(self, spec: StreamSpec) -> None:
+        """Take in that a stream has ended for good."""
+        if self._transport.is_closing() or spec.source_port not in self._leaving:
+            return
+        self._leaving.discard(spec.source_port)
+        self._bind_another()
+        # The transport is in the middle of it.
+        self._loop.call_soon(self.tell)
+
+    def _bind_another(self) -> None:
+        """Bind a port in the place of one that a stream had: TCP may keep that for a minute."""
+        try:
+            sock = self._bind()
+        except OSError as error:
+            LOGGER.warning("no port could be bound for a further stream: %s", error)
+            return
+        self._spare[sock.getsockname()[1]] = sock
+
+    def stop(self) -> None:
+        """Follow no more, and let go of the ports."""
+        self._allocation = None
+        if self._again is not None:
+            self._again.cancel()
+        for task in self._opening.values():
+            task.cancel()
+        for sock in self._spare.values():
+            sock.close()
+        self._spare.clear()
