@@ -90,10 +90,10 @@ def _child(answers: Connection, size: Size, engine: str, effort: Effort) -> None
         cell = _measured(cell, loaded, engine, effort)
     except SolverError as error:
         cell = replace(cell, failure=str(error))
-    answers.send(asdict(replace(cell, peak_mb=_peak_mb())))
+    answers.send(asdict(replace(cell, peak_mb=peak_mb())))
 
 
-def _peak_mb() -> float | None:
+def peak_mb() -> float | None:
     """Return the most memory that this process has held, Python and solvers included.
 
     Linux alone says so; `getrusage` would count what the parent held when it started this process.
