@@ -168,13 +168,18 @@ class Opener:
         connection_id = secrets.token_bytes(16)
         client = _core.Client(self._secret, connection_id, self._stream_count, payload, self._has_records)
         greeting = client.greet(secrets.token_bytes(NONCE_BYTES), stream.spec.priority, self._early_data)
+        exchange = self._loop.create_task(self._exchange(stream, client, greeting, self._handshake_s))
+        waits: set[asyncio.Future[Any]] = {exchange, first}
         try:
-            await self._exchange(stream, client, greeting, self._handshake_s)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if first.done():
+                # Before the answer is confirmed, so that the server forgets this connection soon.
+                raise TimeoutError("another path was faster")
+            await exchange
         except BaseException:
+            exchange.cancel()
             self._hello_s = -HELLO_DELAY_S  # the next may try at once
             raise
-        if first.done():
-            raise TimeoutError("another path was faster")
         self._client, self.connection_id, self.frame_payload_bytes = client, connection_id, payload
         joined = Joined(stream, 0)
         first.set_result(joined)

@@ -31,7 +31,7 @@ nothing.
 
 Kinds: {", ".join(f"`{kind.value}`" for kind in ClientEventKind)}. The `data` of flows has `flow`, `owner`,
 `source`, `destination`, rates and paths; of `flow_replanned` and `flow_restored` also `recovery_s`, the
-seconds since the link was lost.
+seconds since the link was lost, of `flow_streams_added` and `flow_streams_removed` the `source_ports`.
 """
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from controller.core.client_events import ClientEventKind
 from controller.core.events import StreamsReported
 from controller.core.journal import Journaled, JournaledDict
-from controller.core.messages import RemoveRule
+from controller.core.messages import AllocationChanged, Notify, RemoveRule
 from controller.core.outbox import Outbox
 from controller.core.state import State
 from controller.flows.flow import CLOSE_WITHIN_S, Flow, Stream
@@ -37,7 +37,6 @@ class HostStreams(Journaled):
         state: Network and flows.
         outbox: Where messages go.
         recovery: Knows which flows are on the move, and plans those that are short of rate.
-        changed: Stores a flow and tells its owner what it has now: (flow, now).
         save: Stores a flow.
     """
 
@@ -46,13 +45,11 @@ class HostStreams(Journaled):
         state: State,
         outbox: Outbox,
         recovery: Recovery,
-        changed: Callable[[Flow, float], None],
         save: Callable[[Flow], None],
     ) -> None:
         self._state = state
         self._outbox = outbox
         self._recovery = recovery
-        self._changed = changed
         self._save = save
         self._idle_until: JournaledDict[str, float] = JournaledDict()  # by flow
 
@@ -90,6 +87,7 @@ class HostStreams(Journaled):
         else:
             self._state.flows.change_streams(flow, flow.streams, spare_ports, leaving)
             self._save(flow)
+            self._recovery.rates_shared(now)  # it may have been short of ports
 
     def _spare_ports(self, flow: Flow, reported: Sequence[int]) -> tuple[int, ...]:
         """Return the ports that are bound for more streams; those of streams on their way stay."""
@@ -163,7 +161,8 @@ class HostStreams(Journaled):
         text = f"a stream of flow {flow.id} {failure or 'carried nothing'}: it is taken off"
         facts = facts_of(flow) | {"source_ports": ports}
         self._outbox.tell(ClientEventKind.FLOW_STREAMS_REMOVED, text, facts, "warning" if failure else "info")
-        self._changed(flow, now)
+        self._save(flow)
+        self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
     def _remove_rules(self, flow: Flow, streams: Collection[Stream]) -> None:
         live = self._state.live

@@ -76,7 +76,7 @@ class FlowManager(Journaled):
         self._interruptions = Interruptions(state, outbox)
         self._rates = Rates(state, outbox, self._optima, self._interruptions)
         self._recovery = Recovery(state, outbox, self._optima, self._rates.apply, self._rates.tell)
-        self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.tell, self._rates.save)
+        self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.save)
         self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._installations, new_flow_id)
         self._leases_due: float | None = None  # no lease runs out before
 

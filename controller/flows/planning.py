@@ -30,7 +30,6 @@ __all__ = [
     "has_path",
     "on_a_free_path",
     "on_free_paths",
-    "on_least_delay",
     "optimise",
     "optimise_newcomers",
     "optimise_together",
@@ -203,22 +202,6 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterat
         delay_s = _delay_s(state, nodes)
         rest = (Slot(nodes, 0.0, delay_s) for _ in flow.streams[1:])
         yield (Slot(nodes, flow.requested_bps, delay_s), *rest)
-
-
-def on_least_delay(state: State, flow: Flow) -> tuple[Slot, ...] | None:
-    """Return a running flow's slots with all of it on its path of least delay, for a stream that is open.
-
-    None if it has a stream there already. Whether there is room is for the caller to see.
-    """
-    nodes = state.live.least_delay_path(flow.source.name, flow.destination.name)
-    if flow.objective not in SEPARABLE or flow.split is not None or nodes is None or nodes in flow.paths:
-        return None
-    carrier = next((index for index, stream in enumerate(flow.streams) if stream.state == "open"), None)
-    if carrier is None:
-        return None
-    slots = [Slot(stream.path, 0.0, stream.delay_s) for stream in flow.streams]
-    slots[carrier] = Slot(nodes, flow.requested_bps, _delay_s(state, nodes))
-    return tuple(slots)
 
 
 def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:

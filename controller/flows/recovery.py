@@ -19,9 +19,10 @@ from controller.core.outbox import Outbox
 from controller.core.state import State
 from controller.errors import ControllerError
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import OPEN_WITHIN_S, Flow, Slot, slot_loads
+from controller.flows.candidates import MOVE_INTERVAL_S, Candidates
+from controller.flows.flow import OPEN_WITHIN_S, Flow, Slot
 from controller.flows.live_optima import LiveOptima
-from controller.flows.planning import on_free_paths, on_least_delay, replan
+from controller.flows.planning import on_free_paths, replan
 from controller.flows.telling import facts_of
 from controller.rules.model import (
     FlowEntry,
@@ -42,11 +43,8 @@ MOVE = "move "
 _IMPROVE_AFTER_S = 0.2
 """After capacity has returned: what else happens within so long is dealt with together."""
 
-_MOVE_INTERVAL_S = 1.0
-"""Running flows are moved to better paths in rounds, so far apart."""
-
 _RETRY_S = 5.0
-"""A flow that a switch would not move is tried again after so long."""
+"""A flow that a switch would not move, or that others were in the way of, is tried again after so long."""
 
 
 @dataclass
@@ -95,16 +93,12 @@ class Recovery(Journaled):
         self._lost_links: JournaledDict[str, None] = JournaledDict()
         self._replan_at: float | None = None
         self._improve_at: float | None = None
+        self._candidates = Candidates(state, self.is_moving)
 
     def rates_shared(self, now: float) -> None:
         """Take in that flows share what there is with others than before: more streams may help some."""
-        if self._improve_at is None and self._short_of_streams():
-            self._improve_at = now + _MOVE_INTERVAL_S
-
-    def _short_of_streams(self) -> list[Flow]:
-        """Return the flows that have less than they asked for and may have more streams."""
-        flows = self._state.flows.growing()
-        return [f for f in flows if f.most_paths > len(f.streams) and self._is_hungry(f)]
+        if self._improve_at is None and self._candidates.are_short_of_streams():
+            self._improve_at = now + MOVE_INTERVAL_S
 
     def links_changed(self, lost: Collection[str], now: float) -> None:
         """Take in that links went (those that are named) or returned."""
@@ -232,45 +226,11 @@ class Recovery(Journaled):
     def _improve(self, now: float) -> None:
         """Move flows that would get more, or had to leave their paths, to better ones: few at a time."""
         self._restore_manual(now)
-        most = max(1, math.ceil(self._state.settings.moves_per_s * _MOVE_INTERVAL_S))
-        self._begin(self._folded(most))
-        hungry = [flow for flow in self._state.flows.short() if self._is_hungry(flow)]
-        if not hungry:
-            return
-        chosen = hungry[:most]
-        if len(hungry) > most:
-            self._improve_at = now + _MOVE_INTERVAL_S
+        chosen, self._improve_at = self._candidates.choose(now)
         for objective in sorted({flow.objective for flow in chosen if flow.objective is not None}):
-            self._begin(self._better(objective, [f for f in chosen if f.objective == objective]))
+            self._begin(self._better(objective, [f for f in chosen if f.objective == objective], now))
 
-    def _is_hungry(self, flow: Flow) -> bool:
-        """Return whether a flow may be moved and would gain more than a little."""
-        return (
-            flow.state == "active"
-            and flow.objective is not None
-            and not self.is_moving(flow.id)
-            and flow.rate_bps < (1 - self._state.settings.min_gain) * flow.requested_bps
-        )
-
-    def _folded(self, most: int) -> dict[str, tuple[Slot, ...]]:
-        """Return the moves of flows over several streams that fit on their path of least delay again.
-
-        That is their optimum (`on_a_free_path`), with fewer streams; where one leads there already, rates do.
-        """
-        moves: dict[str, tuple[Slot, ...]] = {}
-        for flow in self._state.flows.growing():
-            used = [stream for stream in flow.streams if stream.rate_bps > 0]
-            if len(moves) == most:
-                break
-            if len(used) < 2 or flow.state != "active" or self.is_moving(flow.id):
-                continue
-            slots = on_least_delay(self._state, flow)
-            if slots is not None and self._fits(flow, slots):
-                self._reserve(flow, slots)
-                moves[flow.id] = slots
-        return moves
-
-    def _better(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
+    def _better(self, objective: str, flows: Sequence[Flow], now: float) -> dict[str, tuple[Slot, ...]]:
         """Return the moves of flows that are worth it and fit beside everything that is carried now."""
         try:
             slots, _ = replan(self._state, self._optima, objective, flows)
@@ -282,25 +242,15 @@ class Recovery(Journaled):
             wanted = slots.get(flow.id)
             if wanted is None or not flow.changed_streams(wanted):
                 continue  # the same paths: rates are the rebalancing's
-            gain_bps = sum(slot.rate_bps for slot in wanted) - flow.rate_bps
-            if gain_bps > self._state.settings.min_gain * flow.requested_bps and self._fits(flow, wanted):
+            if not self._candidates.gains(flow, wanted):
+                continue
+            if self._candidates.fits(flow, wanted):
                 self._reserve(flow, wanted)
                 moves[flow.id] = wanted
+            elif flow.max_streams:
+                # Others are in the way, with what they have until they are moved or share again.
+                self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
         return moves
-
-    def _fits(self, flow: Flow, slots: tuple[Slot, ...]) -> bool:
-        ratio = self._state.settings.ack_ratio
-        before: dict[str, float] = {}
-        slot_loads(before, flow, [stream.slot() for stream in flow.streams], ratio)
-        after: dict[str, float] = {}
-        slot_loads(after, flow, slots, ratio)
-        for arc, load_bps in after.items():
-            # Where both paths lead, the flow is either on one or on the other.
-            other_bps = self._state.flows.load_bps(arc) - before.get(arc, 0.0)
-            capacity_bps = self._state.offered_bps(arc)
-            if other_bps + max(load_bps, before.get(arc, 0.0)) > capacity_bps * (1 + 1e-9):
-                return False
-        return True
 
     def _restore_manual(self, now: float) -> None:
         """Give flows whose paths were given by hand their rates back where the links are there again."""
@@ -312,7 +262,7 @@ class Recovery(Journaled):
                 slots = tuple(
                     Slot(s.path, rate, s.delay_s) for s, rate in zip(flow.streams, given, strict=True)
                 )
-                if self._fits(flow, slots):
+                if self._candidates.fits(flow, slots):
                     self._set_rates({flow.id: given}, now)
 
     # Moving

@@ -21,12 +21,15 @@ class Estimate:
     count: int
 
 
-def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
+def estimate(
+    values: Sequence[float], confidence: float = CONFIDENCE, *, trim: float = 0.0
+) -> Estimate | None:
     """Return mean and confidence interval of independent measurements.
 
     Args:
         values: One measurement for each seed, in any unit.
         confidence: Coverage of the interval, between 0 and 1.
+        trim: Share of the measurements that is left out at each end, below 0.5 (Tukey and McLaughlin 1963).
 
     Returns:
         The estimate in the unit of `values`, or None where there is no measurement.
@@ -34,11 +37,11 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     count = len(values)
     if count == 0:
         return None
-    mean = math.fsum(values) / count
-    if count == 1:
-        return Estimate(mean, None, 1)
-    quantile = student_t_quantile(0.5 + confidence / 2, count - 1)
-    return Estimate(mean, quantile * math.sqrt(_variance(values) / count), count)
+    kept = _trim(values, trim)
+    if len(kept.values) == 1:
+        return Estimate(kept.mean, None, count)
+    quantile = student_t_quantile(0.5 + confidence / 2, len(kept.values) - 1)
+    return Estimate(kept.mean, quantile * math.sqrt(kept.mean_variance), count)
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ class Difference:
         return None if self.half_width is None else abs(self.value) > self.half_width
 
 
-def welch(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE) -> Difference | None:
+def welch(
+    a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE, *, trim: float = 0.0
+) -> Difference | None:
     """Return the mean of `b` less that of `a`, with its confidence interval (Welch, Biometrika 34, 1947).
 
     The samples are independent; their variances need not be equal.
@@ -63,24 +68,46 @@ def welch(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
         a: One measurement for each seed, in any unit.
         b: Likewise.
         confidence: Coverage of the interval, between 0 and 1.
+        trim: Share of each side that is left out at each end, below 0.5 (Yuen, Biometrika 61, 1974).
 
     Returns:
         The difference in the unit of the measurements, or None where a side has no measurement.
     """
     if not a or not b:
         return None
-    value = math.fsum(b) / len(b) - math.fsum(a) / len(a)
-    if min(len(a), len(b)) == 1:
+    sides = [_trim(values, trim) for values in (a, b)]
+    value = sides[1].mean - sides[0].mean
+    if min(len(side.values) for side in sides) == 1:
         return Difference(value, None)
-    shares = [_variance(values) / len(values) for values in (a, b)]
-    total = math.fsum(shares)
+    total = math.fsum(side.mean_variance for side in sides)
     if total == 0:
         return Difference(value, 0.0)
     # Welch and Satterthwaite's degrees of freedom: not whole, between those of the smaller side and both.
-    degrees = 1 / math.fsum(
-        (share / total) ** 2 / (len(values) - 1) for share, values in zip(shares, (a, b), strict=True)
-    )
+    degrees = 1 / math.fsum((side.mean_variance / total) ** 2 / (len(side.values) - 1) for side in sides)
     return Difference(value, student_t_quantile(0.5 + confidence / 2, degrees) * math.sqrt(total))
+
+
+@dataclass(frozen=True)
+class _Trimmed:
+    """What trimming leaves of measurements, and the variance of its mean (0 for a single one)."""
+
+    values: Sequence[float]
+    mean_variance: float
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(self.values) / len(self.values)
+
+
+def _trim(values: Sequence[float], share: float) -> _Trimmed:
+    """Leave out a share of the values at each end; those count as the last ones kept in the variance."""
+    left_out = int(share * len(values))
+    kept = sorted(values)[left_out : len(values) - left_out] if left_out else values
+    if len(kept) == 1:
+        return _Trimmed(kept, 0.0)
+    winsorised = [*[kept[0]] * left_out, *kept, *[kept[-1]] * left_out]
+    scale = (len(values) - 1) / (len(kept) * (len(kept) - 1))
+    return _Trimmed(kept, _variance(winsorised) * scale)
 
 
 def _variance(values: Sequence[float]) -> float:

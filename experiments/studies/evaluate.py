@@ -22,18 +22,21 @@ def evaluate(study: Study, measured: Measured) -> StudyDocument:
             row=cell.row,
             column=cell.column,
             paper=cell.paper,
-            ours=(found := _estimate(measured, cell.case, cell.metric)).mean,
+            ours=(found := _estimate(measured[cell.case, cell.metric], study.trim)).mean,
             interval=_interval(found),
         )
         for cell in study.cells
     ]
     return StudyDocument(
         study=study.name,
-        claims=[_check(claim, measured) for claim in study.claims],
+        claims=[_check(claim, measured, study.trim) for claim in study.claims],
         columns=ranks.rank(
-            ranks.Ranked((cell.table, cell.column), cell.paper, measured[cell.case, cell.metric])
-            for cell in study.cells
-            if cell.paper is not None
+            (
+                ranks.Ranked((cell.table, cell.column), cell.paper, measured[cell.case, cell.metric])
+                for cell in study.cells
+                if cell.paper is not None
+            ),
+            study.trim,
         ),
         cells=cells,
         assumptions=list(study.assumptions),
@@ -61,8 +64,8 @@ def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
     )
 
 
-def _estimate(measured: Measured, case: str, metric: str) -> Estimate:
-    found = estimate(measured[case, metric])
+def _estimate(values: Sequence[float], trim: float) -> Estimate:
+    found = estimate(values, trim=trim)
     assert found is not None, "every case has been run with a seed at least"
     return found
 
@@ -73,8 +76,8 @@ def _interval(found: Estimate) -> tuple[float, float] | None:
     return found.mean - found.half_width, found.mean + found.half_width
 
 
-def _check(claim: Claim, measured: Measured) -> CheckedClaim:
-    held = [_holds(part, measured) for part in claim.holds]
+def _check(claim: Claim, measured: Measured, trim: float) -> CheckedClaim:
+    held = [_holds(part, measured, trim) for part in claim.holds]
     status: Status = "reproduced" if all(part[0] for part in held) else "not reproduced"
     evidence = "; ".join(text for _, text in held)
     if claim.contradiction is not None:
@@ -83,10 +86,10 @@ def _check(claim: Claim, measured: Measured) -> CheckedClaim:
     return CheckedClaim(claim=claim.claim, source=claim.source, status=status, evidence=evidence)
 
 
-def _holds(part: Holds, measured: Measured) -> tuple[bool, str]:
-    left = _estimate(measured, *split_side(part.left))
-    right_text, right = _right(part, measured)
-    told_apart = _told_apart(part, measured)
+def _holds(part: Holds, measured: Measured, trim: float) -> tuple[bool, str]:
+    left = _estimate(measured[split_side(part.left)], trim)
+    right_text, right = _right(part, measured, trim)
+    told_apart = _told_apart(part, measured, trim)
     relation = f"{RELATIONS[part.relation]} {f'{part.factor:g} x ' if part.factor != 1 else ''}"
     text = f"{part.left} {_text(left)} {relation}{right_text}"
     bound = right * part.factor
@@ -96,18 +99,18 @@ def _holds(part: Holds, measured: Measured) -> tuple[bool, str]:
     return holds and told_apart, text + ("" if told_apart else " (not told apart)")
 
 
-def _told_apart(part: Holds, measured: Measured) -> bool:
+def _told_apart(part: Holds, measured: Measured, trim: float) -> bool:
     """Return whether two measured figures differ by more than chance, as far as there are seeds to tell."""
     if not isinstance(part.right, str):
         return True
     left, right = (measured[split_side(side)] for side in (part.left, part.right))
-    difference = welch(left, [part.factor * value for value in right])
+    difference = welch(left, [part.factor * value for value in right], trim=trim)
     return difference is None or difference.significant is not False
 
 
-def _right(part: Holds, measured: Measured) -> tuple[str, float]:
+def _right(part: Holds, measured: Measured, trim: float) -> tuple[str, float]:
     if isinstance(part.right, str):
-        found = _estimate(measured, *split_side(part.right))
+        found = _estimate(measured[split_side(part.right)], trim)
         return f"{part.right} {_text(found)}", found.mean
     return f"{part.right:g}", part.right
 

@@ -179,13 +179,15 @@ def _entry(line: bytes, place: str) -> tuple[str, dict[str, float]]:
 
 
 def _figure(study: Study, name: str, found: dict[str, Any]) -> float:
-    """Return a metric of a run: 0 where nothing was counted."""
+    """Return a metric of a run: 0 where nothing was counted, or another protocol has it."""
     metric = study.metrics[name]
     value: Any = found
     try:
         for part in metric.of.split("."):
             value = _step(value, part)
     except (KeyError, IndexError, ValueError, TypeError):
+        if metric.optional:
+            return 0.0
         raise ScenarioError(study.name, f"metrics.{name}", f"the results have no {metric.of}") from None
     if isinstance(value, list):
         value = sum(value)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.analysis.statistics import welch
+from experiments.analysis.statistics import Difference, welch
 from experiments.studies.document import Columns
 
 
@@ -19,16 +19,17 @@ class Ranked:
     ours: Sequence[float]
 
 
-def rank(figures: Iterable[Ranked]) -> Columns:
+def rank(figures: Iterable[Ranked], trim: float = 0.0) -> Columns:
     """Count the columns whose rows come in the paper's order, and the pairs of rows that do.
 
     Rows that the paper has alike are in any order. A pair that the seeds do not tell apart (Welch, 95 %)
     is open: it neither agrees with the paper nor contradicts it. Columns of a single row do not count.
+    `trim` is the study's.
     """
     columns: dict[tuple[str, str], list[Ranked]] = {}
     for figure in figures:
         columns.setdefault(figure.column, []).append(figure)
-    judged = [_judge(column) for column in columns.values() if len(column) > 1]
+    judged = [_judge(column, trim) for column in columns.values() if len(column) > 1]
     return together(judged)
 
 
@@ -44,10 +45,14 @@ def together(parts: Sequence[Columns]) -> Columns:
     )
 
 
-def _judge(column: Sequence[Ranked]) -> Columns:
+def _judge(column: Sequence[Ranked], trim: float) -> Columns:
     pairs = [pair for pair in itertools.combinations(column, 2) if pair[0].paper != pair[1].paper]
-    in_order = [(a.paper < b.paper) == (_mean(a.ours) < _mean(b.ours)) for a, b in pairs]
-    told_apart = [_told_apart(a.ours, b.ours) for a, b in pairs]
+    differences = [_difference(a.ours, b.ours, trim) for a, b in pairs]
+    in_order = [
+        (a.paper < b.paper) == (difference.value > 0)
+        for (a, b), difference in zip(pairs, differences, strict=True)
+    ]
+    told_apart = [_told_apart(difference) for difference in differences]
     alike = sum(map(bool.__and__, in_order, told_apart))
     apart = sum(told_apart)
     return Columns(
@@ -60,12 +65,12 @@ def _judge(column: Sequence[Ranked]) -> Columns:
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _told_apart(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Return whether two means differ by more than chance, or at all where there is a single seed."""
-    difference = welch(a, b)
+def _difference(a: Sequence[float], b: Sequence[float], trim: float) -> Difference:
+    difference = welch(a, b, trim=trim)
     assert difference is not None, "every case has been run with a seed at least"
+    return difference
+
+
+def _told_apart(difference: Difference) -> bool:
+    """Return whether two means differ by more than chance, or at all where there is a single seed."""
     return difference.value != 0 if difference.significant is None else difference.significant

@@ -52,10 +52,14 @@ class FromScenario(_Model):
 
 
 class Metric(_Model):
-    """A figure of a run: `of` is its place in the simulator's results, `scale` makes the unit of the name."""
+    """A figure of a run: `of` is its place in the simulator's results, `scale` makes the unit of the name.
+
+    `optional`: only some of the study's protocols have it; for the others it is 0.
+    """
 
     of: str
     scale: float = 1.0
+    optional: bool = False
 
 
 class Cell(_Model):
@@ -117,6 +121,8 @@ class Study(_Model):
     axes: tuple[Axis, ...] = ()
     only: tuple[str, ...] = ()
     """Patterns (`*`, `?`) of the names of cases that are made; none: all."""
+    trim: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
+    """Share of the runs left out at each end of a figure, where the paper prints single runs."""
     metrics: Annotated[dict[Name, Metric], Field(min_length=1)]
     cells: tuple[Cell, ...] = ()
     claims: Annotated[tuple[Claim, ...], Field(min_length=1)]

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import mstcp
 from benchmarks.faults.relay import HOST, Path, listening
-from mstcp import StreamSpec
+from mstcp import StreamSpec, _core
 from tests.fakes.waiting import until
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -120,3 +120,30 @@ async def test_a_peer_that_never_reads_is_not_polled_again_and_again_while_closi
             loop.call_at = call_at  # type: ignore[method-assign]
         # 88 a second once; both ends together now ask and answer about once a second and stream.
         assert calls < 60
+
+
+async def test_a_path_that_answers_too_late_is_not_confirmed() -> None:
+    """A server would take its connection for one that may come back."""
+    admission, is_confirmed = _core.Admission(b"", 10), asyncio.Event()
+    behind: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_first, number = not behind, len(behind)
+        behind.append(b"")
+        prefix = await reader.readexactly(_core.HELLO_PREFIX_BYTES)
+        opening = prefix + await reader.readexactly(_core.hello_rest_bytes(prefix))
+        if is_first:
+            await is_confirmed.wait()
+        writer.write(admission.admit(opening, bytes([number]) * 32, 1).answer)
+        with contextlib.suppress(ConnectionError):
+            behind[number] = await reader.read(1)
+        is_confirmed.set()
+        writer.close()
+
+    async with await asyncio.start_server(answer, HOST, 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        _, writer = await mstcp.open_connection(HOST, port, streams=[StreamSpec()] * 2)
+        await until(lambda: len(behind) > 2, "another attempt")
+        assert behind[0] == b""
+        assert behind[1] != b""
+        writer.transport.abort()

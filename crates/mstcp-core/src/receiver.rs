@@ -92,6 +92,8 @@ pub struct Receiver {
     ack_now: bool,
     ack_at_ns: Option<u64>,
     latest: usize,
+    /// A CONFIRM is awaited on the stream that opened the connection, and none has come on any.
+    is_unconfirmed: bool,
     /// Part of what the process may promise; none: the window is this connection's alone.
     share: Option<Share>,
     /// See [`Receiver::trust_streams`].
@@ -123,6 +125,7 @@ impl Receiver {
             ack_now: true,
             ack_at_ns: None,
             latest: 0,
+            is_unconfirmed: false,
             share: None,
             trusting: false,
         }
@@ -210,8 +213,15 @@ impl Receiver {
     /// Have the first frame on a stream be a CONFIRM with this proof.
     pub fn expect_confirm(&mut self, slot: usize, proof: Proof) -> Result<(), LocalError> {
         let stream = self.streams.get_mut(slot);
-        stream.ok_or(LocalError::NoSuchStream(slot))?.unconfirmed = Some(proof);
+        let stream = stream.ok_or(LocalError::NoSuchStream(slot))?;
+        stream.unconfirmed = Some(proof);
+        self.is_unconfirmed |= stream.id == 0;
         Ok(())
+    }
+
+    /// Whether the peer has not yet shown that the hello which opened the connection was its own.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.is_unconfirmed
     }
 
     fn check_confirm(&mut self, slot: usize, found: &Found<'_>) -> Result<(), RemoteError> {
@@ -221,6 +231,7 @@ impl Receiver {
                 if handshake::is_same(proof, &wanted) =>
             {
                 stream.unconfirmed = None;
+                self.is_unconfirmed = false;
                 Ok(())
             }
             _ => Err(RemoteError::NotConfirmed),

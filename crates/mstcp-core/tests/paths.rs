@@ -1,7 +1,7 @@
 //! What a connection makes of what it is told of its streams' paths.
 
 use mstcp_core::control::Control;
-use mstcp_core::{frame, scheduler, Config, Connection, Event, LocalError};
+use mstcp_core::{frame, scheduler, Config, Connection, Event, LocalError, Outcome};
 
 const PAYLOAD_BYTES: usize = 1000;
 const MS: u64 = 1_000_000;
@@ -428,4 +428,24 @@ fn where_all_streams_are_stalled_one_that_is_only_slow_is_opened_again() {
     connection.write(&[0; 100 * PAYLOAD_BYTES]).unwrap();
     let taken = send(&mut connection, 900 * MS)[slot];
     assert!(taken <= 6 * PAYLOAD_BYTES, "{taken}");
+}
+
+#[test]
+fn a_connection_that_its_client_never_confirmed_waits_for_a_second() {
+    for (is_confirmed, wait_ns) in [(false, 1000 * MS), (true, 5000 * MS)] {
+        let mut connection = connection(&[1.0]);
+        connection.expect_confirm(0, [7; 32]).unwrap();
+        if is_confirmed {
+            tell(&mut connection, &Control::Confirm([7; 32]));
+        }
+        send(&mut connection, 0);
+        connection.on_stream_end(0).unwrap();
+        send(&mut connection, MS);
+        for (now_ns, is_over) in [(wait_ns, false), (wait_ns + 2 * MS, true)] {
+            send(&mut connection, now_ns);
+            let lost = |event| event == Event::Closed(Outcome::Lost);
+            let ended = std::iter::from_fn(|| connection.poll_event()).any(lost);
+            assert_eq!(ended, is_over, "at {now_ns} ns");
+        }
+    }
 }

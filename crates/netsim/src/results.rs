@@ -89,6 +89,8 @@ pub struct MptcpResults {
     pub penalties: u64,
     /// Packets that brought the receiver nothing new.
     pub duplicate_packets: u64,
+    /// Of each subflow: the mean over time of its congestion window by its smoothed round trip, bit/s.
+    pub window_rates_bps: Vec<f64>,
 }
 
 /// Delay of a flow.
@@ -457,6 +459,7 @@ fn mptcp_results(report: &MptcpReport) -> MptcpResults {
         opportunistic_retransmissions: report.counters.opportunistic,
         penalties: report.counters.penalties,
         duplicate_packets: report.duplicate_packets,
+        window_rates_bps: report.window_rates_bps.clone(),
     }
 }
 

@@ -1,7 +1,9 @@
 """The control channel over loopback: a real gRPC server and client, the real core, fake switches."""
 
 import asyncio
+import hashlib
 import ipaddress
+import random
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -18,6 +20,7 @@ from controller.core.messages import DatapathMessage
 from controller.core.state import Settings
 from controller.flows.flow import Flow
 from controller.loop import ControllerLoop
+from mstcp.control import ControllerClient
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.openflow_table import FakeSwitches
 from tests.fakes.waiting import until
@@ -329,3 +332,71 @@ async def test_what_was_asked_in_a_session_that_broke_before_the_answer_is_undon
     await until(lambda: bool(controller.flows()))
     call.cancel()
     await until(lambda: not controller.flows())
+
+
+@pytest.mark.usefixtures("hosts_on_loopback")
+async def test_a_running_connection_opens_and_closes_streams_as_the_controller_says(
+    controller: Controller, address: str
+) -> None:
+    got, ended = hashlib.sha256(), asyncio.Event()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            got.update(data)
+        ended.set()
+        writer.close()
+
+    async def write(count: int) -> None:
+        for _ in range(count):
+            data = draw.randbytes(5000)
+            sent.update(data)
+            writer.write(data)
+            await writer.drain()
+
+    draw, sent = random.Random(1), hashlib.sha256()
+    async with (
+        ControllerClient(address) as client,
+        await mstcp.start_server(take, "0.0.0.0") as server,
+    ):
+        _, writer = await mstcp.open_connection(
+            "127.0.0.3",
+            server.sockets[0].getsockname()[1],
+            source_address="127.0.0.1",
+            rate=4e6,
+            packet_bytes=590,
+            controller=client,
+            may_grow=True,
+        )
+        transport = writer.transport
+        assert isinstance(transport, mstcp.ConnectionTransport)
+        flow_id = transport.get_extra_info("allocation").flow_id
+        assert transport.alive_streams == 1
+        await write(20)
+        await client.change(flow_id, 8.5e6)
+        await until(lambda: transport.alive_streams == 2)
+        await until(lambda: [s.state for s in controller.flows()[0].streams] == ["open", "open"])
+        await write(60)
+        assert all(stream.bytes_sent > 0 for stream in transport.counters().streams)
+        await client.change(flow_id, 4e6)
+        await until(lambda: transport.alive_streams == 1)
+        await until(lambda: not controller.flows()[0].leaving)
+        assert len(controller.flows()[0].spare_ports) == 3
+        await write(20)
+        writer.close()
+        await writer.wait_closed()
+        await ended.wait()
+    assert got.digest() == sent.digest()
+    assert controller.flows() == []
+
+
+async def test_spare_ports_that_are_none_are_refused_and_a_right_report_is_not_answered(
+    channel: grpc.aio.Channel,
+) -> None:
+    session = Session(channel)
+    flow = (await session.ask(1, request=flow_request(may_grow=True))).allocation
+    report = control_pb2.StreamsReport(flow_id=flow.flow_id, spare_ports=[70000])
+    refusal = await session.ask(2, streams=report)
+    assert refusal.error.field == "spare_ports"
+    await session.send(3, streams=control_pb2.StreamsReport(flow_id=flow.flow_id, spare_ports=[40003]))
+    released = await session.ask(4, release=control_pb2.FlowRelease(flow_id=flow.flow_id))
+    assert released.released.flow_id == flow.flow_id

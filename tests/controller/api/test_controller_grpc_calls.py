@@ -183,3 +183,11 @@ async def test_links_are_listed(stub: Any) -> None:
     assert all(link.capacity_bps == link.free_bps > 0 for link in both)
     code, error = await refused(stub.ListLinks(control_pb2.ListLinksRequest(link="S0-S9")))
     assert (code, error.field) == (grpc.StatusCode.NOT_FOUND, "link")
+
+
+async def test_streams_that_come_and_go_are_for_sessions(stub: Any) -> None:
+    request = control_pb2.FlowRequest(source_ports=[1, 2], may_grow=True)
+    request.MergeFrom(REQUEST)
+    for call in (stub.RequestFlow(request), stub.Preview(control_pb2.PreviewRequest(add=[request]))):
+        code, error = await refused(call)
+        assert (code, error.field) == (grpc.StatusCode.INVALID_ARGUMENT, "may_grow")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from controller.core.client_events import ClientEventKind
 from controller.core.events import LinkChanged, RulesRefused, StreamsReported
 from controller.core.requests import Failure, LinkChange, PreviewRequest
 from controller.core.views import FlowView
-from controller.errors import Conflict, InvalidRequest
+from controller.errors import Conflict, InvalidRequest, RequestError
 from controller.flows.preview import preview
 from controller.flows.state_copy import copy_of
 from tests.controller.flows.failing_links import (
@@ -309,6 +311,23 @@ def test_a_flow_whose_link_becomes_slower_takes_another_path_too(net: Controlled
     installed_is_desired(net)
 
 
+def test_a_flow_that_had_to_take_a_longer_path_goes_back_to_the_optimum(net: ControlledNetwork) -> None:
+    host = GrowingHost(net, **REQUEST | {"rate_bps": 14e6})
+    before = only_flow(net)
+    assert paths(before) == ["S1", "S2"]
+    break_link(net, "S0-S2")
+    pass_seconds(net, host, 1)
+    assert paths(only_flow(net)) == ["S1", "S3"]
+    assert only_flow(net).rate_bps == pytest.approx(14e6)
+    mend_link(net, "S0-S2")
+    pass_seconds(net, host, 2)
+    assert paths(only_flow(net)) == ["S1", "S2"]
+    assert [s.rate_bps for s in only_flow(net).streams] == pytest.approx([s.rate_bps for s in before.streams])
+    moved = len(net.notifications)
+    pass_seconds(net, host, 5)
+    assert len(net.notifications) == moved, "there is nothing better"
+
+
 def test_a_client_that_asks_for_more_gets_more_streams(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
     net.change(host.flow_id, 20e6)
@@ -348,3 +367,115 @@ def restart(net: ControlledNetwork, host: GrowingHost, links_back: bool = True) 
         break_link(net, "S0-S1")
     host.renew("another session")
     host.follow()
+
+
+class Soak:
+    """Links that fail and hosts that are slow, or cannot open a port, by a seed."""
+
+    LINKS = ("S0-S1", "S0-S2", "S0-S3")
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.net = bring_up(DIAMOND)
+        self.down: set[str] = set()
+        self.hosts: list[GrowingHost] = []
+        self.sessions = 0
+
+    def request(self) -> None:
+        if len(self.hosts) == 4:
+            return
+        port = 5000 + self.draw.randrange(10_000)
+        ports = self.draw.sample(range(1024, 40_000), 3)
+        fields = {"rate_bps": self.draw.choice([3e6, 8e6, 14e6]), "destination_port": port}
+        with contextlib.suppress(RequestError):
+            host = GrowingHost(self.net, f"session {port}", **REQUEST | {"source_ports": ports} | fields)
+            host.unusable = set(self.draw.sample(ports, self.draw.randrange(2))) - host.open_ports
+            self.hosts.append(host)
+
+    def change(self) -> None:
+        for host in self.hosts[-1:]:
+            with contextlib.suppress(RequestError):
+                self.net.change(host.flow_id, self.draw.choice([3e6, 8e6, 14e6]))
+
+    def release(self) -> None:
+        if self.hosts:
+            with contextlib.suppress(RequestError):
+                self.net.release(self.hosts.pop(0).flow_id)
+
+    def link(self) -> None:
+        link = self.draw.choice(self.LINKS)
+        if link in self.down:
+            self.down.discard(link)
+            mend_link(self.net, link)
+        else:
+            self.down.add(link)
+            break_link(self.net, link)
+
+    def follow(self) -> None:
+        for host in self.hosts:
+            host.is_slow = self.draw.random() < 0.3
+            if self.draw.random() < 0.7:
+                host.follow()
+
+    def refuse(self) -> None:
+        if self.net.switches.installed:
+            message = self.net.switches.installed[-1]
+            self.net.handle(RulesRefused(message.datapath_id, message.barrier, "TABLE_FULL"))
+
+    def silence(self) -> None:
+        """A switch confirms nothing for a while."""
+        self.net.silent = frozenset(self.draw.sample(DIAMOND.switches, 1))
+        self.net.pass_time(self.draw.choice([1.0, 4.0]))
+        self.net.silent = frozenset()
+
+    def restart(self) -> None:
+        if not self.down:
+            self.net.restart()
+            for name in DIAMOND.switches:
+                self.net.reconnect(name)
+            for event in self.net.switches.discoveries():
+                self.net.handle(event)
+            self.renew()
+
+    def renew(self) -> None:
+        for host in self.hosts:
+            self.sessions += 1
+            host.renew(f"session number {self.sessions}")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 37, 52])
+def test_a_soak_of_hosts_whose_streams_come_and_go(seed: int) -> None:
+    soak = Soak(seed)
+    steps = [soak.request, soak.change, soak.release, soak.refuse, soak.silence, soak.restart]
+    steps += [soak.link] * 6 + [soak.follow] * 5 + [soak.request] * 3
+    for _ in range(80):
+        soak.draw.choice(steps)()
+        check(soak.net)
+        soak.net.pass_time(soak.draw.choice([0.3, 1.0, 3.0]))
+        check(soak.net)
+        soak.renew()
+    for link in sorted(soak.down):
+        mend_link(soak.net, link)
+    for host in soak.hosts:
+        host.is_slow = False
+        host.unusable = set()
+    for _ in range(40):
+        soak.net.pass_time(1.0)
+        soak.renew()
+        for host in soak.hosts:
+            host.follow()
+    installed_is_desired(soak.net)
+    flows = {flow.flow_id: flow for flow in soak.net.snapshot().flows}
+    for host in soak.hosts:
+        if host.flow_id in flows:
+            assert {stream.source_port for stream in flows[host.flow_id].streams} == host.open_ports
+    assert sum(flow.rate_bps for flow in flows.values()) >= 0.98 * min(
+        22.5e6, sum(flow.requested_bps for flow in flows.values())
+    ), "the optimum again"
+    kinds = {report.kind for report in soak.net.reports}
+    assert {ClientEventKind.FLOW_STREAMS_ADDED, ClientEventKind.FLOW_STREAMS_REMOVED} <= kinds
+    soak.net.pass_time(60)
+    assert soak.net.snapshot().flows == ()
+    assert all(link.allocated_bps == 0 for link in soak.net.snapshot().links)
+    assert soak.net.records.get("flow", {}) == {}
+    installed_is_desired(soak.net)

@@ -20,6 +20,8 @@ pub(crate) const RECONNECT_NS: u64 = 5_000_000_000;
 /// How long it waits at least where the last was given up because nothing came through it, in nanoseconds: a stream that nobody
 /// resets would live on for as long.
 const SILENT_PATHS_NS: u64 = 30_000_000_000;
+/// How long it waits at most where the client has never confirmed its hello, in nanoseconds: it may have chosen another path.
+const UNCONFIRMED_NS: u64 = 1_000_000_000;
 /// How long a closed connection waits while the peer takes nothing more, unless the shell says otherwise.
 pub(crate) const CLOSE_NS: u64 = 30_000_000_000;
 /// How long the peer's own end is awaited once it has everything.
@@ -375,6 +377,9 @@ impl Connection {
 
     /// How long to wait without a stream: as long as TCP would, where the last was given up for its silence.
     fn reconnect_ns(&self) -> u64 {
+        if self.receiver.is_unconfirmed() {
+            return self.timers.reconnect_ns.min(UNCONFIRMED_NS);
+        }
         match self.timers.has_silent_paths {
             true => self.timers.reconnect_ns.max(SILENT_PATHS_NS),
             false => self.timers.reconnect_ns,

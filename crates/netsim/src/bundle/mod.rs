@@ -110,10 +110,12 @@ pub struct BundleReport {
 }
 
 /// What an MPTCP connection has done beyond plain sending, client to server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct MptcpReport {
     /// Of the sender.
     pub counters: mptcp::Counters,
     /// Packets that brought the receiver nothing new.
     pub duplicate_packets: u64,
+    /// Of each subflow: the mean of its window by its round trip, bit/s.
+    pub window_rates_bps: Vec<f64>,
 }

@@ -8,6 +8,7 @@ mod ns3_dsack;
 mod receiver;
 pub mod scheduler;
 mod sender;
+mod window_rate;
 
 use ns3_dsack::Ns3DSackSender;
 pub use receiver::DataReceiver;
@@ -260,6 +261,8 @@ impl Bundle for Mptcp {
             sender.on_progress(subflow);
             sender.on_subflow_ack(subflow, hosts.get(endpoint).tcp.acknowledged());
         }
+        let path = hosts.get(endpoint).tcp.path();
+        sender.note_window(now, subflow, &path);
         if (events.timed_out && self.settings.reinjection) || events.ended {
             sender.reinject(subflow);
         }
@@ -303,6 +306,7 @@ impl Bundle for Mptcp {
             mptcp: Some(MptcpReport {
                 counters: self.senders[0].counters,
                 duplicate_packets: received.duplicate_packets,
+                window_rates_bps: self.senders[0].window_rates_bps(),
             }),
         }
     }

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use super::scheduler::{Scheduler, SubflowView, View};
+use super::window_rate::WindowRate;
 use super::MptcpSettings;
 use crate::hosts::Hosts;
+use crate::tcp::events::PathState;
 use crate::time::Nanos;
 
 /// Data sequence space that a subflow carries from some number of its own on.
@@ -37,6 +39,7 @@ struct Subflow {
     /// Application bytes given to it.
     bytes: u64,
     penalised_at: Option<Nanos>,
+    window_rate: WindowRate,
 }
 
 /// What happened beyond plain sending.
@@ -102,6 +105,18 @@ impl DataSender {
     /// Application bytes given to each subflow.
     pub fn stream_bytes(&self) -> Vec<u64> {
         self.subflows.iter().map(|subflow| subflow.bytes).collect()
+    }
+
+    /// Mean rate of each subflow by its window.
+    pub fn window_rates_bps(&self) -> Vec<f64> {
+        let rates = self.subflows.iter().map(|subflow| subflow.window_rate);
+        rates.map(|rate| rate.mean_bps()).collect()
+    }
+
+    /// Something has happened on a subflow: note its window.
+    pub fn note_window(&mut self, now: Nanos, subflow: usize, path: &PathState) {
+        let rate = &mut self.subflows[subflow].window_rate;
+        rate.note(now, path.cwnd_bytes, path.srtt);
     }
 
     /// Take bytes into the send buffer; false if they do not fit.

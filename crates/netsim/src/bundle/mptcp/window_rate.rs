@@ -1,0 +1,55 @@
+//! The rate of a subflow by its window.
+
+use crate::time::{Nanos, SECOND};
+
+/// The mean over time of a subflow's window by its round trip.
+///
+/// So the MPTCP model of ns-3 by Chihani and Collange (2011) logs the throughput of a subflow, and the sum of all as `gThroughput`.
+/// Data that flows without a pause makes it the throughput; a subflow that waits for its timer has the rate that it could have had.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WindowRate {
+    begun: Option<Nanos>,
+    until: Nanos,
+    bytes_per_s: f64,
+    bytes: f64,
+}
+
+impl WindowRate {
+    /// From `now` on the window is `cwnd_bytes`, the smoothed round trip `srtt`; nothing begins before that is measured.
+    pub fn note(&mut self, now: Nanos, cwnd_bytes: u64, srtt: Nanos) {
+        if srtt == 0 {
+            return;
+        }
+        self.bytes += self.bytes_per_s * seconds(now - self.until.min(now));
+        self.begun.get_or_insert(now);
+        self.until = now;
+        self.bytes_per_s = cwnd_bytes as f64 / seconds(srtt);
+    }
+
+    /// Bit/s, from the first measurement to the last.
+    pub fn mean_bps(&self) -> f64 {
+        let begun = self.begun.unwrap_or(self.until);
+        8.0 * self.bytes / seconds((self.until - begun).max(1))
+    }
+}
+
+fn seconds(time: Nanos) -> f64 {
+    time as f64 / SECOND as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_count_as_long_as_they_last() {
+        let mut rate = WindowRate::default();
+        rate.note(SECOND, 5000, 0);
+        assert_eq!(rate.mean_bps(), 0.0);
+        // 10 kB in 100 ms for a second, then half of it for three.
+        rate.note(2 * SECOND, 10_000, SECOND / 10);
+        rate.note(3 * SECOND, 5000, SECOND / 10);
+        rate.note(6 * SECOND, 5000, SECOND / 10);
+        assert_eq!(rate.mean_bps(), (800_000.0 + 3.0 * 400_000.0) / 4.0);
+    }
+}
