@@ -44,6 +44,8 @@ class Allocation:
 class AllocationChanged:
     """What `on_allocation_changed` gets: a running connection has other rates, or none allocated any more.
 
+    With `may_grow` it may have other streams too: new ones are opened, those that are missing are closed.
+
     Attributes:
         before: What the connection had until now.
         after: What it has from now on; None: the controller has ended the flow, and the streams go on at

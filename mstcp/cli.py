@@ -143,6 +143,9 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--streams", type=_count, metavar="N", help="how many, without rates (default: 2)")
     group.add_argument("--rates", type=_rates, metavar="BPS,...", help="a stream for each rate in bit/s")
     group.add_argument("--rate", type=_rate, metavar="BPS", help="goodput to ask the controller for")
+    group.add_argument(
+        "--may-grow", action="store_true", help="let the controller add streams and take some off on the way"
+    )
     group.add_argument("--source-address", metavar="ADDRESS", help="ours (default: the system's choice)")
     group.add_argument("--scheduler", choices=_core.SCHEDULERS, help="what picks the stream of each frame")
     add_controller(parser)
@@ -172,17 +175,26 @@ def _secret(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"secret": secret, "authenticate_frames": authenticates}
 
 
+def _asking(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """Return what `open_connection` is to be told of the controller to ask; None without one."""
+    controller = controller_of(arguments)
+    if controller is None:
+        if arguments.may_grow:
+            raise ValueError("--may-grow is for a controller, which adds the streams: give --controller")
+        return None
+    if arguments.rate is None or arguments.streams or arguments.rates:
+        raise ValueError("--controller takes --rate, and neither --streams nor --rates")
+    return {"controller": controller, "rate": arguments.rate, "may_grow": arguments.may_grow}
+
+
 def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what `open_connection` is to be told."""
     options: dict[str, Any] = _secret(arguments) | client_tls(arguments)
     for name in ("source_address", "scheduler"):
         if (value := getattr(arguments, name)) is not None:
             options[name] = value
-    controller = controller_of(arguments)
-    if controller is not None:
-        if arguments.rate is None or arguments.streams or arguments.rates:
-            raise ValueError("--controller takes --rate, and neither --streams nor --rates")
-        return options | {"controller": controller, "rate": arguments.rate}
+    if (asked := _asking(arguments)) is not None:
+        return options | asked
     rates = arguments.rates
     if arguments.rate is not None:
         if rates or (arguments.streams or 1) > 1:

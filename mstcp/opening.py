@@ -290,7 +290,12 @@ class Opener:
         Raises:
             MstcpError, OSError, asyncio.TimeoutError: It could not be opened.
         """
-        self._use(await self._dial(sock, spec, self._connect_s))
+        joined = await self._dial(sock, spec, self._connect_s)
+        try:
+            self._use(joined)
+        except MstcpError:  # the connection has as many as it can have
+            sockets.reset(sock)
+            raise
 
     async def _redial(self, spec: StreamSpec, timeout_s: float) -> Joined:
         """Open a stream once."""

@@ -43,6 +43,7 @@ class WirelessLink(BaseModel):
     lifetime_s: float | None = Field(default=None, ge=0, le=3600)
     detection_dbm: Annotated[float, Field(ge=-200, le=100)] | None = None
     detection_snr_db: Annotated[float, Field(ge=-100, le=100)] | None = None
+    energy_detection_dbm: Annotated[float, Field(ge=-200, le=100)] | None = None
     channel: Annotated[str, Field(min_length=1, max_length=32)] | None = None
 
     @field_validator("phy_rate_bps")

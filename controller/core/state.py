@@ -18,7 +18,8 @@ from controller.core.views import (
     TopologyLinkView,
     TopologyView,
 )
-from controller.flows.flow import Flow, FlowTable
+from controller.flows.flow import Flow
+from controller.flows.flow_table import FlowTable
 from controller.network.hosts import HostTable
 from controller.network.live_network import LiveNetwork, arc_name
 from controller.network.measured_load import MeasuredLoad

@@ -7,15 +7,13 @@ from collections.abc import Callable
 
 from controller.core.journal import Journaled
 from controller.core.state import State
-from controller.flows.flow import Flow, Slot, slot_loads
+from controller.flows.flow import ROUNDING, Flow, Slot
+from controller.flows.flow_table import slot_loads
 
 __all__ = ["MOVE_INTERVAL_S", "Candidates"]
 
 MOVE_INTERVAL_S = 1.0
 """Running flows are moved to better paths in rounds, so far apart."""
-
-_ROUNDING = 1e-6
-"""A flow that has so little less of what it asked for has the same."""
 
 
 class Candidates(Journaled):
@@ -97,5 +95,5 @@ class Candidates(Journaled):
             return True
         before = sum(stream.rate_bps * stream.delay_s for stream in flow.streams)
         after = sum(slot.rate_bps * slot.delay_s for slot in slots)
-        keeps_rate = gain_bps >= -_ROUNDING * flow.requested_bps
+        keeps_rate = gain_bps >= -ROUNDING * flow.requested_bps
         return flow.max_streams > 0 and keeps_rate and after < (1 - least) * before

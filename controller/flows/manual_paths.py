@@ -7,7 +7,7 @@ from controller.core.state import State
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest
 from controller.flows.ack_paths import SHORTEST, ack_path
 from controller.flows.admission import Admission
-from controller.flows.flow import add_loads, arc_loads
+from controller.flows.flow_table import add_loads, arc_loads
 from controller.flows.planning import Optimum, PlannedPath
 from controller.network.live_network import arcs_of
 

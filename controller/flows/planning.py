@@ -14,7 +14,8 @@ from itertools import islice
 from controller.core.state import State
 from controller.errors import InfeasibleRequest
 from controller.flows.ack_paths import SHORTEST, ack_path
-from controller.flows.flow import Flow, Slot, arc_loads
+from controller.flows.flow import Flow, Slot
+from controller.flows.flow_table import arc_loads
 from controller.flows.live_optima import LiveOptima
 from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
 from controller.gomr.paths.finder import PathFinder

@@ -18,7 +18,8 @@ from controller.core.preview_views import (
 from controller.core.requests import Failure, FlowRequest, PreviewRequest, Scaling
 from controller.core.state_copy import StateCopy
 from controller.errors import Conflict, NotFound, RequestError
-from controller.flows.flow import Flow, Slot, arc_loads
+from controller.flows.flow import Flow, Slot
+from controller.flows.flow_table import arc_loads
 from controller.flows.granting import NEGLIGIBLE_SHARE, grant
 from controller.flows.live_optima import LiveOptima
 from controller.flows.planning import PlannedPath, optimise, replan

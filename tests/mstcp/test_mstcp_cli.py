@@ -228,6 +228,7 @@ def test_wrong_arguments_are_named(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (("send", "127.0.0.1", "9", "x", "--may-grow"), "--may-grow is for a controller"),
         (("send", "127.0.0.1", "9", "x", "--controller", "c:1"), "--controller takes --rate"),
         (("send", "127.0.0.1", "9", "x", "--controller-ca", "ca.pem"), "--controller is not given"),
         (

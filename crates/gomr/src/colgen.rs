@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use crate::dual::{DualEnd, HALT};
 use crate::forest::Forest;
-use crate::graph::{Graph, NONE};
+use crate::graph::Graph;
 use crate::master::{Enter, Master};
 use crate::pricing::{Lengths, Pricer};
 use crate::problem::Error;
@@ -51,6 +51,13 @@ const STALL: usize = 200;
 const PATIENCE: usize = 100;
 /// And before it is given up.
 const MOST_PIVOTS: usize = 1000;
+
+/// A column that may enter the basis, and what it gained when it was last looked at.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    column: u32,
+    gain: f64,
+}
 
 /// What a commodity asks of the pricing.
 #[derive(Clone, Debug)]
@@ -367,7 +374,11 @@ impl Solver {
             some => some.chunks(WINDOW).collect(),
         };
         for window in windows {
-            let mut open = window.to_vec();
+            let candidate = |&column: &u32| Candidate {
+                column,
+                gain: f64::INFINITY,
+            };
+            let mut open: Vec<Candidate> = window.iter().map(candidate).collect();
             loop {
                 let by_bland = self.master.pivots >= self.bland_from;
                 let Some((enter, gain)) = self.entering(&mut open, by_bland) else {
@@ -379,7 +390,7 @@ impl Solver {
                             return Err(self.not_solved("a level has no bound"));
                         }
                         if let Enter::Column(c) = enter {
-                            open.retain(|&other| other != c);
+                            open.retain(|other| other.column != c);
                         } else {
                             return Err(self.not_solved("a link's price has no bound"));
                         }
@@ -406,36 +417,76 @@ impl Solver {
         Ok(())
     }
 
-    /// The variable that gains most, of slacks and `open` columns; by Bland's rule the first that gains. Columns
+    /// A variable that gains much, of slacks and `open` columns; by Bland's rule the first that gains. Columns
     /// that do not gain are taken from `open`.
-    fn entering(&mut self, open: &mut Vec<u32>, by_bland: bool) -> Option<(Enter, f64)> {
+    fn entering(&mut self, open: &mut Vec<Candidate>, by_bland: bool) -> Option<(Enter, f64)> {
+        if by_bland {
+            return self.first_entering(open);
+        }
         let limit = self.gain_limit();
-        let mut best = match by_bland {
-            true => self.first_slack(),
-            false => self.best_slack(),
-        };
+        let mut best = self.best_slack();
         let mut most = best.map_or(limit, |(_, gain)| gain);
         if let Some((enter, gain)) = self.level_entering(most) {
             (best, most) = (Some((enter, gain)), gain);
         }
-        let mut first = if best.is_some() { 0 } else { NONE };
-        open.retain(|&c| {
-            if self.master.is_basic(c) {
-                return true;
+        // Gains change little from pivot to pivot: the best of before is looked at first, and taken if it is
+        // still as good as the others were.
+        loop {
+            let (mut first, mut second) = (None, most);
+            for (at, candidate) in open.iter().enumerate() {
+                let top = first.map_or(most, |at: usize| open[at].gain);
+                if candidate.gain > top {
+                    (first, second) = (Some(at), top);
+                } else if candidate.gain > second {
+                    second = candidate.gain;
+                }
             }
-            let gain = self.master.reduced_profit(c);
-            let better = match by_bland {
-                true => gain > limit && c < first,
-                false => gain > most,
+            let Some(at) = first else {
+                break;
             };
-            if better {
-                (most, first) = (gain, c);
-                best = Some((Enter::Column(c), gain));
+            let gain = self.gain_of(open[at].column);
+            open[at].gain = gain;
+            if gain >= second && gain > most {
+                return Some((Enter::Column(open[at].column), gain));
             }
-            gain > limit
+        }
+        // By now others may gain that did not before.
+        best.or_else(|| self.best_column(open, limit))
+    }
+
+    /// The column that gains most, each looked at again.
+    fn best_column(&mut self, open: &mut Vec<Candidate>, limit: f64) -> Option<(Enter, f64)> {
+        self.look_again(open, limit);
+        let top = open.iter().max_by(|a, b| a.gain.total_cmp(&b.gain))?;
+        (top.gain > limit).then_some((Enter::Column(top.column), top.gain))
+    }
+
+    /// Takes those from `open` that do not gain; what is in the basis stays.
+    fn look_again(&mut self, open: &mut Vec<Candidate>, limit: f64) {
+        open.retain_mut(|candidate| {
+            candidate.gain = self.gain_of(candidate.column);
+            candidate.gain > limit || candidate.gain == f64::NEG_INFINITY
         });
-        self.master.work += 60 * open.len() as u64;
-        best
+    }
+
+    /// What a column gains; nothing at all while it is in the basis.
+    fn gain_of(&mut self, column: u32) -> f64 {
+        self.master.work += 60;
+        match self.master.is_basic(column) {
+            true => f64::NEG_INFINITY,
+            false => self.master.reduced_profit(column),
+        }
+    }
+
+    /// The first variable that gains.
+    fn first_entering(&mut self, open: &mut Vec<Candidate>) -> Option<(Enter, f64)> {
+        let limit = self.gain_limit();
+        let slack = self.first_slack();
+        self.look_again(open, limit);
+        let gaining = open.iter().filter(|candidate| candidate.gain > limit);
+        let first = gaining.min_by_key(|candidate| candidate.column);
+        let column = first.map(|first| (Enter::Column(first.column), first.gain));
+        slack.or_else(|| self.level_entering(limit)).or(column)
     }
 
     fn keep_accurate(&mut self) {

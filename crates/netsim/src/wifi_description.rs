@@ -64,6 +64,9 @@ pub struct WifiDescription {
     /// Nor are those below this signal-to-noise ratio, in dB.
     #[serde(default = "default_detection_snr_db")]
     pub detection_snr_db: f64,
+    /// From this power on a frame whose beginning was missed makes the medium busy.
+    #[serde(default = "default_energy_detection_dbm")]
+    pub energy_detection_dbm: f64,
     /// Links of one channel share one medium; a link without a name has a medium of its own.
     #[serde(default)]
     pub channel: Option<String>,
@@ -92,6 +95,7 @@ impl WifiDescription {
             noise_figure_db: self.noise_figure_db,
             detection_dbm: self.detection_dbm,
             detection_snr_db: self.detection_snr_db,
+            energy_detection_dbm: self.energy_detection_dbm,
             attempts: self.attempts,
             rts_threshold_bytes: self.rts_threshold_bytes,
             lifetime: (self.lifetime_s > 0.0).then(|| seconds(self.lifetime_s)),
@@ -115,6 +119,12 @@ impl WifiDescription {
             ("lifetime_s", self.lifetime_s, 0.0, 3600.0),
             ("detection_dbm", self.detection_dbm, -200.0, 100.0),
             ("detection_snr_db", self.detection_snr_db, -100.0, 100.0),
+            (
+                "energy_detection_dbm",
+                self.energy_detection_dbm,
+                -200.0,
+                100.0,
+            ),
         ];
         for (key, value, least, most) in ranges {
             if !(least..=most).contains(&value) {
@@ -180,6 +190,11 @@ fn default_lifetime_s() -> f64 {
 
 fn default_detection_dbm() -> f64 {
     -82.0
+}
+
+/// IEEE 802.11-2020, 17.3.10.6, for channels of 20 MHz.
+fn default_energy_detection_dbm() -> f64 {
+    -62.0
 }
 
 fn default_detection_snr_db() -> f64 {

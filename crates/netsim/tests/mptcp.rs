@@ -303,3 +303,26 @@ fn what_cannot_be_is_refused_with_its_place() {
         "{buffer}"
     );
 }
+
+/// D-SACK of ns-3's MPTCP between 54 and 2 Mbit/s of Wi-Fi: what the slow subflow is late with is not counted against the fast one, whose
+/// ACKs come behind the data ACK.
+#[test]
+fn dsack_of_the_ns3_model_charges_the_subflow_that_is_late() {
+    let mut description = two_paths([100.0, 100.0], [10.0, 10.0]);
+    let wifi = |standard: &str, rate_bps: f64| json!({"standard": standard, "phy_rate_bps": rate_bps, "distance_m": 10, "short_slot": false, "energy_detection_dbm": -99.0});
+    description["duration_s"] = json!(8.0);
+    description["links"][1] = json!({"ends": ["A", "D"], "wifi": wifi("802.11g", 54e6)});
+    description["links"][3] = json!({"ends": ["B", "D"], "wifi": wifi("802.11b", 2e6)});
+    description["tcp"] = json!({
+        "profile": "ns3_mptcp", "mss_bytes": 1400, "reordering": "dsack",
+        "send_buffer_bytes": 10_000_000, "receive_buffer_bytes": 10_000_000,
+    });
+    description["flows"][0]["mptcp"] = json!({
+        "congestion_control": "lia", "dupack": "connection", "scheduler": "roundrobin", "opportunistic_retransmission": false,
+        "penalisation": false, "reinjection": false, "send_buffer_bytes": 10_000_000, "receive_buffer_bytes": 10_000_000,
+    });
+    let found = flow(&description);
+    assert!(found.goodput_bps > 13e6, "{}", found.goodput_bps);
+    let ratio = found.out_of_order_ratio.expect("packets");
+    assert!(ratio < 0.15, "{ratio}");
+}

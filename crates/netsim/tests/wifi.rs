@@ -141,6 +141,32 @@ fn a_rate_that_adapts_reaches_farther() {
     assert!(constant < 0.1 && adaptive > 0.8, "{constant} {adaptive}");
 }
 
+/// Stations that always have something to send send equally many frames, however long: after a collision the one with the shorter
+/// frame waits for the end of the other.
+#[test]
+fn short_frames_have_the_same_share_of_turns_as_long_ones() {
+    for (standard, rate) in [("802.11b", 2.0), ("802.11g", 6.0)] {
+        let traffic = |bytes| json!({"kind": "cbr", "rate_bps": 6e6, "write_bytes": bytes});
+        let long = traffic(1400);
+        let strong = wifi(standard, rate, 5.0, json!({"energy_detection_dbm": -99.0}));
+        let mut description = link(strong, long, "datagram", 20.0);
+        let back = json!({
+            "name": "g", "src": "STA", "dst": "SRV", "protocol": "datagram", "traffic": traffic(100),
+        });
+        let flows = description["flows"].as_array_mut().expect("flows");
+        flows.push(back);
+        let found = run(&description);
+        let packets = |flow: usize, bytes: f64| {
+            found["flows"][flow]["goodput_bps"]
+                .as_f64()
+                .expect("a rate")
+                / bytes
+        };
+        let ratio = packets(1, 100.0) / packets(0, 1400.0);
+        assert!(close(ratio, 1.0, 0.1), "{standard} {rate}: {ratio}");
+    }
+}
+
 /// Two stations of one channel share what one would have; on channels of their own each has it all.
 #[test]
 fn stations_of_one_channel_share_it() {

@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[3]
 TIMEOUT_S = 60.0
 HELLO = bytes([4, 0, 0, 8, 0, 0, 0, 1])
 FEATURES_REQUEST = 5
+METER_FEATURES = 11
 
 
 class Files:
@@ -147,8 +148,9 @@ def _handshake(switch: socket.socket, datapath_id: int) -> int:
         if kind == FEATURES_REQUEST:
             features = datapath_id.to_bytes(8, "big") + bytes([0, 0, 1, 0, 254, 0, 0, 0]) + bytes(8)
             switch.sendall(bytes([4, 6, 0, 32]) + xid + features)
-        elif kind == 18:  # multipart: no ports, no rules, no groups
-            switch.sendall(bytes([4, 19, 0, 16]) + xid + body[:2] + bytes(6))
+        elif kind == 18:  # multipart: no ports, no rules, no groups; meters can do nothing
+            answer = bytes(16 if body[1] == METER_FEATURES else 0)
+            switch.sendall(bytes([4, 19, 0, 16 + len(answer)]) + xid + body[:2] + bytes(6) + answer)
         elif kind == 14:
             return taken + length
     return taken

@@ -13,7 +13,8 @@ from controller.core.messages import AllocationChanged, InstallRules
 from controller.core.state import Settings
 from controller.core.views import FlowView, SplitView
 from controller.errors import Conflict, ControllerError, InfeasibleRequest, InvalidRequest
-from controller.flows.flow import Flow, FlowTable, Stream
+from controller.flows.flow import Flow, Stream
+from controller.flows.flow_table import FlowTable
 from controller.network.hosts import Host
 from controller.rules.model import TABLE_PINNED, Group
 from controller.rules.pinned import TcpConnection

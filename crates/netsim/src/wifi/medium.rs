@@ -38,6 +38,8 @@ pub struct MediumSettings {
     pub detection_dbm: f64,
     /// And below this signal-to-noise ratio.
     pub detection_snr_db: f64,
+    /// From this power on a frame whose beginning was missed makes the medium busy.
+    pub energy_detection_dbm: f64,
     /// How often a frame is sent at most.
     pub attempts: u32,
     /// Frames from this size on are announced by RTS and CTS; none: never.
@@ -111,6 +113,8 @@ pub struct Medium {
     difs: Nanos,
     /// The least ratio at which a frame is noticed.
     detection_snr: f64,
+    /// The least ratio at which the rest of a frame is sensed.
+    energy_snr: f64,
     noise_dbm: f64,
     stations: Vec<Station>,
     ways: Vec<Vec<Option<Way>>>,
@@ -134,6 +138,7 @@ impl Medium {
             slot,
             difs: standard.sifs() + 2 * slot,
             detection_snr: from_decibels(detection_db),
+            energy_snr: from_decibels(settings.energy_detection_dbm - noise_dbm),
             noise_dbm,
             stations: Vec::new(),
             ways: Vec::new(),
@@ -361,7 +366,7 @@ impl Medium {
             let sends_too = station.sending_until > start
                 || station.access().is_some_and(|time| time <= start + SENSING);
             if sends_too {
-                if snr >= self.detection_snr {
+                if snr >= self.energy_snr {
                     station.overlapped_until = station.overlapped_until.max(frame.end);
                 }
                 if other == frame.to {

@@ -92,3 +92,21 @@ impl Ns3DSackSender {
         self.resent = self.resent.split_off(&acknowledged);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_subflow_is_preferred_once_and_what_was_reported_is_not_waited_for() {
+        let mut sender = Ns3DSackSender::default();
+        assert_eq!(sender.waited_for(&[Some(100), Some(50)]), Some(1));
+        assert_eq!(sender.waited_for(&[Some(100), Some(50)]), Some(0));
+        assert_eq!(sender.waited_for(&[Some(100), Some(60)]), Some(1));
+        assert_eq!(sender.waited_for(&[None, Some(60)]), Some(1));
+        sender.reported.insert(100);
+        assert_eq!(sender.waited_for(&[Some(100), Some(60)]), Some(1));
+        sender.reported.insert(60);
+        assert_eq!(sender.waited_for(&[Some(100), Some(60)]), None);
+    }
+}

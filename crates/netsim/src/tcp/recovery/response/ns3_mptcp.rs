@@ -162,3 +162,58 @@ impl SpuriousResponse for Ns3FRto {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(cwnd: u64) -> Window {
+        Window {
+            cwnd,
+            ssthresh: 2000,
+            mss: 1000,
+        }
+    }
+
+    #[test]
+    fn frto_ignores_a_window_of_acks_after_the_one_that_begins_it() {
+        let mut frto = Ns3FRto {
+            blackout: Chance::new(1.0),
+            ..Ns3FRto::new(1)
+        };
+        let ignored = |frto: &mut Ns3FRto, cwnd| frto.ignores_ack(&window(cwnd));
+        assert!(!ignored(&mut frto, 5400));
+        for _ in 0..5 {
+            assert!(ignored(&mut frto, 5400));
+        }
+        assert!(!ignored(&mut frto, 5400));
+        // A timeout halves the window: the next ACK counts.
+        assert!(!ignored(&mut frto, 5400));
+        assert!(ignored(&mut frto, 5400));
+        assert!(!ignored(&mut frto, 2000));
+    }
+
+    #[test]
+    fn frto_without_blackouts_takes_every_ack() {
+        let mut frto = Ns3FRto {
+            blackout: Chance::new(0.0),
+            ..Ns3FRto::new(1)
+        };
+        assert!((0..1000).all(|_| !frto.ignores_ack(&window(5000))));
+        assert!(!frto.opens_on_duplicates());
+    }
+
+    #[test]
+    fn dsack_goes_back_to_the_largest_window_of_late_by_slow_start() {
+        let mut dsack = Ns3DSack::default();
+        dsack.remember(&window(9000));
+        dsack.remember(&window(4500));
+        let undo = dsack.on_needless(&window(2250)).expect("it goes back");
+        assert_eq!((undo.window.cwnd, undo.window.ssthresh), (0, 9000));
+        assert!(dsack.going_back && !undo.resume);
+        // A reduction on the way ends it; the largest window stays.
+        dsack.remember(&window(3000));
+        assert!(!dsack.going_back);
+        assert_eq!(dsack.saved, 9000);
+    }
+}
