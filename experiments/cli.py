@@ -103,11 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     shell.add_arguments(
         commands.add_parser("shell", help="bring a network up and open Mininet's prompt in it (needs root)")
     )
-    reporting = commands.add_parser("report", help="write the report of a results folder again")
+    reporting = commands.add_parser("report", help="rewrite the report of a results folder")
     reporting.add_argument("folder", type=Path, help="a folder with results.json")
     reporting.set_defaults(command=_report)
     web.add_browse_arguments(
-        commands.add_parser("browse", help="look at results in a browser: choose, compare, scrub, export")
+        commands.add_parser("browse", help="look at results in a browser: choose, compare, replay, export")
     )
     comparing = commands.add_parser(
         "compare", help="compare results folders: what differs, and whether it matters"
@@ -118,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("export", help="write a results document as tables: CSV or Parquet")
     )
     reproduce.add_arguments(
-        commands.add_parser("reproduce", help="make a table of the paper again in the simulator")
+        commands.add_parser("reproduce", help="reproduce a paper's tables in the simulator, claim by claim")
     )
     methods.add_arguments(
         commands.add_parser("methods", help="compare schedulers, congestion controls or responses")

@@ -37,7 +37,7 @@ class ConnectionEvidence(_Model):
     rtt_s: float | None = None
     """Smoothed round-trip time."""
     counters: dict[str, float] = Field(default_factory=dict)
-    """By the names of whoever counted: Linux (`ss -ti`) or the simulator's TCP."""
+    """As its source names them: Linux (`ss -ti`) or the simulator's TCP."""
 
 
 class FlowEvidence(_Model):

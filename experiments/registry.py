@@ -107,7 +107,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _load_extensions() -> None:
-    """Load what was not loaded yet; whoever asks while that goes on sees what is there so far."""
+    """Load what was not loaded yet; lookups during that see what is registered so far."""
     if GROUP not in _loaded:
         _loaded.add(GROUP)
         for point in entry_points(group=GROUP):

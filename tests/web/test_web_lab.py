@@ -72,7 +72,7 @@ def test_what_is_exported_is_what_the_document_says(address: str, results: Resul
     with open_page(browser, address) as page:
         page.get_by_role("combobox", name="Flow").select_option("1")
         page.get_by_role("checkbox", name="a line for each seed").check()
-        title = "Goodput over time, flow 1 (T0 to T2), scenario 1"
+        title = "Goodput over time, flow 1 (T0 to T2), case 1"
         expect(page.get_by_role("heading", name=title)).to_be_visible()
         expect(page.get_by_role("region", name=title).locator(".u-legend")).to_contain_text("mstcp, seed 2")
         rows = [row for row in saved_csv(page, title) if row["line"] == "mstcp, seed 2"]
@@ -80,7 +80,7 @@ def test_what_is_exported_is_what_the_document_says(address: str, results: Resul
         assert [float(row["time_s"]) for row in rows] == series.time_s
         assert [float(row["goodput_bps"]) for row in rows] == series.goodput_bps
 
-        dots = saved_csv(page, "Goodput, scenario 1")
+        dots = saved_csv(page, "Goodput, case 1")
         for row in dots:
             flow = flow_of(results, row["protocol"], int(row["seed"]), "1")
             assert float(row["goodput_bps"]) == flow.goodput_bps
@@ -96,8 +96,8 @@ def test_what_is_exported_is_what_the_document_says(address: str, results: Resul
 def test_pictures_are_saved_as_they_are_named(address: str, browser: Browser) -> None:
     with open_page(browser, address, is_dark=True) as page:
         for figure in (
-            "Goodput, scenario 1",
-            "Distribution of the delay, all flows, scenario 1",
+            "Goodput, case 1",
+            "Distribution of the delay, all flows, case 1",
             "Network over time",
         ):
             expect(page.get_by_role("region", name=figure)).to_be_visible()
@@ -116,8 +116,8 @@ def test_protocols_and_seeds_are_chosen_and_the_network_is_scrubbed(address: str
         expect(summary).not_to_contain_text("ppfs")
         page.get_by_role("checkbox", name="3").uncheck()
         expect(page.get_by_role("combobox", name="Run").get_by_role("option")).to_have_count(4)
-        page.get_by_role("combobox", name="Scenario").select_option("2")
-        expect(page.get_by_role("heading", name="Goodput, scenario 2")).to_be_visible()
+        page.get_by_role("combobox", name="Case").select_option("2")
+        expect(page.get_by_role("heading", name="Goodput, case 2")).to_be_visible()
         slider = page.get_by_role("slider", name="Time in the measurement")
         slider.focus()
         page.keyboard.press("ArrowRight")
@@ -155,7 +155,7 @@ def test_names_that_contain_markup_are_text(browser: Browser) -> None:
         page.get_by_text("Which, and why").click()
         expect(page.get_by_role("listitem")).to_contain_text(MARKUP)
         with page.expect_download() as download:
-            page.get_by_role("button", name="Save “Goodput, scenario 1” as SVG").click()
+            page.get_by_role("button", name="Save “Goodput, case 1” as SVG").click()
         assert "<img" not in Path(download.value.path()).read_text()
         assert page.locator("img[src=x]").count() == 0
 
@@ -218,7 +218,7 @@ def test_a_simulated_run_is_watched_from_start_to_end_with_a_reload_in_the_middl
             runs.join()
             expect(page.get_by_text("4 runs of 1 s")).to_be_visible()
             expect(page.get_by_role("grid", name="Means over seeds").get_by_role("row")).to_have_count(5)
-            dots = saved_csv(page, "Goodput, scenario 1")
+            dots = saved_csv(page, "Goodput, case 1")
     document = Results.read(tmp_path / "out" / "results.json")
     assert sorted(float(row["goodput_bps"]) for row in dots) == sorted(
         flow.goodput_bps for run in document.runs for flow in run.flows
@@ -260,7 +260,7 @@ def beginning(job: Job) -> list[Event]:
 
 
 def test_a_live_run_is_caught_up_without_a_gap(tmp_path: Path, browser: Browser) -> None:
-    figure = "Rates of the streams, scenario 1 with mstcp, seed 1"
+    figure = "Rates of the streams, case 1 with mstcp, seed 1"
     with (
         told(tmp_path) as (job, watch, server),
         open_page(browser, server.address, allowed=("ERR_",)) as page,

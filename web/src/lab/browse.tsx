@@ -40,7 +40,7 @@ function Chooser({ overview, choice, onChange }: { overview: Overview; choice: C
   const seeds = seedsOf(runs);
   return (
     <form class="chooser card" aria-label="What is shown" onSubmit={(event) => event.preventDefault()}>
-      <label class="field"><span class="field-label">Scenario</span>
+      <label class="field"><span class="field-label">Case</span>
         <select value={choice.case} onChange={(event) => onChange({ ...choice, case: event.currentTarget.value, flow: ALL_FLOWS, run: null })}>
           {casesOf(overview).map((name) => <option key={name}>{name}</option>)}
         </select>

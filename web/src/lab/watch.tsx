@@ -119,7 +119,7 @@ interface NowProps { run: LiveRun; wanted: WatchPlan; network: NetworkView; now_
 
 /** The run that is looked at. */
 function Now({ run, wanted, network, now_s }: NowProps) {
-  const title = `Scenario ${run.case} with ${run.protocol}, seed ${run.seed}`;
+  const title = `Case ${run.case} with ${run.protocol}, seed ${run.seed}`;
   const latest = run.samples.at(-1);
   const utilisation = useMemo(() => new Map(wanted.links.map((name, index): [string, number] => [name, latest?.links[index] ?? 0])), [latest]);
   const plot = useMemo(() => streamsNow(run, title), [run]);
