@@ -139,14 +139,19 @@ def _streams(route: Route, found: dict[str, Any], rates_bps: list[list[float]]) 
 
 def _evidence(route: Route, found: dict[str, Any]) -> FlowEvidence:
     """Return what TCP counted on each connection, and the packets that each split path carried."""
+    mptcp = dict(found.get("mptcp") or {})
+    # Of each subflow, so it stands beside what its TCP counted.
+    window_rates_bps = mptcp.pop("window_rates_bps", [None] * len(found["streams"]))
     return FlowEvidence(
         paths=_split(route, found["split_packets"][0]),
         split_by="packets" if found["split_packets"][0] else None,
         connections=[
-            ConnectionEvidence(rtt_s=stream["srtt_s"], counters=_numbers(stream))
-            for stream in found["streams"]
+            ConnectionEvidence(
+                rtt_s=stream["srtt_s"], counters=_numbers({**stream, "window_rate_bps": rate_bps})
+            )
+            for stream, rate_bps in zip(found["streams"], window_rates_bps, strict=True)
         ],
-        counters=_numbers(found.get("mptcp") or {}),
+        counters=_numbers(mptcp),
     )
 
 
