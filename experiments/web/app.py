@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Header, Request
+from fastapi import Depends, FastAPI, Header, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.datastructures import MutableHeaders
@@ -179,23 +179,31 @@ def _serve_documents(app: FastAPI, content: Content) -> None:
 
 
 def _serve_events(app: FastAPI, content: Content) -> None:
-    @app.get("/api/events", response_class=EventSourceResponse)
+    async def counted() -> AsyncIterator[None]:
+        """Count a page for as long as it is answered: a generator whose page has gone may end much later."""
+        content.readers.count += 1
+        try:
+            yield
+        finally:
+            content.readers.count -= 1
+
+    @app.get(
+        "/api/events",
+        response_class=EventSourceResponse,
+        dependencies=[Depends(counted, scope="request")],
+    )
     async def events(
         last_event_id: str = Header(default="0", max_length=20),
     ) -> AsyncIterator[ServerSentEvent]:
         yield ServerSentEvent(comment="events follow", retry=RETRY_MS)
         last = int(last_event_id) if last_event_id.isdecimal() else 0
-        content.readers.count += 1
-        try:
-            while True:
-                entries = content.log.after(last)
-                for entry in entries:
-                    last = entry.number
-                    yield ServerSentEvent(raw_data=entry.text, id=str(last))
-                if not entries and content.readers.closed:
-                    return
-                if not entries:
-                    await content.readers.wait(HEARTBEAT_S)
-                    yield ServerSentEvent(comment="still here")
-        finally:
-            content.readers.count -= 1
+        while True:
+            entries = content.log.after(last)
+            for entry in entries:
+                last = entry.number
+                yield ServerSentEvent(raw_data=entry.text, id=str(last))
+            if not entries and content.readers.closed:
+                return
+            if not entries:
+                await content.readers.wait(HEARTBEAT_S)
+                yield ServerSentEvent(comment="still here")

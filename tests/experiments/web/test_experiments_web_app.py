@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +136,28 @@ def test_a_page_that_comes_late_is_told_from_where_it_was(results: Results) -> N
         later = read_events(f"{address}api/events", token, last="1")
         assert next(later)["event"] == "second"
         later.close()
+
+
+def test_pages_that_go_in_the_middle_of_an_answer_are_not_waited_for(results: Results) -> None:
+    """What answers them may be suspended anywhere, and is cleared away whenever the collector comes."""
+    content = Content([FinishedResults(results, "here")])
+    for number in range(200):
+        content.log.add({"event": "long", "number": number, "text": "x" * 20_000})
+    gc.disable()
+    try:
+        with PageServer(content) as server:
+            address, _, token = server.address.partition("#token=")
+            for _ in range(20):
+                with contextlib.closing(read_events(f"{address}api/events", token, last="0")) as events:
+                    next(events)
+            content.log.changed = server.wake
+            until_s = time.monotonic() + 30
+            while server.has_pages and time.monotonic() < until_s:
+                content.log.add({"event": "more"})
+                time.sleep(0.05)
+            assert not server.has_pages
+    finally:
+        gc.enable()
 
 
 def read_events(url: str, token: str, last: str) -> Generator[dict[str, Any], None, None]:
