@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from controller.errors import SolverError
+from controller.gomr.engines.time_budget import OutOfTime
 from controller.gomr.problem import Problem
 
 _WIDEST = 1e14
@@ -10,18 +14,35 @@ _WIDEST = 1e14
 magnitude reaches a little further; beyond that, small demands vanish and bounds are wrong."""
 
 
-def check_span(problem: Problem, engine: str) -> None:
-    """Refuse a problem whose rates are further apart than HiGHS can tell.
+_WIDE = 1e6
+"""From here on HiGHS may call a problem infeasible that is not."""
+
+
+@contextmanager
+def within_span(problem: Problem, engine: str) -> Iterator[None]:
+    """Refuse rates that are further apart than HiGHS can tell; say where they may be why the block failed.
 
     Raises:
-        SolverError: They are.
+        SolverError: They are, or the block failed.
     """
     useful_bps = [problem.useful_capacity_bps(edge) for edge in problem.edges]
     useful_bps += [problem.useful_rate_bps(demand) for demand in problem.demands]
     above_bps = [rate_bps for rate_bps in useful_bps if rate_bps > 0]
-    if above_bps and max(above_bps) > _WIDEST * min(above_bps):
+    least_bps, most_bps = min(above_bps, default=1.0), max(above_bps, default=1.0)
+    if most_bps > _WIDEST * least_bps:
         raise SolverError(
             engine,
-            f"rates of {min(above_bps):g} and {max(above_bps):g} bit/s are too far apart for its arithmetic; "
+            f"rates of {least_bps:g} and {most_bps:g} bit/s are too far apart for its arithmetic; "
             "use the engine native",
         )
+    try:
+        yield
+    except SolverError as error:
+        if most_bps <= _WIDE * least_bps or isinstance(error, OutOfTime):
+            raise
+        raise SolverError(
+            engine,
+            f"{error.reason}, which may be wrong: rates of {least_bps:g} and {most_bps:g} bit/s are far "
+            "apart for its arithmetic; use the engine native",
+            error.state,
+        ) from error

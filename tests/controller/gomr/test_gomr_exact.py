@@ -255,6 +255,26 @@ def test_rates_beyond_an_engines_arithmetic_are_kept_apart_or_refused(engine: st
         assert allocation.admitted_bps == pytest.approx(1e15, rel=EXACT)
 
 
+@pytest.mark.parametrize("most_bps", [1e6, 1e9, 1e12])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_whose_arithmetic_fails_says_that_it_may_be_why(engine: str, most_bps: float) -> None:
+    """HiGHS calls some of these infeasible, which they are not."""
+    wide = (Edge("a", "A", "M", most_bps, 1e-3), Edge("b", "M", "B", most_bps, 1e-3))
+    further = (Edge("c", "A", "N", most_bps / 3, 3e-3), Edge("d", "N", "B", most_bps, 1e-3))
+    narrow = (Edge("e", "A", "B", 1.0, 1e-3), Edge("f", "C", "M", 1.0, 2e-3), Edge("g", "M", "D", 1.0, 2e-3))
+    problem = Problem(
+        (*wide, *further, *narrow), (Demand("f", "A", "B", most_bps), Demand("g", "C", "D", 1.0))
+    )
+    try:
+        allocation = solve(problem, "min_max_utilisation", engine)
+    except SolverError as error:
+        assert engine != "native"
+        assert "far apart for its arithmetic; use the engine native" in str(error)
+    else:
+        check_allocation(problem, allocation)
+        assert allocation.admitted_bps == pytest.approx(most_bps + 1.0, rel=EXACT)
+
+
 @every_engine
 def test_three_paths_are_filled_evenly_below_the_largest(engine: str) -> None:
     # The short path must carry 6 of 10 Mbit/s; the other two share an edge of 4.

@@ -17,7 +17,7 @@ from controller.gomr.engines.answer import Answer, nothing
 from controller.gomr.engines.filling import Throughput, asking, check_fair, fill
 from controller.gomr.engines.highs.columns import ColumnMaster
 from controller.gomr.engines.highs.program import Program
-from controller.gomr.engines.span import check_span
+from controller.gomr.engines.span import within_span
 from controller.gomr.engines.time_budget import OutOfTime, TimeBudget
 from controller.gomr.even_split import spread_in_time
 from controller.gomr.problem import Problem
@@ -46,12 +46,12 @@ def solve(
     """
     if problem.unit_bps == 0:
         return nothing(problem)
-    check_span(problem, NAME)
     budget = TimeBudget(NAME, time_limit_s, clock)
-    try:
-        return _solve(problem, objective, budget)
-    except OutOfTime:
-        return budget.answer_so_far(problem)
+    with within_span(problem, NAME):
+        try:
+            return _solve(problem, objective, budget)
+        except OutOfTime:
+            return budget.answer_so_far(problem)
 
 
 def _solve(problem: Problem, objective: str, budget: TimeBudget) -> Answer:

@@ -15,7 +15,7 @@ from controller.gomr.engines.answer import Answer, Cut, nothing
 from controller.gomr.engines.filling import asking, check_fair
 from controller.gomr.engines.pulp.model import PathSets, RoutingModel, fixed_path_sets
 from controller.gomr.engines.pulp.program import dual, value
-from controller.gomr.engines.span import check_span
+from controller.gomr.engines.span import within_span
 from controller.gomr.engines.time_budget import OutOfTime, TimeBudget
 from controller.gomr.problem import Demand, Problem
 
@@ -48,12 +48,12 @@ def solve(
     """
     if problem.unit_bps == 0:
         return nothing(problem)
-    check_span(problem, "pulp")
     budget = TimeBudget("pulp", time_limit_s, clock)
-    try:
-        return _solve(problem, objective, budget)
-    except OutOfTime:
-        return budget.answer_so_far(problem)
+    with within_span(problem, "pulp"):
+        try:
+            return _solve(problem, objective, budget)
+        except OutOfTime:
+            return budget.answer_so_far(problem)
 
 
 def _solve(problem: Problem, objective: str, budget: TimeBudget) -> Answer:
