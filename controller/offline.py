@@ -81,7 +81,7 @@ class OfflineController:
             The paths of each flow by its id; none where the network has nothing left for it.
 
         Raises:
-            InvalidRequest: Acknowledgements shall go back along a path that the flow does not have.
+            InvalidRequest: Acknowledgements are to go back along a path that the flow does not have.
             SolverError: The solver failed.
         """
         newcomers = [

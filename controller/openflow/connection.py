@@ -21,7 +21,7 @@ from os_ken.controller.handler import DEAD_DISPATCHER
 from os_ken.ofproto import ofproto_parser
 
 from controller.openflow.encoding import OWN_TRANSACTIONS, header
-from controller.openflow.lengths import is_wanted
+from controller.openflow.screening import is_wanted
 
 __all__ = ["MAX_UNSENT_BYTES", "Connection"]
 

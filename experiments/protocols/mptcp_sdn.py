@@ -25,7 +25,7 @@ _COUNTED_BYTES = 8
 
 
 class SdnAgent(MptcpAgent):
-    """Asks the controller which subflows there shall be; sources make them themselves."""
+    """Asks the controller for subflows; sources open them themselves."""
 
     def __init__(self, lab: Lab, protocol: MptcpSdn) -> None:
         super().__init__(lab)

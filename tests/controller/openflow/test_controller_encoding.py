@@ -19,8 +19,8 @@ from controller.core.messages import (
 )
 from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
-from controller.openflow.lengths import is_wanted
 from controller.openflow.readback import Readback
+from controller.openflow.screening import is_wanted
 from controller.rules.model import (
     Action,
     Bucket,
