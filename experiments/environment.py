@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from experiments.installation import ROOT, is_checkout
-from experiments.results import Environment
+from experiments.model.results import Environment
 from switch import capabilities
 from topologies.mininet_path import find_version
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from experiments.results import CompletionTimes, DelayStatistics
+from experiments.model.results import CompletionTimes, DelayStatistics
 
 Offsets: TypeAlias = npt.NDArray[np.int64]
 Nanoseconds: TypeAlias = npt.NDArray[np.int64]

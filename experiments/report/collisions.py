@@ -16,8 +16,8 @@ from typing import TypeAlias
 import networkx as nx
 from pydantic import ValidationError
 
+from experiments.model.results import FlowResult, Results, RunResult
 from experiments.report.summary import CaseSummary
-from experiments.results import FlowResult, Results, RunResult
 from topologies import Network
 
 Hops: TypeAlias = frozenset[tuple[str, str]]

@@ -12,9 +12,9 @@ from typing import Any
 
 from experiments.analysis.metrics import METRICS, MetricSpec
 from experiments.analysis.statistics import Difference, Estimate, estimate, welch
+from experiments.model.results import Results
 from experiments.report.notes import validity_sentences
 from experiments.report.summary import FlowSummary, summarise, unique
-from experiments.results import Results
 
 NOT_SET = "\N{EN DASH}"
 DEFAULT = "default"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.analysis.statistics import Estimate, estimate
+from experiments.model.results import CompletionTimes
 from experiments.report.groups import completion_times
 from experiments.report.summary import FlowSummary
-from experiments.results import CompletionTimes
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.analysis import logs
-from experiments.results import (
+from experiments.model.results import (
     CompletionTimes,
     DelayStatistics,
     FlowResult,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments.model.results import Results, RunResult
 from experiments.report import units
 from experiments.report.canvas import Plot
 from experiments.report.collisions import Collisions, collisions, network_of
@@ -35,7 +36,6 @@ from experiments.report.summary import (
     summarise_links,
     unique,
 )
-from experiments.results import Results, RunResult
 from topologies import Network
 
 REPORT = "report.html"

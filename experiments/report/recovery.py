@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from experiments.model.results import RunResult
 from experiments.report.summary import FlowSummary
-from experiments.results import RunResult
 
 INITIAL_REORDERING = 3
 """Duplicate acknowledgements that stand for a loss before anything was learnt; `ss` shows only others."""

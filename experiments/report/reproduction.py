@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.analysis.statistics import Estimate
+from experiments.model.results import Results
 from experiments.report.reference import ReferenceRow, load_reference
 from experiments.report.summary import FlowSummary, summarise
-from experiments.results import Results
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.evidence import PathEvidence
+from experiments.model.evidence import PathEvidence
+from experiments.model.results import FlowResult, RunResult
 from experiments.report.summary import FlowSummary
-from experiments.results import FlowResult, RunResult
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from itertools import chain
 
 from experiments.analysis.metrics import MetricSpec, value_of
 from experiments.analysis.statistics import Estimate, estimate
+from experiments.model.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
 from experiments.report.groups import fold_groups
 from experiments.report.reference import Reference, ReferenceRow, reference_for
-from experiments.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.analysis.statistics import Estimate
+from experiments.model.results import Results
 from experiments.report import units
 from experiments.report.collisions import collisions, network_of
 from experiments.report.completions import completions
 from experiments.report.further import further_metrics
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.summary import CaseSummary, FlowSummary, summarise
-from experiments.results import Results
 
 WIDTH = 120
 _ASCII = str.maketrans({"±": "+-", units.MISSING: "-", "→": "->"})

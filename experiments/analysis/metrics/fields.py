@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from experiments.analysis.metrics.base import MetricSpec
 from experiments.analysis.metrics.registry import register
-from experiments.results import FlowResult, RunResult
+from experiments.model.results import FlowResult, RunResult
 
 STATISTICS = ("mean", "p50", "p95", "p99", "max")
 

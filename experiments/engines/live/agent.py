@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.apps.config import PORT
-from experiments.engines.base import RunPlan
 from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.socket_state import SocketState, read_counters, read_sockets
 from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
-from experiments.evidence import Evidence, FlowEvidence
+from experiments.model.evidence import Evidence, FlowEvidence
+from experiments.model.plan import RunPlan
 
 if TYPE_CHECKING:  # protocols import agents, also where none is used
     from experiments.engines.live.controller_process import ControllerProcess

@@ -13,7 +13,7 @@ from experiments import environment, protocols
 from experiments.analysis.logs import Window
 from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.apps.config import Timing
-from experiments.engines.base import Abilities, Clock, RunPlan
+from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
 from experiments.engines.live.agent import Agent, Lab
@@ -27,8 +27,9 @@ from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
 from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import RunFailed
-from experiments.events import PhaseBegun, Report, TimeMeasured
-from experiments.results import Environment, ProgramTimes, RunResult
+from experiments.model.events import PhaseBegun, Report, TimeMeasured
+from experiments.model.plan import RunPlan
+from experiments.model.results import Environment, ProgramTimes, RunResult
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
 from topologies.check import check_wired

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.engines.live.child import ChildFailed
-from experiments.scenario import Tcp
+from experiments.model.scenario import Tcp
 from topologies.mininet_builder import Emulation
 
 RECORDED = tuple(

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.results import ProgramTimes
+from experiments.model.results import ProgramTimes
 
 
 class _Counters(NamedTuple):

@@ -8,12 +8,12 @@ from typing import Any
 
 from experiments.analysis import logs
 from experiments.analysis.logs import Window
-from experiments.engines.base import RunPlan
 from experiments.engines.live.agent import CarriedPath
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.completions import workload_results
 from experiments.engines.live.traffic import Transfer
-from experiments.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
+from experiments.model.plan import RunPlan
+from experiments.model.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
 
 Route = Callable[[str, str], list[str] | None]
 

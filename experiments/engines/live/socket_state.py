@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from experiments.evidence import ConnectionEvidence
+from experiments.model.evidence import ConnectionEvidence
 
 if TYPE_CHECKING:
     from topologies.mininet_builder import Emulation

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from experiments import protocols
-from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Route
-from experiments.evidence import ConnectionEvidence, Evidence, FlowEvidence, PathEvidence
-from experiments.results import (
+from experiments.model.evidence import ConnectionEvidence, Evidence, FlowEvidence, PathEvidence
+from experiments.model.plan import RunPlan
+from experiments.model.results import (
     CompletionTimes,
     DelayStatistics,
     FlowResult,
@@ -20,7 +20,7 @@ from experiments.results import (
     StreamSeries,
     TransferCounts,
 )
-from experiments.scenario import Flow
+from experiments.model.scenario import Flow
 from experiments.workloads import Cbr
 
 _Kind = TypeVar("_Kind", DelayStatistics, CompletionTimes, TransferCounts)

@@ -18,7 +18,7 @@ from experiments.engines.live import requirements
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.installation import ROOT
-from experiments.overrides import parse_assignments
+from experiments.model.overrides import parse_assignments
 from experiments.places.namespaces import UNSHARE, require_root
 from experiments.places.namespaces_worker import prepare_namespaces
 from switch.errors import SwitchError
@@ -26,6 +26,9 @@ from switch.ovs import PrivateInstance
 from topologies import TopologyError
 from topologies import load as load_network
 from topologies.model import Network
+
+NAME = "shell"
+HELP = "bring a network up and open Mininet's prompt in it (needs root)"
 
 WELCOME = """
 Hosts: {hosts} (each with its address on 10.0.0.0/16). Switches: {switches}.
@@ -65,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             done = subprocess.run(
-                [*UNSHARE, sys.executable, "-m", "experiments.shell", folder, str(args.mtu)],
+                [*UNSHARE, sys.executable, "-m", "experiments.cli.shell", folder, str(args.mtu)],
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 check=False,
             )

@@ -11,7 +11,10 @@ from pathlib import Path
 from experiments.analysis.tables import Table, tables
 from experiments.errors import MissingRequirement, OutputError, ScenarioError
 from experiments.installation import extra_command
-from experiments.reading import read_results
+from experiments.model.reading import read_results
+
+NAME = "export"
+HELP = "write a results document as tables: CSV or Parquet"
 
 Writer = Callable[[Table, Path], None]
 

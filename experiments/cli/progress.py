@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from experiments.events import (
+from experiments.model.events import (
     Event,
     PhaseBegun,
     RunBroken,

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from experiments.errors import OverrideError, ScenarioError
-from experiments.scenario import DEFAULT, OWN, Scenario, parse
+from experiments.model.scenario import DEFAULT, OWN, Scenario, parse
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from experiments.errors import ScenarioError
-from experiments.scenario import Scenario
+from experiments.model.scenario import Scenario
 from topologies.model import Network
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from experiments.errors import ScenarioError
-from experiments.results import Results
-from experiments.scenario import first_problem
+from experiments.model.results import Results
+from experiments.model.scenario import first_problem
 
 DOCUMENT = "results.json"
 

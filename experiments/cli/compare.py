@@ -10,7 +10,10 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments.errors import ScenarioError
-from experiments.reading import DOCUMENT, read_results
+from experiments.model.reading import DOCUMENT, read_results
+
+NAME = "compare"
+HELP = "compare results folders: what differs, and whether it matters"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write compare.html and its plots there")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON instead of tables")
+    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

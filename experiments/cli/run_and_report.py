@@ -11,12 +11,12 @@ from types import FrameType
 from rich.console import Console
 
 from experiments import engines, runner
+from experiments.cli.progress import Display
 from experiments.engines.base import Clock
 from experiments.errors import OutputError
-from experiments.events import Event
-from experiments.job import Job
-from experiments.progress import Display
-from experiments.results import Results
+from experiments.model.events import Event
+from experiments.model.job import Job
+from experiments.model.results import Results
 
 AROUND_A_RUN_S = 7.5
 """What the live engine takes to build a network, to drain and to tear it down."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from experiments import scheduling
+from experiments.cli.argument_types import loads, names, positive, seconds, whole
+from experiments.cli.network_arguments import add_network_arguments
+from experiments.cli.run_arguments import add_scheduler
 from experiments.errors import OutputError, UnknownName
-from experiments.solve import add_network_arguments, positive, whole
 
 if TYPE_CHECKING:
     from experiments.sweep.plan import Sweep
     from experiments.sweep.store import Store
 
+NAME = "sweep"
+HELP = "simulate a network under rising load, each protocol in turn"
 ENGINE = "sim"
 LOADS = "0.5,0.8,1,1.2,1.5"
 PROTOCOLS = "mstcp,ospf,ecmp"
@@ -31,13 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_network_arguments(parser)
     parser.add_argument(
         "--loads",
-        type=_loads,
+        type=loads,
         default=LOADS,
         metavar="X,…",
         help=f"asked for over what the network can carry, as solve has it (default {LOADS})",
     )
     parser.add_argument(
-        "--protocol", type=_names, default=PROTOCOLS, metavar="P,…", help=f"of {PROTOCOLS} (default all)"
+        "--protocol", type=names, default=PROTOCOLS, metavar="P,…", help=f"of {PROTOCOLS} (default all)"
     )
     parser.add_argument("--engine", default=ENGINE, help=f"{ENGINE}, the one there is for sweeps")
     parser.add_argument("--seeds", type=whole, default=1, metavar="N", help="seeds 1 to N (default 1)")
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--duration", type=positive, default=10.0, metavar="S", help="seconds to measure (default 10)"
     )
     parser.add_argument(
-        "--warm-up", type=_seconds, default=2.0, metavar="S", help="seconds before that (default 2)"
+        "--warm-up", type=seconds, default=2.0, metavar="S", help="seconds before that (default 2)"
     )
     parser.add_argument(
         "--scale",
@@ -72,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="delay",
         help="what is short for ospf and ecmp: delay, as for the controller (default), or few links",
     )
-    scheduling.add_argument(parser)
+    add_scheduler(parser)
     parser.add_argument(
         "--workers",
         type=whole,
@@ -184,27 +186,3 @@ def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
 def _interrupt(signum: int, frame: FrameType | None) -> None:
     del signum, frame
     raise KeyboardInterrupt
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return _distinct([name.strip() for name in text.split(",")], text)
-
-
-def _loads(text: str) -> tuple[float, ...]:
-    return _distinct([positive(part) for part in text.split(",")], text)
-
-
-def _distinct(values: list[Any], text: str) -> tuple[Any, ...]:
-    if len(set(values)) < len(values):
-        raise argparse.ArgumentTypeError(f"{text!r} names one twice")
-    return tuple(values)
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number >= 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more")
-    return number

@@ -1,17 +1,17 @@
-"""The options `--watch` of `run` and `resume`, and the command `browse`."""
+"""The options `--watch` and `--watch-port` of `run` and `resume`."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
+from experiments.cli.argument_types import port
+from experiments.cli.messages import say
 from experiments.errors import Interrupted
-from experiments.events import Event, ignore
-from experiments.job import Job
+from experiments.model.events import Event, ignore
+from experiments.model.job import Job
 
 FLUSH_S = 0.5
 """For pages to hear that the runs were stopped."""
@@ -26,48 +26,11 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--watch-port",
-        type=_port,
+        type=port,
         default=0,
         metavar="PORT",
         help="the page's port on 127.0.0.1 (default: any that is free)",
     )
-
-
-def add_browse_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `browse`."""
-    parser.add_argument(
-        "results",
-        nargs="+",
-        type=Path,
-        metavar="RESULTS",
-        help="folders with results (of run, sweep, …), or their documents",
-    )
-    parser.add_argument(
-        "--port", type=_port, default=0, help="the page's port on 127.0.0.1 (default: any that is free)"
-    )
-    parser.set_defaults(command=browse)
-
-
-def browse(args: argparse.Namespace) -> int:
-    """Serve results until Ctrl-C; returns the exit status.
-
-    Raises:
-        ScenarioError: what cannot be read.
-        PortTaken: the port cannot be used.
-    """
-    # FastAPI takes half a second to import.
-    from experiments.web.app import Content
-    from experiments.web.opening import open_documents
-    from experiments.web.server import PageServer
-
-    documents = [document for path in args.results for document in open_documents(path)]
-    with PageServer(Content(documents), args.port) as server:
-        _say(f"Open {server.address}\nCtrl-C ends it.")
-        try:
-            server.wait()
-        except KeyboardInterrupt:
-            _say("Stopped.")
-    return 0
 
 
 @contextmanager
@@ -92,7 +55,7 @@ def watching(job: Job, args: argparse.Namespace) -> Iterator[Callable[[Event], N
     watch = Watch(job, log)
     with PageServer(Content([GrowingResults(job)], watch.plan, log), args.watch_port) as server:
         log.changed = server.wake
-        _say(f"Watch the runs at {server.address}")
+        say(f"Watch the runs at {server.address}")
         try:
             yield _Forgiving(watch.take)
         except BaseException as error:
@@ -102,7 +65,7 @@ def watching(job: Job, args: argparse.Namespace) -> Iterator[Callable[[Event], N
             raise
         watch.end("finished", "", time.time())
         if server.has_pages:
-            _say("The page stays until it is closed; Ctrl-C ends it.")
+            say("The page stays until it is closed; Ctrl-C ends it.")
             with suppress(KeyboardInterrupt):
                 server.wait_for_pages()
 
@@ -121,16 +84,4 @@ class _Forgiving:
             self._take(event, time.time())
         except Exception as error:
             self._failed = True
-            _say(f"The page shows nothing new any more ({type(error).__name__}: {error}); the runs go on.")
-
-
-def _port(text: str) -> int:
-    port = int(text) if text.isdecimal() else -1
-    if not 1 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port (1 to 65535)")
-    return port
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+            say(f"The page shows nothing new any more ({type(error).__name__}: {error}); the runs go on.")

@@ -16,18 +16,23 @@ from pydantic import ValidationError
 from rich.console import Console
 
 import topologies
-from experiments import overrides, runner, scenario, scheduling
+from experiments import runner
+from experiments.cli.progress import Display
+from experiments.cli.run_arguments import add_scheduler
 from experiments.errors import Interrupted, RunFailed, ScenarioError
-from experiments.job import Job, write_atomically
-from experiments.progress import Display
-from experiments.results import Results
-from experiments.scenario import first_problem
+from experiments.model import overrides, scenario
+from experiments.model.job import Job, write_atomically
+from experiments.model.results import Results
+from experiments.model.scenario import first_problem
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.simulator import simulator
 from experiments.studies import measure, schema
 from experiments.studies.document import StudyDocument
 from experiments.studies.evaluate import evaluate, together
 from experiments.studies.text import print_study
+
+NAME = "reproduce"
+HELP = "reproduce a paper's tables in the simulator, claim by claim"
 
 TABLE1 = "table1"
 STUDY = "study.json"
@@ -55,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on in DIR; studies and seeds may be added (not for table1's page)",
     )
-    scheduling.add_argument(parser)
+    add_scheduler(parser)
     parser.add_argument("--seeds", type=int, default=4, metavar="N", help="seeds 1 to N (default 4)")
     parser.add_argument(
         "--duration",

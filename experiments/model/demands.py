@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.errors import DemandError
-from experiments.scenario import Case, Demands, Flow, NodeName, Rate, Scenario, Seconds, first_problem
+from experiments.model.scenario import Case, Demands, Flow, NodeName, Rate, Scenario, Seconds, first_problem
 from experiments.workloads import Bulk, Cbr, Workload
 from experiments.workloads.base import Size
 

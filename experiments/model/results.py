@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from experiments import results_upgrade as upgrade
-from experiments.evidence import Evidence
+from experiments.model import results_upgrade as upgrade
+from experiments.model.evidence import Evidence
 
 EngineName: TypeAlias = str
 """One of `experiments.engines.ENGINES` of the program that wrote the document."""
@@ -237,8 +237,8 @@ class Results(_Model):
     variant: str | None
     overrides: dict[str, Any]
     settings: dict[str, Any] = Field(default_factory=dict)
-    """The scenario as it was run (`experiments.scenario.Scenario`, dumped), with overrides and defaults, and
-    the cases that were run alone. Empty in documents of before."""
+    """The scenario as it was run (`experiments.model.scenario.Scenario`, dumped), with overrides and
+    defaults, and the cases that were run alone. Empty in documents of before."""
     network: dict[str, Any]
     """The network as it was emulated (`topologies.Network`, dumped)."""
     environment: Environment

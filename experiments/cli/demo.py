@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from pathlib import Path
 
 import topologies
-from experiments import overrides, places, protocols, reproduce, runner, scenario
+from experiments import places, protocols, runner
+from experiments.cli import reproduce
+from experiments.cli.messages import exit_status
+from experiments.cli.run_and_report import run_and_report
 from experiments.errors import ExperimentError, MissingRequirement
-from experiments.events import Event, RunRepeated
-from experiments.job import Job
+from experiments.model import overrides, scenario
+from experiments.model.events import Event, RunRepeated
+from experiments.model.job import Job
 from experiments.probe import probe
-from experiments.run_and_report import run_and_report
+
+NAME = "demo"
+HELP = "Table I simulated, then the butterfly live or in virtual time"
 
 ENGINES = ("auto", "live", "virtual")
 TABLE_SEEDS, TABLE_DURATION_S = 2, 60.0
@@ -51,14 +56,11 @@ def main(args: argparse.Namespace) -> int:
     # A duration that is none is refused before anything is written.
     job_of(args.duration, "virtual", Path("results"))
     out: Path = (args.out or runner.default_output("demo", time.time())).absolute()
-    _say("1. Table I of the paper, simulated:")
+    print("1. Table I of the paper, simulated:", flush=True)
     reproduce.table1_page(out / "table1", TABLE_SEEDS, TABLE_DURATION_S)
     engine, why = choose(args.engine)
-    _say(f"2. The butterfly with every protocol, {why}:")
-    failures = _run(args.duration, engine, out)
-    for failure in failures:
-        sys.stderr.write(f"mstcp-lab: {failure}\n")
-    return 1 if failures else 0
+    print(f"2. The butterfly with every protocol, {why}:", flush=True)
+    return exit_status(_run(args.duration, engine, out))
 
 
 def choose(asked: str) -> tuple[str, str]:
@@ -95,7 +97,10 @@ def _run(duration_s: float, engine: str, out: Path) -> list[str]:
     try:
         return run_and_report(job_of(duration_s, engine, out / "butterfly-live"), json=False, watch=watch)
     except _TooSlow:
-        _say(f"{repeated} live runs were not valid: this machine does not carry them. In virtual time, then:")
+        print(
+            f"{repeated} live runs were not valid: this machine does not carry them. In virtual time, then:",
+            flush=True,
+        )
         return run_and_report(job_of(duration_s, "virtual", out / "butterfly"), json=False)
 
 
@@ -121,8 +126,3 @@ def job_of(duration_s: float, engine: str, out: Path) -> Job:
         out=out,
         retries=1,
     )
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()

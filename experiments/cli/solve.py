@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from pathlib import Path
 
 from rich.console import Console
 
+from experiments.cli.argument_types import load_number, positive, whole
+from experiments.cli.network_arguments import add_format_arguments, add_network_arguments, read_options
 from experiments.errors import UnknownName
 from experiments.routing.time_limit import TimeLimit
-from topologies.formats.raw import ReadOptions
 from topologies.routable import load_routable
-from topologies.units import UnitError, parse_rate_bps, rate_unit_bps, time_unit_us
 
-MOST_LOAD = 1e6
+NAME = "solve"
+HELP = "route demands over a network by GOMR, with the certificate"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,45 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a page, tables and a map there")
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     parser.set_defaults(command=main)
-
-
-def add_network_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say which demands are routed over which network."""
-    parser.add_argument(
-        "network",
-        metavar="NETWORK",
-        help="a file (.graphml, .gml, .json, .toml, SNDlib's or REPETITA's), a built-in network, or a "
-        "generator as waxman:50:seed=1",
-    )
-    parser.add_argument(
-        "--demands",
-        default="gravity",
-        metavar="D",
-        help="gravity, uniform, bimodal, all-pairs (a whole matrix by gravity) or a file: CSV, JSON, .npy, "
-        ".npz, pickled NumPy, SNDlib's or REPETITA's (default gravity)",
-    )
-    parser.add_argument("--flows", type=whole, metavar="N", help="how many flows to generate (default 100)")
-    parser.add_argument(
-        "--capacity",
-        type=rate,
-        metavar="RATE",
-        help="of the links for which a file gives none, as 1e9 or 10Gbit/s (default 1 Gbit/s)",
-    )
-
-
-def add_format_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what a network's or demands' file leaves open."""
-    parser.add_argument(
-        "--rate-unit", type=rate_unit, metavar="U", help="of rates that files give without one, as Mbit/s"
-    )
-    parser.add_argument(
-        "--delay-unit", type=delay_unit, metavar="U", help="of delays that files give without one, as ms"
-    )
-    parser.add_argument(
-        "--links",
-        choices=("both-ways", "one-way"),
-        help="how links of an SNDlib file lead (default: both ways, unless every link has its opposite)",
-    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -152,70 +113,3 @@ def main(args: argparse.Namespace) -> int:
     if args.out:
         print(f"Written to {args.out}", file=sys.stderr if args.json else sys.stdout)
     return 0
-
-
-def load_number(text: str) -> float:
-    """Read an argument that is a load."""
-    load = positive(text)
-    if load > MOST_LOAD:
-        raise argparse.ArgumentTypeError(f"{text} is beyond the largest load of {MOST_LOAD:g}")
-    return load
-
-
-def rate(text: str) -> float:
-    """Read an argument that is a rate above 0, with or without its unit."""
-    try:
-        value_bps = parse_rate_bps(text)
-    except UnitError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not value_bps > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate above 0")
-    return value_bps
-
-
-def rate_unit(text: str) -> float:
-    """Read an argument that is a unit of rates; returns bit/s."""
-    try:
-        return rate_unit_bps(text)
-    except UnitError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def delay_unit(text: str) -> float:
-    """Read an argument that is a unit of times; returns microseconds."""
-    try:
-        return time_unit_us(text)
-    except UnitError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def read_options(args: argparse.Namespace) -> ReadOptions:
-    """Return what the arguments say of the network's file."""
-    return ReadOptions(
-        default_rate_bps=args.capacity,
-        rate_unit_bps=args.rate_unit,
-        delay_unit_us=args.delay_unit,
-        both_ways=None if args.links is None else args.links == "both-ways",
-    )
-
-
-def whole(text: str) -> int:
-    """Read an argument that is a whole number of at least 1."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return number
-
-
-def positive(text: str) -> float:
-    """Read an argument that is a number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number

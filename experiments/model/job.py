@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from experiments.engines.base import RunPlan
 from experiments.errors import OutputError, ScenarioError
+from experiments.model.plan import RunPlan
+from experiments.model.results import RunResult
+from experiments.model.scenario import Scenario, first_problem
 from experiments.registry import extend
-from experiments.results import RunResult
-from experiments.scenario import Scenario, first_problem
 from topologies.model import Network
 
 JOB_FILE = "job.json"

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+
+NAME = "completion"
+HELP = "print the script by which a shell completes these commands"
 
 SHELLS = ("bash", "zsh")
 
 
-def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[], argparse.ArgumentParser]) -> None:
-    """Add the arguments of `completion` to a parser.
-
-    Args:
-        parser: of the command.
-        whole: returns the parser of all commands.
-    """
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `completion` to a parser."""
     parser.add_argument("shell", choices=SHELLS, help="the shell that the script is for")
-    parser.set_defaults(command=lambda args: _main(args.shell, whole()))
+    parser.set_defaults(command=main)
 
 
-def _main(shell: str, parser: argparse.ArgumentParser) -> int:
+def main(args: argparse.Namespace) -> int:
+    """Print the script; returns the exit status."""
     import shtab  # only this command needs it
 
+    from experiments.cli.command_line import make_parser  # it imports this module
+
+    parser = make_parser()
     for action in _actions(parser):
         if action.type is Path:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-    sys.stdout.write(f"{shtab.complete(parser, shell)}\n")
+    sys.stdout.write(f"{shtab.complete(parser, args.shell)}\n")
     return 0
 
 

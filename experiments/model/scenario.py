@@ -31,7 +31,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-SCENARIO_FOLDER = Path(__file__).parent / "scenarios"
+SCENARIO_FOLDER = Path(__file__).parents[1] / "scenarios"
 ETHERNET_BYTES = 14
 IP_TCP_BYTES = 40
 TIMESTAMP_OPTION_BYTES = 12
@@ -132,7 +132,7 @@ class Flow(_Model):
 
 
 class Demands(_Model):
-    """A file with many flows (`experiments.demands`), relative to the scenario's folder.
+    """A file with many flows (`experiments.model.demands`), relative to the scenario's folder.
 
     `requested_bps` is asked for by flows of which the file says their size alone.
     """
@@ -468,7 +468,7 @@ def path_of(spec: str) -> Path:
 def load(spec: str) -> Scenario:
     """Read a scenario: the name of a built-in one, or the path of a TOML file.
 
-    Files of demands are not read yet: `experiments.demands.expand` does that, for a network.
+    Files of demands are not read yet: `experiments.model.demands.expand` does that, for a network.
 
     Raises:
         UnknownName: no built-in scenario has this name, and it is no path either.
