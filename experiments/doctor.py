@@ -81,9 +81,9 @@ def can_run_live(checks: Iterable[Check]) -> bool:
 
 def examine() -> list[Check]:
     """Probe everything; takes about a second."""
-    probed = {found.name: found for found in capabilities.probe()}
+    probed = {capability.name: capability for capability in capabilities.probe()}
     return [
-        *(from_capability(found) for name, found in probed.items() if name not in _NOT_USED),
+        *(from_capability(capability) for name, capability in probed.items() if name not in _NOT_USED),
         check_datapaths(probed),
         check_programs(shutil.which),
         check_mininet(find_mininet()),
@@ -98,15 +98,15 @@ def examine() -> list[Check]:
     ]
 
 
-def from_capability(found: Capability) -> Check:
+def from_capability(capability: Capability) -> Check:
     """Return the check for something that `switch.capabilities` probed."""
-    required = found.name in _REQUIRED
-    if found.available:
-        return Check(found.name, "ok", found.detail, required=required)
-    state, meaning = LACKS.get(found.name, ("missing", ""))
-    if not found.tried:
+    required = capability.name in _REQUIRED
+    if capability.available:
+        return Check(capability.name, "ok", capability.detail, required=required)
+    state, meaning = LACKS.get(capability.name, ("missing", ""))
+    if not capability.tried:
         state = "unknown"
-    return Check(found.name, state, found.detail, meaning, found.remedy, required)
+    return Check(capability.name, state, capability.detail, meaning, capability.remedy, required)
 
 
 def check_datapaths(probed: Mapping[str, Capability]) -> Check:

@@ -46,17 +46,17 @@ def main(args: argparse.Namespace) -> int:
         wanted.append((args.parquet, "parquet", _parquet_writer()))
     if not wanted:
         raise ScenarioError("export", "", "name a folder: --csv DIR, --parquet DIR, or both")
-    found = tables(read_results(args.results))
+    by_name = tables(read_results(args.results))
     for folder, suffix, write in wanted:
-        _write_all(found, folder, suffix, write)
-        sys.stdout.write(f"{len(found)} tables: {folder}\n")
+        _write_all(by_name, folder, suffix, write)
+        sys.stdout.write(f"{len(by_name)} tables: {folder}\n")
     return 0
 
 
-def _write_all(found: dict[str, Table], folder: Path, suffix: str, write: Writer) -> None:
+def _write_all(by_name: dict[str, Table], folder: Path, suffix: str, write: Writer) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, table in found.items():
+        for name, table in by_name.items():
             partial = folder / f"{name}.{suffix}.partial"
             write(table, partial)
             partial.replace(folder / f"{name}.{suffix}")

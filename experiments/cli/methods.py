@@ -61,9 +61,9 @@ def main(args: argparse.Namespace) -> int:
     runs = [(name, describe(kind, name, args.duration, seed)) for name in names for seed in seeds]
     for name, description in runs[:: len(seeds)]:
         check(name, description)
-    found = _run(runs, args.scheduler)
+    results = _run(runs, args.scheduler)
     figures = {
-        name: {figure: estimate([of(flow) for flow in found[name]]) for figure, of in FIGURES.items()}
+        name: {figure: estimate([of(flow) for flow in results[name]]) for figure, of in FIGURES.items()}
         for name in names
     }
     if args.json:

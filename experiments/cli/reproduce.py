@@ -91,8 +91,8 @@ def main(args: argparse.Namespace) -> int:
         raise ScenarioError("the command line", "--resume", "needs --out DIR, the folder to go on in")
     names = list(schema.available()) if args.study == schema.ALL else [args.study]
     studies = [_with_duration(schema.load(name), args.duration) for name in names]
-    found = _measure(studies, seeds, args)
-    document = together(schema.ALL, found) if args.study == schema.ALL else found[0]
+    documents = _measure(studies, seeds, args)
+    document = together(schema.ALL, documents) if args.study == schema.ALL else documents[0]
     if args.out is not None:
         write_atomically(args.out / STUDY, document.model_dump_json(indent=2) + "\n")
     if args.json:

@@ -18,7 +18,7 @@ from experiments.model.events import Event
 from experiments.model.job import Job
 from experiments.model.results import Results
 
-AROUND_A_RUN_S = 7.5
+AROUND_A_RUN_S = 4.0
 """What the live engine takes to build a network, to drain and to tear it down."""
 
 

@@ -127,9 +127,9 @@ def _rows(path: Path) -> Iterator[tuple[str, object]]:
             yield from _csv_rows(path.name, text)
             return
         if path.suffix == ".json":
-            found: object = json.loads(text)
+            document: object = json.loads(text)
         elif path.suffix == ".toml":
-            found = _table(path.name, tomllib.loads(text))
+            document = _table(path.name, tomllib.loads(text))
         else:
             raise DemandError(str(path), "", "a file of demands ends in .csv, .json or .toml")
     except OSError as error:
@@ -138,9 +138,9 @@ def _rows(path: Path) -> Iterator[tuple[str, object]]:
         raise DemandError(path.name, "", f"is not UTF-8: {error}") from None
     except ValueError as error:  # of JSON and TOML, both with line and column
         raise DemandError(path.name, "", f"is not {path.suffix[1:].upper()}: {error}") from None
-    if not isinstance(found, list):
+    if not isinstance(document, list):
         raise DemandError(path.name, "", "it has to be an array of demands")
-    for number, row in enumerate(found, start=1):
+    for number, row in enumerate(document, start=1):
         yield f"demand {number}", row
 
 

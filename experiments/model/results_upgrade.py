@@ -14,10 +14,10 @@ _CONNECTION = ("source_ip", "source_port", "congestion_control", "options", "rtt
 
 def document(data: dict[str, Any]) -> dict[str, Any]:
     """Return a document of the newest format; ValueError if its format is none that this version reads."""
-    found = data.get("format", NEWEST)
-    if found not in (1, NEWEST):
-        raise ValueError(f"it has format {found}; this version of mstcp-lab reads formats 1 and {NEWEST}")
-    if found == NEWEST:
+    form = data.get("format", NEWEST)
+    if form not in (1, NEWEST):
+        raise ValueError(f"it has format {form}; this version of mstcp-lab reads formats 1 and {NEWEST}")
+    if form == NEWEST:
         return data
     environment = data.get("environment")
     if isinstance(environment, dict) and isinstance(environment.get("why"), list):
@@ -84,12 +84,12 @@ def _taken(paths: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _split(found: Any) -> dict[str, Any]:
-    if isinstance(found, list):
+def _split(old: Any) -> dict[str, Any]:
+    if isinstance(old, list):
         keys = ("path", "source_port", "asked", "realised", "packets")
-        return {"paths": [{key: entry[key] for key in keys if key in entry} for entry in found]}
-    forwarded, splitter = found.get("forwarded_packets") or [], found.get("splitter") or {}
-    columns = (found["paths"], found["asked"], found.get("realised") or [], splitter.get("packets", []))
+        return {"paths": [{key: entry[key] for key in keys if key in entry} for entry in old]}
+    forwarded, splitter = old.get("forwarded_packets") or [], old.get("splitter") or {}
+    columns = (old["paths"], old["asked"], old.get("realised") or [], splitter.get("packets", []))
     return {
         "paths": [
             {
@@ -101,17 +101,17 @@ def _split(found: Any) -> dict[str, Any]:
             }
             for path, asked, realised, packets, forwarded_packets in zip_longest(*columns, forwarded)
         ],
-        "split_by": found.get("by"),
+        "split_by": old.get("by"),
         "splitter": " ".join(filter(None, (splitter.get("interface"), splitter.get("mode")))) or None,
-        "ack_path": found.get("ack_path"),
-        "ack_rule": found.get("acks"),
+        "ack_path": old.get("ack_path"),
+        "ack_rule": old.get("acks"),
     }
 
 
-def _connection(found: Mapping[str, Any]) -> dict[str, Any]:
-    own = {key: found[key] for key in _CONNECTION if key in found}
-    return {**own, "counters": _numbers({key: found[key] for key in found if key not in own})}
+def _connection(old: Mapping[str, Any]) -> dict[str, Any]:
+    own = {key: old[key] for key in _CONNECTION if key in old}
+    return {**own, "counters": _numbers({key: old[key] for key in old if key not in own})}
 
 
-def _numbers(found: Mapping[str, Any]) -> dict[str, float]:
-    return {key: value for key, value in found.items() if isinstance(value, int | float)}
+def _numbers(old: Mapping[str, Any]) -> dict[str, float]:
+    return {key: value for key, value in old.items() if isinstance(value, int | float)}

@@ -49,12 +49,12 @@ class DualhomedAgent(MptcpAgent):
 
     def carried(self, flow: str) -> list[CarriedPath] | None:
         """Return the paths of the first and of the second interfaces, as the switches' rules have them."""
-        found = [
+        carried_paths = [
             CarriedPath(path, None, self._port_from(flow, ends[0]))
             for ends in self._ends(flow)
             if (path := self.lab.default_path(*ends)) is not None
         ]
-        return found or None
+        return carried_paths or None
 
     def flow_evidence(self, flow: str) -> FlowEvidence:
         """Return what each subflow carried."""

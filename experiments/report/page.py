@@ -132,7 +132,7 @@ def _section(summary: CaseSummary) -> Section:
         {link.link: link for link in summarise_links(summary.usable(name))} for name in summary.protocols
     ]
     names = unique(name for links in measured for name in links)
-    links = {name: [found.get(name) for found in measured] for name in names}
+    links = {name: [values.get(name) for values in measured] for name in names}
     return Section(
         summary,
         notes,

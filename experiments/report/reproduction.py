@@ -76,8 +76,8 @@ class Row:
     @property
     def delay_difference(self) -> float | None:
         """Of our mean delay to ns-3's, relative to the latter."""
-        found = self.delay_mean_s
-        return None if found is None else found.mean / self.ns3.delay_mean_s - 1
+        mean = self.delay_mean_s
+        return None if mean is None else mean.mean / self.ns3.delay_mean_s - 1
 
     @property
     def name(self) -> str:

@@ -24,8 +24,8 @@ class Field(MetricSpec):
         """Return the field; None where it, or the part that has it, was not measured."""
         del run
         source = flow if self._part is None else getattr(flow, self._part)
-        found: float | None = getattr(source, self._field, None)
-        return found
+        value: float | None = getattr(source, self._field, None)
+        return value
 
 
 class Allocated(MetricSpec):

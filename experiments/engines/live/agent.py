@@ -109,11 +109,11 @@ class Agent:
         """
         flows = self.lab.plan.case.flows
         ports = range(PORT, PORT + len(flows))
-        found = {
+        connections = {
             host: read_sockets(self.lab.emulation, host, ports) for host in {f.src for f in flows.values()}
         }
         for port, (name, flow) in zip(ports, flows.items(), strict=True):
-            states = [state for state in found[flow.src] if state.destination_port == port]
+            states = [state for state in connections[flow.src] if state.destination_port == port]
             if states:
                 self.sockets[name] = states if counting else [replace(state, counts={}) for state in states]
 

@@ -99,7 +99,7 @@ class LiveEngine:
             Emulation(
                 plan.network,
                 ovs=ovs,
-                controller=controller.openflow,
+                controller=None,
                 link_backend=plan.scenario.live.link_backend,
                 seed=plan.seed,
                 mtu=plan.scenario.mtu_bytes,
@@ -108,6 +108,8 @@ class LiveEngine:
         )
         self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
         sysctls = configure_hosts(emulation, plan.scenario.tcp)
+        controller.wait_listening()
+        emulation.connect_switches(controller.openflow)
         traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
         if takes_time:  # they come up while the controller looks for links
             traffic.start_programs()
@@ -134,7 +136,9 @@ class LiveEngine:
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
         result = _result(lab, measured, transfers, sysctls, agent, lost)
-        return result.model_copy(update={"digest": watched(), "charged_s": charged_s})
+        result = result.model_copy(update={"digest": watched(), "charged_s": charged_s})
+        controller.begin_stop()  # ends while the network is removed
+        return result
 
     def _charged_s(self, plan: RunPlan) -> dict[str, float] | None:
         """Return what programs are charged on a clock that does not move by itself while they run."""

@@ -29,8 +29,8 @@ def mismatches(tcp: Tcp, flow: str, states: Sequence[SocketState]) -> list[str]:
         asked = getattr(tcp, name)
         used = {option in state.options for state in states}
         if asked is not None and used - {asked}:
-            found = "without" if asked else "with"
-            reasons.append(f"flow {flow} sent {found} tcp_{name}, which was set to {int(asked)}")
+            actual = "without" if asked else "with"
+            reasons.append(f"flow {flow} sent {actual} tcp_{name}, which was set to {int(asked)}")
     return reasons
 
 

@@ -69,9 +69,9 @@ class SimEngine:
 
     def environment(self) -> Environment:
         """Describe this machine, and what the runs took."""
-        found = environment.describe(link_backend=None, datapath=None, simulated=True)
-        found.simulations = self.costs()
-        return found
+        described = environment.describe(link_backend=None, datapath=None, simulated=True)
+        described.simulations = self.costs()
+        return described
 
     def costs(self) -> list[SimulationCost]:
         """Return what each of its runs took, by scenario, protocol and seed."""
