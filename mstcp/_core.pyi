@@ -239,6 +239,12 @@ class Connection:
     def skip_early(self, length: int, /) -> None:
         """Count the first bytes that were written as delivered: they went with the client's hello."""
 
+    def reopen_streams(self) -> None:
+        """Of a client: wait for another stream if the last is lost before the peer knows what came."""
+
+    def farewell(self) -> bytes | None:
+        """Of a server: what tells a client that asks again that the connection ended well, if it did."""
+
     def early(self, data: bytes, /) -> None:
         """Note the bytes that came with the client's hello, which the caller has taken."""
 
@@ -336,6 +342,10 @@ class Verdict:
         """The error code if it is turned down."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its connection was closed with everything delivered: `answer` says so."""
+
+    @property
     def reason(self) -> str: ...
     @property
     def answer(self) -> bytes:
@@ -368,7 +378,7 @@ class Admission:
     def __new__(
         cls, secret: bytes, most_connections: int, requires_records: bool = False, /
     ) -> Admission: ...
-    def admit(self, opening: bytes, nonce: bytes, alive_streams: int | None, /) -> Verdict:
+    def admit(self, now_ns: int, opening: bytes, nonce: bytes, alive_streams: int | None, /) -> Verdict:
         """Look at a whole hello; RemoteProtocolError if it is none.
 
         `alive_streams` are those of the connection that it names, None if that takes no more.
@@ -379,6 +389,9 @@ class Admission:
 
     def forget(self, connection_id: bytes, /) -> None:
         """Let no more streams join a connection."""
+
+    def remember(self, now_ns: int, connection_id: bytes, farewell: bytes, /) -> None:
+        """As `forget`, and tell clients that ask again for some time that it ended well."""
 
     def admit_plain(self) -> str | None:
         """Count a plain TCP connection; return why it is not let in, if it is not."""

@@ -32,6 +32,16 @@ class Ending(Membership):
         # Those that wait for the end.
         self._end_waiters: list[asyncio.Future[None]] = []
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection is over, and takes no stream any more."""
+        return self._closed
+
+    @property
+    def farewell(self) -> bytes | None:
+        """What a server tells clients that ask again, if the connection ended with everything delivered."""
+        return None if self._mstcp is None else self._mstcp.farewell()
+
     def _say_closed(self, code: int, reason: str) -> None:
         """Tell the peer why, if a stream has room for it now."""
         self._core.close(code, reason)

@@ -89,6 +89,8 @@ pub struct Connection {
     doubts: Doubts,
     timers: Timers,
     state: ConnectionState,
+    /// It was closed, and the peer has everything.
+    delivered: bool,
     events: VecDeque<Event>,
     /// Slots whose streams are gone without the shell knowing.
     unclaimed: StreamSet,
@@ -123,6 +125,7 @@ impl Connection {
             doubts: Doubts::default(),
             timers: Timers::default(),
             state: ConnectionState::Open,
+            delivered: false,
             events: VecDeque::new(),
             unclaimed: StreamSet::default(),
         })
@@ -380,14 +383,15 @@ impl Connection {
     ///
     /// What it had not brought through goes over the others.
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
-        let proper = self.receiver.on_stream_end(stream)? || self.sender.is_retiring(stream);
+        let has_last = self.receiver.on_stream_end(stream)?;
+        let proper = has_last || self.sender.is_retiring(stream);
         if self.alive().contains(stream) {
             if proper {
                 self.sender.on_stream_ended(stream);
             }
             self.sender.on_stream_lost(stream)?;
             self.receiver.tell_again();
-            self.note_ended(proper);
+            self.note_ended(proper, has_last);
         }
         Ok(proper)
     }

@@ -333,6 +333,15 @@ impl Receiver {
         self.total_bytes == Some(self.reassembly.next_offset())
     }
 
+    /// The acknowledgement of everything, for a stream that carries nothing else.
+    pub(crate) fn final_ack(&self) -> Control {
+        Control::Ack {
+            received: self.received_position(),
+            limit: self.told_limit,
+            streams: Vec::new(),
+        }
+    }
+
     /// The reorder buffer.
     pub fn reassembly(&self) -> &Reassembly {
         &self.reassembly

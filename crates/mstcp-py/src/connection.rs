@@ -383,6 +383,15 @@ impl Connection {
         self.endpoint.core.skip_early(length);
     }
 
+    fn reopen_streams(&mut self) {
+        self.endpoint.core.reopen_streams();
+    }
+
+    fn farewell<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let farewell = self.endpoint.core.farewell()?;
+        Some(PyBytes::new(py, &farewell))
+    }
+
     #[pyo3(signature = (data, /))]
     fn early(&mut self, data: &[u8]) {
         // The caller has the bytes.
