@@ -365,7 +365,9 @@ impl Builder<'_> {
             CoupledName::Lia => coupling::couple(coupling::Lia, slow_start, count),
             CoupledName::Olia => coupling::couple(coupling::Olia, slow_start, count),
             CoupledName::Balia => coupling::couple(coupling::Balia, slow_start, count),
-            CoupledName::FullyCoupled => coupling::couple(coupling::FullyCoupled, slow_start, count),
+            CoupledName::FullyCoupled => {
+                coupling::couple(coupling::FullyCoupled, slow_start, count)
+            }
             CoupledName::Wvegas => coupling::WVegas::couple(count),
         })
     }
