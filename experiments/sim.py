@@ -31,7 +31,7 @@ from experiments.model.scenario import Scenario
 from experiments.workloads.shorthand import parse_workload
 from topologies import Link, Network, Node, check_network
 
-__all__ = ["SimulationResults", "Simulation", "make_network"]
+__all__ = ["Simulation", "SimulationResults", "make_network"]
 
 _CASE = "1"
 
