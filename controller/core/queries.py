@@ -89,7 +89,7 @@ class Queries:
         return (
             all(wanted is None or wanted in (host.name, host.ip) for wanted, host in ends)
             and query.owner in (None, flow.belongs_to)
-            and query.state in (None, flow.state)
+            and query.state in (None, flow.told_state)
             and (query.through is None or _leads_through(flow, query.through))
         )
 
@@ -133,7 +133,7 @@ class Queries:
             flow_id=flow.id,
             owner=flow.belongs_to or None,
             revision=flow.revision,
-            state=flow.state,
+            state=flow.told_state,
             source=flow.source.name,
             destination=flow.destination.name,
             destination_port=flow.destination_port,

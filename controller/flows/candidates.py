@@ -53,7 +53,7 @@ class Candidates(Journaled):
         return self._is_free(flow) and flow.rate_bps < least * flow.requested_bps
 
     def _is_free(self, flow: Flow) -> bool:
-        return flow.state == "active" and flow.objective is not None and not self._is_moving(flow.id)
+        return flow.is_active and flow.objective is not None and not self._is_moving(flow.id)
 
     def _on_detours(self) -> list[Flow]:
         """Return flows over several streams that could have fewer of them, or less delay."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ __all__ = [
     "OPEN_WITHIN_S",
     "ROUNDING",
     "Flow",
+    "FlowState",
     "Slot",
     "Stream",
     "StreamState",
@@ -43,7 +45,21 @@ CLOSE_WITHIN_S = 10.0
 """The rules of a stream that was taken off go after so long if its host does not say that it is closed."""
 
 
-StreamState = Literal["open", "opening", "leaving"]
+class StreamState(enum.Enum):
+    """Where a stream stands between the controller and its host; records have the values."""
+
+    OPEN = "open"
+    OPENING = "opening"
+    """It was added to a running flow, and its host has not said that it is open."""
+    LEAVING = "leaving"
+    """It was taken off a running flow, and its host has not said that it is closed."""
+
+
+class FlowState(enum.Enum):
+    """Whether a flow's rules are in force."""
+
+    INSTALLING = "installing"
+    ACTIVE = "active"
 
 
 class Slot(NamedTuple):
@@ -59,8 +75,7 @@ class Stream(Journaled):
     """A path and the source port of its TCP connection; the paths of a split flow share one connection.
 
     `rate_bps` is goodput. Rate and path may change; `generation` is the flow's when the path last did.
-    Of a running flow, a stream that was added is `opening` until its host says that it is open, and one that
-    was taken off is `leaving` until it is closed; both only `until` a time.
+    A stream is opening or leaving only `until` a time.
     """
 
     source_port: int
@@ -68,8 +83,18 @@ class Stream(Journaled):
     rate_bps: float
     delay_s: float
     generation: int = 0
-    state: StreamState = "open"
+    state: StreamState = StreamState.OPEN
     until: float = math.inf
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its host has it open, as far as is known."""
+        return self.state is StreamState.OPEN
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether its host is to open it."""
+        return self.state is StreamState.OPENING
 
     def slot(self) -> Slot:
         """Return what it has."""
@@ -100,7 +125,7 @@ class Flow(Journaled):
     expires_at: float
     owner: str
     split: Split | None = None
-    state: Literal["installing", "active"] = "installing"
+    state: FlowState = FlowState.INSTALLING
     generation: int = 0  # how often its paths have changed
     given_bps: tuple[float, ...] | None = None  # rates given by hand
     reserved: tuple[Slot, ...] = ()  # what it will have once it has been moved
@@ -110,6 +135,16 @@ class Flow(Journaled):
     spare_ports: tuple[int, ...] = ()
     leaving: tuple[Stream, ...] = ()
     failed_streams: int = 0  # that its host could not open, since it last opened one
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its rules are in force, or were and are being changed."""
+        return self.state is FlowState.ACTIVE
+
+    @property
+    def told_state(self) -> Literal["installing", "active"]:
+        """Its state as clients are told."""
+        return "active" if self.is_active else "installing"
 
     @property
     def cookies(self) -> tuple[int, ...]:
@@ -249,7 +284,7 @@ class Flow(Journaled):
         ]
         added = self.spare_ports[: len(slots) - have]
         streams += [
-            Stream(port, slot.path, slot.rate_bps, slot.delay_s, generation, "opening")
+            Stream(port, slot.path, slot.rate_bps, slot.delay_s, generation, StreamState.OPENING)
             for port, slot in zip(added, slots[have:], strict=True)
         ]
         split = self.split
@@ -320,7 +355,7 @@ class Flow(Journaled):
             flow_id=self.id,
             owner=self.belongs_to or None,
             revision=self.revision,
-            state=self.state,
+            state=self.told_state,
             splitting="streams" if self.split is None else self.split.mode,
             source=self.source.name,
             destination=self.destination.name,
@@ -350,7 +385,7 @@ class Flow(Journaled):
                 measured_bps=bps,
                 delay_s=stream.delay_s,
                 path=stream.path,
-                is_opening=stream.state == "opening",
+                is_opening=stream.is_opening,
             )
             for stream, bps in zip(self.streams, measured, strict=True)
         )

@@ -168,7 +168,7 @@ class FlowTable(Journaled):
         if flow.max_streams:
             for listed, is_one in (
                 (self._idle, bool(flow.idle_streams())),
-                (self._changing, any(s.state != "open" for s in (*flow.streams, *flow.leaving))),
+                (self._changing, any(not s.is_open for s in (*flow.streams, *flow.leaving))),
             ):
                 if is_one:
                     listed[flow.id] = None

@@ -18,7 +18,7 @@ from controller.core.journal import Journaled, JournaledDict
 from controller.core.messages import AllocationChanged, Notify, RemoveRule
 from controller.core.outbox import Outbox
 from controller.core.state import State
-from controller.flows.flow import CLOSE_WITHIN_S, Flow, Stream
+from controller.flows.flow import CLOSE_WITHIN_S, Flow, Stream, StreamState
 from controller.flows.recovery import Recovery
 from controller.flows.telling import facts_of
 
@@ -69,11 +69,11 @@ class HostStreams(Journaled):
         flow = self._state.flows.get(event.flow_id)
         if flow is None or not flow.max_streams or not event.caller.may_change(flow.belongs_to):
             return
-        opened = [s for s in flow.streams if s.state == "opening" and s.source_port in event.open_ports]
+        opened = [s for s in flow.streams if s.is_opening and s.source_port in event.open_ports]
         for stream in opened:
-            stream.state, stream.until = "open", math.inf
+            stream.state, stream.until = StreamState.OPEN, math.inf
             flow.failed_streams = 0
-        failed = [s for s in flow.streams if s.state == "opening" and s.source_port in event.failed_ports]
+        failed = [s for s in flow.streams if s.is_opening and s.source_port in event.failed_ports]
         closed = [s for s in flow.leaving if s.source_port not in event.open_ports]
         spare_ports = self._spare_ports(flow, event.spare_ports)
         if self._recovery.is_moving(flow.id):
@@ -136,8 +136,8 @@ class HostStreams(Journaled):
     def _take_off_idle(self, flow: Flow, now: float) -> None:
         """Take off the streams that carry nothing, while one that does is open."""
         idle = flow.idle_streams()
-        stays = any(stream.state == "open" for stream in flow.streams if stream not in idle)
-        if flow.state != "active" or self._recovery.is_moving(flow.id) or not stays:
+        stays = any(stream.is_open for stream in flow.streams if stream not in idle)
+        if not flow.is_active or self._recovery.is_moving(flow.id) or not stays:
             return
         leaving = (*flow.leaving, *(_leaving(stream, now) for stream in idle))
         self._take_off(flow, idle, flow.spare_ports, leaving, "", now)
@@ -175,4 +175,4 @@ class HostStreams(Journaled):
 
 
 def _leaving(stream: Stream, now: float) -> Stream:
-    return stream.copied(state="leaving", until=now + CLOSE_WITHIN_S)
+    return stream.copied(state=StreamState.LEAVING, until=now + CLOSE_WITHIN_S)

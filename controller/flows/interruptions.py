@@ -46,7 +46,7 @@ class Interruptions:
             one, other = self._state.live.network.link(link).ends
             switch = other if self._state.live.is_host(one) else one
             for flow in self._state.flows.through(switch):
-                if flow.id in self._by_flow or flow.state != "active" or flow.rate_bps <= 0:
+                if flow.id in self._by_flow or not flow.is_active or flow.rate_bps <= 0:
                     continue
                 if link in self._state.lost_links(flow):
                     self._by_flow[flow.id] = _Interruption(now, flow.rate_bps)

@@ -37,7 +37,7 @@ from controller.errors import (
     Unavailable,
 )
 from controller.flows.arrivals import Arrivals
-from controller.flows.flow import Flow
+from controller.flows.flow import Flow, FlowState
 from controller.flows.granting import NEGLIGIBLE_SHARE
 from controller.flows.host_streams import HostStreams
 from controller.flows.installation import Installation, Installations
@@ -97,14 +97,14 @@ class FlowManager(Journaled):
         """End a flow that is being installed for a client that no longer waits."""
         installation = self._installations.with_token(token)
         flow = None if installation is None else self._state.flows.get(installation.flow_id)
-        if flow is not None and flow.state == "installing":
+        if flow is not None and not flow.is_active:
             self._end(flow, "its client no longer waits", now)
 
     def change(self, event: FlowChanged, now: float) -> None:
         """Give a running flow another rate over the paths it has."""
         try:
             flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
-            if flow is None or flow.state != "active":
+            if flow is None or not flow.is_active:
                 raise self._unknown(event.flow_id)
             if self._installations.of(flow.id) is not None or self._recovery.is_moving(flow.id):
                 raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
@@ -153,7 +153,7 @@ class FlowManager(Journaled):
                 forbidden.append(flow_id)
             else:
                 self._renew(flow, now)
-                if flow.max_streams and flow.owner != event.owner and event.owner and flow.state == "active":
+                if flow.max_streams and flow.owner != event.owner and event.owner and flow.is_active:
                     # What it was told while nobody listened.
                     self._outbox.put(Notify(event.owner, AllocationChanged(self._state.view(flow, now))))
                 flow.owner = event.owner or flow.owner
@@ -167,7 +167,7 @@ class FlowManager(Journaled):
 
     def stop(self, now: float) -> None:
         """End what is not complete, as the process is about to end."""
-        for flow in [flow for flow in self._state.flows if flow.state == "installing"]:
+        for flow in [flow for flow in self._state.flows if not flow.is_active]:
             self._end(flow, "the controller is stopping", now)
 
     # What happens to flows
@@ -176,7 +176,7 @@ class FlowManager(Journaled):
         """Return the rules and groups that a switch should have of the flows that are complete."""
         entries: list[Rule | Group] = []
         for flow in self._state.flows.through(switch):
-            if flow.state == "active":
+            if flow.is_active:
                 for stage in flow.stages(self._state.live.ports):
                     entries.extend(
                         entry for entry in stage.get(switch, ()) if not isinstance(entry, GroupChange)
@@ -213,7 +213,7 @@ class FlowManager(Journaled):
         if installation.requested_before_bps is not None:
             self._outbox.answer(installation.token, self._state.view(flow, now))
             return
-        flow.state = "active"
+        flow.state = FlowState.ACTIVE
         self._renew(flow, now)
         self._rates.update_group(flow)
         self._rates.save(flow)
@@ -240,7 +240,7 @@ class FlowManager(Journaled):
         if flow is None:
             return
         installation = self._installations.of(flow.id)
-        if flow.state == "active" and not self._installations.is_awaited(barrier, flow.id):
+        if flow.is_active and not self._installations.is_awaited(barrier, flow.id):
             installation = None  # of other rules than those that are on their way
         if installation is not None:
             self._give_up(installation, f"{switch} refused the rules: {reason}", now)
@@ -250,7 +250,7 @@ class FlowManager(Journaled):
             self._outbox.report(
                 "error", f"{switch} refused new shares of flow {flow.id}: {reason}", flow=flow.id
             )
-        elif flow.state == "active":
+        elif flow.is_active:
             self._end(flow, f"{switch} refused its rules after it had confirmed them: {reason}", now)
 
     def sent(self, now: float) -> None:
@@ -289,7 +289,7 @@ class FlowManager(Journaled):
         """Fail the installations that need a switch which has gone."""
         self._recovery.switch_lost(switch, now)
         # Those that it has confirmed already too: what it had is gone when it returns.
-        installing = [flow for flow in self._state.flows if flow.state == "installing"]
+        installing = [flow for flow in self._state.flows if not flow.is_active]
         for flow in installing:
             if switch in flow.switches():
                 self._end(flow, f"the connection to {switch} ended", now)
@@ -303,7 +303,7 @@ class FlowManager(Journaled):
             limit_s = self._state.settings.confirm_timeout_s
             self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
         if self._leases_due is not None and self._leases_due <= now:
-            active = [flow for flow in self._state.flows if flow.state == "active"]
+            active = [flow for flow in self._state.flows if flow.is_active]
             for flow in active:
                 if flow.expires_at <= now:
                     self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
@@ -365,18 +365,18 @@ class FlowManager(Journaled):
         """Take a flow out: its rules, near end first, its rates, and the others' share of what it leaves."""
         installation = self._installations.cancel(flow.id)
         if installation is not None:
-            text = f"the flow ended before it began: {reason}" if flow.state == "installing" else reason
+            text = f"the flow ended before it began: {reason}" if not flow.is_active else reason
             refusal = Unavailable("", text)
             self._outbox.answer(installation.token, refusal)
-            if flow.state == "installing":
+            if not flow.is_active:
                 tell_refused(self._outbox, flow.source.name, flow.destination.name, refusal, flow.belongs_to)
-        if flow.state == "active" and tell_owner:
+        if flow.is_active and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
         self._ended[flow.id] = None
         if len(self._ended) > _ENDED_REMEMBERED:
             del self._ended[next(iter(self._ended))]
-        if flow.state == "active":
+        if flow.is_active:
             self._outbox.store(FLOW, flow.id, None)
         for each in (flow, self._recovery.flow_ended(flow)):
             self._remove_rules(each)
@@ -385,7 +385,7 @@ class FlowManager(Journaled):
             group = flow.split.group.number
             self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
         self._interruptions.ended(flow)
-        if flow.state == "active":
+        if flow.is_active:
             text = f"flow {flow.id} ended: {reason}"
             self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason})
         self.capacity_returned(now)

@@ -18,7 +18,7 @@ from controller.core.preview_views import (
 from controller.core.requests import Failure, FlowRequest, PreviewRequest, Scaling
 from controller.core.state_copy import StateCopy
 from controller.errors import Conflict, NotFound, RequestError
-from controller.flows.flow import Flow, Slot
+from controller.flows.flow import Flow, FlowState, Slot
 from controller.flows.flow_table import arc_loads
 from controller.flows.granting import NEGLIGIBLE_SHARE, grant
 from controller.flows.live_optima import LiveOptima
@@ -120,7 +120,7 @@ class _Trial:
                 refusal=RefusalView(code=error.code.value, field=error.field, reason=error.reason),
             )
         flow = granted.flow(0.0)
-        flow.state = "active"
+        flow.state = FlowState.ACTIVE
         self._state.flows.add(flow)
         self._set_rates(granted.rates)
         return AddedFlowView(

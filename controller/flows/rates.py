@@ -118,7 +118,7 @@ class Rates(Journaled):
     def apply(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
         """Give running flows new rates and tell their owners; a flow being installed hears by its answer."""
         for flow in self.set(rates):
-            if flow.state == "active":
+            if flow.is_active:
                 self.update_group(flow)
                 self.save(flow)
                 self._interruptions.settled(flow, now, has_moved=False)

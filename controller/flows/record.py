@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controller.core.state import State
-from controller.flows.flow import CLOSE_WITHIN_S, OPEN_WITHIN_S, Flow, Stream, StreamState
+from controller.flows.flow import CLOSE_WITHIN_S, OPEN_WITHIN_S, Flow, FlowState, Stream, StreamState
 from controller.network.live_network import arcs_of
 from controller.rules.split import Split
 from controller.wire import Framing
@@ -43,7 +43,7 @@ def record_of(flow: Flow) -> dict[str, Any]:
 
 def _record_of_stream(stream: Stream) -> list[Any]:
     fields = [stream.source_port, list(stream.path), stream.rate_bps, stream.delay_s, stream.generation]
-    return fields if stream.state == "open" else [*fields, stream.state]
+    return fields if stream.is_open else [*fields, stream.state.value]
 
 
 def _growth_of(flow: Flow) -> dict[str, Any]:
@@ -55,16 +55,16 @@ def _growth_of(flow: Flow) -> dict[str, Any]:
 
 
 _WITHIN_S: Mapping[StreamState, float] = {
-    "open": math.inf,
-    "opening": OPEN_WITHIN_S,
-    "leaving": CLOSE_WITHIN_S,
+    StreamState.OPEN: math.inf,
+    StreamState.OPENING: OPEN_WITHIN_S,
+    StreamState.LEAVING: CLOSE_WITHIN_S,
 }
 
 
 def _stream_of(record: Sequence[Any], now: float) -> Stream:
     """Return the stream of a record; its host has the whole time once more to open or close it."""
     port, path, rate_bps, delay_s, generation, *states = record
-    state: StreamState = states[0] if states else "open"
+    state = StreamState(states[0]) if states else StreamState.OPEN
     return Stream(port, tuple(path), rate_bps, delay_s, generation, state, now + _WITHIN_S[state])
 
 
@@ -93,7 +93,7 @@ def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -
         belongs_to=record.get("belongs_to", ""),
         revision=record.get("revision", 0),
         split=split,
-        state="active",
+        state=FlowState.ACTIVE,
         generation=record["generation"],
         given_bps=None if record["given_bps"] is None else tuple(record["given_bps"]),
         max_streams=record.get("max_streams", 0),

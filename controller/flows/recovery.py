@@ -20,7 +20,7 @@ from controller.core.state import State
 from controller.errors import ControllerError
 from controller.flows.ack_paths import SHORTEST, ack_path
 from controller.flows.candidates import MOVE_INTERVAL_S, Candidates
-from controller.flows.flow import OPEN_WITHIN_S, Flow, Slot
+from controller.flows.flow import OPEN_WITHIN_S, Flow, Slot, StreamState
 from controller.flows.live_optima import LiveOptima
 from controller.flows.planning import on_free_paths, replan
 from controller.flows.telling import facts_of
@@ -184,9 +184,7 @@ class Recovery(Journaled):
         return [
             flow
             for flow in sorted(flows.values(), key=lambda flow: flow.number)
-            if flow.state == "active"
-            and flow.rate_bps > 0
-            and not links.isdisjoint(self._state.lost_links(flow))
+            if flow.is_active and flow.rate_bps > 0 and not links.isdisjoint(self._state.lost_links(flow))
         ]
 
     def _on_free_paths(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
@@ -256,7 +254,7 @@ class Recovery(Journaled):
         """Give flows whose paths were given by hand their rates back where the links are there again."""
         for flow in self._state.flows.manual():
             given = flow.given_bps
-            if given is None or flow.state != "active" or self._state.lost_links(flow):
+            if given is None or not flow.is_active or self._state.lost_links(flow):
                 continue
             if any(stream.rate_bps < rate for stream, rate in zip(flow.streams, given, strict=True)):
                 slots = tuple(
@@ -372,7 +370,7 @@ class Recovery(Journaled):
         kept = {stream.source_port: stream for stream in flow.streams}
         for stream in moved.streams:
             before = kept.get(stream.source_port)
-            stream.state = "opening" if before is None else before.state
+            stream.state = StreamState.OPENING if before is None else before.state
             stream.until = now + OPEN_WITHIN_S if before is None else before.until
         added = [stream.source_port for stream in moved.streams if stream.source_port not in kept]
         flow.generation, flow.reserved = moved.generation, ()

@@ -374,7 +374,7 @@ async def test_a_running_connection_opens_and_closes_streams_as_the_controller_s
         await write(20)
         await client.change(flow_id, 8.5e6)
         await until(lambda: transport.alive_streams == 2)
-        await until(lambda: [s.state for s in controller.flows()[0].streams] == ["open", "open"])
+        await until(lambda: [s.state.value for s in controller.flows()[0].streams] == ["open", "open"])
         await write(60)
         assert all(stream.bytes_sent > 0 for stream in transport.counters().streams)
         await client.change(flow_id, 4e6)
