@@ -151,8 +151,7 @@ class Bridge(asyncio.Protocol):
             self.check_open()
             now_ns, left_ns = time.monotonic_ns(), deadline.left_ns()
             if not self.loan.send(now_ns, piece, QUEUED_BYTES, QUEUED_BYTES // 4, left_ns):
-                self._wait_for_end(deadline)
-                raise self.error or ConnectionClosed("the connection is closed")
+                raise self._wait_for_error(deadline)
             return
         with self.writable:
             while True:
@@ -198,17 +197,18 @@ class Bridge(asyncio.Protocol):
 
     def _check_ended(self, deadline: Deadline) -> None:
         """Return if the application ended the direction; raise what ended the connection."""
-        self._wait_for_end(deadline)
-        if not self.ended and self.error is not None:
-            raise self.error
+        if not self.ended:
+            raise self._wait_for_error(deadline)
+        self.check_open()
 
-    def _wait_for_end(self, deadline: Deadline) -> None:
-        """Wait until it is known why the connection cannot be used."""
+    def _wait_for_error(self, deadline: Deadline) -> BaseException:
+        """Return why the connection cannot be used, as soon as that is known."""
         with self.readable:
-            while not self.ended and self.error is None:
+            while self.error is None:
                 self.check_open()
                 deadline.wait(self.readable)
             self.check_open()
+            return self.error
 
     def end_reading(self) -> None:
         """Have nothing more received than is there already."""

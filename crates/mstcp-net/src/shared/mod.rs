@@ -413,11 +413,12 @@ impl Locked<'_> {
         };
         let leads = loan.leader == Some(side);
         loan.stand_up(side, ready.is_woken, now_ns);
+        if ready.is_interrupted {
+            // Nothing may be taken: what the caller's check raises would lose it.
+            return Ok(None);
+        }
         if leads && !loan.is_over {
             self.serve(ready, wish, now_ns)?;
-        }
-        if ready.is_interrupted {
-            return Ok(None);
         }
         Ok(self.fulfil(wish, now_ns)?)
     }
