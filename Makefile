@@ -159,6 +159,15 @@ readme-runs: setup ## make the runs of README's table: ENGINE=virtual|live, 3 se
 readme: setup ## renew README's table from docs/results/butterfly.json
 	@$(VENV)/python scripts/readme-table
 
+STUDY_SEEDS ?= 30
+STUDIES := table1 kato-flow kato-cc alheid-2014 alheid-2016-wd alheid-2016-ict
+.PHONY: studies
+studies: setup ## run all studies with STUDY_SEEDS seeds (default 30: some 7 minutes on two cores) and renew the table of docs/studies.md
+	@rm -rf build/studies && mkdir -p build/studies
+	@for study in $(STUDIES); do \
+		$(VENV)/mstcp-lab reproduce $$study --seeds $(STUDY_SEEDS) --out build/studies/$$study --json >build/studies/$$study.json || exit 1; done
+	@scripts/studies-table $(STUDY_SEEDS)
+
 .PHONY: kernel
 kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)
 	@scripts/build-kernel

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -132,7 +133,9 @@ def _print(args: argparse.Namespace, figures: Mapping[str, Mapping[str, Estimate
         table.add_column(heading, justify="right")
     for name, row in figures.items():
         cells = ("" if value is None else _text(value) for value in row.values())
-        table.add_row(name, *cells, style="bold" if name in args.own else None)
+        # Of a file of one's own the name is enough: a path would be folded over many lines.
+        label = Path(name.rpartition(":")[0]).name + ":" + name.rpartition(":")[2] if ":" in name else name
+        table.add_row(label, *cells, style="bold" if name in args.own else None)
     console.print(table)
 
 
