@@ -33,6 +33,10 @@ pub(crate) const GAIN: f64 = 1e-11;
 const COARSE_GAIN: f64 = 0.1;
 /// Candidates looked at for each pivot.
 const WINDOW: usize = 64;
+/// Commodities a link that make a crowd: prices move little with each of them, so more of them are looked at
+/// together, and earlier prices weigh more.
+const CROWD: usize = 16;
+const CROWD_WINDOW: usize = 256;
 /// Work per known path that the dual simplex may cost.
 const DUAL_WORK: u64 = 6000;
 /// Rounds of both simplexes, each from where the last one left the true bounds, before a solve is given up.
@@ -43,6 +47,7 @@ const HOT_PARTS: u64 = 6;
 const BATCH: usize = 16;
 /// Weight of the earlier prices among those that pricing passes far from the optimum look at.
 const SMOOTHING: f64 = 0.9;
+const CROWD_SMOOTHING: f64 = 0.97;
 /// Below this the present prices alone count.
 const LEAST_SMOOTHING: f64 = 0.2;
 /// Pivots without progress before the bounds are perturbed.
@@ -364,6 +369,11 @@ impl Solver {
         200 + self.graph.arcs() + self.master.groups.len()
     }
 
+    /// Whether there are many commodities for each link.
+    fn is_crowded(&self) -> bool {
+        self.master.groups.len() > CROWD * self.graph.arcs()
+    }
+
     /// Pivots among the candidates until none of them gains.
     fn improve(&mut self, candidates: &[u32]) -> Result<(), Error> {
         let tolerance = self.master.tolerance();
@@ -371,6 +381,7 @@ impl Solver {
         let none = [&[][..]];
         let windows: Vec<&[u32]> = match candidates {
             [] => none.to_vec(),
+            some if self.is_crowded() => some.chunks(CROWD_WINDOW).collect(),
             some => some.chunks(WINDOW).collect(),
         };
         for window in windows {

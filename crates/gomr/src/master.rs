@@ -173,6 +173,8 @@ pub(crate) struct Master {
     pub halt: Halt,
     scale: f64,
     pub direction: Direction,
+    /// Working memory of the ratio test: variables that fall, their values and how fast.
+    pub falling: Vec<(Leave, f64, f64)>,
     perturbed: bool,
     /// Arcs that failed since the last optimum, with the capacity they had.
     lent: Vec<(u32, f64)>,

@@ -31,19 +31,30 @@ impl Master {
 
     /// Harris' ratio test: of the variables that reach zero within the tolerance first, the one with
     /// the largest pivot (P. Harris, Math. Programming 5, 1973).
-    fn blocking(&self, tolerance: f64) -> Option<Leave> {
+    fn blocking(&mut self, tolerance: f64) -> Option<Leave> {
+        let leeway = self.leeway * tolerance;
         let mut limit = f64::INFINITY;
-        self.each_decrease(|_, value, alpha| {
-            limit = limit.min((value.max(0.0) + self.leeway * tolerance) / alpha);
+        let mut falling = std::mem::take(&mut self.falling);
+        falling.clear();
+        self.each_decrease(|leave, value, alpha| {
+            let until = value.max(0.0) + leeway;
+            // Those that were far behind when they came need no second look.
+            if until < limit * alpha {
+                limit = until / alpha;
+            }
+            if value <= limit * alpha {
+                falling.push((leave, value, alpha));
+            }
         });
         let mut best = None;
         let mut largest = 0.0;
-        self.each_decrease(|leave, value, alpha| {
+        for &(leave, value, alpha) in &falling {
             if value <= limit * alpha && alpha > largest {
                 largest = alpha;
                 best = Some(leave);
             }
-        });
+        }
+        self.falling = falling;
         best
     }
 

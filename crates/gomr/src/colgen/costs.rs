@@ -38,9 +38,11 @@ impl Solver {
         Ignored { cost, big_m }
     }
 
-    /// Lets delays count again.
+    /// Lets delays count again. The next solve goes on from this basis, however long: one from scratch would have to
+    /// find once more what all fits by, which took many solves.
     pub fn count_delays(&mut self, ignored: Ignored) {
         self.gain = GAIN;
+        self.cold_work = 0;
         self.set_costs(ignored.cost);
         self.master.set_big_m(ignored.big_m);
     }

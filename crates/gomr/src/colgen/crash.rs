@@ -1,6 +1,6 @@
 //! The first basis: commodities routed one after another over the room that is left.
 
-use super::{Solver, SMOOTHING};
+use super::{Solver, CROWD_SMOOTHING, SMOOTHING};
 use crate::graph::NONE;
 
 /// How many times as long as its main path another path of a commodity may be at first, but for one more
@@ -43,7 +43,10 @@ impl Solver {
         let narrow = |arc: &u32| room[*arc as usize] < NARROW * self.master.capacity[*arc as usize];
         let full: Vec<u32> = (0..room.len() as u32).filter(narrow).collect();
         self.master.expect_prices(full.into_iter());
-        self.smoothing = SMOOTHING;
+        self.smoothing = match self.is_crowded() {
+            true => CROWD_SMOOTHING,
+            false => SMOOTHING,
+        };
         order
     }
 

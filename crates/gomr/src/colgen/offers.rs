@@ -13,6 +13,7 @@ const COMMODITIES: usize = 600;
 /// Most candidates that a pricing pass waits for, and that it takes from a block of origins.
 const MOST_WANTED: usize = 200;
 const MOST_TAKEN: usize = 1000;
+const MOST_TAKEN_OF_CROWD: usize = 4000;
 /// Origins priced between two looks at the candidates.
 const BLOCK: usize = 64;
 /// Commodities that come together and are worth the trees of all origins.
@@ -214,7 +215,11 @@ impl Solver {
             self.master.work += (18 * self.graph.nodes * (end - self.cursor) + 12 * members) as u64;
             self.cursor = end;
             // Far more would lose their gain before they are looked at: prices move with each pivot.
-            Offer::keep_best(&mut offers, MOST_TAKEN);
+            let most = match self.is_crowded() {
+                true => MOST_TAKEN_OF_CROWD,
+                false => MOST_TAKEN,
+            };
+            Offer::keep_best(&mut offers, most);
             self.take_offers(&mut offers, gains);
         }
         seen == count

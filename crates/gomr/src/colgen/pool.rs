@@ -107,7 +107,12 @@ impl Solver {
     /// Adds a path unless the commodity has it; returns its column.
     pub fn add_path(&mut self, id: u32, path: &[u32]) -> u32 {
         let group = &self.master.groups[id as usize];
-        let known = group.columns.iter().find(|&&c| self.master.path(c) == path);
+        let is_it = |&&c: &&u32| {
+            let known = self.master.path(c);
+            // Paths to one target part from each other at its end more often than not.
+            known.len() == path.len() && known.iter().rev().eq(path.iter().rev())
+        };
+        let known = group.columns.iter().find(is_it);
         if let Some(&column) = known {
             return column;
         }

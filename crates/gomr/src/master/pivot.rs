@@ -1,6 +1,6 @@
 //! One exchange of basic variables: how all others move, and the new basis.
 
-use super::{Differences, Direction, Enter, Leave, Master, KEY};
+use super::{Differences, Direction, Enter, Leave, Master, Sparse, KEY};
 use crate::basis::axpy;
 use crate::graph::NONE;
 
@@ -54,7 +54,7 @@ impl Master {
         let Some(mut differences) = self.differences.take() else {
             for (&y, &column) in d.y.iter().zip(&self.working) {
                 if y != 0.0 {
-                    self.each_entry(column, |row, load| d.load.add(row, -load * y));
+                    self.add_sparse_loads(column, y, &mut d.load);
                 }
             }
             return;
@@ -67,6 +67,20 @@ impl Master {
             }
         }
         self.differences = Some(differences);
+    }
+
+    fn add_sparse_loads(&self, column: u32, y: f64, load: &mut Sparse) {
+        let key = self.key_of(column);
+        if !self.is_plain() || [column, key].contains(&self.level_column) {
+            self.each_entry(column, |row, entry| load.add(row, -entry * y));
+            return;
+        }
+        for &row in self.loaded(column) {
+            load.add(row, -y);
+        }
+        for &row in self.loaded(key) {
+            load.add(row, y);
+        }
     }
 
     fn fill_difference(&self, differences: &mut Differences, at: usize) {
