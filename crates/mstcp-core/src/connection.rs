@@ -175,6 +175,7 @@ impl Connection {
     /// Ask the peer for a sign of life on every stream; [`Connection::pongs`] counts the answers.
     pub fn ping(&mut self, token: u64) {
         let alive = self.sender.alive();
+        self.sender.note_pinged(self.now_ns);
         self.sender.push_control(Control::Ping(token), alive);
     }
 
@@ -342,7 +343,10 @@ impl Connection {
                 self.sender.push_control(Control::Pong(token), back);
                 self.timers.is_asked = true;
             }
-            Control::Pong(_) => self.pongs += 1,
+            Control::Pong(_) => {
+                self.pongs += 1;
+                self.sender.note_pong(self.now_ns, slot);
+            }
             Control::Seen(streams) => self.sender.on_seen(self.now_ns, &streams)?,
             Control::Gone(id) => {
                 if let Some(slot) = self.sender.slot_of(id) {

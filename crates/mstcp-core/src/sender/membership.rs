@@ -103,6 +103,9 @@ impl Sender {
             self.withdraw_draft(slot);
         }
         self.with_room.remove(slot);
+        if !self.stalled.contains(slot) {
+            self.lost_open_ns = self.views_ns;
+        }
         self.set_state(slot, StreamState::Gone);
         self.streams[slot].out = Outgoing::default();
         self.send_again(slot);

@@ -88,6 +88,8 @@ pub struct Sender {
     /// How often streams were opened again of late because all were stalled, and when that was last.
     clogs: u32,
     clogged_ns: u64,
+    /// When a stream was lost last that was not stalled.
+    lost_open_ns: u64,
     /// Whether the peer was known to live when that was looked at last.
     is_peer_alive: bool,
     /// The frame that `poll` offered and no byte of which has been taken yet.
@@ -145,6 +147,7 @@ impl Sender {
             recovered: StreamSet::default(),
             clogs: 0,
             clogged_ns: 0,
+            lost_open_ns: 0,
             is_peer_alive: true,
             draft: None,
             again: VecDeque::new(),
