@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import topologies
-from experiments import demands, overrides, scenario
 from experiments.analysis.metrics import METRICS, value_of
-from experiments.engines.base import RunPlan
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.together import run_together
-from experiments.given_paths import check_given_paths
-from experiments.results import FlowResult, RunResult, SimulationCost
-from experiments.scenario import Scenario
+from experiments.model import demands, overrides, scenario
+from experiments.model.given_paths import check_given_paths
+from experiments.model.plan import RunPlan
+from experiments.model.results import FlowResult, RunResult, SimulationCost
+from experiments.model.scenario import Scenario
 from experiments.workloads.shorthand import parse_workload
 from topologies import Link, Network, Node, check_network
 

@@ -2,12 +2,15 @@
 
 Where every demand can split evenly, that is the answer. If not, two linear programmes in HiGHS find it: the
 least sum of the demands' largest path rates and then, for three paths or more, the least sum of differences.
+Demands that share no edge which their split could overload have programmes of their own: there can be many
+equally even splits, and which of them a demand gets depends only on those that it shares edges with.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -42,9 +45,17 @@ def spread(problem: Problem, rates: Rates, engine: str, time_limit_s: float | No
         return rates
     even = {**rates, **{demand.id: _evenly(rates[demand.id]) for demand in split}}
     loads = edge_loads(problem, even)
-    if all(loads[edge.id] <= edge.capacity_bps * (1 + _ROUNDING) for edge in problem.edges):
+    overloaded = {edge.id for edge in problem.edges if loads[edge.id] > edge.capacity_bps * (1 + _ROUNDING)}
+    if not overloaded:
         return even
-    return {**rates, **_as_evenly_as_fits(problem, rates, split, engine, time_limit_s)}
+    budget = TimeBudget(engine, time_limit_s)
+    budget.stage = "even split"
+    own_ids = {demand.id for demand in split}
+    kept = edge_loads(problem, {name: () if name in own_ids else own for name, own in rates.items()})
+    for group in _groups(problem, rates, split, kept):
+        if not overloaded.isdisjoint(group.edges):
+            even.update(_as_evenly_as_fits(problem, rates, group, kept, budget))
+    return even
 
 
 def spread_in_time(
@@ -62,22 +73,78 @@ def _evenly(paths: Sequence[tuple[Path, float]]) -> list[tuple[Path, float]]:
     return [(path, total_bps / len(paths)) for path, _ in paths]
 
 
+@dataclass
+class _Group:
+    """Demands that are split together.
+
+    Attributes:
+        demands: The demands.
+        edges: Ids of the edges that a split of theirs could overload.
+    """
+
+    demands: list[Demand] = field(default_factory=list)
+    edges: list[str] = field(default_factory=list)
+
+
+def _groups(
+    problem: Problem, rates: Rates, split: Sequence[Demand], kept: Mapping[str, float]
+) -> list[_Group]:
+    """Group demands by the edges that they could overload together, beside loads that stay."""
+    most_bps: dict[str, dict[str, float]] = {}
+    for demand in split:
+        total_bps = math.fsum(rate_bps for _, rate_bps in rates[demand.id])
+        for path, _ in rates[demand.id]:
+            for edge_id, load in _summed(loads_of(problem, demand, path)).items():
+                own = most_bps.setdefault(edge_id, {})
+                own[demand.id] = max(own.get(demand.id, 0.0), load * total_bps)
+    by_id = problem.edges_by_id
+    tight = {
+        edge_id: own
+        for edge_id, own in most_bps.items()
+        if kept[edge_id] + math.fsum(own.values()) > by_id[edge_id].capacity_bps
+    }
+    root = {demand.id: demand.id for demand in split}
+
+    def find(name: str) -> str:
+        while root[name] != name:
+            root[name] = name = root[root[name]]
+        return name
+
+    for own in tight.values():
+        first, *others = own
+        for other in others:
+            root[find(other)] = find(first)
+    groups: dict[str, _Group] = {}
+    for demand in split:
+        groups.setdefault(find(demand.id), _Group()).demands.append(demand)
+    for edge_id, own in tight.items():
+        groups[find(next(iter(own)))].edges.append(edge_id)
+    return list(groups.values())
+
+
+def _summed(loads: Sequence[tuple[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for edge_id, load in loads:
+        total[edge_id] = total.get(edge_id, 0.0) + load
+    return total
+
+
 def _as_evenly_as_fits(
-    problem: Problem, rates: Rates, split: Sequence[Demand], engine: str, time_limit_s: float | None
+    problem: Problem, rates: Rates, group: _Group, kept: Mapping[str, float], budget: TimeBudget
 ) -> dict[str, list[tuple[Path, float]]]:
     from controller.gomr.engines.highs.program import Program  # HiGHS is loaded when it is first needed
 
-    unit_bps = max(rate_bps for demand in split for _, rate_bps in rates[demand.id])
-    budget = TimeBudget(engine, time_limit_s)
-    budget.stage = "even split"
+    unit_bps = max(rate_bps for demand in group.demands for _, rate_bps in rates[demand.id])
     program = Program(budget)
-    variables = {demand.id: program.variables(len(rates[demand.id]), upper=math.inf) for demand in split}
-    _add_limits(program, problem, rates, split, variables, unit_bps)
+    variables = {
+        demand.id: program.variables(len(rates[demand.id]), upper=math.inf) for demand in group.demands
+    }
+    _add_limits(program, problem, rates, group, variables, kept, unit_bps)
     costs: dict[int, float] = {}
-    for demand in split:
+    for own in variables.values():
         (largest,) = program.variables(1, upper=math.inf)
         costs[largest] = 1.0
-        for variable in variables[demand.id]:
+        for variable in own:
             program.row({variable: 1.0, largest: -1.0}, upper=0.0)
     program.minimise(costs)
     if any(len(own) > 2 for own in variables.values()):
@@ -90,7 +157,7 @@ def _as_evenly_as_fits(
             (path, float(found[variable]) * unit_bps)
             for (path, _), variable in zip(rates[demand.id], variables[demand.id], strict=True)
         ]
-        for demand in split
+        for demand in group.demands
     }
 
 
@@ -98,25 +165,25 @@ def _add_limits(
     program: Program,
     problem: Problem,
     rates: Rates,
-    split: Sequence[Demand],
+    group: _Group,
     variables: Mapping[str, Sequence[int]],
+    kept: Mapping[str, float],
     unit_bps: float,
 ) -> None:
     """Keep what each demand gets, and the capacities that the others leave."""
-    own_ids = {demand.id for demand in split}
-    kept = edge_loads(problem, {name: () if name in own_ids else paths for name, paths in rates.items()})
-    used = edge_loads(problem, {name: paths if name in own_ids else () for name, paths in rates.items()})
-    loads: dict[str, dict[int, float]] = {}
-    for demand in split:
+    loads: dict[str, dict[int, float]] = {edge_id: {} for edge_id in group.edges}
+    used: dict[str, list[float]] = {edge_id: [] for edge_id in group.edges}
+    for demand in group.demands:
         total = math.fsum(rate_bps for _, rate_bps in rates[demand.id]) / unit_bps
         program.row(dict.fromkeys(variables[demand.id], 1.0), lower=total, upper=total)
-        for (path, _), variable in zip(rates[demand.id], variables[demand.id], strict=True):
+        for (path, rate_bps), variable in zip(rates[demand.id], variables[demand.id], strict=True):
             for edge_id, load in loads_of(problem, demand, path):
-                terms = loads.setdefault(edge_id, {})
-                terms[variable] = terms.get(variable, 0.0) + load
+                if edge_id in loads:
+                    loads[edge_id][variable] = loads[edge_id].get(variable, 0.0) + load
+                    used[edge_id].append(load * rate_bps)
     for edge_id, terms in loads.items():
         # What they have fits, however the difference of two large numbers is rounded.
-        left_bps = max(used[edge_id], problem.edges_by_id[edge_id].capacity_bps - kept[edge_id])
+        left_bps = max(math.fsum(used[edge_id]), problem.edges_by_id[edge_id].capacity_bps - kept[edge_id])
         program.row(terms, upper=left_bps / unit_bps)
 
 

@@ -120,6 +120,8 @@ class Ending(Membership):
     def _finish(self, error: Exception | None, *, reset: bool) -> None:
         if self._closed:
             return
+        if self._loan is not None:
+            self._loan.finish()
         for index in range(len(self._streams)):
             self._unwatch(index)
         self._note_event("connection_closed", reason=error and str(error))

@@ -32,8 +32,8 @@ from controller.openflow.encoding import encode
 from controller.openflow.rule_counts import RuleCountReading
 from controller.rules.model import Match, Output, Rule, flow_cookie
 from controller.rules.pinned import TcpConnection, pinned_rule
-from experiments import scenario
 from experiments.errors import ExperimentError
+from experiments.model import scenario
 from mstcp import MstcpError, RemoteProtocolError, _core
 from mstcp.endpoints import parse_endpoint, parse_rule
 from mstcp.preamble import (

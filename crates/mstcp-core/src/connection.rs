@@ -293,6 +293,31 @@ impl Connection {
         self.receive(stream, slice, Some(slice), out)
     }
 
+    /// See [`Receiver::next_in_place`].
+    pub fn next_in_place(&self, stream: usize) -> usize {
+        self.receiver.next_in_place(stream)
+    }
+
+    /// See [`Receiver::expects_payload`].
+    pub fn expects_payload(&self, stream: usize) -> bool {
+        self.receiver.expects_payload(stream)
+    }
+
+    /// See [`Receiver::on_in_place`]. The bytes count as taken by the application.
+    pub fn on_in_place(
+        &mut self,
+        stream: usize,
+        count: usize,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        self.receiver.on_in_place(stream, count, out)?;
+        self.receiver.on_consumed(count);
+        if self.alive().contains(stream) && count > 0 {
+            self.life.hear(stream);
+        }
+        Ok(())
+    }
+
     /// See [`Receiver::expected`].
     pub fn expected(&self, stream: usize) -> Option<Expected> {
         self.receiver.expected(stream)

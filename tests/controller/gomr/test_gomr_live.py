@@ -429,6 +429,30 @@ def test_no_flow_moves_for_what_happens_where_it_cannot_go(
         assert not names.intersection(event(live).moved)
 
 
+def test_an_even_split_with_several_optima_stays_while_another_part_splits_too() -> None:
+    # d1 beside d2 can split in many ways that are equally even.
+    ways = (("e2", 2.0, 0.0), ("e3", 1.6, 0.4), ("e4", 0.8, 0.4))
+    edges: list[Edge] = []
+    reverse: dict[str, str] = {}
+    for name, on_bps, back_bps in ways:
+        edges += [Edge(name, "A", "B", on_bps, 0.0), Edge(f"{name}r", "B", "A", back_bps, 0.0)]
+        reverse |= {name: f"{name}r", f"{name}r": name}
+    for name, on_bps in (("b1", 1.0), ("b2", 3.0), ("b3", 1.0)):
+        edges += [Edge(name, "C", "D", on_bps, 0.0), Edge(f"{name}r", "D", "C", 0.0, 0.0)]
+        reverse |= {name: f"{name}r", f"{name}r": name}
+    quiet = (
+        Demand("d0", "A", "B", 0.0),
+        Demand("d1", "A", "B", 0.8, ack_ratio=0.0458),
+        Demand("d2", "A", "B", 3.2),
+    )
+    busy = (Demand("d3", "C", "D", 0.0), Demand("d4", "C", "D", 2.0))
+    live = LiveEngine(Problem(tuple(edges), (*quiet, *busy), reverse), "even_split", min_churn=True)
+    before = live.allocation
+    change = live.set_rate("d3", 4.0)
+    assert len(before.paths["d1"]) + len(before.paths["d2"]) == 4
+    assert change.moved == ()
+
+
 def side_by_side(quiet: Problem | None, busy: Problem) -> Problem:
     """Two problems of like rates as one whose parts nothing joins; names begin with `quiet` and `busy`."""
     parts = [("busy", busy, 1.0)]
