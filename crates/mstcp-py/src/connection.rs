@@ -458,12 +458,13 @@ impl Connection {
         endpoint.core.skip_early(length);
     }
 
-    fn reopen_streams(&mut self) {
-        self.endpoint.core.reopen_streams();
+    fn reopen_streams(&self, py: Python<'_>) {
+        let mut endpoint = self.locked(py);
+        endpoint.core.reopen_streams();
     }
 
     fn farewell<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let farewell = self.endpoint.core.farewell()?;
+        let farewell = self.locked(py).core.farewell()?;
         Some(PyBytes::new(py, &farewell))
     }
 
