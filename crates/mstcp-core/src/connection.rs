@@ -182,7 +182,10 @@ impl Connection {
     /// Have the first frame on a stream be a CONFIRM with this proof; see [`crate::handshake`]. A stream that begins
     /// otherwise is given up.
     pub fn expect_confirm(&mut self, slot: usize, proof: Proof) -> Result<(), LocalError> {
-        self.receiver.expect_confirm(slot, proof)
+        self.receiver.expect_confirm(slot, proof)?;
+        // The client of a path that works in one direction alone joins again and again: what such a stream took would be late.
+        self.sender.set_unconfirmed(slot, self.sender.id(slot) > 0);
+        Ok(())
     }
 
     /// Of a client: count the first bytes that were written as delivered, since they went with the hello.
@@ -344,6 +347,8 @@ impl Connection {
         }
         if self.alive().contains(stream) && !data.is_empty() {
             self.life.hear(stream);
+            let is_unconfirmed = self.sender.id(stream) > 0 && self.receiver.awaits_confirm(stream);
+            self.sender.set_unconfirmed(stream, is_unconfirmed);
         }
         if self.receiver.has_last(stream) && !had_last && !self.trusting {
             // The peer takes the stream out: so do we, in the other direction.

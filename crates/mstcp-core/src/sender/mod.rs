@@ -74,6 +74,8 @@ pub struct Sender {
     stalled: StreamSet,
     retiring: StreamSet,
     last_begun: StreamSet,
+    /// Streams that joined and are not confirmed: nobody knows yet whether anything comes to the peer on them.
+    unconfirmed: StreamSet,
     /// The streams that may be given frames; follows from states and priorities.
     eligible: StreamSet,
     /// The streams on which as much is on its way as may be, when that was looked at last, and whether something was reported
@@ -139,6 +141,7 @@ impl Sender {
             stalled: StreamSet::default(),
             retiring: StreamSet::default(),
             last_begun: StreamSet::default(),
+            unconfirmed: StreamSet::default(),
             eligible: StreamSet::default(),
             full: StreamSet::default(),
             late: StreamSet::default(),

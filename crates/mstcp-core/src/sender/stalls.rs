@@ -142,7 +142,8 @@ impl Sender {
             .alive
             .without(self.stalled)
             .without(self.retiring)
-            .without(self.last_begun);
+            .without(self.last_begun)
+            .without(self.unconfirmed);
         if !self.is_peer_alive {
             return hopeless;
         }
