@@ -67,7 +67,7 @@ async def test_a_peer_that_never_reads_is_not_polled_again_and_again_while_closi
             calls += 1
             return call_at(*args, **options)  # type: ignore[arg-type]
 
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(5.5)  # until then a side that waits asks five times a second
         loop.call_at = counted  # type: ignore[method-assign]
         try:
             await asyncio.sleep(2)

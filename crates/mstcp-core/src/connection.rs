@@ -175,13 +175,17 @@ impl Connection {
     /// Ask the peer for a sign of life on every stream; [`Connection::pongs`] counts the answers.
     pub fn ping(&mut self, token: u64) {
         let alive = self.sender.alive();
+        self.sender.note_pinged(self.now_ns);
         self.sender.push_control(Control::Ping(token), alive);
     }
 
     /// Have the first frame on a stream be a CONFIRM with this proof; see [`crate::handshake`]. A stream that begins
     /// otherwise is given up.
     pub fn expect_confirm(&mut self, slot: usize, proof: Proof) -> Result<(), LocalError> {
-        self.receiver.expect_confirm(slot, proof)
+        self.receiver.expect_confirm(slot, proof)?;
+        // The client of a path that works in one direction alone joins again and again: what such a stream took would be late.
+        self.sender.set_unconfirmed(slot, self.sender.id(slot) > 0);
+        Ok(())
     }
 
     /// Of a client: count the first bytes that were written as delivered, since they went with the hello.
@@ -343,6 +347,8 @@ impl Connection {
         }
         if self.alive().contains(stream) && !data.is_empty() {
             self.life.hear(stream);
+            let is_unconfirmed = self.sender.id(stream) > 0 && self.receiver.awaits_confirm(stream);
+            self.sender.set_unconfirmed(stream, is_unconfirmed);
         }
         if self.receiver.has_last(stream) && !had_last && !self.trusting {
             // The peer takes the stream out: so do we, in the other direction.
@@ -367,7 +373,10 @@ impl Connection {
                 self.sender.push_control(Control::Pong(token), back);
                 self.timers.is_asked = true;
             }
-            Control::Pong(_) => self.pongs += 1,
+            Control::Pong(_) => {
+                self.pongs += 1;
+                self.sender.note_pong(self.now_ns, slot);
+            }
             Control::Seen(streams) => self.sender.on_seen(self.now_ns, &streams)?,
             Control::Gone(id) => {
                 if let Some(slot) = self.sender.slot_of(id) {

@@ -262,6 +262,11 @@ impl Receiver {
         self.is_unconfirmed
     }
 
+    /// Whether a stream's CONFIRM is awaited.
+    pub(crate) fn awaits_confirm(&self, slot: usize) -> bool {
+        (self.streams.get(slot)).is_some_and(|stream| stream.unconfirmed.is_some())
+    }
+
     fn check_confirm(&mut self, slot: usize, found: &Found<'_>) -> Result<(), RemoteError> {
         let stream = &mut self.streams[slot];
         match (found, stream.unconfirmed) {

@@ -54,6 +54,19 @@ fn both_sides_agree_on_the_end_though_the_last_acknowledgement_is_lost_with_the_
     assert!(report.longest_close_s <= 1.0, "{report:?}");
 }
 
+#[test]
+fn large_transfers_that_stood_still_once_go_on() {
+    // Reports, window updates and answers behind 2 s of data on a lone path that had become slow; a full window whose first bytes
+    // were on a slow path; a peer that asked too seldom to be known to live; a stream given up a moment after the last other.
+    for seed in [260, 503, 536, 575, 632, 715, 863] {
+        let report = run(seed, 200);
+        assert!(report.is_equal, "seed {seed}: {report:?}");
+        assert!(report.longest_pause_s <= 1.5, "seed {seed}: {report:?}");
+        let unused_s = report.longest_unused_repaired_path_s;
+        assert!(unused_s <= 1.0, "seed {seed}: {report:?}");
+    }
+}
+
 /// Every schedule of three faults; `make explore` is for longer ones (MSTCP_EXPLORE_STEPS).
 #[test]
 fn no_schedule_of_losses_deaths_and_late_readers_is_a_dead_end() {

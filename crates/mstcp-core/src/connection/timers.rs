@@ -10,10 +10,12 @@ use crate::state::{ConnectionState, Event, Outcome};
 /// Something is awaited and nothing came of it for so long, and a round trip: the peer is asked, on every stream. Its answer
 /// comes before the silence is taken for more than that.
 const ASK_NS: u64 = 150_000_000;
-/// It is asked again after twice the time, up to this.
+/// It is asked again so often as long as something came within the time after, and while a stream is stalled: a peer that hears
+/// nothing for longer would not know that this side lives, and judge no stream.
+const AGAIN_ASK_NS: u64 = 200_000_000;
+const OFTEN_NS: u64 = 5_000_000_000;
+/// Then after twice the time, up to this.
 const LONGEST_ASK_NS: u64 = 1_000_000_000;
-/// While a stream is stalled the others are asked so often, to know whether they work.
-const STALLED_ASK_NS: u64 = 200_000_000;
 /// A peer that asks is not answered more often.
 const ANSWER_NS: u64 = 50_000_000;
 /// How long a connection without a stream waits for one to come back, unless the shell says otherwise.
@@ -45,6 +47,7 @@ pub(super) struct Timers {
     asked_ns: u64,
     asked: u64,
     progress: (u64, u64),
+    progress_ns: u64,
     keepalive: Option<Keepalive>,
     reconnect_ns: u64,
     close_ns: u64,
@@ -71,6 +74,7 @@ impl Default for Timers {
             asked_ns: 0,
             asked: 0,
             progress: (0, 0),
+            progress_ns: 0,
             keepalive: None,
             reconnect_ns: RECONNECT_NS,
             close_ns: CLOSE_NS,
@@ -285,10 +289,11 @@ impl Connection {
         let progress = self.sender.progress();
         if progress != timers.progress || timers.ask_at_ns.is_none() {
             timers.progress = progress;
+            timers.progress_ns = now_ns;
             timers.ask_ns = ASK_NS;
             timers.ask_at_ns = Some(now_ns + ASK_NS + round_trips_ns / 2);
         }
-        let probe_ns = timers.asked_ns + STALLED_ASK_NS;
+        let probe_ns = timers.asked_ns + AGAIN_ASK_NS;
         if has_stalled {
             timers.ask_at_ns = timers
                 .ask_at_ns
@@ -297,7 +302,10 @@ impl Connection {
         if timers.ask_at_ns.is_some_and(|at_ns| now_ns >= at_ns) {
             timers.asked_ns = now_ns;
             timers.asked += 1;
-            timers.ask_ns = (2 * timers.ask_ns).min(LONGEST_ASK_NS);
+            timers.ask_ns = match now_ns < timers.progress_ns + OFTEN_NS {
+                true => AGAIN_ASK_NS,
+                false => (2 * timers.ask_ns).min(LONGEST_ASK_NS),
+            };
             timers.ask_at_ns = Some(now_ns + timers.ask_ns + round_trips_ns / 2);
             let token = timers.asked;
             self.ping(token);

@@ -197,7 +197,10 @@ impl Sender {
             let length = unsent.min(self.frame_bytes(stream));
             return Some(self.draft_data(stream, Draft::New, self.next_offset, length));
         }
-        if self.queued_bytes() > 0 || !(self.ended || self.closing) {
+        if self.queued_bytes() > 0 {
+            return self.draft_unblocking(now_ns);
+        }
+        if !(self.ended || self.closing) {
             return None;
         }
         self.draft_end().or_else(|| self.draft_overtaking(now_ns))

@@ -30,7 +30,20 @@ impl Sender {
         self.with_room.insert(slot);
         self.full.remove(slot);
         self.late.remove(slot);
+        self.unconfirmed.remove(slot);
         self.set_state(slot, StreamState::Open);
+    }
+
+    /// Give a stream that joined no data before its CONFIRM has come, and some from then on.
+    pub(crate) fn set_unconfirmed(&mut self, slot: usize, is_unconfirmed: bool) {
+        if self.unconfirmed.contains(slot) == is_unconfirmed {
+            return;
+        }
+        match is_unconfirmed {
+            true => self.unconfirmed.insert(slot),
+            false => self.unconfirmed.remove(slot),
+        }
+        self.note_eligible();
     }
 
     /// Where a stream is; none if there never was one in this place.
@@ -63,10 +76,13 @@ impl Sender {
         Ok(())
     }
 
-    /// Find the streams that may be given frames: open ones of the lowest priority value, those that are stalled or are to
+    /// Find the streams that may be given data: open ones of the lowest priority value, those that are stalled or are to
     /// go only if there are no others.
     fn note_eligible(&mut self) {
-        let sending = self.alive.without(self.last_begun);
+        let sending = self
+            .alive
+            .without(self.last_begun)
+            .without(self.unconfirmed);
         let open = sending.without(self.stalled).without(self.retiring);
         let first = open.iter().map(|slot| self.streams[slot].priority).min();
         let mut best = StreamSet::default();
@@ -103,6 +119,9 @@ impl Sender {
             self.withdraw_draft(slot);
         }
         self.with_room.remove(slot);
+        if !self.stalled.contains(slot) {
+            self.lost_open_ns = self.views_ns;
+        }
         self.set_state(slot, StreamState::Gone);
         self.streams[slot].out = Outgoing::default();
         self.send_again(slot);

@@ -74,6 +74,8 @@ pub struct Sender {
     stalled: StreamSet,
     retiring: StreamSet,
     last_begun: StreamSet,
+    /// Streams that joined and are not confirmed: nobody knows yet whether anything comes to the peer on them.
+    unconfirmed: StreamSet,
     /// The streams that may be given frames; follows from states and priorities.
     eligible: StreamSet,
     /// The streams on which as much is on its way as may be, when that was looked at last, and whether something was reported
@@ -88,6 +90,8 @@ pub struct Sender {
     /// How often streams were opened again of late because all were stalled, and when that was last.
     clogs: u32,
     clogged_ns: u64,
+    /// When a stream was lost last that was not stalled.
+    lost_open_ns: u64,
     /// Whether the peer was known to live when that was looked at last.
     is_peer_alive: bool,
     /// The frame that `poll` offered and no byte of which has been taken yet.
@@ -137,6 +141,7 @@ impl Sender {
             stalled: StreamSet::default(),
             retiring: StreamSet::default(),
             last_begun: StreamSet::default(),
+            unconfirmed: StreamSet::default(),
             eligible: StreamSet::default(),
             full: StreamSet::default(),
             late: StreamSet::default(),
@@ -145,6 +150,7 @@ impl Sender {
             recovered: StreamSet::default(),
             clogs: 0,
             clogged_ns: 0,
+            lost_open_ns: 0,
             is_peer_alive: true,
             draft: None,
             again: VecDeque::new(),

@@ -61,6 +61,23 @@ impl Sender {
         Some((carried_s, in_flight[last].span))
     }
 
+    /// Once the peer's window is full: the first bytes that it lacks, if they are on a stream that is late, over one that has
+    /// room. A slow stream would else hold up all others until it has brought what it took (as MPTCP's opportunistic
+    /// retransmission: Raiciu et al., NSDI 2012).
+    pub(super) fn draft_unblocking(&mut self, now_ns: u64) -> Option<usize> {
+        let acknowledged = self.acknowledged;
+        let late = self.late.without(self.stalled);
+        let frames = late.iter().flat_map(|slot| &self.streams[slot].in_flight);
+        let first = frames
+            .filter(|frame| !frame.is_elsewhere && frame.span.end() > acknowledged)
+            .map(|frame| frame.span)
+            .min_by_key(|span| span.offset)?;
+        let offset = first.offset.max(acknowledged);
+        let length = (first.end() - offset) as usize;
+        let stream = self.choose(now_ns, length)?;
+        Some(self.draft_data(stream, Draft::Overtaking, offset, length))
+    }
+
     /// Note that what the peer lacks of a frame is on a further stream, which took it last.
     pub(super) fn mark_elsewhere(&mut self, span: Span) {
         for stream in &mut self.streams {

@@ -43,7 +43,7 @@ impl Sender {
         let mut found = StreamSet::default();
         let since = life.alive_since(now_ns, self.round_trips_ns());
         self.is_peer_alive = since.is_some();
-        let (Some(since_ns), true) = (since, self.alive.is_several()) else {
+        let Some(since_ns) = since else {
             return found;
         };
         for slot in self
@@ -65,7 +65,12 @@ impl Sender {
             stream.stalled_ns = now_ns;
             stream.taken_stalled_ns = None;
             self.set_state(slot, StreamState::Stalled);
-            self.send_again(slot);
+            if self.alive.is_several() {
+                self.send_again(slot);
+            } else {
+                // Over the next that comes: on this one it would wait behind itself.
+                self.streams[slot].taken_stalled_ns = Some(0);
+            }
         }
         self.relieve_stalled(now_ns);
         found
@@ -97,15 +102,18 @@ impl Sender {
         let after_ns = (AFTER_SILENCE_NS + self.round_trips_ns()) << stream.slowness;
         let data_ns = (!stream.in_flight.is_empty()).then_some(stream.progress_ns);
         let acks_ns = stream.acks_unseen_ns.map(|at_ns| at_ns + SEEN_DELAY_NS);
-        let from_ns = data_ns.into_iter().chain(acks_ns).min()?;
+        // A lone stream that brings data carries on, though nothing is known of the acknowledgements; but not where the peer's
+        // answers wait on it behind what was sent before.
+        let other_ns = match self.alive.is_several() {
+            true => acks_ns,
+            false => stream.pinged_ns,
+        };
+        let from_ns = data_ns.into_iter().chain(other_ns).min()?;
         Some((from_ns + self.patience_ns(slot)).max(since_ns + after_ns))
     }
 
     /// When to look again, if nothing comes from the peer.
     pub(crate) fn stall_at_ns(&self, now_ns: u64, life: &Life) -> Option<u64> {
-        if !self.alive.is_several() {
-            return None;
-        }
         let since_ns = life.alive_since(now_ns, self.round_trips_ns())?;
         let judged = self.alive.without(self.stalled).without(self.last_begun);
         let stall = judged
@@ -134,7 +142,8 @@ impl Sender {
             .alive
             .without(self.stalled)
             .without(self.retiring)
-            .without(self.last_begun);
+            .without(self.last_begun)
+            .without(self.unconfirmed);
         if !self.is_peer_alive {
             return hopeless;
         }
@@ -195,7 +204,26 @@ impl Sender {
             .stalled
             .iter()
             .map(|slot| self.streams[slot].stalled_ns);
-        stalled.max().unwrap_or(0) + (after_ns << (self.clogs / 2))
+        // Another may come back soon after the last that worked was lost.
+        let since_ns = stalled.max().unwrap_or(0).max(self.lost_open_ns);
+        since_ns + (after_ns << (self.clogs / 2))
+    }
+
+    /// Note that the peer is asked on all streams.
+    pub(crate) fn note_pinged(&mut self, now_ns: u64) {
+        for slot in self.alive.iter() {
+            self.streams[slot].pinged_ns.get_or_insert(now_ns);
+        }
+    }
+
+    /// Note that the peer's answer has come on the stream on which it was asked.
+    pub(crate) fn note_pong(&mut self, now_ns: u64, slot: usize) {
+        let stream = &mut self.streams[slot];
+        stream.pinged_ns = None;
+        stream.told_ns = now_ns;
+        if stream.in_flight.is_empty() && stream.acks_unseen_ns.is_none() {
+            self.note_told(slot, now_ns);
+        }
     }
 
     /// Take what the peer has seen of our acknowledgements.
@@ -248,6 +276,7 @@ impl Sender {
             // What is still to be reported of it has its time again.
             stream.progress_ns = now_ns;
             stream.acks_unseen_ns = stream.acks_unseen_ns.map(|_| now_ns);
+            stream.pinged_ns = None;
             let retires = stream.retires;
             self.set_state(
                 slot,

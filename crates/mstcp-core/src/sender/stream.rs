@@ -76,6 +76,8 @@ pub(super) struct Stream {
     pub(super) acks_sent: u64,
     pub(super) acks_seen: u64,
     pub(super) acks_unseen_ns: Option<u64>,
+    /// Since when a PING waits for its PONG.
+    pub(super) pinged_ns: Option<u64>,
     /// When it took a data frame first since it was found stalled, for want of others.
     pub(super) taken_stalled_ns: Option<u64>,
     /// When it was found stalled, and how often it had only been slow: each time doubles what it is given.
@@ -102,6 +104,7 @@ impl Stream {
             acks_sent: 0,
             acks_seen: 0,
             acks_unseen_ns: None,
+            pinged_ns: None,
             taken_stalled_ns: None,
             stalled_ns: 0,
             slowness: 0,
