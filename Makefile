@@ -145,8 +145,8 @@ proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 	@$(VENV)/python -m mstcp.proto.generate
 
 .PHONY: schemas
-schemas: setup ## renew docs/results-2.schema.json from experiments/results.py
-	@$(VENV)/python -c 'import json; from experiments.results import Results; print(json.dumps(Results.model_json_schema(), indent=1))' \
+schemas: setup ## renew docs/results-2.schema.json from experiments/model/results.py
+	@$(VENV)/python -c 'import json; from experiments.model.results import Results; print(json.dumps(Results.model_json_schema(), indent=1))' \
 		>docs/results-2.schema.json
 
 ENGINE ?= virtual

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import queue
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import topologies
@@ -54,13 +55,22 @@ def _run(arguments: list[str]) -> int:
         signal.signal(number, lambda *_, meaning=meaning: signals.put(meaning))
     log = logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
     try:
-        # Imported late: --help and a wrong option need neither os-ken nor gRPC.
-        from controller.process import run
-
+        run = _imported()
         run(configuration, lambda: _configuration(options), signals, options.ready_file)
     finally:
         log.stop()
     return 0
+
+
+def _imported() -> Callable[..., None]:
+    """Return what runs the controller: --help and a wrong option need neither os-ken nor gRPC."""
+    gc.disable()  # or a sixth of the start goes into looking for garbage among classes
+    try:
+        from controller.process import run
+    finally:
+        gc.enable()
+    gc.freeze()
+    return run
 
 
 def _configuration(options: argparse.Namespace) -> Configuration:

@@ -1,14 +1,11 @@
-"""`mstcp-lab doctor`: what this machine can run, what a missing thing means, and the command that fixes it.
+"""What this machine can run, what a missing thing means, and the command that fixes it (`mstcp-lab doctor`).
 
 Needs no root; what cannot be probed without it is reported as unknown, never as there.
 """
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import importlib.util
-import json
 import shutil
 import sys
 import time
@@ -16,11 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
 from experiments.analysis.validity import CpuMeter
 from experiments.engines.live.requirements import PROGRAMS
@@ -82,22 +74,6 @@ _NOT_USED = {"sch_tbf", "sch_htb", "sch_fq"}
 """Probed for other users of `switch`; no experiment needs them."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `doctor` to a parser."""
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON on standard output")
-
-
-def main(args: argparse.Namespace) -> int:
-    """Probe the machine and print what was found; returns 0 if the live engine can run, else 1."""
-    checks = examine()
-    if args.json:
-        document = {"live": can_run_live(checks), "checks": [dataclasses.asdict(check) for check in checks]}
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
-    else:
-        print_checks(checks, Console())
-    return 0 if can_run_live(checks) else 1
-
-
 def can_run_live(checks: Iterable[Check]) -> bool:
     """Return whether nothing that the live engine requires is missing."""
     return not any(check.blocks for check in checks)
@@ -105,9 +81,9 @@ def can_run_live(checks: Iterable[Check]) -> bool:
 
 def examine() -> list[Check]:
     """Probe everything; takes about a second."""
-    probed = {found.name: found for found in capabilities.probe()}
+    probed = {capability.name: capability for capability in capabilities.probe()}
     return [
-        *(from_capability(found) for name, found in probed.items() if name not in _NOT_USED),
+        *(from_capability(capability) for name, capability in probed.items() if name not in _NOT_USED),
         check_datapaths(probed),
         check_programs(shutil.which),
         check_mininet(find_mininet()),
@@ -122,15 +98,15 @@ def examine() -> list[Check]:
     ]
 
 
-def from_capability(found: Capability) -> Check:
+def from_capability(capability: Capability) -> Check:
     """Return the check for something that `switch.capabilities` probed."""
-    required = found.name in _REQUIRED
-    if found.available:
-        return Check(found.name, "ok", found.detail, required=required)
-    state, meaning = LACKS.get(found.name, ("missing", ""))
-    if not found.tried:
+    required = capability.name in _REQUIRED
+    if capability.available:
+        return Check(capability.name, "ok", capability.detail, required=required)
+    state, meaning = LACKS.get(capability.name, ("missing", ""))
+    if not capability.tried:
         state = "unknown"
-    return Check(found.name, state, found.detail, meaning, found.remedy, required)
+    return Check(capability.name, state, capability.detail, meaning, capability.remedy, required)
 
 
 def check_datapaths(probed: Mapping[str, Capability]) -> Check:
@@ -255,38 +231,6 @@ def check_disk(free_bytes: int) -> Check:
     """Return whether the current folder has room for logs and results."""
     meaning = "logs and results may not fit"
     return _room("disk", free_bytes, DISK_MIN_BYTES, meaning, "free some, or write elsewhere with --out")
-
-
-def print_checks(checks: list[Check], console: Console) -> None:
-    """Print the findings as a table, then what to do; in plain ASCII where the console is no terminal."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for column in ("capability", "state", "found"):
-        table.add_column(column, overflow="fold")
-    colours = {"ok": "green", "degraded": "yellow", "missing": "red", "unknown": "yellow"}
-    for check in checks:
-        table.add_row(check.name, Text(check.state, style=colours[check.state]), Text(_finding(check)))
-    console.print(table)
-    remedies: dict[str, list[str]] = {}
-    for check in checks:
-        if check.remedy:
-            remedies.setdefault(check.remedy, []).append(check.name)
-    if remedies:
-        console.print("\nTo fix it:")
-        for remedy, names in remedies.items():
-            console.print(
-                f"  {escape(', '.join(names))}: [bold]{escape(remedy)}[/bold]",
-                highlight=False,
-                soft_wrap=True,
-            )
-    blocking = [check.name for check in checks if check.blocks]
-    verdict = f"cannot run here: {', '.join(blocking)}" if blocking else "can run here"
-    console.print(f"\nThe live engine {verdict}.", highlight=False, soft_wrap=True)
-
-
-def _finding(check: Check) -> str:
-    if check.state == "ok" or not check.meaning:
-        return check.detail
-    return f"{check.detail}; {'if it is missing, ' if check.state == 'unknown' else ''}{check.meaning}"
 
 
 def _room(name: str, free_bytes: int, needed_bytes: int, meaning: str, remedy: str) -> Check:

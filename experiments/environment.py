@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from experiments.installation import ROOT, is_checkout
-from experiments.results import Environment
+from experiments.model.results import Environment
 from switch import capabilities
 from topologies.mininet_path import find_version
 
@@ -67,15 +67,15 @@ def describe(*, link_backend: str | None, datapath: str | None, simulated: bool 
 def versions() -> dict[str, str]:
     """Return the versions of Python, of the packages that matter, of Open vSwitch and Mininet."""
     installed = {distribution.name: distribution.version for distribution in metadata.distributions()}
-    found = {name: installed[name] for name in PACKAGES if name in installed}
-    found["python"] = platform.python_version()
+    present = {name: installed[name] for name in PACKAGES if name in installed}
+    present["python"] = platform.python_version()
     first_line = _output("ovs-vsctl", "--version").partition("\n")[0]
     if first_line:
-        found["open_vswitch"] = first_line.split()[-1]
+        present["open_vswitch"] = first_line.split()[-1]
     mininet = find_version()
     if mininet:
-        found["mininet"] = mininet
-    return found
+        present["mininet"] = mininet
+    return present
 
 
 @functools.cache
@@ -85,7 +85,7 @@ def available_qdiscs() -> list[str]:
         "netem": capabilities.probe_netem(),
         "tbf": capabilities.probe_qdisc("tbf", ["rate", "10mbit", "burst", "15000", "limit", "15000"]),
     }
-    return [name for name, found in probed.items() if found.available]
+    return [name for name, capability in probed.items() if capability.available]
 
 
 @functools.cache

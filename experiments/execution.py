@@ -9,10 +9,10 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 
-from experiments.engines.base import Engine, RunPlan
+from experiments.engines.base import Engine
 from experiments.engines.together import run_together
 from experiments.errors import OutputError, RunFailed
-from experiments.events import (
+from experiments.model.events import (
     InRun,
     Report,
     RunBroken,
@@ -22,8 +22,9 @@ from experiments.events import (
     RunStarted,
     ignore,
 )
-from experiments.job import Job, write_atomically
-from experiments.results import RunResult
+from experiments.model.job import Job, write_atomically
+from experiments.model.plan import RunPlan
+from experiments.model.results import RunResult
 
 FLOWS_NAMED = 8
 """A run with more is summed up in a line."""

@@ -25,9 +25,9 @@ from experiments.errors import (
     RunFailed,
     ScenarioError,
 )
-from experiments.events import Event, Report, RunBroken
-from experiments.job import JOB_FILE, Job, write_atomically
-from experiments.results import Environment, Results, RunResult
+from experiments.model.events import Event, Report, RunBroken
+from experiments.model.job import JOB_FILE, Job, write_atomically
+from experiments.model.results import Environment, Results, RunResult
 
 MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""

@@ -5,8 +5,8 @@
     study = Simulation("butterfly", variant="b", settings={"packet_bytes": 590, "tcp.timestamps": False})
     study.flow("T0", "T2", rate_bps=8.5e6)
     study.flow("T1", "T3", rate_bps=4.5e6)
-    found = study.run(["mstcp", "ospf"], seeds=range(1, 5), duration_s=30)
-    pandas.DataFrame(found.flows).groupby(["protocol", "flow"]).goodput_bps.mean()
+    results = study.run(["mstcp", "ospf"], seeds=range(1, 5), duration_s=30)
+    pandas.DataFrame(results.flows).groupby(["protocol", "flow"]).goodput_bps.mean()
 
 See docs/simulator.md. Scenario files run the same way: `Simulation.load("butterfly", case="2")`.
 """
@@ -20,18 +20,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import topologies
-from experiments import demands, overrides, scenario
 from experiments.analysis.metrics import METRICS, value_of
-from experiments.engines.base import RunPlan
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.together import run_together
-from experiments.given_paths import check_given_paths
-from experiments.results import FlowResult, RunResult, SimulationCost
-from experiments.scenario import Scenario
+from experiments.model import demands, overrides, scenario
+from experiments.model.given_paths import check_given_paths
+from experiments.model.plan import RunPlan
+from experiments.model.results import FlowResult, RunResult, SimulationCost
+from experiments.model.scenario import Scenario
 from experiments.workloads.shorthand import parse_workload
 from topologies import Link, Network, Node, check_network
 
-__all__ = ["Found", "Simulation", "make_network"]
+__all__ = ["Simulation", "SimulationResults", "make_network"]
 
 _CASE = "1"
 
@@ -58,8 +58,8 @@ def make_network(
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the runs found, as lists of flat dictionaries that `pandas.DataFrame` takes as they are.
+class SimulationResults:
+    """What runs gave, as lists of flat dictionaries that `pandas.DataFrame` takes as they are.
 
     Attributes:
         runs: The results of the runs, by protocol and then by seed.
@@ -200,7 +200,7 @@ class Simulation:
         seeds: Iterable[int] = (1,),
         duration_s: float | None = None,
         workers: int | None = None,
-    ) -> Found:
+    ) -> SimulationResults:
         """Run all protocols with all seeds, in parallel; the result does not depend on how many at once.
 
         Args:
@@ -239,7 +239,7 @@ class Simulation:
         with closing(together) as ending:
             for number, _, future in ending:
                 results[number] = future.result()
-        return Found([results[number] for number in sorted(results)], engine.costs())
+        return SimulationResults([results[number] for number in sorted(results)], engine.costs())
 
     def _from_flows(self) -> Scenario:
         data = {

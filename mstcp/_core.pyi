@@ -16,10 +16,12 @@ __all__ = [
     "RECORD_OVERHEAD_BYTES",
     "SCHEDULERS",
     "Admission",
+    "Bell",
     "Client",
     "Connection",
     "Counters",
     "Greeting",
+    "Loan",
     "Records",
     "Redial",
     "SendRoom",
@@ -239,8 +241,14 @@ class Connection:
     def skip_early(self, length: int, /) -> None:
         """Count the first bytes that were written as delivered: they went with the client's hello."""
 
+    def reopen_streams(self) -> None:
+        """Of a client: wait for another stream if the last is lost before the peer knows what came."""
+
+    def farewell(self) -> bytes | None:
+        """Of a server: what tells a client that asks again that the connection ended well, if it did."""
+
     def early(self, data: bytes, /) -> None:
-        """Note the bytes that came with the client's hello, which the caller has taken."""
+        """Take the bytes that came with the client's hello."""
 
     def shut(self) -> None:
         """Say that the application has closed: an event tells when the sockets can be closed."""
@@ -260,6 +268,70 @@ class Connection:
 
     def set_priority(self, stream: int, priority: int, tell: bool, /) -> None:
         """Set a stream's priority, and tell the peer if `tell`."""
+
+    def lend(self, bell: Bell, number: int, /) -> Loan:
+        """Return what threads drive the connection by; they ring the bell with this number."""
+
+@final
+class Bell:
+    """Wakes an event loop that threads want something of."""
+
+    def __new__(cls) -> Bell:
+        """Make one; OSError if there is no descriptor left."""
+
+    def fileno(self) -> int:
+        """Return what the loop watches: readable when somebody has rung."""
+
+    def take(self) -> list[int]:
+        """Return the numbers that were rung since the last call."""
+
+@final
+class Loan:
+    """A connection that an event loop and the threads which wait for it drive in turn.
+
+    One thread may receive while another sends. A timeout is in nanoseconds: None waits for ever; with 0
+    nothing waits (BlockingIOError) and the loop goes on driving the connection. Signal handlers run as within
+    Python's own sockets, and what they raise ends a wait.
+    """
+
+    def receive(self, now_ns: int, size: int, timeout_ns: int | None, /) -> bytes | None:
+        """Return bytes in order, 1 MiB at most; b"" at their end, None once closed or dismissed."""
+
+    def receive_into(self, now_ns: int, buffer: object, timeout_ns: int | None, /) -> int | None:
+        """As `receive`, into a buffer that is not empty; return how many bytes."""
+
+    def send(self, now_ns: int, data: bytes, most: int, few: int, timeout_ns: int | None, /) -> bool:
+        """Write and transmit; False once closed or dismissed.
+
+        Waits first, if `most` bytes are queued, until `few` are.
+        """
+
+    def dismiss(self, readers: bool, writers: bool, /) -> None:
+        """Have those that wait return, and nobody wait any more."""
+
+    def requests(self) -> tuple[bool, bool, bool]:
+        """Return what the loop is asked for since the last call: to stand by, to `claim`, to `look`."""
+
+    @property
+    def is_out(self) -> bool:
+        """Whether threads have the sockets."""
+
+    def look(self, now_ns: int, idle_ns: int, /) -> str:
+        """Return how threads use the connection.
+
+        "idle": not for `idle_ns`, the loop has it back; "recent"; "waiting": one has waited since the last
+        call, and rings when it leaves.
+        """
+
+    def claim(self) -> tuple[int, int, list[tuple[int, int]], list[tuple[str, int]]]:
+        """Return what threads came upon, and take the connection back unless one of them polls it now.
+
+        Streams that TCP has ended and those whose direction is to be shut (one bit each), streams that broke
+        and their errnos, and as `events`. RemoteProtocolError if the peer broke the protocol.
+        """
+
+    def finish(self) -> None:
+        """Have threads use the sockets no more: they are about to be closed."""
 
 @final
 class SendRoom:
@@ -336,6 +408,10 @@ class Verdict:
         """The error code if it is turned down."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its connection was closed with everything delivered: `answer` says so."""
+
+    @property
     def reason(self) -> str: ...
     @property
     def answer(self) -> bytes:
@@ -368,7 +444,7 @@ class Admission:
     def __new__(
         cls, secret: bytes, most_connections: int, requires_records: bool = False, /
     ) -> Admission: ...
-    def admit(self, opening: bytes, nonce: bytes, alive_streams: int | None, /) -> Verdict:
+    def admit(self, now_ns: int, opening: bytes, nonce: bytes, alive_streams: int | None, /) -> Verdict:
         """Look at a whole hello; RemoteProtocolError if it is none.
 
         `alive_streams` are those of the connection that it names, None if that takes no more.
@@ -379,6 +455,9 @@ class Admission:
 
     def forget(self, connection_id: bytes, /) -> None:
         """Let no more streams join a connection."""
+
+    def remember(self, now_ns: int, connection_id: bytes, farewell: bytes, /) -> None:
+        """As `forget`, and tell clients that ask again for some time that it ended well."""
 
     def admit_plain(self) -> str | None:
         """Count a plain TCP connection; return why it is not let in, if it is not."""

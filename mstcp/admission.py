@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from dataclasses import dataclass
 
 from mstcp import _core
@@ -28,6 +29,18 @@ class Refused(Exception):
         self.answer = verdict.answer
 
 
+class Ended(Exception):
+    """A stream's connection was closed with everything delivered.
+
+    Attributes:
+        answer: The bytes that say so, and all that is to be sent on the stream.
+    """
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__("the connection was closed with everything delivered")
+        self.answer = answer
+
+
 class Known:
     """A connection that further streams may join; without a transport as long as it is not open.
 
@@ -49,7 +62,7 @@ class Known:
         """How many streams it has; None if it takes no more."""
         if self.transport is None:
             return None if self.opened.is_set() else 1
-        return None if self.transport.is_closing() else self.transport.alive_streams
+        return None if self.transport.is_closed else self.transport.alive_streams
 
 
 @dataclass(frozen=True)
@@ -79,14 +92,17 @@ class Admission:
 
         Raises:
             Refused: It may not come in.
+            Ended: Its connection has ended, and it is to be told so.
             RemoteProtocolError: It is no hello.
         """
         connection_id = _core.hello_connection_id(opening)
         known = self._by_id.get(connection_id)
         alive = None if known is None else known.alive_streams
-        verdict = self._core.admit(opening, secrets.token_bytes(NONCE_BYTES), alive)
+        verdict = self._core.admit(time.monotonic_ns(), opening, secrets.token_bytes(NONCE_BYTES), alive)
         if verdict.code is not None:
             raise Refused(verdict)
+        if verdict.has_ended:
+            raise Ended(verdict.answer)
         if verdict.stream_id == 0:
             known = self._by_id[connection_id] = Known(connection_id)
         assert known is not None, "the core lets streams join connections that live"
@@ -101,11 +117,16 @@ class Admission:
         return Refused(self._core.refuse(opening, secrets.token_bytes(NONCE_BYTES), code, reason))
 
     def forget(self, known: Known) -> None:
-        """Let no more streams join a connection."""
+        """Let no more streams join a connection; one that ended well is remembered for some time."""
         known.opened.set()
-        if self._by_id.get(known.connection_id) is known:
-            del self._by_id[known.connection_id]
+        if self._by_id.get(known.connection_id) is not known:
+            return
+        del self._by_id[known.connection_id]
+        farewell = None if known.transport is None else known.transport.farewell
+        if farewell is None:
             self._core.forget(known.connection_id)
+        else:
+            self._core.remember(time.monotonic_ns(), known.connection_id, farewell)
 
     def admit_plain(self) -> None:
         """Count a plain TCP connection, until `forget_plain`.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp.errors import ConnectionClosed
+from mstcp.loans import Loans
 
 if TYPE_CHECKING:
     from mstcp.transport import ConnectionTransport
@@ -28,6 +29,7 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.loans = Loans(self.loop)
         self.transports: weakref.WeakSet[ConnectionTransport] = weakref.WeakSet()
         self.forked = False
         self._thread = threading.Thread(target=self._run, name="mstcp", daemon=True)

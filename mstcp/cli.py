@@ -243,8 +243,8 @@ def _listening(text: str) -> tuple[str, int]:
     if text.endswith(":0") or text == "0":
         host = parse_endpoint(text[:-1] + "1", default_host="127.0.0.1").host
         return host, 0
-    found = parse_endpoint(text, default_host="127.0.0.1")
-    return found.host, found.port
+    endpoint = parse_endpoint(text, default_host="127.0.0.1")
+    return endpoint.host, endpoint.port
 
 
 # --- allocate -----------------------------------------------------------------------------------------------

@@ -198,8 +198,8 @@ async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
 
 
 async def _resolve_all(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [(family, address) for family, _, _, _, address in found]
+    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(family, address) for family, _, _, _, address in addresses]
 
 
 class _FlowOpening:

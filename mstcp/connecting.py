@@ -205,6 +205,7 @@ def _make_core(joined: Sequence[Joined], payload: int, options: ClientOptions) -
         send_queue_bytes=HARD_QUEUE_BYTES,
         reorder_buffer_bytes=options.reorder_buffer_bytes,
     )
+    core.reopen_streams()
     if options.early_data:
         core.write(options.early_data)
         core.skip_early(len(options.early_data))

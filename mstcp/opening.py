@@ -238,7 +238,7 @@ class Opener:
     def _use(self, joined: Joined) -> None:
         if self._transport is None:
             self._joined.append(joined)
-        elif self._transport.is_closing():
+        elif self._transport.is_closed:
             sockets.reset(joined.stream.sock)
         else:
             self._transport.add_stream(joined.stream, joined.stream_id)
@@ -267,7 +267,7 @@ class Opener:
             delay_ns, timeout_ns = redial.attempt(round(failed_s * 1e9))
             await asyncio.sleep(delay_ns * 1e-9)
             transport = self._transport
-            if transport is None or transport.is_closing():
+            if transport is None or transport.is_closed:
                 return
             started_s = self._loop.time()
             with contextlib.suppress(*_ERRORS):

@@ -202,10 +202,10 @@ class Exit:
     async def _connect(self, to: Destination, *, checks: bool) -> Pair:
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(to.host, to.port, type=socket.SOCK_STREAM)
+            resolved = await loop.getaddrinfo(to.host, to.port, type=socket.SOCK_STREAM)
         except OSError as error:
             raise DestinationRefused(UNKNOWN_NAME, f"{to}: {error.strerror or error}") from None
-        addresses = [str(entry[4][0]) for entry in found]
+        addresses = [str(entry[4][0]) for entry in resolved]
         if checks:
             addresses = [address for address in addresses if self._is_allowed(address, to.port)]
             if not addresses:

@@ -14,7 +14,7 @@ from ssl import SSLError
 from typing import Any
 
 from mstcp import _core, sockets
-from mstcp.admission import Admission, Joining, Refused
+from mstcp.admission import Admission, Ended, Joining, Refused
 from mstcp.connecting import socket_extra
 from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, sentence
 from mstcp.hello import LIMIT_EXCEEDED, Opening, PlainOpening, read_confirm, read_opening
@@ -30,6 +30,8 @@ from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 _REFUSAL_S = 0.2
+_FAREWELL_S = 2.0
+"""How long a client may take to hear that its connection has ended."""
 
 
 class Reception:
@@ -132,6 +134,9 @@ class Reception:
             if stream.layer is None and not await self._has_turn():
                 raise self._admission.refuse(opening, LIMIT_EXCEEDED, self._too_fast())
             joining = self._admission.admit(opening)
+        except Ended as ended:
+            await self._tell_ended(stream, ended.answer)
+            return
         except Refused as refusal:
             await self._refuse(stream, refusal)
             raise RemoteProtocolError(refusal.reason) from None
@@ -187,7 +192,7 @@ class Reception:
             await asyncio.wait_for(known.opened.wait(), self._options.hello_timeout)
         except asyncio.TimeoutError:
             raise ConnectionLost("its connection did not open") from None
-        if known.transport is None or known.transport.is_closing():
+        if known.transport is None or known.transport.is_closed:
             raise ConnectionLost("its connection ended meanwhile")
         stream.spec = replace(stream.spec, priority=verdict.priority)
         known.transport.add_stream(stream, verdict.stream_id, verdict.confirm)
@@ -199,6 +204,18 @@ class Reception:
             # A reset would overtake the answer.
             stream.sock.shutdown(socket.SHUT_WR)
             await asyncio.sleep(_REFUSAL_S)
+
+    async def _tell_ended(self, stream: OpenStream, answer: bytes) -> None:
+        """Tell a client that its connection ended well; what it says on the stream is thrown away."""
+        with stream.sock as sock, contextlib.suppress(OSError, asyncio.TimeoutError):
+            await self._loop.sock_sendall(sock, _on_wire(answer, stream))
+            stream.shut()
+            await asyncio.wait_for(self._read_out(sock), _FAREWELL_S)
+
+    async def _read_out(self, sock: socket.socket) -> None:
+        # What is not read when a socket is closed resets it, and that could overtake what was sent.
+        while await self._loop.sock_recv(sock, 1 << 12):
+            pass
 
     # --- connections ----------------------------------------------------------------------------------------
     def _connect_first(self, joining: Joining, stream: OpenStream, came: bytes) -> None:

@@ -135,10 +135,10 @@ async def _serve(
         return server
     listeners: list[socket.socket] = []
     try:
-        found = await loop.getaddrinfo(
+        addresses = await loop.getaddrinfo(
             host or "127.0.0.1", port or 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        for family, _, _, _, address in dict.fromkeys(found):
+        for family, _, _, _, address in dict.fromkeys(addresses):
             listeners.append(_listener(family, address, options))
     except BaseException:
         for sock in listeners:

@@ -177,8 +177,8 @@ def _effective_capabilities() -> int | None:
         status = Path("/proc/self/status").read_text()
     except OSError:
         return None
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    return int(found[1], 16) if found else None
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return int(match[1], 16) if match else None
 
 
 class _ProgramLoad(ctypes.Structure):

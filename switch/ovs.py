@@ -44,6 +44,23 @@ class Port:
     number: int
 
 
+@dataclass(frozen=True)
+class Bridge:
+    """A bridge that does what an OpenFlow 1.3 controller says and nothing else.
+
+    Attributes:
+        name: of the bridge and of its internal port; at most 15 characters.
+        datapath_id: OpenFlow datapath id.
+        ports: its ports; each gets just the number asked for.
+        controllers: IPv4 address and TCP port of each controller.
+    """
+
+    name: str
+    datapath_id: int
+    ports: Sequence[Port] = ()
+    controllers: Sequence[tuple[str, int]] = ()
+
+
 class PrivateInstance:
     """Runs ovsdb-server and ovs-vswitchd in a folder of their own; a context manager.
 
@@ -186,28 +203,32 @@ class PrivateInstance:
         ports: Sequence[Port] = (),
         controllers: Sequence[tuple[str, int]] = (),
     ) -> None:
-        """Make a bridge that does what an OpenFlow 1.3 controller says and nothing else.
+        """Make one bridge (`Bridge`, `add_bridges`)."""
+        self.add_bridges([Bridge(name, datapath_id, ports, controllers)])
 
-        Args:
-            name: of the bridge and of its internal port; at most 15 characters.
-            datapath_id: OpenFlow datapath id.
-            ports: its ports; each gets just the number asked for.
-            controllers: IPv4 address and TCP port of each controller.
+    def add_bridges(self, bridges: Sequence[Bridge]) -> None:
+        """Make bridges, all in one transaction.
 
         Raises:
-            CommandFailed: the bridge or a port could not be made, or got another number. Nothing remains of
-                it.
+            CommandFailed: a bridge or a port could not be made, or got another number. Nothing remains of
+                them.
         """
-        if name in self.vsctl("list-br").split():
-            raise CommandFailed(["ovs-vsctl", "add-br", name], "there is already such a bridge")
-        self._devices.add(name)
+        there = self.vsctl("list-br").split()
+        for bridge in bridges:
+            if bridge.name in there:
+                raise CommandFailed(["ovs-vsctl", "add-br", bridge.name], "there is already such a bridge")
+        self._devices.update(bridge.name for bridge in bridges)
         try:
-            self.vsctl(*self._bridge_commands(name, datapath_id, ports, controllers))
-            self._check_ports(name, ports)
+            self.vsctl(*[word for bridge in bridges for word in self._bridge_commands(bridge)][1:])
+            self._check_ports([(bridge.name, port) for bridge in bridges for port in bridge.ports])
             self._make_room()
         except BaseException:
-            self.remove_bridge(name)
+            self.remove_bridge(*(bridge.name for bridge in bridges))
             raise
+
+    def set_controllers(self, bridges: Sequence[str], controllers: Sequence[tuple[str, int]]) -> None:
+        """Give bridges these controllers (IPv4 address and TCP port) instead of those that they have."""
+        self.vsctl(*[word for name in bridges for word in _controller_commands(name, controllers)][1:])
 
     def remove_bridge(self, *names: str) -> None:
         """Remove bridges, those that are there, all at once."""
@@ -227,7 +248,7 @@ class PrivateInstance:
             CommandFailed: a port could not be added, or got another number.
         """
         self.vsctl(*[word for port in ports for word in _port_commands(bridge, port)][1:])
-        self._check_ports(bridge, ports)
+        self._check_ports([(bridge, port) for port in ports])
         self._make_room()
 
     def _make_room(self) -> None:
@@ -238,34 +259,30 @@ class PrivateInstance:
             with contextlib.suppress(OSError):
                 packet_sockets.widen(forwarder.pid, self._roomy)
 
-    def _bridge_commands(
-        self, name: str, datapath_id: int, ports: Sequence[Port], controllers: Sequence[tuple[str, int]]
-    ) -> list[str]:
-        commands = ["add-br", name, "--", "set", "bridge", name]
+    def _bridge_commands(self, bridge: Bridge) -> list[str]:
+        name = bridge.name
+        commands = ["--", "add-br", name, "--", "set", "bridge", name]
         commands += [f"datapath_type={self.datapath}", "fail_mode=secure", "protocols=OpenFlow13"]
-        commands += [f"other-config:datapath-id={datapath_id:016x}", "other-config:disable-in-band=true"]
-        for port in ports:
+        commands.append(f"other-config:datapath-id={bridge.datapath_id:016x}")
+        commands.append("other-config:disable-in-band=true")
+        for port in bridge.ports:
             commands += _port_commands(name, port)
-        if controllers:
-            commands += [
-                "--",
-                "set-controller",
-                name,
-                *(f"tcp:{address}:{port}" for address, port in controllers),
-            ]
-            commands += ["--", "set", "controller", name, f"max_backoff={RECONNECT_MS}"]
+        if bridge.controllers:
+            commands += _controller_commands(name, bridge.controllers)
         return commands
 
-    def _check_ports(self, bridge: str, ports: Sequence[Port]) -> None:
+    def _check_ports(self, ports: Sequence[tuple[str, Port]]) -> None:
         if not ports:
             return
         asked = [
-            word for port in ports for word in ("--", "get", "Interface", port.interface, "ofport", "error")
+            word
+            for _, port in ports
+            for word in ("--", "get", "Interface", port.interface, "ofport", "error")
         ]
         answers = self.vsctl(*asked[1:]).split("\n")
-        for port, found, problem in zip(ports, answers[::2], answers[1::2], strict=False):
-            if found != str(port.number):
-                reason = f"{port.interface} got port number {found} instead of {port.number} ({problem})"
+        for (bridge, port), given, problem in zip(ports, answers[::2], answers[1::2], strict=False):
+            if given != str(port.number):
+                reason = f"{port.interface} got port number {given} instead of {port.number} ({problem})"
                 raise CommandFailed(["ovs-vsctl", "add-port", bridge, port.interface], reason)
 
     @property
@@ -420,6 +437,12 @@ def _require_installed() -> None:
             raise SwitchUnavailable(f"{program} of Open vSwitch is not installed", INSTALL)
     if not SCHEMA.exists():
         raise SwitchUnavailable(f"{SCHEMA} of Open vSwitch is not installed", INSTALL)
+
+
+def _controller_commands(bridge: str, controllers: Sequence[tuple[str, int]]) -> list[str]:
+    targets = (f"tcp:{address}:{port}" for address, port in controllers)
+    commands = ["--", "set-controller", bridge, *targets]
+    return [*commands, "--", "set", "controller", bridge, f"max_backoff={RECONNECT_MS}"]
 
 
 def _port_commands(bridge: str, port: Port) -> list[str]:

@@ -39,7 +39,7 @@ def widen(pid: int, known: set[str], room_bytes: int = ROOM_BYTES) -> int:
 
 
 def _new_sockets(pid: int, known: set[str]) -> list[int]:
-    found = []
+    sockets = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         try:
             name = str(entry.readlink())
@@ -47,8 +47,8 @@ def _new_sockets(pid: int, known: set[str]) -> list[int]:
             continue
         if name.startswith("socket:") and name not in known:
             known.add(name)
-            found.append(int(entry.name))
-    return found
+            sockets.append(int(entry.name))
+    return sockets
 
 
 def _widen(process: int, number: int, room_bytes: int) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from topologies.errors import CommandFailed
 
 TIMEOUT_S = 30.0
 IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")
+REMOVAL_GROUP = 0x6D737463
+"""The group that interfaces are put into to be removed: together they take a tenth of the time."""
 
 
 def run(command: Sequence[str], standard_input: str = "") -> str:
@@ -32,6 +35,40 @@ def run(command: Sequence[str], standard_input: str = "") -> str:
     return done.stdout
 
 
+def run_in_namespaces(scripts: Mapping[int, str]) -> None:
+    """Run a shell script in the network namespace of each process, all at once.
+
+    Args:
+        scripts: by process id; the first command that fails ends its script.
+
+    Raises:
+        CommandFailed: with the complaint of one that failed; all have ended.
+    """
+    commands = {pid: within(pid, ["sh", "-eu", "-c", script]) for pid, script in scripts.items()}
+    running = {
+        pid: subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for pid, command in commands.items()
+    }
+    failures: list[CommandFailed] = []
+    for pid, process in running.items():
+        try:
+            _, complaint = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            complaint = f"no answer within {TIMEOUT_S:g} s"
+        if process.returncode:
+            failures.append(CommandFailed(commands[pid], complaint.strip()))
+    if failures:
+        raise failures[0]
+
+
 def within(pid: int | None, command: Sequence[str]) -> list[str]:
     """Return the command to run in the network namespace of a process; None is the current namespace."""
     return list(command) if pid is None else ["nsenter", f"--net=/proc/{pid}/ns/net", "--", *command]
@@ -52,6 +89,19 @@ def disable_ipv6(interfaces: Iterable[str]) -> None:
         setting = IPV6_SETTINGS / interface / "disable_ipv6"
         if setting.exists():
             setting.write_text("1\n")
+
+
+def interface_names() -> set[str]:
+    """Return the names of the interfaces of the current namespace."""
+    return {name for _, name in socket.if_nameindex()}
+
+
+def remove_interfaces(interfaces: Iterable[str]) -> None:
+    """Remove those of the interfaces that the current namespace has, all at once."""
+    there = interface_names()
+    lines = [f"link set dev {name} group {REMOVAL_GROUP}" for name in interfaces if name in there]
+    if lines:
+        ip([*lines, f"link del group {REMOVAL_GROUP}"])
 
 
 def remove_interface(interface: str, pid: int | None = None) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
-from topologies.commands import disable_ipv6, ip, remove_interface, run
+from topologies.commands import disable_ipv6, interface_names, ip, remove_interfaces, run
 from topologies.errors import EmulationError, LinkNotFaithful
 from topologies.link_emulator import LinkEmulator
 from topologies.model import Link
-from topologies.wires import DirectionCounters, Lateness, Wire
+from topologies.wires import DirectionCounters, End, Lateness, Wire
 
 Shape = dict[str, Any]
 DIRECTIONS = ("a_to_b", "b_to_a")
@@ -35,19 +35,18 @@ class EmulatorBackend:
         self._carried: set[str] = set()
         self._emulator = LinkEmulator()
 
-    def make(self, wire: Wire) -> None:
-        """Make the two veth pairs."""
-        made: list[str] = []
+    def make(self, wires: Sequence[Wire]) -> None:
+        """Make the two veth pairs of each wire."""
+        before = interface_names()
         try:
-            for end, relay in zip(wire.ends, wire.relays, strict=True):
-                place = "" if end.pid is None else f" netns {end.pid}"
-                ip([f"link add name {relay} type veth peer name {end.interface} address {end.mac}{place}"])
-                made.append(relay)
-            here = [*wire.relays, *(end.interface for end in wire.ends if end.pid is None)]
+            ip(_veth_line(*pair) for wire in wires for pair in zip(wire.ends, wire.relays, strict=True))
+            here = [relay for wire in wires for relay in wire.relays]
+            here += [end.interface for wire in wires for end in wire.ends if end.pid is None]
             disable_ipv6(here)
             ip(f"link set dev {interface} up" for interface in here)
         except BaseException:
-            _remove(made)
+            # What could not be made may be an interface that was there before.
+            remove_interfaces(relay for wire in wires for relay in wire.relays if relay not in before)
             raise
 
     def shape(self, wire: Wire) -> None:
@@ -102,14 +101,20 @@ class EmulatorBackend:
             for index, direction in enumerate(DIRECTIONS)
         ]
 
-    def remove(self, wire: Wire) -> None:
-        """Take the wire from the emulator and remove its veth pairs."""
-        if wire.link.name in self._carried:
-            self._carried.discard(wire.link.name)
-            # An emulator that has died carries nothing any more; its interfaces must go all the same.
-            with contextlib.suppress(EmulationError):
-                self._emulator.remove(wire.link.name)
-        _remove(wire.relays)
+    def remove(self, wires: Sequence[Wire]) -> None:
+        """Take the wires from the emulator and remove their veth pairs."""
+        for wire in wires:
+            if wire.link.name in self._carried:
+                self._carried.discard(wire.link.name)
+                # An emulator that has died carries nothing any more; its interfaces must go all the same.
+                with contextlib.suppress(EmulationError):
+                    self._emulator.remove(wire.link.name)
+        remove_interfaces(relay for wire in wires for relay in wire.relays)
+
+    def begin_close(self) -> None:
+        """Tell the emulator to end."""
+        self._carried.clear()
+        self._emulator.begin_stop()
 
     def close(self) -> None:
         """End the emulator, and with it all it carries."""
@@ -161,7 +166,7 @@ def direction_counters(wire: Wire, index: int, entry: dict[str, Any]) -> Directi
     )
 
 
-def _remove(relays: Iterable[str]) -> None:
-    """Remove relays; the other end of each veth pair goes with it."""
-    for relay in relays:
-        remove_interface(relay)
+def _veth_line(end: End, relay: str) -> str:
+    """Return the line of `ip` that makes a relay with a node's interface as its other end."""
+    place = "" if end.pid is None else f" netns {end.pid}"
+    return f"link add name {relay} type veth peer name {end.interface} address {end.mac}{place}"

@@ -65,13 +65,13 @@ def _among_neighbours(
     centre = (sum(xs) / len(xs), sum(ys) / len(ys))
     spread = max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0
     free = [name for name in neighbours if name not in placed]
-    found: dict[str, Point] = {**placed, **dict.fromkeys(free, centre)}
+    places: dict[str, Point] = {**placed, **dict.fromkeys(free, centre)}
     for _ in range(50):
         for name in free:
-            around = [found[other] for other in neighbours[name]] or [centre]
-            found[name] = (sum(x for x, _ in around) / len(around), sum(y for _, y in around) / len(around))
+            around = [places[other] for other in neighbours[name]] or [centre]
+            places[name] = (sum(x for x, _ in around) / len(around), sum(y for _, y in around) / len(around))
     for index, name in enumerate(free):
         angle = 2 * math.pi * index * 0.381966  # the golden angle keeps neighbours apart
-        x, y = found[name]
-        found[name] = (x + 0.04 * spread * math.cos(angle), y + 0.04 * spread * math.sin(angle))
-    return found
+        x, y = places[name]
+        places[name] = (x + 0.04 * spread * math.cos(angle), y + 0.04 * spread * math.sin(angle))
+    return places

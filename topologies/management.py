@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 
-from topologies.commands import disable_ipv6, ip, remove_interface
+from topologies.commands import disable_ipv6, interface_names, ip, remove_interfaces
 from topologies.interface_names import InterfaceNames
 from topologies.model import Network
 
@@ -21,33 +20,41 @@ def management_ip(network: Network, host: str) -> str:
     return str(SUBNET[network.hosts.index(host) + 2])
 
 
-def make_management(network: Network, names: InterfaceNames, pids: Mapping[str, int]) -> ExitStack:
-    """Make the bridge in the current namespace and an interface in every host.
+def make_management(names: InterfaceNames, pids: Mapping[str, int]) -> Callable[[], None]:
+    """Make the bridge in the current namespace and an interface in every host, which is not up yet.
 
     Args:
-        network: the network.
         names: of the interfaces.
         pids: of a process in the namespace of each host that is to be joined.
 
     Returns:
-        What removes all of it when closed.
+        What removes all of it.
 
     Raises:
         CommandFailed: as where there is such a bridge already. Nothing of this one remains.
     """
-    with ExitStack() as undo:
+    ports = [names.management(host) for host in pids]
+    made = {BRIDGE, *ports} - interface_names()
+
+    def remove() -> None:
+        remove_interfaces(made)
+
+    try:
         ip([f"link add name {BRIDGE} type bridge"])
-        undo.callback(remove_interface, BRIDGE)
-        disable_ipv6([BRIDGE])
-        ip([f"address add {CONTROLLER_IP}/{SUBNET.prefixlen} dev {BRIDGE}", f"link set dev {BRIDGE} up"])
-        for host in pids:
-            port = names.management(host)
-            ip([f"link add name {port} type veth peer name {HOST_INTERFACE} netns {pids[host]}"])
-            undo.callback(remove_interface, port)
-            disable_ipv6([port])
-            ip([f"link set dev {port} master {BRIDGE} up"])
-            address = f"{management_ip(network, host)}/{SUBNET.prefixlen}"
-            lines = [f"address add {address} dev {HOST_INTERFACE}", f"link set dev {HOST_INTERFACE} up"]
-            ip(lines, pids[host])
-        return undo.pop_all()
-    raise AssertionError("unreachable: the stack swallows nothing")
+        ip(
+            f"link add name {port} type veth peer name {HOST_INTERFACE} netns {pid}"
+            for port, pid in zip(ports, pids.values(), strict=True)
+        )
+        disable_ipv6([BRIDGE, *ports])
+        own = [f"address add {CONTROLLER_IP}/{SUBNET.prefixlen} dev {BRIDGE}", f"link set dev {BRIDGE} up"]
+        ip([*own, *(f"link set dev {port} master {BRIDGE} up" for port in ports)])
+    except BaseException:
+        remove()
+        raise
+    return remove
+
+
+def host_lines(network: Network, host: str) -> list[str]:
+    """Return the lines of `ip` that bring a host's interface up with its address."""
+    address = f"{management_ip(network, host)}/{SUBNET.prefixlen}"
+    return [f"address add {address} dev {HOST_INTERFACE}", f"link set dev {HOST_INTERFACE} up"]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from switch.ovs import Port, PrivateInstance
-from topologies.commands import IPV6_SETTINGS, ip, run, within
+from switch.ovs import Bridge, Port, PrivateInstance
+from topologies.commands import IPV6_SETTINGS, run_in_namespaces
 from topologies.errors import EmulationError
 from topologies.interface_names import InterfaceNames
 from topologies.link_backends import BackendName, choose_backend
-from topologies.management import CONTROLLER_IP, make_management, management_ip
-from topologies.mininet_links import EmulatedLink
+from topologies.management import CONTROLLER_IP, host_lines, make_management, management_ip
+from topologies.mininet_links import EmulatedLink, link_up, make_wire, offloads_off
 from topologies.mininet_path import make_importable
 from topologies.model import DATA_NETWORK, Network
 from topologies.overrides import apply_overrides
@@ -79,13 +80,20 @@ class BridgeSwitch(OVSSwitch):  # type: ignore[misc]
 
     def start(self, controllers: Sequence[Any]) -> None:
         """Make the bridge with all its ports, then shape the links that Open vSwitch has cleared."""
+        self.ovs.add_bridges([self.described()])
+        self.shape_links()
+
+    def described(self) -> Bridge:
+        """Return the bridge with its ports as Open vSwitch is told of it."""
         ports = [
             Port(interface.name, self.ports[interface])
             for interface in self.intfList()
             if self.ports[interface]
         ]
-        datapath_id = int(self.dpid, 16)
-        self.ovs.add_bridge(self.bridge, datapath_id=datapath_id, ports=ports, controllers=self.controllers)
+        return Bridge(self.bridge, int(self.dpid, 16), ports, self.controllers)
+
+    def shape_links(self) -> None:
+        """Shape the links once more, which Open vSwitch has cleared."""
         for interface in self.intfList():
             self.TCReapply(interface)
 
@@ -175,10 +183,19 @@ class Emulation:
         for process in self._processes:
             _end(process)
         self._processes.clear()
-        # Links are quicker to remove when nothing uses them any more.
-        if self._backend is not None:
+        if self._backend is None:
+            self._undo.close()
+            return
+        self._backend.begin_close()  # ends while the rest is removed
+        try:
+            self._undo.close()
+        finally:
             self._backend.close()
-        self._undo.close()
+
+    def connect_switches(self, controller: tuple[str, int]) -> None:
+        """Give all switches a controller, for an emulation that was built without."""
+        self._controllers = [controller]
+        self._ovs.set_controllers([switch.bridge for switch in self.net.switches], self._controllers)
 
     def prompt(self) -> None:
         """Hand the terminal to Mininet's own command line until the user leaves it."""
@@ -194,32 +211,55 @@ class Emulation:
         self._backend = backend
         machines = [name for name in self.network.hosts if name not in self._homes]
         for name in machines:
-            self._add_host(name)
+            self._undo.callback(self.net.addHost(name, ip=None).terminate)
         for name in self.network.switches:
             self._add_switch(name)
-        for parameters in link_parameters(self.network, self._names):
-            parameters = self._at_home(parameters)
-            link = self.net.addLink(**parameters, cls=EmulatedLink, backend=backend, mtu=self._mtu)
-            self._undo.callback(link.delete)
-            self._links[link.wire.link.name] = link
-        for name in self.network.hosts:
-            self._address_host(name)
         pids = {name: self.host(name).pid for name in machines}
-        self._undo.callback(make_management(self.network, self._names, pids).close)
-        bridges: list[str] = []
-        self._undo.callback(lambda: self._ovs.remove_bridge(*bridges))
-        for switch in self.net.switches:
-            switch.start([])
-            bridges.append(switch.bridge)
+        self._undo.callback(make_management(self._names, pids))
+        links = [self._at_home(parameters) for parameters in link_parameters(self.network, self._names)]
+        wires = [self._wire(parameters) for parameters in links]
+        backend.make(wires)
+        self._undo.callback(backend.remove, wires)
+        run_in_namespaces({pids[name]: self._host_script(name, wires) for name in machines})
+        for parameters in links:
+            link = self.net.addLink(**parameters, cls=EmulatedLink, backend=backend, is_ready=True)
+            self._links[link.wire.link.name] = link
+        for name in machines:
+            interface = self.host(name).intfList()[0]
+            interface.ip, interface.prefixLen = self.host_ip(name), str(DATA_NETWORK.prefixlen)
+        self._start_switches()
         self.net.built = True
         self.check_links()
 
-    def _add_host(self, name: str) -> None:
-        host = self.net.addHost(name, ip=None)
-        self._undo.callback(host.terminate)
+    def _start_switches(self) -> None:
+        bridges = [switch.described() for switch in self.net.switches]
+        self._ovs.add_bridges(bridges)
+        self._undo.callback(self._ovs.remove_bridge, *(bridge.name for bridge in bridges))
+        for switch in self.net.switches:
+            switch.shape_links()
+
+    def _host_script(self, machine: str, wires: Sequence[Wire]) -> str:
+        """Return the shell script that sets a host up, and further interfaces that it is home to."""
         settings = {**HOST_SETTINGS, **(NO_IPV6 if IPV6_SETTINGS.exists() else {})}
-        run(within(host.pid, ["sysctl", "-q", "-w", *(f"{key}={value}" for key, value in settings.items())]))
-        ip(["link set dev lo up"], host.pid)
+        lines = [f"echo {value} > /proc/sys/{key.replace('.', '/')}" for key, value in settings.items()]
+        ip_lines = ["link set dev lo up"]
+        for end in (end for wire in wires for end in wire.ends):
+            if self._home(end.node) == machine:
+                lines.append(shlex.join(offloads_off(end.interface)))
+                ip_lines.append(link_up(end.interface, self._mtu))
+        ip_lines += [self._address_line(name) for name in self.network.hosts if self._home(name) == machine]
+        ip_lines += host_lines(self.network, machine)
+        lines += ["ip -batch - <<'END'", *ip_lines, "END"]
+        return "\n".join(lines)
+
+    def _home(self, name: str) -> str:
+        return self._homes.get(name, name)
+
+    def _wire(self, parameters: Mapping[str, Any]) -> Wire:
+        nodes = (self.net[parameters["node1"]], self.net[parameters["node2"]])
+        names = ("link", "ends", "interfaces", "macs", "relays")
+        link, ends, interfaces, macs, relays = (parameters[name] for name in names)
+        return make_wire(link, nodes, ends, interfaces, macs, relays)
 
     def _add_switch(self, name: str) -> None:
         switch = self.net.addSwitch(
@@ -240,23 +280,17 @@ class Emulation:
                 parameters[node], parameters[port] = home, self.net[home].newPort()
         return parameters
 
-    def _address_host(self, name: str) -> None:
-        """Give a host its address; a second and third link carry none of their own."""
-        host = self.host(name)
-        address = self.host_ip(name)
-        if name in self._homes:
-            # Alone in its subnet: what it reaches is said by the routes of whoever uses it.
-            ip([f"address add {address}/32 dev {self._names.port(name, 1)}"], host.pid)
-            return
-        interface = host.intfList()[0]
-        ip([f"address add {address}/{DATA_NETWORK.prefixlen} dev {interface.name}"], host.pid)
-        interface.ip, interface.prefixLen = address, str(DATA_NETWORK.prefixlen)
+    def _address_line(self, name: str) -> str:
+        """Return the line of `ip` with a host's address; a second and third link carry none of their own."""
+        # A second interface is alone in its subnet: what it reaches is said by the routes of its user.
+        prefix_length = 32 if name in self._homes else DATA_NETWORK.prefixlen
+        return f"address add {self.host_ip(name)}/{prefix_length} dev {self._names.port(name, 1)}"
 
     def host(self, name: str) -> Any:
         """Return a host as Mininet's `Host`."""
         if name not in self.network.hosts:
             raise EmulationError(f"there is no host {name!r}: there are {', '.join(self.network.hosts)}")
-        return self.net[self._homes.get(name, name)]
+        return self.net[self._home(name)]
 
     def host_ip(self, name: str) -> str:
         """Return a host's address on the data network."""

@@ -33,14 +33,10 @@ class EmulatedInterface(TCIntf):  # type: ignore[misc]
         if isinstance(self.node, Switch):
             self.link.backend.shape(self.link.wire)
             return {}
-        pid = namespace_pid(self.node)
-        run(
-            within(
-                pid,
-                ["ethtool", "-K", self.name, *(word for offload in OFFLOADS for word in (offload, "off"))],
-            )
-        )
-        ip([f"link set dev {self.name}{'' if mtu is None else f' mtu {mtu}'} up"], pid)
+        if not self.link.is_ready:
+            pid = namespace_pid(self.node)
+            run(within(pid, offloads_off(self.name)))
+            ip([link_up(self.name, mtu)], pid)
         return {}
 
 
@@ -57,6 +53,7 @@ class EmulatedLink(MininetLink):  # type: ignore[misc]
         ends: what the ends are called in the network, where that is not how Mininet calls the nodes.
         backend: what makes the link.
         mtu: of the interfaces of hosts; None leaves 1500 bytes.
+        is_ready: whether the interfaces are made, and those of hosts up, before Mininet hears of the link.
         params: as for `mininet.link.Link`.
     """
 
@@ -72,16 +69,14 @@ class EmulatedLink(MininetLink):  # type: ignore[misc]
         backend: LinkBackend,
         ends: tuple[str, str] | None = None,
         mtu: int | None = None,
+        is_ready: bool = False,
         **params: Any,
     ) -> None:
-        a, b = (
-            End(name, interface, mac, namespace_pid(node))
-            for name, node, interface, mac in zip(
-                ends or (node1.name, node2.name), (node1, node2), interfaces, macs, strict=True
-            )
-        )
-        self.wire = Wire(link, (a, b), relays)
+        nodes = (node1, node2)
+        self.wire = make_wire(link, nodes, ends or (node1.name, node2.name), interfaces, macs, relays)
+        a, b = self.wire.ends
         self.backend = backend
+        self.is_ready = is_ready
         self._is_made = False
         # Set by Mininet.addLink at random.
         params.update(addr1=a.mac, addr2=b.mac)
@@ -99,19 +94,46 @@ class EmulatedLink(MininetLink):  # type: ignore[misc]
         except BaseException:
             # What could not be made may be an interface that was there before.
             if self._is_made:
-                backend.remove(self.wire)
+                backend.remove([self.wire])
             raise
 
     def makeIntfPair(self, *_args: Any, **_params: Any) -> None:
         """Make the interfaces; `mininet.link.Link` calls this where it would make a plain veth pair."""
-        self.backend.make(self.wire)
-        self._is_made = True
+        if not self.is_ready:
+            self.backend.make([self.wire])
+            self._is_made = True
 
     def delete(self) -> None:
         """Remove the interfaces."""
         for interface in (self.intf1, self.intf2):
             interface.node.delIntf(interface)
-        self.backend.remove(self.wire)
+        self.backend.remove([self.wire])
+
+
+def make_wire(
+    link: Link,
+    nodes: tuple[Any, Any],
+    names: tuple[str, str],
+    interfaces: tuple[str, str],
+    macs: tuple[str, str],
+    relays: tuple[str, str],
+) -> Wire:
+    """Return a link as it is built between two of Mininet's nodes, which the network calls `names`."""
+    a, b = (
+        End(name, interface, mac, namespace_pid(node))
+        for name, node, interface, mac in zip(names, nodes, interfaces, macs, strict=True)
+    )
+    return Wire(link, (a, b), relays)
+
+
+def offloads_off(interface: str) -> list[str]:
+    """Return the command that leaves a host's interface without offloads."""
+    return ["ethtool", "-K", interface, *(word for offload in OFFLOADS for word in (offload, "off"))]
+
+
+def link_up(interface: str, mtu: int | None) -> str:
+    """Return the line of `ip` that brings a host's interface up."""
+    return f"link set dev {interface}{'' if mtu is None else f' mtu {mtu}'} up"
 
 
 def namespace_pid(node: Any) -> int | None:

@@ -21,9 +21,9 @@ REMEDY = "install Debian's or Ubuntu's package (apt-get install mininet)"
 
 def find_mininet() -> Path | None:
     """Return the folder of the package, None if there is none."""
-    found = importlib.util.find_spec("mininet")
-    if found is not None and found.submodule_search_locations:
-        return Path(next(iter(found.submodule_search_locations)))
+    spec = importlib.util.find_spec("mininet")
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
     versioned = f"/usr/local/lib/python{sys.version_info.major}.{sys.version_info.minor}/dist-packages"
     for folder in (*FOLDERS, versioned):
         path = Path(folder) / "mininet"
@@ -37,8 +37,8 @@ def find_version() -> str | None:
     folder = find_mininet()
     if folder is None:
         return None
-    found = re.search(r'^VERSION = "([^"]+)"', (folder / "net.py").read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(r'^VERSION = "([^"]+)"', (folder / "net.py").read_text(encoding="utf-8"), re.MULTILINE)
+    return match[1] if match else None
 
 
 def make_importable() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from switch.capabilities import probe_netem
@@ -45,16 +46,19 @@ class NetemBackend:
             reason = f"{netem.detail}: {netem.remedy}, or use the link emulator (link_backend=emulator)"
             raise LinkNotFaithful("all links", self.name, reason)
 
-    def make(self, wire: Wire) -> None:
-        """Make a veth pair between the two nodes."""
-        a, b = (_veth_end(end) for end in wire.ends)
-        ip([f"link add {a} type veth peer {b}"])
+    def make(self, wires: Sequence[Wire]) -> None:
+        """Make a veth pair between the two nodes of each."""
+        made: list[Wire] = []
         try:
-            outside = [end.interface for end in wire.ends if end.pid is None]
+            for wire in wires:
+                a, b = (_veth_end(end) for end in wire.ends)
+                ip([f"link add {a} type veth peer {b}"])
+                made.append(wire)
+            outside = [end.interface for wire in wires for end in wire.ends if end.pid is None]
             disable_ipv6(outside)
             ip(f"link set dev {interface} up" for interface in outside)
         except BaseException:
-            self.remove(wire)
+            self.remove(made)
             raise
 
     def shape(self, wire: Wire) -> None:
@@ -96,10 +100,14 @@ class NetemBackend:
             run(within(e.pid, ["tc", "qdisc", "show", "dev", e.interface, "root"])).strip() for e in wire.ends
         ]
 
-    def remove(self, wire: Wire) -> None:
-        """Remove the veth pair; either end takes the other with it."""
-        first = wire.ends[0]
-        remove_interface(first.interface, first.pid)
+    def remove(self, wires: Sequence[Wire]) -> None:
+        """Remove the veth pairs; either end takes the other with it."""
+        for wire in wires:
+            first = wire.ends[0]
+            remove_interface(first.interface, first.pid)
+
+    def begin_close(self) -> None:
+        """Nothing runs besides the kernel."""
 
     def close(self) -> None:
         """Nothing runs besides the kernel."""
@@ -204,14 +212,14 @@ def netem_difference(qdisc: dict[str, Any], link: Link, frame_bytes: int) -> str
     options = qdisc.get("options", {})
     delay = options.get("delay", {})
     # tc prints rates in bytes per second and times in seconds.
-    found = {
+    settings = {
         "limit": (options.get("limit", 0), netem_limit(link, frame_bytes)),
         "rate (bit/s)": (options.get("rate", {}).get("rate", 0) * 8, link.rate_bps),
         "delay (s)": (delay.get("delay", 0), link.delay_us * 1e-6),
         "jitter (s)": (delay.get("jitter", 0), link.jitter_us * 1e-6),
         "loss": (options.get("loss-random", {}).get("loss", 0), link.loss),
     }
-    for name, (is_now, asked) in found.items():
+    for name, (is_now, asked) in settings.items():
         if not math.isclose(is_now, asked, rel_tol=TOLERANCE, abs_tol=1e-7 if "(s)" in name else 0):
             return f"{name} {is_now:g} instead of {asked:g}"
     return None

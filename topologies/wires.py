@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,11 +71,11 @@ class LinkBackend(Protocol):
 
     name: str
 
-    def make(self, wire: Wire) -> None:
-        """Make the interfaces of a link, up on the side of the switches.
+    def make(self, wires: Sequence[Wire]) -> None:
+        """Make the interfaces of links, up on the side of the switches.
 
         Raises:
-            EmulationError: it can't be made, or would not be what was asked for; nothing of it remains.
+            EmulationError: one can't be made, or would not be what was asked for; nothing of them remains.
         """
 
     def shape(self, wire: Wire) -> None:
@@ -99,8 +100,11 @@ class LinkBackend(Protocol):
     def describe(self, wire: Wire) -> list[str]:
         """Return how the link is made, one line for each direction."""
 
-    def remove(self, wire: Wire) -> None:
-        """Remove what `make` made."""
+    def remove(self, wires: Sequence[Wire]) -> None:
+        """Remove what `make` made, as far as it is still there."""
+
+    def begin_close(self) -> None:
+        """Tell what the backend itself runs to end, without waiting: no link works from then on."""
 
     def close(self) -> None:
         """End what the backend itself runs."""

@@ -319,12 +319,12 @@ def _as_newcomer(flow: Flow) -> Newcomer:
     )
 
 
-def _slots(flow: Flow, found: tuple[PathRate, ...]) -> tuple[Slot, ...]:
+def _slots(flow: Flow, path_rates: tuple[PathRate, ...]) -> tuple[Slot, ...]:
     """Give each stream one of the paths found: its own where that is among them.
 
     Paths beyond its streams are for streams to be added, as far as it may have more.
     """
-    used = _used(found)
+    used = _used(path_rates)
     goodputs = [flow.framing.goodput_bps(path.rate_bps, flow.framed_streams) for path in used]
     rates = _tidy(goodputs, flow.requested_bps)
     left = {path.nodes: Slot(path.nodes, rate, path.delay_s) for path, rate in zip(used, rates, strict=True)}
@@ -348,8 +348,8 @@ def shortest_paths(state: State, source: str, destination: str, count: int) -> l
         for arc in _usable_arcs(state, source, destination)
     )
     problem = Problem(edges, (), {}, frozenset({source, destination}))
-    found = PathFinder(problem).shortest(source, destination, count)
-    return [(path[0].tail, *(edge.head for edge in path)) for path in found]
+    paths = PathFinder(problem).shortest(source, destination, count)
+    return [(path[0].tail, *(edge.head for edge in path)) for path in paths]
 
 
 def _usable_arcs(state: State, source: str, destination: str) -> Iterator[Arc]:
@@ -383,15 +383,17 @@ def _ack_path(state: State, newcomer: Newcomer, paths: tuple[tuple[str, ...], ..
     return ack_path(state, newcomer.acks, newcomer.source, newcomer.destination, paths)
 
 
-def _settled(state: State, newcomer: Newcomer, found: tuple[PathRate, ...]) -> tuple[tuple[str, ...], ...]:
+def _settled(
+    state: State, newcomer: Newcomer, path_rates: tuple[PathRate, ...]
+) -> tuple[tuple[str, ...], ...]:
     """Return the paths that have to be settled before the rates can be, the least delay first; or none."""
-    if not found:
+    if not path_rates:
         return ()
     if newcomer.streams is not None:
-        return _exactly(state, newcomer, newcomer.streams, found)
+        return _exactly(state, newcomer, newcomer.streams, path_rates)
     if newcomer.acks is not None and newcomer.acks != SHORTEST:
         # Which path carries the acknowledgements is only known once the paths are.
-        return tuple(path.nodes for path in _used(found))
+        return tuple(path.nodes for path in _used(path_rates))
     return ()
 
 
@@ -437,15 +439,15 @@ def _running_rates(flows: list[Flow], solution: Allocation) -> dict[str, tuple[f
     return rates
 
 
-def _used(found: tuple[PathRate, ...]) -> list[PathRate]:
+def _used(path_rates: tuple[PathRate, ...]) -> list[PathRate]:
     """Return the paths that are more than rounding, the least delay first."""
-    total_bps = sum(path.rate_bps for path in found)
-    used = [path for path in found if path.rate_bps > _NEGLIGIBLE_SHARE * total_bps]
+    total_bps = sum(path.rate_bps for path in path_rates)
+    used = [path for path in path_rates if path.rate_bps > _NEGLIGIBLE_SHARE * total_bps]
     return sorted(used, key=lambda path: (path.delay_s, path.nodes))
 
 
-def _planned(newcomer: Newcomer, found: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
-    used = _used(found)
+def _planned(newcomer: Newcomer, path_rates: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
+    used = _used(path_rates)
     connections = newcomer.framed_streams(len(used))
     goodputs = [newcomer.framing.goodput_bps(path.rate_bps, connections) for path in used]
     rates = _tidy(goodputs, newcomer.rate_bps)
@@ -455,10 +457,10 @@ def _planned(newcomer: Newcomer, found: tuple[PathRate, ...]) -> tuple[PlannedPa
 
 
 def _exactly(
-    state: State, newcomer: Newcomer, count: int, found: tuple[PathRate, ...]
+    state: State, newcomer: Newcomer, count: int, path_rates: tuple[PathRate, ...]
 ) -> tuple[tuple[str, ...], ...]:
     """Return the paths found, filled up with the shortest others to the number asked for."""
-    chosen = [path.nodes for path in found]
+    chosen = [path.nodes for path in path_rates]
     for nodes in shortest_paths(state, newcomer.source, newcomer.destination, count + len(chosen)):
         if len(chosen) < count and nodes not in chosen:
             chosen.append(nodes)
@@ -476,10 +478,10 @@ def _delay_s(state: State, nodes: tuple[str, ...]) -> float:
 
 
 def _planned_exactly(
-    state: State, newcomer: Newcomer, fixed: tuple[tuple[str, ...], ...], found: tuple[PathRate, ...]
+    state: State, newcomer: Newcomer, fixed: tuple[tuple[str, ...], ...], path_rates: tuple[PathRate, ...]
 ) -> tuple[PlannedPath, ...]:
     """Return all the paths asked for, those that carry nothing included."""
-    wire = {path.nodes: path.rate_bps for path in found}
+    wire = {path.nodes: path.rate_bps for path in path_rates}
     connections = newcomer.framed_streams(len(fixed))
     goodputs = [newcomer.framing.goodput_bps(wire.get(nodes, 0.0), connections) for nodes in fixed]
     rates = _tidy(goodputs, newcomer.rate_bps)

@@ -143,8 +143,8 @@ class LiveNetwork(Journaled):
                 else:
                     missing.append(f"{switch} has no port called {said!r}, which the topology file names")
             elif not arc.tail_port:
-                found = (numbers.get(name) for name in (arc.head, f"{arc.tail}-{arc.head}"))
-                number = next((number for number in found if number is not None), None)
+                candidates = (numbers.get(name) for name in (arc.head, f"{arc.tail}-{arc.head}"))
+                number = next((number for number in candidates if number is not None), None)
                 if number is not None:
                     self._bind_port(arc.tail, arc.head, number)
         return tuple(missing)
@@ -418,14 +418,14 @@ class LiveNetwork(Journaled):
 
     def seen_links(self, datapath_id: int) -> list[tuple[_Port, _Port]]:
         """Return the links of a switch that discovery has seen, as (tail, head), both directions."""
-        found = []
+        links = []
         for name in self._seen:
             arc = self.arcs[name]
             tail = self._datapath_ids[arc.tail], arc.tail_port
             head = self._datapath_ids[arc.head], arc.head_port
             if datapath_id in (tail[0], head[0]):
-                found.append((tail, head))
-        return found
+                links.append((tail, head))
+        return links
 
     def _ports_of(self, datapath_id: int) -> list[_Port]:
         return [port for port in self._live_ports if port[0] == datapath_id]

@@ -66,17 +66,17 @@ def _step_ns(arc: Arc) -> int:
 
 def _distances(towards: Mapping[str, list[Arc]], root: str) -> _Distances:
     """Return how far every switch that reaches `root` is (Dijkstra from the root, against the arcs)."""
-    found: _Distances = {}
+    distances: _Distances = {}
     frontier = [(0, 0, root)]
     while frontier:
         delay_ns, hops, node = heapq.heappop(frontier)
-        if node in found:
+        if node in distances:
             continue
-        found[node] = (delay_ns, hops)
+        distances[node] = (delay_ns, hops)
         for arc in towards.get(node, ()):
-            if arc.tail not in found:
+            if arc.tail not in distances:
                 heapq.heappush(frontier, (delay_ns + _step_ns(arc), hops + 1, arc.tail))
-    return found
+    return distances
 
 
 def _nearer_neighbours(towards: Mapping[str, list[Arc]], distances: _Distances) -> dict[str, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from experiments.results import CompletionTimes, DelayStatistics
+from experiments.model.results import CompletionTimes, DelayStatistics
 
 Offsets: TypeAlias = npt.NDArray[np.int64]
 Nanoseconds: TypeAlias = npt.NDArray[np.int64]
@@ -114,22 +114,22 @@ def weighted_quantiles(values: Seconds, weight: Offsets, quantiles: Seconds) -> 
     return np.asarray(values[order][np.minimum(index, values.size - 1)], dtype=np.float64)
 
 
-def delay_statistics(found: Delays) -> DelayStatistics | None:
+def delay_statistics(measured: Delays) -> DelayStatistics | None:
     """Return the delay's statistics, weighted by bytes; None where nothing arrived."""
-    if not found.delay_s.size:
+    if not measured.delay_s.size:
         return None
-    p50, p95, p99 = weighted_quantiles(found.delay_s, found.weight, np.array([0.5, 0.95, 0.99]))
-    mean = np.average(found.delay_s, weights=found.weight)
+    p50, p95, p99 = weighted_quantiles(measured.delay_s, measured.weight, np.array([0.5, 0.95, 0.99]))
+    mean = np.average(measured.delay_s, weights=measured.weight)
     return DelayStatistics(
-        mean=float(mean), p50=float(p50), p95=float(p95), p99=float(p99), max=float(found.delay_s.max())
+        mean=float(mean), p50=float(p50), p95=float(p95), p99=float(p99), max=float(measured.delay_s.max())
     )
 
 
-def delay_cdf(found: Delays) -> list[float]:
+def delay_cdf(measured: Delays) -> list[float]:
     """Return the delay's quantiles 0, 0.01, ..., 1 in seconds; empty where nothing arrived."""
-    if not found.delay_s.size:
+    if not measured.delay_s.size:
         return []
-    return [float(value) for value in weighted_quantiles(found.delay_s, found.weight, QUANTILES)]
+    return [float(value) for value in weighted_quantiles(measured.delay_s, measured.weight, QUANTILES)]
 
 
 def completion_times(reads: Log, wanted_ns: Nanoseconds, end_offset: Offsets) -> Seconds:
@@ -170,13 +170,13 @@ def goodput_series(reads: Log, window: Window) -> list[float]:
     return [float(rate) for rate in np.diff(reads.bytes_at(edges)) * 8 / widths_s]
 
 
-def delay_series(found: Delays, window: Window) -> list[float | None]:
+def delay_series(measured: Delays, window: Window) -> list[float | None]:
     """Return the mean delay in seconds of the bytes read in each interval; None where there were none."""
     edges = window.edges_ns()
-    index = np.searchsorted(edges, found.read_ns, side="left") - 1
+    index = np.searchsorted(edges, measured.read_ns, side="left") - 1
     index = np.clip(index, 0, edges.size - 2)
-    weight = np.bincount(index, weights=found.weight, minlength=edges.size - 1)
-    total = np.bincount(index, weights=found.weight * found.delay_s, minlength=edges.size - 1)
+    weight = np.bincount(index, weights=measured.weight, minlength=edges.size - 1)
+    total = np.bincount(index, weights=measured.weight * measured.delay_s, minlength=edges.size - 1)
     return [float(t / w) if w > 0 else None for t, w in zip(total, weight, strict=True)]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from experiments.analysis.metrics import METRICS, further_names, value_of
-from experiments.results import FlowResult, LinkResult, Results, RunResult
+from experiments.model.results import FlowResult, LinkResult, Results, RunResult
 
 Table: TypeAlias = dict[str, list[Any]]
 Row: TypeAlias = Mapping[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.results import LinkResult, ProgramTimes
-from experiments.scenario import Live
+from experiments.model.results import LinkResult, ProgramTimes
+from experiments.model.scenario import Live
 
 _BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
 """user, nice, system, irq, softirq, steal of /proc/stat (proc(5)); the others are idle and iowait, and guest

@@ -131,12 +131,12 @@ def save(path: Path, configs: Sequence[SourceConfig | SinkConfig]) -> None:
 
 def load_sources(path: Path) -> list[SourceConfig]:
     """Return the sources that `save` wrote."""
-    found = []
+    configs = []
     for data in _load(path):
         connection = data.pop("connection")
         paths = tuple(RequestedPath(tuple(p["nodes"]), p["rate_bps"]) for p in connection.pop("paths"))
-        found.append(SourceConfig(connection=Connection(paths=paths, **connection), **data))
-    return found
+        configs.append(SourceConfig(connection=Connection(paths=paths, **connection), **data))
+    return configs
 
 
 def load_sinks(path: Path) -> list[SinkConfig]:

@@ -82,12 +82,12 @@ def _attribute(kind: int, value: bytes) -> bytes:
 
 
 def _attributes(data: bytes) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+    attributes: dict[int, bytes] = {}
     while len(data) >= 4:
         length, kind = struct.unpack_from("=HH", data)
-        found[kind & ~_NESTED] = data[4:length]
+        attributes[kind & ~_NESTED] = data[4:length]
         data = data[-(-length // 4) * 4 :]
-    return found
+    return attributes
 
 
 def _exchange(

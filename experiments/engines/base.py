@@ -5,42 +5,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from experiments.events import Report
-from experiments.results import Environment, RunResult
-from experiments.scenario import Case, Scenario
-from topologies.model import Network
-
-
-class RunPlan(BaseModel):
-    """One run: a case of a scenario on its network with one protocol and one seed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    scenario: Scenario
-    network: Network
-    case_name: str
-    protocol: str
-    seed: Annotated[int, Field(ge=0, lt=1 << 32)]
-    duration_s: Annotated[float, Field(gt=0)]
-
-    @property
-    def case(self) -> Case:
-        """The case that is run."""
-        return self.scenario.case(self.case_name)
-
-    @property
-    def label(self) -> str:
-        """The run's name in sentences, as `case 1 with mstcp, seed 1`."""
-        return f"case {self.case_name} with {self.protocol}, seed {self.seed}"
-
-    @property
-    def slug(self) -> str:
-        """The run's name in file names, as `1-mstcp-s1`."""
-        return f"{self.case_name}-{self.protocol}-s{self.seed}"
+from experiments.model.events import Report
+from experiments.model.plan import RunPlan
+from experiments.model.results import Environment, RunResult
 
 
 class Clock(enum.Enum):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from experiments import protocols
-from experiments.engines.base import RunPlan
 from experiments.errors import ScenarioError
+from experiments.model.plan import RunPlan
 from topologies import second_interfaces
 from topologies.second_interfaces import SecondLink, second_name
 

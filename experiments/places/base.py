@@ -7,8 +7,8 @@ from typing import Protocol
 
 from experiments.engines.base import Engine
 from experiments.errors import OutputError
-from experiments.events import Event, OutputRefused, Report, WorkFinished
-from experiments.job import Job
+from experiments.model.events import Event, OutputRefused, Report, WorkFinished
+from experiments.model.job import Job
 
 
 class Place(Protocol):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from experiments.engines.base import Engine
-from experiments.events import Report
 from experiments.execution import execute
-from experiments.job import Job
+from experiments.model.events import Report
+from experiments.model.job import Job
 
 
 class InProcess:

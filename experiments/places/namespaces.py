@@ -20,9 +20,9 @@ from contextlib import suppress
 
 from experiments.engines.base import Engine
 from experiments.errors import MissingRequirement, RunFailed
-from experiments.events import Report, from_line
 from experiments.installation import ROOT
-from experiments.job import Job
+from experiments.model.events import Report, from_line
+from experiments.model.job import Job
 from experiments.places.base import WorkerEvents, last_line
 
 PATIENCE_S = 10.0

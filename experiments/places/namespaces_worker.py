@@ -35,7 +35,7 @@ def main() -> NoReturn:
 
 def _work(line: bytes, events: TextIO) -> int:
     # Imported after the fork: some of what they import starts threads.
-    from experiments.events import Event, to_line
+    from experiments.model.events import Event, to_line
     from experiments.places.worker import work
 
     def report(event: Event) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from experiments import engines
 from experiments.errors import OutputError
-from experiments.events import OutputRefused, Report, WorkFinished
 from experiments.execution import execute
-from experiments.job import Job
+from experiments.model.events import OutputRefused, Report, WorkFinished
+from experiments.model.job import Job
 
 INTERRUPTED = 130
 

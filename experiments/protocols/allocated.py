@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from experiments.model.scenario import OBJECTIVES
 from experiments.protocols.base import FlowPlan
-from experiments.scenario import OBJECTIVES
 
 LEASE_S = 86_400.0
 """Longer than any run: nobody renews these flows."""

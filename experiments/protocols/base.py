@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.apps.config import Connection
+from experiments.model.results import FlowResult, LinkResult
+from experiments.model.scenario import Case, Flow, Scenario
 from experiments.protocols.look import Look
-from experiments.results import FlowResult, LinkResult
-from experiments.scenario import Case, Flow, Scenario
 
 if TYPE_CHECKING:  # engines import protocols
     from collections.abc import Mapping
 
-    from experiments.engines.base import RunPlan
     from experiments.engines.live.agent import Agent, Lab
     from experiments.engines.sim.routing import Route, Routing
+    from experiments.model.plan import RunPlan
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from experiments.apps.config import PORT
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.engines.live.arc_counts import Arc, peel_paths
-from experiments.evidence import FlowEvidence, PathEvidence
+from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import ORANGE
 from experiments.protocols.registry import register
 
 if TYPE_CHECKING:
-    from experiments.engines.base import RunPlan
     from experiments.engines.sim.routing import Route, Routing
+    from experiments.model.plan import RunPlan
 
 EPHEMERAL_PORTS = range(32768, 60999)
 """Those of Linux by default (ip_local_port_range)."""

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from experiments.apps.config import Connection
 from experiments.engines.live.agent import Agent, Lab
 from experiments.engines.live.child import ChildFailed
+from experiments.model.scenario import Scenario
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import PINK, Look
 from experiments.protocols.registry import register
-from experiments.scenario import Scenario
 
 DSS_BYTES = 28
 """Data sequence signal with 64-bit numbers, without checksum, padded (RFC 8684, section 3.3)."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from experiments.apps.config import Connection
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
-from experiments.evidence import FlowEvidence, PathEvidence
+from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.protocols.base import FlowPlan
 from experiments.protocols.look import WINE
 from experiments.protocols.mptcp import MAX_SUBFLOWS, Mptcp, MptcpAgent
@@ -15,8 +15,8 @@ from experiments.protocols.registry import register
 from topologies.second_interfaces import second_name
 
 if TYPE_CHECKING:
-    from experiments.engines.base import RunPlan
     from experiments.engines.sim.routing import Route, Routing
+    from experiments.model.plan import RunPlan
 
 
 class DualhomedAgent(MptcpAgent):
@@ -49,12 +49,12 @@ class DualhomedAgent(MptcpAgent):
 
     def carried(self, flow: str) -> list[CarriedPath] | None:
         """Return the paths of the first and of the second interfaces, as the switches' rules have them."""
-        found = [
+        carried_paths = [
             CarriedPath(path, None, self._port_from(flow, ends[0]))
             for ends in self._ends(flow)
             if (path := self.lab.default_path(*ends)) is not None
         ]
-        return found or None
+        return carried_paths or None
 
     def flow_evidence(self, flow: str) -> FlowEvidence:
         """Return what each subflow carried."""

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.engines.live.child import ChildFailed
-from experiments.evidence import FlowEvidence, PathEvidence
+from experiments.model.evidence import FlowEvidence, PathEvidence
+from experiments.model.scenario import Scenario
 from experiments.protocols.allocated import flow_request
 from experiments.protocols.base import FlowPlan
 from experiments.protocols.look import VIOLET
 from experiments.protocols.mptcp import DSS_BYTES, Mptcp, MptcpAgent
 from experiments.protocols.registry import register
-from experiments.scenario import Scenario
 
 if TYPE_CHECKING:
-    from experiments.engines.base import RunPlan
     from experiments.engines.sim.routing import Route, Routing
+    from experiments.model.plan import RunPlan
 
 USERSPACE = "net.mptcp.pm_type=1"
 _COUNTED_BYTES = 8

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.apps.config import Connection, RequestedPath
+from experiments.model.scenario import OBJECTIVES, Scenario
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import BLUE
 from experiments.protocols.registry import register
-from experiments.scenario import OBJECTIVES, Scenario
 
 if TYPE_CHECKING:
-    from experiments.engines.base import RunPlan
     from experiments.engines.sim.routing import Route, Routing
+    from experiments.model.plan import RunPlan
 
 
 class Mstcp(ProtocolSpec):

@@ -14,17 +14,17 @@ import numpy as np
 
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.errors import MissingRequirement
-from experiments.evidence import FlowEvidence, PathEvidence
+from experiments.model.evidence import FlowEvidence, PathEvidence
+from experiments.model.scenario import SPLIT_ACKS
 from experiments.protocols.allocated import flow_request
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import GREEN, Look
 from experiments.protocols.registry import register
-from experiments.scenario import SPLIT_ACKS
 from switch.ppfs import FlowKey, Splitter
 
 if TYPE_CHECKING:
-    from experiments.engines.base import RunPlan
     from experiments.engines.sim.routing import Route, Routing
+    from experiments.model.plan import RunPlan
 
 PINNED_TABLE = 1
 _PACKETS = re.compile(r"\bn_packets=(\d+)")

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import networkx as nx
 from pydantic import ValidationError
 
+from experiments.model.results import FlowResult, Results, RunResult
 from experiments.report.summary import CaseSummary
-from experiments.results import FlowResult, Results, RunResult
 from topologies import Network
 
 Hops: TypeAlias = frozenset[tuple[str, str]]
@@ -62,8 +62,10 @@ def network_of(results: Results) -> Network | None:
 
 def collisions(summary: CaseSummary, network: Network) -> list[Collisions]:
     """Return the collisions of each protocol whose paths were seen, where flows had a choice."""
-    found = (_of_protocol(summary.name, name, summary.usable(name), network) for name in summary.protocols)
-    return [each for each in found if each is not None]
+    by_protocol = (
+        _of_protocol(summary.name, name, summary.usable(name), network) for name in summary.protocols
+    )
+    return [each for each in by_protocol if each is not None]
 
 
 def _of_protocol(case: str, protocol: str, runs: Sequence[RunResult], network: Network) -> Collisions | None:
@@ -91,7 +93,7 @@ def _of_protocol(case: str, protocol: str, runs: Sequence[RunResult], network: N
 
 def _taken(run: RunResult) -> dict[str, list[list[str]]] | None:
     """Return the paths of each flow; None where the protocol did not record them."""
-    flows = {name: found.paths for name, found in run.evidence.flows.items() if not found.split_by}
+    flows = {name: evidence.paths for name, evidence in run.evidence.flows.items() if not evidence.split_by}
     if not flows or not all(path.packets is not None for paths in flows.values() for path in paths):
         return None
     taken = {name: [path.path for path in paths] for name, paths in flows.items()}

@@ -12,9 +12,9 @@ from typing import Any
 
 from experiments.analysis.metrics import METRICS, MetricSpec
 from experiments.analysis.statistics import Difference, Estimate, estimate, welch
+from experiments.model.results import Results
 from experiments.report.notes import validity_sentences
 from experiments.report.summary import FlowSummary, summarise, unique
-from experiments.results import Results
 
 NOT_SET = "\N{EN DASH}"
 DEFAULT = "default"
@@ -208,9 +208,9 @@ def _quantity(a: FlowSummary, b: FlowSummary, metric: MetricSpec) -> Quantity:
 def differing_settings(documents: Sequence[Document]) -> tuple[Setting, ...]:
     """Return what was not set or not found alike in all documents, in a fixed order."""
     resolved = all(document.results.settings for document in documents)
-    found = [dict(_settings(document.results, resolved=resolved)) for document in documents]
-    names = unique(name for settings in found for name in settings)
-    rows = [Setting(name, tuple(settings.get(name, NOT_SET) for settings in found)) for name in names]
+    described = [dict(_settings(document.results, resolved=resolved)) for document in documents]
+    names = unique(name for settings in described for name in settings)
+    rows = [Setting(name, tuple(settings.get(name, NOT_SET) for settings in described)) for name in names]
     return tuple(row for row in rows if len(set(row.values)) > 1)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.analysis.statistics import Estimate, estimate
+from experiments.model.results import CompletionTimes
 from experiments.report.groups import completion_times
 from experiments.report.summary import FlowSummary
-from experiments.results import CompletionTimes
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Completions:
     @property
     def mean_s(self) -> Estimate | None:
         """The mean over the seeds of the seeds' means."""
-        return estimate([found.mean for found in self.times])
+        return estimate([times.mean for times in self.times])
 
     @property
     def is_single(self) -> bool:
@@ -35,14 +35,14 @@ class Completions:
 
     def quantile_s(self, name: str) -> float | None:
         """Return the mean over the seeds of `p50`, `p95`, `p99` or `max`."""
-        found = estimate([getattr(times, name) for times in self.times])
-        return found.mean if found else None
+        interval = estimate([getattr(times, name) for times in self.times])
+        return interval.mean if interval else None
 
 
 def completions(flows: Mapping[str, list[FlowSummary]]) -> dict[str, list[Completions]]:
     """Return for each flow that has transfers its completion times with each protocol."""
-    found = {flow: list(_of(group)) for flow, group in flows.items()}
-    return {flow: group for flow, group in found.items() if group}
+    by_flow = {flow: list(_of(group)) for flow, group in flows.items()}
+    return {flow: group for flow, group in by_flow.items() if group}
 
 
 def _of(group: list[FlowSummary]) -> Iterator[Completions]:
@@ -54,5 +54,5 @@ def _of(group: list[FlowSummary]) -> Iterator[Completions]:
                 flow,
                 sum(count.started for count in counts),
                 sum(count.completed for count in counts),
-                tuple(found for found in times if found is not None),
+                tuple(each for each in times if each is not None),
             )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.analysis import logs
-from experiments.results import (
+from experiments.model.results import (
     CompletionTimes,
     DelayStatistics,
     FlowResult,
@@ -26,7 +26,9 @@ def fold_groups(flows: Sequence[FlowResult]) -> list[FlowResult]:
     for flow in flows:
         key = ("flow", flow.flow) if flow.group is None else ("group", flow.group)
         groups.setdefault(key, []).append(flow)
-    return [_fold(name, found) if kind == "group" else found[0] for (kind, name), found in groups.items()]
+    return [
+        _fold(name, members) if kind == "group" else members[0] for (kind, name), members in groups.items()
+    ]
 
 
 def completion_times(flow: FlowResult) -> CompletionTimes | None:
@@ -75,9 +77,9 @@ def _completions(flows: list[FlowResult]) -> CompletionTimes | None:
     times: list[float] = []
     weights: list[float] = []
     for flow in flows:
-        found = completion_times(flow)
-        if found is not None and flow.transfers is not None:
-            values = [found.mean] if flow.completion_s is not None else found.quantiles
+        fct = completion_times(flow)
+        if fct is not None and flow.transfers is not None:
+            values = [fct.mean] if flow.completion_s is not None else fct.quantiles
             times += values
             weights += [flow.transfers.completed / len(values)] * len(values)
     if not times:
@@ -98,8 +100,8 @@ def _quantiles(values: Sequence[float], weights: Sequence[float]) -> list[float]
     whole = np.maximum(1, np.rint(np.array(weights) / min(w for w in weights if w > 0) * 1e6)).astype(
         np.int64
     )
-    found = logs.weighted_quantiles(np.array(values, dtype=np.float64), whole, logs.QUANTILES)
-    return [float(value) for value in found]
+    quantiles = logs.weighted_quantiles(np.array(values, dtype=np.float64), whole, logs.QUANTILES)
+    return [float(value) for value in quantiles]
 
 
 def _transfers(flows: list[FlowResult]) -> TransferCounts | None:

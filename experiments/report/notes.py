@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from experiments.model.results import Results, RunResult
 from experiments.protocols import PROTOCOLS
 from experiments.report import units
 from experiments.report.reference import reference_for
 from experiments.report.summary import FlowSummary
-from experiments.results import Results, RunResult
 
 REQUEST_TOLERANCE = 0.005
 """Relative difference between our requested rate and the paper's from which on a note says so."""

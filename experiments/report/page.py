@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments.model.results import Results, RunResult
 from experiments.report import units
 from experiments.report.canvas import Plot
 from experiments.report.collisions import Collisions, collisions, network_of
@@ -35,7 +36,6 @@ from experiments.report.summary import (
     summarise_links,
     unique,
 )
-from experiments.results import Results, RunResult
 from topologies import Network
 
 REPORT = "report.html"
@@ -132,7 +132,7 @@ def _section(summary: CaseSummary) -> Section:
         {link.link: link for link in summarise_links(summary.usable(name))} for name in summary.protocols
     ]
     names = unique(name for links in measured for name in links)
-    links = {name: [found.get(name) for found in measured] for name in names}
+    links = {name: [values.get(name) for values in measured] for name in names}
     return Section(
         summary,
         notes,

@@ -32,23 +32,23 @@ def plot_comparison(comparison: Comparison, case: str, kind: str) -> list[Plot]:
     rows = [row for pair in comparison.pairs for row in pair.rows if row.case == case]
     plots = []
     for flow in unique(row.flow for row in rows):
-        found = _estimates(comparison, case, flow, kind)
-        if any(any(sides) for sides in found.values()):
+        estimates = _estimates(comparison, case, flow, kind)
+        if any(any(sides) for sides in estimates.values()):
             title = next(f"Flow {flow}: {row.src} → {row.dst}" for row in rows if row.flow == flow)
-            plots.append(_plot(comparison.documents, found, kind, title, (case, flow)))
+            plots.append(_plot(comparison.documents, estimates, kind, title, (case, flow)))
     return plots
 
 
 def _estimates(comparison: Comparison, case: str, flow: str, kind: str) -> dict[str, list[Estimate | None]]:
     """Return for each protocol an estimate for each document, None where there is none."""
-    found: dict[str, list[Estimate | None]] = {}
+    estimates: dict[str, list[Estimate | None]] = {}
     for index, pair in enumerate(comparison.pairs, start=1):
         for row in pair.rows:
             if (row.case, row.flow) == (case, flow):
-                sides = found.setdefault(row.protocol, [None] * len(comparison.documents))
+                sides = estimates.setdefault(row.protocol, [None] * len(comparison.documents))
                 quantity = _quantity(row, kind)
                 sides[0], sides[index] = quantity.first, quantity.other
-    return found
+    return estimates
 
 
 def _quantity(row: Row, kind: str) -> Quantity:
@@ -57,7 +57,7 @@ def _quantity(row: Row, kind: str) -> Quantity:
 
 def _plot(
     documents: Sequence[Document],
-    found: dict[str, list[Estimate | None]],
+    estimates: dict[str, list[Estimate | None]],
     kind: str,
     title: str,
     place: tuple[str, str],
@@ -65,20 +65,20 @@ def _plot(
     label, scale = _AXES[kind]
     count = len(documents)
     with style():
-        figure = new_figure(WIDTH_IN, ROW_IN * len(found) * (count + 1) + AROUND_IN)
+        figure = new_figure(WIDTH_IN, ROW_IN * len(estimates) * (count + 1) + AROUND_IN)
         axes = figure.subplots()
-        for row, sides in enumerate(found.values()):
+        for row, sides in enumerate(estimates.values()):
             for index, side in enumerate(sides):
                 if side is not None:
                     _mark(axes, side, row + ((index + 1) / (count + 1) - 0.5), index, scale)
         axes.set_title(title)
-        axes.set_yticks(range(len(found)), [legend_label(name) for name in found])
+        axes.set_yticks(range(len(estimates)), [legend_label(name) for name in estimates])
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
-        axes.set_ylim(len(found) - 0.45, -0.55)
+        axes.set_ylim(len(estimates) - 0.45, -0.55)
         axes.set_xlim(left=0)
         axes.set_xlabel(label)
-        drawn = [index for index in range(count) if any(sides[index] for sides in found.values())]
+        drawn = [index for index in range(count) if any(sides[index] for sides in estimates.values())]
         figure.legend(handles=_legend(documents, drawn), loc="outside lower center", ncols=min(6, count))
         case, flow = place
         caption = "Means over the seeds with their 95 % confidence intervals; without one, a single run."

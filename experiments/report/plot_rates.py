@@ -7,10 +7,10 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from experiments.model.results import FlowResult
 from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
 from experiments.report.palette import INK, path_look
 from experiments.report.summary import CaseSummary, FlowSummary
-from experiments.results import FlowResult
 
 PANEL_IN = 1.2
 LEGEND_ROW_IN = 0.2

@@ -159,8 +159,8 @@ def arrange(network: Network) -> Canvas:
     margin = radius + 14
     # Names beside the nodes at the edge need their room; a few long ones can go elsewhere.
     side = margin if inside else radius + min(14 + text_size("n" * longest, BESIDE_PT)[0], MOST_SIDE_PT)
-    found = positions(network)
-    xs, ys = [x for x, _ in found.values()], [y for _, y in found.values()]
+    coordinates = positions(network)
+    xs, ys = [x for x, _ in coordinates.values()], [y for _, y in coordinates.values()]
     span_x, span_y = max(xs) - min(xs), max(ys) - min(ys)
     inner_width = width - 2 * side
     ratio = span_y / span_x if span_x else 1.0
@@ -170,7 +170,7 @@ def arrange(network: Network) -> Canvas:
     left = side if span_x else width / 2
     places = {
         name: (left + (x - min(xs)) * scale_x, SCALE_PT + margin + (y - min(ys)) * scale_y)
-        for name, (x, y) in found.items()
+        for name, (x, y) in coordinates.items()
     }
     return Canvas(width, inner_height + 2 * margin + SCALE_PT + TITLE_PT, places, radius, inside)
 
@@ -246,7 +246,7 @@ def labelled_links(network: Network, links: Shares, canvas: Canvas) -> set[str]:
 
     def most_used(ends: tuple[str, str]) -> float:
         both = (links.get(f"{a}->{b}") for a, b in (ends, ends[::-1]))
-        return max(found or 0.0 for found in both)
+        return max(share or 0.0 for share in both)
 
     roomy = [link for link in network.links if canvas.length(*link.ends) >= LABEL_PT + 2 * canvas.radius]
     kept: dict[str, Point] = {}

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from experiments.model.results import RunResult
 from experiments.report.summary import FlowSummary
-from experiments.results import RunResult
 
 INITIAL_REORDERING = 3
 """Duplicate acknowledgements that stand for a loss before anything was learnt; `ss` shows only others."""
@@ -46,8 +46,8 @@ class Recovery:
 
 def recoveries(groups: Mapping[str, list[FlowSummary]]) -> list[Recovery]:
     """Return the counters of each flow with each protocol, those that have any."""
-    found = (_recovery(flow) for group in groups.values() for flow in group)
-    return [each for each in found if each is not None]
+    rows = (_recovery(flow) for group in groups.values() for flow in group)
+    return [each for each in rows if each is not None]
 
 
 def _recovery(flow: FlowSummary) -> Recovery | None:
@@ -55,7 +55,7 @@ def _recovery(flow: FlowSummary) -> Recovery | None:
     if not sockets:
         return None
     sent, again = (sum(state.get(name, 0) for state in sockets) for name in ("bytes_sent", "bytes_retrans"))
-    counters = [found for run in flow.runs if (found := _counters(run, flow)) is not None]
+    counters = [counted for run in flow.runs if (counted := _counters(run, flow)) is not None]
     learnt = [int(state.get("reordering", INITIAL_REORDERING)) for state in sockets]
     return Recovery(
         flow=flow,
@@ -70,8 +70,8 @@ def _recovery(flow: FlowSummary) -> Recovery | None:
 
 def _sockets(run: RunResult, flow: str) -> list[dict[str, float]]:
     """Return the kernel's counters of a flow's connections; empty where there was no kernel."""
-    found = run.evidence.flows.get(flow)
-    return [state.counters for state in found.connections if state.source_ip] if found else []
+    evidence = run.evidence.flows.get(flow)
+    return [state.counters for state in evidence.connections if state.source_ip] if evidence else []
 
 
 def _counters(run: RunResult, flow: FlowSummary) -> dict[str, int] | None:
@@ -82,5 +82,5 @@ def _counters(run: RunResult, flow: FlowSummary) -> dict[str, int] | None:
 
 def _mean(counters: Iterable[Mapping[str, int]], names: Iterable[str]) -> float | None:
     wanted = [f"TcpExt{name}" for name in names]
-    sums = [sum(found.get(name, 0) for name in wanted) for found in counters]
+    sums = [sum(counted.get(name, 0) for name in wanted) for counted in counters]
     return math.fsum(sums) / len(sums) if sums else None

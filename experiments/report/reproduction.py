@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.analysis.statistics import Estimate
+from experiments.model.results import Results
 from experiments.report.reference import ReferenceRow, load_reference
 from experiments.report.summary import FlowSummary, summarise
-from experiments.results import Results
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -76,8 +76,8 @@ class Row:
     @property
     def delay_difference(self) -> float | None:
         """Of our mean delay to ns-3's, relative to the latter."""
-        found = self.delay_mean_s
-        return None if found is None else found.mean / self.ns3.delay_mean_s - 1
+        mean = self.delay_mean_s
+        return None if mean is None else mean.mean / self.ns3.delay_mean_s - 1
 
     @property
     def name(self) -> str:

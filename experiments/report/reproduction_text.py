@@ -93,11 +93,15 @@ def signed_percent(difference: float | None) -> str:
     return units.MISSING if difference is None else f"{difference * 100:+.1f}"
 
 
-def _with_interval(found: Estimate | None, scale: float) -> str:
-    if found is None:
+def _with_interval(estimate: Estimate | None, scale: float) -> str:
+    if estimate is None:
         return units.MISSING
-    mean = f"{found.mean * scale:.2f}"
-    return mean if found.half_width is None else f"{mean} ±{units.interval(mean, found.half_width * scale)}"
+    mean = f"{estimate.mean * scale:.2f}"
+    return (
+        mean
+        if estimate.half_width is None
+        else f"{mean} ±{units.interval(mean, estimate.half_width * scale)}"
+    )
 
 
 def to_markdown(reproduction: Reproduction) -> str:

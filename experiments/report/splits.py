@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.evidence import PathEvidence
+from experiments.model.evidence import PathEvidence
+from experiments.model.results import FlowResult, RunResult
 from experiments.report.summary import FlowSummary
-from experiments.results import FlowResult, RunResult
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _flow_split(flow: FlowSummary) -> FlowSplit:
         for entry in entries:
             by_path.setdefault(tuple(entry.path), []).append((entry, total))
     asked = [{tuple(entry.path): entry.asked for entry in entries} for entries in per_run]
-    shares = tuple(_path_share(path, found) for path, found in by_path.items())
+    shares = tuple(_path_share(path, evidence) for path, evidence in by_path.items())
     return FlowSplit(flow, shares, any(entries != asked[0] for entries in asked[1:]))
 
 
@@ -67,20 +67,20 @@ def _total(entries: Sequence[PathEvidence]) -> int | None:
     return sum(packets) if entries and len(packets) == len(entries) else None
 
 
-def _path_share(path: tuple[str, ...], found: Sequence[tuple[PathEvidence, int | None]]) -> PathShare:
+def _path_share(path: tuple[str, ...], evidence: Sequence[tuple[PathEvidence, int | None]]) -> PathShare:
     """Pool the runs: packets are added, so that long runs weigh more; other shares are averaged."""
-    totals = [total for _, total in found if total is not None]
-    asked = _mean(found, lambda entry: entry.asked)
-    if len(totals) < len(found) or not sum(totals):
-        return PathShare(path, asked, _mean(found, lambda entry: entry.realised), None, None)
-    packets, total = sum(entry.packets or 0 for entry, _ in found), sum(totals)
+    totals = [total for _, total in evidence if total is not None]
+    asked = _mean(evidence, lambda entry: entry.asked)
+    if len(totals) < len(evidence) or not sum(totals):
+        return PathShare(path, asked, _mean(evidence, lambda entry: entry.realised), None, None)
+    packets, total = sum(entry.packets or 0 for entry, _ in evidence), sum(totals)
     return PathShare(path, asked, packets / total, packets, total)
 
 
 def _mean(
-    found: Sequence[tuple[PathEvidence, int | None]], pick: Callable[[PathEvidence], float | None]
+    shares: Sequence[tuple[PathEvidence, int | None]], pick: Callable[[PathEvidence], float | None]
 ) -> float | None:
-    values = [value for entry, _ in found if (value := pick(entry)) is not None]
+    values = [value for entry, _ in shares if (value := pick(entry)) is not None]
     return math.fsum(values) / len(values) if values else None
 
 
@@ -91,10 +91,10 @@ def _entries(run: RunResult, result: FlowResult) -> list[PathEvidence]:
 
 def _evidence(run: RunResult, flow: str) -> list[PathEvidence] | None:
     """Return what was seen of the flow's paths; None where no shares were."""
-    found = run.evidence.flows.get(flow)
-    if found is None or all(path.realised is None and path.packets is None for path in found.paths):
+    evidence = run.evidence.flows.get(flow)
+    if evidence is None or all(path.realised is None and path.packets is None for path in evidence.paths):
         return None
-    return found.paths
+    return evidence.paths
 
 
 def _from_streams(result: FlowResult) -> Iterator[PathEvidence]:

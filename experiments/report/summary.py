@@ -11,9 +11,9 @@ from itertools import chain
 
 from experiments.analysis.metrics import MetricSpec, value_of
 from experiments.analysis.statistics import Estimate, estimate
+from experiments.model.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
 from experiments.report.groups import fold_groups
 from experiments.report.reference import Reference, ReferenceRow, reference_for
-from experiments.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class FlowSummary:
     @property
     def goodput_bps(self) -> Estimate:
         """Goodput over the seeds."""
-        found = estimate([result.goodput_bps for result in self.results])
-        assert found is not None  # a group has at least one run
-        return found
+        interval = estimate([result.goodput_bps for result in self.results])
+        assert interval is not None  # a group has at least one run
+        return interval
 
     @property
     def goodput_ratio(self) -> float | None:
@@ -69,14 +69,14 @@ class FlowSummary:
 
     def delay_quantile_s(self, name: str) -> float | None:
         """Return the mean over the seeds of a delay statistic: `p50`, `p95`, `p99` or `max`."""
-        found = self._over_seeds(lambda result: getattr(result.delay_s, name) if result.delay_s else None)
-        return found.mean if found else None
+        interval = self._over_seeds(lambda result: getattr(result.delay_s, name) if result.delay_s else None)
+        return interval.mean if interval else None
 
     @property
     def out_of_order_ratio(self) -> float | None:
         """Mean share of frames that came before an earlier one."""
-        found = self._over_seeds(lambda result: result.out_of_order_ratio)
-        return found.mean if found else None
+        interval = self._over_seeds(lambda result: result.out_of_order_ratio)
+        return interval.mean if interval else None
 
     @property
     def reorder_buffer_max_bytes(self) -> int | None:
@@ -144,15 +144,15 @@ def _flows(case: CaseSummary, protocol: str, reference: Reference | None) -> Ite
     for run in used:
         for result in fold_groups(run.flows):
             pairs.setdefault(result.flow, []).append((run, result))
-    for flow, found in pairs.items():
+    for flow, members in pairs.items():
         yield FlowSummary(
             case=case.name,
             flow=flow,
-            src=found[0][1].src,
-            dst=found[0][1].dst,
+            src=members[0][1].src,
+            dst=members[0][1].dst,
             protocol=protocol,
-            runs=tuple(run for run, _ in found),
-            results=tuple(result for _, result in found),
+            runs=tuple(run for run, _ in members),
+            results=tuple(result for _, result in members),
             runs_total=sum(run.protocol == protocol for run in case.runs),
             valid=all(run.valid for run in used),
             paper=reference.find(case.name, flow, protocol) if reference else None,

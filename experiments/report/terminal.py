@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.analysis.statistics import Estimate
+from experiments.model.results import Results
 from experiments.report import units
 from experiments.report.collisions import collisions, network_of
 from experiments.report.completions import completions
 from experiments.report.further import further_metrics
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.summary import CaseSummary, FlowSummary, summarise
-from experiments.results import Results
 
 WIDTH = 120
 _ASCII = str.maketrans({"±": "+-", units.MISSING: "-", "→": "->"})
@@ -78,15 +78,13 @@ def _completion_table(case: CaseSummary, plain: bool) -> Table | None:
         table.add_column(name, justify="right", overflow="fold")
     for flow, group in groups.items():
         table.add_section()
-        for row, found in enumerate(group):
-            quantiles = (
-                None if found.is_single else found.quantile_s(q) for q in ("p50", "p95", "p99", "max")
-            )
+        for row, each in enumerate(group):
+            quantiles = (None if each.is_single else each.quantile_s(q) for q in ("p50", "p95", "p99", "max"))
             cells = [
                 "" if row else flow,
-                found.flow.protocol + ("" if found.flow.valid else " (invalid)"),
-                f"{found.completed} of {found.started}",
-                _interval(found.mean_s, _seconds, 1),
+                each.flow.protocol + ("" if each.flow.valid else " (invalid)"),
+                f"{each.completed} of {each.started}",
+                _interval(each.mean_s, _seconds, 1),
                 *(_or_missing(value, _seconds) for value in quantiles),
             ]
             table.add_row(*(visible(cell, plain) for cell in cells))
@@ -117,10 +115,10 @@ def _new_table(title: str, plain: bool) -> Table:
 
 def _collisions(results: Results, case: CaseSummary) -> Iterator[str]:
     network = network_of(results)
-    for found in collisions(case, network) if network else ():
+    for each in collisions(case, network) if network else ():
         yield (
-            f"{found.protocol}: {found.shared} of {found.flows} flows ({found.measured:.0%}) shared a link "
-            f"with another; chance gives {found.expected:.0%} ± {found.deviation:.0%} in {found.runs} runs."
+            f"{each.protocol}: {each.shared} of {each.flows} flows ({each.measured:.0%}) shared a link "
+            f"with another; chance gives {each.expected:.0%} ± {each.deviation:.0%} in {each.runs} runs."
         )
 
 

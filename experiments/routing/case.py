@@ -120,9 +120,9 @@ def make_case(
         problem = from_network(network, made)
         left_s = time_limit.left_s("the demands are scaled to the load")
         # As much again for the solve.
-        found = find_load_factor(problem, load, time_limit_s=None if left_s is None else left_s / 2)
-        factor = found.factor
-        notes = notes + _shortfall(found, load)
+        load_factor = find_load_factor(problem, load, time_limit_s=None if left_s is None else left_s / 2)
+        factor = load_factor.factor
+        notes = notes + _shortfall(load_factor, load)
 
     def arriving(name: str) -> Demand:
         return scaled([limited(source(name))], factor)[0]
@@ -132,12 +132,12 @@ def make_case(
     return Case(network, _scaled(made, factor), arriving, described, routable.notes + notes)
 
 
-def _shortfall(found: LoadFactor, load: float) -> tuple[str, ...]:
-    if not found.timed_out:
+def _shortfall(load_factor: LoadFactor, load: float) -> tuple[str, ...]:
+    if not load_factor.timed_out:
         return ()
     said = f"the time was up before the demands had a load of {load:g}: theirs is at most that"
-    if math.isfinite(found.most):
-        said += f", and rates {found.most / found.factor:.3g} times as large would be too much"
+    if math.isfinite(load_factor.most):
+        said += f", and rates {load_factor.most / load_factor.factor:.3g} times as large would be too much"
     return (said,)
 
 

@@ -4,16 +4,3 @@
 workers of a Dask cluster (`cluster`, which has `remote` called there). `journal` keeps what is finished,
 `progress` shows it.
 """
-
-from __future__ import annotations
-
-import argparse
-
-
-def add_argument(parser: argparse.ArgumentParser) -> None:
-    """Add `--scheduler` to a command's arguments."""
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="make the simulations on the Dask cluster there, as tcp://HOST:8786 (default: on this machine)",
-    )

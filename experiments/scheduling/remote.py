@@ -42,12 +42,12 @@ def simulate(description: str) -> tuple[str | None, str, float, int]:
     """Simulate a description: why it was refused, what was found, seconds and memory that it took."""
     started = time.perf_counter()
     try:
-        found = make_run(description)
+        simulated = make_run(description)
     except OwnMethodFailed as error:
         return str(error), "", 0.0, 0
     except sim.InvalidDescription as error:
         return ": ".join(filter(None, map(str, error.args))), "", 0.0, 0
-    return None, found, time.perf_counter() - started, peak_rss_bytes()
+    return None, simulated, time.perf_counter() - started, peak_rss_bytes()
 
 
 def probe() -> str:

@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import topologies
-from experiments import overrides, scenario
-from experiments.engines.base import RunPlan
 from experiments.engines.sim.description import describe
 from experiments.engines.sim.routing import routes
 from experiments.errors import ScenarioError
+from experiments.model import overrides, scenario
+from experiments.model.plan import RunPlan
 from experiments.studies.schema import FromScenario, Level, Study
 
 

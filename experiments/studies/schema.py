@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from experiments.errors import ScenarioError, UnknownName
-from experiments.scenario import first_problem
+from experiments.model.scenario import first_problem
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -123,11 +123,11 @@ def scaled(network: Network, conditions: Conditions) -> Network:
     return network.model_copy(update={"links": links})
 
 
-def _offered(demand: Demand, found: list[tuple[tuple[str, ...], float]]) -> Offered:
+def _offered(demand: Demand, path_rates: list[tuple[tuple[str, ...], float]]) -> Offered:
     """Return a demand (wire rates) as a flow (goodput)."""
     # A request must be met over several paths too, so it leaves room for their identifiers.
     requested_bps = FRAMING.goodput_bps(demand.rate_bps, streams=2)
-    kept = [(nodes, bps) for nodes, bps in found if bps > NEGLIGIBLE_SHARE * demand.rate_bps]
+    kept = [(nodes, bps) for nodes, bps in path_rates if bps > NEGLIGIBLE_SHARE * demand.rate_bps]
     goodput = [(nodes, FRAMING.goodput_bps(bps, len(kept))) for nodes, bps in kept]
     # What a single path saves by having no identifiers is not asked for.
     most = requested_bps / max(requested_bps, math.fsum(bps for _, bps in goodput))

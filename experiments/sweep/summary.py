@@ -53,9 +53,9 @@ def _row(load: float, protocol: str, group: list[PointResult]) -> Row:
 
 
 def _mean(values: list[float]) -> Estimate:
-    found = estimate(values)
-    assert found is not None, "a row has a point"
-    return found
+    interval = estimate(values)
+    assert interval is not None, "a row has a point"
+    return interval
 
 
 def document(sweep: Sweep, results: Sequence[PointResult]) -> dict[str, Any]:

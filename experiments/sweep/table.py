@@ -83,10 +83,10 @@ def _percent(value: Estimate | None) -> str:
 def notes(results: Sequence[PointResult]) -> list[str]:
     """Return what a reader of the numbers should know."""
     told = []
-    found = {(r.point.load, r.point.seed, r.point.protocol): r.received_bps for r in results}
-    shortest = {key: (key[0], key[1], "ospf") for key in found if key[2] == "ecmp"}
-    hashed = [(key, other) for key, other in shortest.items() if other in found]
-    if hashed and all(found[key] == found[other] for key, other in hashed):
+    received = {(r.point.load, r.point.seed, r.point.protocol): r.received_bps for r in results}
+    shortest = {key: (key[0], key[1], "ospf") for key in received if key[2] == "ecmp"}
+    hashed = [(key, other) for key, other in shortest.items() if other in received]
+    if hashed and all(received[key] == received[other] for key, other in hashed):
         told.append("No two paths are equally long, so ecmp is ospf; --metric hops makes ties.")
     if results:
         events = sum(result.events for result in results)

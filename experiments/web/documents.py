@@ -1,6 +1,7 @@
 """Results as the page reads them: an overview without series, and a run's series when they are wanted.
 
-Read from the results document alone (`experiments.results`), so what the page shows is what programs read.
+Read from the results document alone (`experiments.model.results`), so what the page shows is what programs
+read.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from experiments.job import Job
+from experiments.model.job import Job
+from experiments.model.results import FlowResult, Results, RunResult
 from experiments.report.palette import LOOKS, protocol_looks
-from experiments.results import FlowResult, Results, RunResult
 from topologies import Network, positions
 
 PARTS = ("row", "flows", "links")

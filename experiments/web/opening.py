@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.analysis.statistics import Estimate
 from experiments.errors import ScenarioError
-from experiments.reading import DOCUMENT, read_results
-from experiments.scenario import first_problem
+from experiments.model.reading import DOCUMENT, read_results
+from experiments.model.scenario import first_problem
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 from experiments.web.documents import Document, FinishedResults, NoSuchRun, looks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from experiments import engines
-from experiments.events import (
+from experiments.model.events import (
     Event,
     FlowsConnected,
     InRun,
@@ -19,7 +19,7 @@ from experiments.events import (
     TimeMeasured,
     ValidityMeasured,
 )
-from experiments.job import Job
+from experiments.model.job import Job
 from experiments.web.event_log import EventLog
 
 _ENDS = (RunFinished, RunBroken, RunRepeated)

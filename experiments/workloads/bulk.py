@@ -31,7 +31,7 @@ class Bulk(WorkloadBase):
         import numpy as np
 
         from experiments.analysis import logs
-        from experiments.results import TransferCounts
+        from experiments.model.results import TransferCounts
 
         start_ns, window = flow.start_ns, flow.window
         times_s = logs.completion_times(flow.reads, np.array([start_ns]), np.array([self.size_bytes]))

@@ -77,7 +77,7 @@ class Requests(WorkloadBase):
     def measured(self, flow: Ended) -> dict[str, Any]:
         """Return the completion times of the requests that were made after the warm-up."""
         from experiments.analysis import logs
-        from experiments.results import TransferCounts
+        from experiments.model.results import TransferCounts
 
         # The sink asks for nothing after the end.
         counts = flow.asked_ns >= flow.window.start_ns

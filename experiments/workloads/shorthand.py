@@ -48,11 +48,11 @@ def parse_workload(text: str) -> dict[str, Any]:
 
 def _field(kind: str, key: str) -> str:
     fields = [name for name in WORKLOADS[kind].model.model_fields if name != "kind"]
-    found = next((key + suffix for suffix in _SUFFIXES if key + suffix in fields), None)
-    if found is None:
+    full_name = next((key + suffix for suffix in _SUFFIXES if key + suffix in fields), None)
+    if full_name is None:
         known = f"known are {', '.join(fields)}" if fields else "it has none"
         raise OverrideError("", "workload", f"{kind} has no key {key!r}; {known}")
-    return found
+    return full_name
 
 
 def _value(text: str) -> float | str:

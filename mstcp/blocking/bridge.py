@@ -10,7 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
+from mstcp import _core
 from mstcp.background import FORKED, BackgroundLoop
+from mstcp.blocking.deadline import Deadline
 from mstcp.errors import ConnectionClosed, MstcpError
 from mstcp.transport import ConnectionTransport
 
@@ -23,32 +25,17 @@ QUEUED_BYTES = 1 << 21
 _JOINED_BYTES = 1 << 14
 
 
-class Deadline:
-    """What is left of a timeout; None: for ever."""
-
-    def __init__(self, timeout: float | None) -> None:
-        self._end = None if timeout is None else time.monotonic() + timeout
-        self._at_once = timeout == 0
-
-    def wait(self, changed: threading.Condition) -> None:
-        """Wait for a change, as long as there is time."""
-        if self._end is None:
-            changed.wait()
-            return
-        left = self._end - time.monotonic()
-        if left <= 0:
-            if self._at_once:
-                raise BlockingIOError("the operation would have to wait, and the timeout is 0")
-            raise TimeoutError("timed out")
-        changed.wait(left)
-
-
 class Bridge(asyncio.Protocol):
-    """What the event loop's thread and the application's threads share of one connection."""
+    """What the event loop's thread and the application's threads share of one connection.
+
+    The application's threads drive an MSTCP connection themselves (`loan`, see mstcp/loans.py). Over TLS,
+    with records and on a plain connection the event loop's thread does, and hands over through queues.
+    """
 
     def __init__(self, background: BackgroundLoop, on_made: Callable[[Bridge], None] | None = None) -> None:
         self.background = background
         self.transport: ConnectionTransport
+        self.loan: _core.Loan | None = None
         lock = threading.Lock()
         # Readers and writers wait apart, so that each is woken by its own news alone.
         self.readable = threading.Condition(lock)
@@ -78,8 +65,15 @@ class Bridge(asyncio.Protocol):
         self.transport = cast(ConnectionTransport, transport)
         self.transport.set_write_buffer_limits(high=QUEUED_BYTES)
         self.background.transports.add(self.transport)
+        self.loan = self.background.loans.lend(self.transport)
+        self.transport.on_change = self._changed
         if self._on_made is not None:
             self._on_made(self)
+
+    def _changed(self) -> None:
+        if self.watchers:
+            with self.readable:
+                self.tell()
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -153,6 +147,13 @@ class Bridge(asyncio.Protocol):
 
     def put(self, piece: bytes, deadline: Deadline) -> None:
         """Queue a piece once there is room."""
+        if self.loan is not None:
+            self.check_open()
+            now_ns, left_ns = time.monotonic_ns(), deadline.left_ns()
+            if not self.loan.send(now_ns, piece, QUEUED_BYTES, QUEUED_BYTES // 4, left_ns):
+                self._wait_for_end(deadline)
+                raise self.error or ConnectionClosed("the connection is closed")
+            return
         with self.writable:
             while True:
                 self.check_open()
@@ -168,7 +169,72 @@ class Bridge(asyncio.Protocol):
                 self.later(self._flush)
                 self._flush_due = True
 
-    def take(self, size: int, deadline: Deadline) -> list[bytes | memoryview]:
+    def receive(self, size: int, deadline: Deadline) -> bytes:
+        """Return up to `size` bytes as soon as there are some; none at the end."""
+        if self.loan is None:
+            taken = self._take(size, deadline)
+            return bytes(taken[0]) if len(taken) == 1 else b"".join(taken)
+        self.check_open()
+        data = self.loan.receive(time.monotonic_ns(), size, deadline.left_ns())
+        if data is None:
+            self._check_ended(deadline)
+            return b""
+        return data
+
+    def receive_into(self, room: memoryview, deadline: Deadline) -> int:
+        """Receive as `receive` does, to where the bytes are wanted; return how many."""
+        if self.loan is None:
+            at = 0
+            for piece in self._take(len(room), deadline):
+                room[at : at + len(piece)] = piece
+                at += len(piece)
+            return at
+        self.check_open()
+        count = self.loan.receive_into(time.monotonic_ns(), room, deadline.left_ns())
+        if count is None:
+            self._check_ended(deadline)
+            return 0
+        return count
+
+    def _check_ended(self, deadline: Deadline) -> None:
+        """Return if the application ended the direction; raise what ended the connection."""
+        self._wait_for_end(deadline)
+        if not self.ended and self.error is not None:
+            raise self.error
+
+    def _wait_for_end(self, deadline: Deadline) -> None:
+        """Wait until it is known why the connection cannot be used."""
+        with self.readable:
+            while not self.ended and self.error is None:
+                self.check_open()
+                deadline.wait(self.readable)
+            self.check_open()
+
+    def end_reading(self) -> None:
+        """Have nothing more received than is there already."""
+        self.eof_received()
+        if self.loan is not None:
+            self.loan.dismiss(True, False)
+
+    def close(self) -> None:
+        """Close; threads that wait get ConnectionClosed."""
+        with self.readable:
+            self.closed = True
+            self.chunks.clear()
+            self.readable.notify_all()
+            self.writable.notify_all()
+            self.tell()
+        if not self.background.forked:
+            if self.loan is not None:
+                self.loan.dismiss(True, True)
+            self.later(self._close)
+
+    def _close(self) -> None:
+        # The library's thread carries it on.
+        self.transport.attend()
+        self.transport.close()
+
+    def _take(self, size: int, deadline: Deadline) -> list[bytes | memoryview]:
         """Return pieces of up to `size` bytes together as soon as there are some; none at the end."""
         with self.readable:
             while not self.chunks:

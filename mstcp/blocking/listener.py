@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mstcp.background import BackgroundLoop
-from mstcp.blocking.bridge import Bridge, Deadline, WithTimeout
+from mstcp.blocking.bridge import Bridge, WithTimeout
+from mstcp.blocking.deadline import Deadline
 from mstcp.blocking.socket import Socket
 from mstcp.errors import ConnectionClosed
 from mstcp.server import Server

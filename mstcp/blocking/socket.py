@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mstcp.blocking.bridge import Bridge, Deadline, WithTimeout
+from mstcp.blocking.bridge import Bridge, WithTimeout
+from mstcp.blocking.deadline import Deadline
 from mstcp.errors import LocalProtocolError
 from mstcp.stats import ConnectionStats
 from mstcp.streams import ConnectionCounters, StreamInfo
@@ -48,7 +49,7 @@ class Socket(WithTimeout):
             LocalProtocolError: `shutdown` ended this direction before.
         """
         deadline = Deadline(self._timeout)
-        with self._writing:
+        with deadline.holding(self._writing):
             self._check_writing()
             if isinstance(data, bytes) and len(data) <= _WHOLE_BYTES:
                 if data:
@@ -85,9 +86,8 @@ class Socket(WithTimeout):
         if size == 0:
             return b""
         deadline = Deadline(self._timeout)
-        with self._reading:
-            taken = self._bridge.take(size, deadline)
-        return bytes(taken[0]) if len(taken) == 1 else b"".join(taken)
+        with deadline.holding(self._reading):
+            return self._bridge.receive(size, deadline)
 
     def recv_into(self, buffer: bytearray | memoryview, size: int = 0) -> int:
         """Receive up to `size` bytes (0: what fits); return how many, 0 at the end. See `recv`."""
@@ -96,13 +96,8 @@ class Socket(WithTimeout):
             if size == 0:
                 return 0
             deadline = Deadline(self._timeout)
-            with self._reading:
-                taken = self._bridge.take(size, deadline)
-            at = 0
-            for piece in taken:
-                room[at : at + len(piece)] = piece
-                at += len(piece)
-            return at
+            with room[:size] as wanted, deadline.holding(self._reading):
+                return self._bridge.receive_into(wanted, deadline)
 
     def makefile(
         self,
@@ -142,7 +137,7 @@ class Socket(WithTimeout):
             self._write_ended = True
             bridge.later(bridge.transport.write_eof)
         if how != _socket.SHUT_WR:
-            bridge.eof_received()
+            bridge.end_reading()
 
     def close(self) -> None:
         """Close; returns at once, what was sent still goes out. Threads that wait get ConnectionClosed.
@@ -153,13 +148,7 @@ class Socket(WithTimeout):
         bridge = self._bridge
         if bridge.closed:
             return
-        with bridge.readable:
-            bridge.closed = True
-            bridge.chunks.clear()
-            bridge.readable.notify_all()
-            bridge.writable.notify_all()
-            bridge.tell()
-        bridge.later(bridge.transport.close)
+        bridge.close()
 
     def abort(self) -> None:
         """Close at once and send nothing more: the peer gets ConnectionLost."""
@@ -177,8 +166,7 @@ class Socket(WithTimeout):
         if bridge is None or bridge.closed or bridge.background.forked:
             return
         warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
-        bridge.closed = True
-        bridge.later(bridge.transport.close)
+        bridge.close()
 
     def __repr__(self) -> str:
         state = "closed" if self._bridge.closed else f"to {self._bridge.transport.get_extra_info('peername')}"

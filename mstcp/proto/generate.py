@@ -25,9 +25,11 @@ def generate(into: Path) -> list[Path]:
     plugins = Path(sys.executable).parent
     outputs = [f"--python_out={into}", f"--mypy_out=quiet:{into}"]
     services = [f"--grpc_python_out={into}", f"--mypy_grpc_out=quiet:{into}"]
-    found = [f"--plugin={name}={plugins / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")]
+    plugin_options = [
+        f"--plugin={name}={plugins / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
+    ]
     for proto, options in (("hello.proto", outputs), ("control.proto", outputs + services)):
-        status = protoc.main(["protoc", f"-I{ROOT}", *found, *options, f"{FOLDER}/{proto}"])
+        status = protoc.main(["protoc", f"-I{ROOT}", *plugin_options, *options, f"{FOLDER}/{proto}"])
         if status != 0:
             raise RuntimeError(f"protoc failed on {proto} (status {status}); see its message above")
     # mypy-protobuf's stub of a service needs types-grpcio to check; its users are checked without.

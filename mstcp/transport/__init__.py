@@ -11,6 +11,7 @@ A class for each idea, each on top of those before it; what one needs of a class
 | `delivery`, `receiving` | from the sockets through the core to the protocol |
 | `membership` | streams that come, go and change their rates |
 | `ending` | closing, breaking, and what is said of it |
+| `lending` | threads that drive the connection in the loop's stead |
 | `connection` | asyncio's interface: `ConnectionTransport` |
 """
 

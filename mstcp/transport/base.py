@@ -86,6 +86,9 @@ class TransportBase(asyncio.transports._FlowControlMixin):
         self._shut_streams = 0
         self._closing = False
         self._closed = False
+        # What threads drive the connection by, and whether they have the sockets now.
+        self._loan: _core.Loan | None = None
+        self._is_lent = False
         self._information: dict[str, Any] = dict(setup.extra)
         if (layer := self._streams[0].layer) is not None:
             self._information |= layer.information()
@@ -120,4 +123,8 @@ class TransportBase(asyncio.transports._FlowControlMixin):
 
     def _finish(self, error: Exception | None, *, reset: bool) -> None:
         """Close the sockets and tell the application."""
+        raise NotImplementedError
+
+    def _changed(self) -> None:
+        """Note that there may be bytes to receive, or room, that were not there before."""
         raise NotImplementedError

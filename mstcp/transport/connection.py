@@ -16,7 +16,8 @@ from mstcp.checks import check_whole
 from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.transport.base import Setup
 from mstcp.transport.defaults import SEND_QUEUE_BYTES
-from mstcp.transport.ending import ABORTED, Ending
+from mstcp.transport.ending import ABORTED
+from mstcp.transport.lending import Lending
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -27,7 +28,7 @@ FILE_PIECE_BYTES = 1 << 22
 _DROPPED_WRITES_TOLD = 5
 
 
-class ConnectionTransport(Ending):
+class ConnectionTransport(Lending):
     """One connection over its streams; with a single plain stream, TCP as it is.
 
     Made by `open_connection` and `start_server`. All methods belong to the event loop's thread.

@@ -32,6 +32,16 @@ class Ending(Membership):
         # Those that wait for the end.
         self._end_waiters: list[asyncio.Future[None]] = []
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection is over, and takes no stream any more."""
+        return self._closed
+
+    @property
+    def farewell(self) -> bytes | None:
+        """What a server tells clients that ask again, if the connection ended with everything delivered."""
+        return None if self._mstcp is None else self._mstcp.farewell()
+
     def _say_closed(self, code: int, reason: str) -> None:
         """Tell the peer why, if a stream has room for it now."""
         self._core.close(code, reason)
@@ -110,6 +120,8 @@ class Ending(Membership):
     def _finish(self, error: Exception | None, *, reset: bool) -> None:
         if self._closed:
             return
+        if self._loan is not None:
+            self._loan.finish()
         for index in range(len(self._streams)):
             self._unwatch(index)
         self._note_event("connection_closed", reason=error and str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mstcp import sockets
@@ -136,7 +136,7 @@ class Membership(Receiving):
         """Give the protocol the bytes that came with the client's hello."""
         assert self._mstcp is not None, "plain TCP has no hello"
         self._mstcp.early(data)
-        self._delivery.give([data])
+        self._deliver()
         self._pump()
 
     def _drop(self, stream: int, error: OSError | None) -> None:
@@ -169,7 +169,10 @@ class Membership(Receiving):
     def _take_events(self) -> None:
         if self._mstcp is None or self._closed:
             return
-        for kind, value in self._mstcp.events():
+        self._act_on(self._mstcp.events())
+
+    def _act_on(self, events: Sequence[tuple[str, int]]) -> None:
+        for kind, value in events:
             if self._closed:
                 return
             if kind == "gone":

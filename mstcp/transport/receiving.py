@@ -29,10 +29,9 @@ class Receiving(Sending):
 
     def _watch_reading(self) -> None:
         """Have the loop watch just the streams that may be read."""
-        if self._closed or (self._is_plain and self._delivery.is_paused and not self._closing):
-            wanted = 0
-        else:
-            wanted = self._core.alive & ~self._ended_streams
+        is_held = self._is_plain and self._delivery.is_paused and not self._closing
+        stands_by = self._closed or self._is_lent or is_held
+        wanted = 0 if stands_by else self._core.alive & ~self._ended_streams
         changed = wanted ^ self._read_watched
         if not changed:
             return
@@ -49,6 +48,8 @@ class Receiving(Sending):
             return
         if self._direct is not None:
             self._exchange(self._direct, stream)
+            if self._delivery.is_paused:
+                self._changed()
             return
         core = self._core
         try:

@@ -111,7 +111,7 @@ class Sending(Health):
             self._arm_timer()
 
     def _watch_writing(self, stream: int) -> None:
-        if not self._write_watched >> stream & 1:
+        if not self._is_lent and not self._write_watched >> stream & 1:
             self._write_watched |= 1 << stream
             self._loop.add_writer(self._streams[stream].descriptor, self._on_writable, stream)
 
@@ -139,6 +139,8 @@ class Sending(Health):
 
     def _arm_timer(self) -> None:
         """See that the core is polled when it wants to be."""
+        if self._is_lent:
+            return
         due_ns = self._core.timeout_ns()
         if due_ns is None or (self._timer_ns is not None and self._timer_ns <= due_ns):
             return
@@ -175,6 +177,7 @@ class Sending(Health):
             self._protocol_paused = False
             self._wake_writers()
             self._protocol.resume_writing()
+            self._changed()
 
     def _wake_writers(self) -> None:
         wake_all(self._room_waiters)

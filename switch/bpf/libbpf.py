@@ -117,14 +117,14 @@ class BpfObject:
 
     def map(self, name: str) -> int:
         """Return the descriptor of a map, which is the object's own."""
-        found = self._library.bpf_object__find_map_fd_by_name(self._object, name.encode())
-        return _checked(found, f"finding the map {name}")
+        descriptor = self._library.bpf_object__find_map_fd_by_name(self._object, name.encode())
+        return _checked(descriptor, f"finding the map {name}")
 
     def program(self, name: str) -> int:
         """Return the descriptor of a program, which is the object's own."""
-        found = self._library.bpf_object__find_program_by_name(self._object, name.encode())
-        self._require_pointer(found, f"finding the program {name}")
-        return _checked(self._library.bpf_program__fd(found), f"opening the program {name}")
+        pointer = self._library.bpf_object__find_program_by_name(self._object, name.encode())
+        self._require_pointer(pointer, f"finding the program {name}")
+        return _checked(self._library.bpf_program__fd(pointer), f"opening the program {name}")
 
     def attach_xdp(self, program: str, interface_index: int, mode: str) -> int:
         """Attach a program to an interface and return the descriptor that holds it there.
@@ -249,8 +249,8 @@ def _open_library() -> ctypes.CDLL:
 
 
 def _kernel_version(release: str) -> tuple[int, int]:
-    found = re.match(r"(\d+)\.(\d+)", release)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"(\d+)\.(\d+)", release)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def _allow_memory() -> None:

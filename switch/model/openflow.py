@@ -197,14 +197,14 @@ class GroupMod:
 
     def buckets(self) -> tuple[Bucket, ...]:
         """Read the buckets."""
-        data, found = self.bucket_bytes, []
+        data, buckets = self.bucket_bytes, []
         while data:
             length, weight, watch_port, _ = _BUCKET.unpack_from(data)
             if length < _BUCKET.size or length > len(data):
                 raise MalformedMessage(f"a bucket of {length} bytes")
-            found.append(Bucket(weight, watch_port, tuple(_actions(data[_BUCKET.size : length]))))
+            buckets.append(Bucket(weight, watch_port, tuple(_actions(data[_BUCKET.size : length]))))
             data = data[length:]
-        return tuple(found)
+        return tuple(buckets)
 
 
 def message(kind: Kind, xid: int, body: bytes = b"") -> bytes:

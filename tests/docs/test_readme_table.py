@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from experiments.results import Results
+from experiments.model.results import Results
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cli, protocols, run_and_report
+from experiments import cli, protocols
+from experiments.cli import run_and_report
+from experiments.cli.command_line import make_parser
+from experiments.cli.run import job_from
 
 
 def status_of(*argv: str) -> int:
@@ -83,7 +86,7 @@ def test_a_missing_program_is_named_with_its_package(
 
 
 def test_the_job_is_what_was_asked_for(tmp_path: Path) -> None:
-    parser = cli._parser()
+    parser = make_parser()
     argv = ["run", "butterfly", "--protocol", "mstcp", "--case", "2", "--seeds", "3", "--duration", "7"]
     argv += [
         "--allocation",
@@ -95,7 +98,7 @@ def test_the_job_is_what_was_asked_for(tmp_path: Path) -> None:
         "--set",
         "tcp.sack=true",
     ]
-    job = cli.job_from(parser.parse_args([*argv, "--out", str(tmp_path)]), 0.0)
+    job = job_from(parser.parse_args([*argv, "--out", str(tmp_path)]), 0.0)
     assert (job.cases, job.protocols, job.seeds, job.duration_s) == (("2",), ("mstcp",), (1, 2, 3), 7.0)
     assert job.scenario.case("2").allocation == "paper"
     assert job.scenario.case("1").allocation == "even_split"
@@ -108,7 +111,7 @@ def test_the_job_is_what_was_asked_for(tmp_path: Path) -> None:
 
 def test_all_stands_for_every_protocol_and_the_time_is_told(tmp_path: Path) -> None:
     argv = ["run", "butterfly", "--protocol", "all", "--duration", "20", "--out", str(tmp_path)]
-    job = cli.job_from(cli._parser().parse_args(argv), 0.0)
+    job = job_from(make_parser().parse_args(argv), 0.0)
     assert job.protocols == tuple(protocols.PROTOCOLS)
     runs = 2 * len(protocols.PROTOCOLS)
     minutes = runs * (1 + 20 + run_and_report.AROUND_A_RUN_S) / 60

@@ -17,6 +17,7 @@ import pytest
 from experiments import cli
 from experiments.engines.sim.process import Processes, SimulationFailed
 from experiments.errors import ClusterUnreachable
+from experiments.installation import ROOT
 from experiments.scheduling.cluster import Cluster
 from experiments.studies import measure, schema
 
@@ -75,7 +76,7 @@ class LocalCluster:
                 stdout=log,
                 stderr=log,
                 cwd=self._folder,
-                env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
         self._processes = [*getattr(self, "_processes", []), process]
         return process

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import compare
+from experiments.cli import compare
 from experiments.errors import ScenarioError
 from tests.fakes.results import make_results
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import demands, scenario
 from experiments.errors import DemandError
-from experiments.scenario import Demands, Flow
+from experiments.model import demands, scenario
+from experiments.model.scenario import Demands, Flow
 from experiments.workloads import Bulk, Cbr
 
 HOSTS = ("h1", "h2", "h3")

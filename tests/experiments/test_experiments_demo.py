@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from experiments import demo
+from experiments.cli import demo
 from experiments.errors import MissingRequirement
-from experiments.events import RunFinished, RunRepeated
-from experiments.job import Job
+from experiments.model.events import RunFinished, RunRepeated
+from experiments.model.job import Job
 from experiments.probe import LATENESS_MAX_S, NEEDED_LOOPS_PER_S, Probe, probe
 
 FAST = Probe(loops_per_s=2 * NEEDED_LOOPS_PER_S, lateness_s=LATENESS_MAX_S / 10)

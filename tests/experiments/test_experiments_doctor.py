@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from experiments import doctor
+from experiments.cli import doctor as command
 from experiments.errors import MissingRequirement
 from switch.capabilities import Capability
 
@@ -122,7 +123,7 @@ def test_whatever_is_not_ok_has_a_meaning_and_a_remedy() -> None:
 def test_the_table_tells_remedies_and_the_verdict_in_ascii() -> None:
     out = io.StringIO()
     checks = [doctor.check_mininet(None), doctor.check_core(lambda name: True), doctor.check_disk(1024**4)]
-    doctor.print_checks(checks, Console(file=out, width=100))
+    command.print_checks(checks, Console(file=out, width=100))
     text = out.getvalue()
     assert text.isascii()
     assert "mininet: apt-get install mininet" in text
@@ -131,8 +132,8 @@ def test_the_table_tells_remedies_and_the_verdict_in_ascii() -> None:
 
 def test_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
-    doctor.add_arguments(parser)
-    status = doctor.main(parser.parse_args(["--json"]))
+    command.add_arguments(parser)
+    status = command.main(parser.parse_args(["--json"]))
     document = json.loads(capsys.readouterr().out)
     assert status == (0 if document["live"] else 1)
     found = {check["name"]: check for check in document["checks"]}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.results import Results
+from experiments.model.results import Results
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "extensions"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import topologies
-from experiments import scenario
 from experiments.errors import ScenarioError
-from experiments.given_paths import check_given_paths
-from experiments.scenario import Scenario
+from experiments.model import scenario
+from experiments.model.given_paths import check_given_paths
+from experiments.model.scenario import Scenario
 
 
 def with_path(*nodes: str) -> Scenario:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from experiments.engines.live.requirements import PROGRAMS
-from experiments.results import Results, RunResult
+from experiments.model.results import Results, RunResult
 
 ROOT = Path(__file__).parents[2]
 MAIN_PATH = ["T0", "S0", "S4", "T2"]

@@ -11,7 +11,7 @@ import pytest
 
 import topologies
 from controller.api.schema import FlowRequestBody
-from experiments import protocols, scenario
+from experiments import protocols
 from experiments.analysis.logs import Window
 from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.engines.live.program_times import ProgramMeter
@@ -19,10 +19,11 @@ from experiments.engines.live.routes import default_path
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.socket_state import parse_sockets
 from experiments.errors import UnknownName
+from experiments.model import scenario
+from experiments.model.results import LinkResult, ProgramTimes
 from experiments.protocols import FlowPlan
 from experiments.protocols.mptcp_sdn import MptcpSdn
 from experiments.protocols.ppfs import Ppfs, shares_of
-from experiments.results import LinkResult, ProgramTimes
 from topologies.wires import DirectionCounters, Lateness
 
 SECOND = 1_000_000_000

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import overrides, scenario
 from experiments.errors import OverrideError
+from experiments.model import overrides, scenario
 
 BUTTERFLY = scenario.load("butterfly")
 

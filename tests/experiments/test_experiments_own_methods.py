@@ -12,8 +12,9 @@ import pytest
 
 from experiments import cli
 from experiments.engines.sim.methods import load
+from experiments.installation import ROOT
 
-DOCS = Path(cli.__file__).parents[1] / "docs" / "own-methods.md"
+DOCS = ROOT / "docs" / "own-methods.md"
 TWO_PATHS: dict[str, Any] = {
     "format": 1,
     "duration_s": 2.0,

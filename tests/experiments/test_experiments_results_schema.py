@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from experiments.results import Results
+from experiments.model.results import Results
 from tests.fakes.results import make_results
 
 ROOT = Path(__file__).parents[2]

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 import topologies
-from experiments import runner, scenario
-from experiments.engines.base import Abilities, Clock, RunPlan
+from experiments import runner
+from experiments.engines.base import Abilities, Clock
 from experiments.errors import MissingRequirement, OutputError, RunFailed, UnknownName
-from experiments.events import Event, PhaseBegun, Report, RunBroken, RunFinished, RunRepeated
 from experiments.execution import execute
-from experiments.job import Job, write_atomically
+from experiments.model import scenario
+from experiments.model.events import Event, PhaseBegun, Report, RunBroken, RunFinished, RunRepeated
+from experiments.model.job import Job, write_atomically
+from experiments.model.plan import RunPlan
+from experiments.model.results import Environment, FlowResult, FlowSeries, Results, RunResult
 from experiments.report.notes import environment_sentences
-from experiments.results import Environment, FlowResult, FlowSeries, Results, RunResult
 
 
 class InventedEngine:

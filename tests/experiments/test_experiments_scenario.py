@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import topologies
-from experiments import scenario
 from experiments.errors import ScenarioError, UnknownName
-from experiments.scenario import check_flows
+from experiments.model import scenario
+from experiments.model.scenario import check_flows
 
 MINIMAL = """
 format = 1

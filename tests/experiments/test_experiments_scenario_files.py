@@ -8,8 +8,8 @@ import networkx as nx
 import pytest
 
 import topologies
-from experiments import scenario
-from experiments.scenario import IP_TCP_BYTES, Scenario, check_flows
+from experiments.model import scenario
+from experiments.model.scenario import IP_TCP_BYTES, Scenario, check_flows
 
 CROSSINGS_PER_S = 30_000
 """What a machine of two cores carries, in packets through switches."""

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import topologies
-from experiments import scenario
 from experiments.analysis.logs import Window
-from experiments.engines.base import RunPlan
 from experiments.engines.live.child import Child
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
-from experiments.events import Event, FlowsConnected, RatesMeasured, ValidityMeasured
+from experiments.model import scenario
+from experiments.model.events import Event, FlowsConnected, RatesMeasured, ValidityMeasured
+from experiments.model.plan import RunPlan
 from topologies.wires import DirectionCounters, Lateness
 
 SECOND = 10**9

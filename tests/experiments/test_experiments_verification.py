@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import topologies
-from experiments import scenario
-from experiments.engines.base import RunPlan
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live.socket_state import SocketState
 from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
 from experiments.errors import ScenarioError
-from experiments.scenario import Mptcp, Scenario, Tcp
+from experiments.model import scenario
+from experiments.model.plan import RunPlan
+from experiments.model.scenario import Mptcp, Scenario, Tcp
 
 
 def socket_with(congestion_control: str, *options: str) -> SocketState:

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.evidence import Evidence
-from experiments.results import (
+from experiments.model.evidence import Evidence
+from experiments.model.results import (
     DelayStatistics,
     Environment,
     FlowResult,

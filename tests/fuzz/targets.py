@@ -32,8 +32,8 @@ from controller.openflow.encoding import encode
 from controller.openflow.rule_counts import RuleCountReading
 from controller.rules.model import Match, Output, Rule, flow_cookie
 from controller.rules.pinned import TcpConnection, pinned_rule
-from experiments import scenario
 from experiments.errors import ExperimentError
+from experiments.model import scenario
 from mstcp import MstcpError, RemoteProtocolError, _core
 from mstcp.endpoints import parse_endpoint, parse_rule
 from mstcp.preamble import (
@@ -97,7 +97,7 @@ def hello(data: bytes) -> None:
     try:
         prefix = data[: _core.HELLO_PREFIX_BYTES].ljust(_core.HELLO_PREFIX_BYTES)
         end = _core.HELLO_PREFIX_BYTES + _core.hello_rest_bytes(prefix)
-        verdict = _core.Admission(b"", 1).admit(data[:end], bytes(32), 1)
+        verdict = _core.Admission(b"", 1).admit(0, data[:end], bytes(32), 1)
         assert verdict.code is not None or verdict.stream_id == 0
         said = _core.decode_hello(data[_core.HELLO_PREFIX_BYTES : end - _core.HELLO_PROOF_BYTES])
         _core.decode_frames(data[end:], said[4])

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import struct
 from collections.abc import AsyncIterator
 
 import pytest
 
 import mstcp
 from mstcp import ConnectionTransport, StreamSpec
+from tests.fakes.broken_paths import over_paths
 from tests.fakes.echo_server import EchoServer
 from tests.fakes.flow_controller import FlowController
+from tests.fakes.raw_client import RawClient, read_answer, refusal_of
+from tests.vectors import generate
 
 
 async def opened(port: int, streams: int, controller: str | None) -> ConnectionTransport:
@@ -78,3 +82,62 @@ async def test_connection_lost_is_told_after_the_allocation_is_given_back() -> N
         transport.abort()
         await transport.wait_closed()
     assert released == [["flow-1"]]
+
+
+ACK, FIN, LAST = 2, 1, 3
+
+
+async def test_a_server_that_has_closed_tells_a_client_that_joins() -> None:
+    """The last acknowledgement may be lost with the last stream: the client joins again, and asks."""
+    ended = asyncio.Event()
+
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    async with await mstcp.start_server(close, "127.0.0.1", plain=False) as server:
+        client = RawClient(count=1)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        await client.exchange(reader, writer)
+        fin = generate.control(FIN, bytes(8))
+        writer.write(fin)
+        await asyncio.wait_for(reader.readuntil(fin), 20)
+        writer.write(generate.control(ACK, struct.pack(">QQ", 1, 1 << 18)) + generate.control(LAST, b""))
+        writer.write_eof()
+        await asyncio.wait_for(ended.wait(), 20)
+        writer.close()
+        for _ in range(2):
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(client.hello(1))
+            assert refusal_of(await read_answer(reader)) is None
+            assert await asyncio.wait_for(reader.readexactly(8), 20) == generate.control(ACK, bytes(16))[:8]
+            received, limit = struct.unpack(">QQ", await reader.readexactly(16))
+            assert received == 1 and limit >= 1 << 18
+            assert await asyncio.wait_for(reader.read(), 20) == generate.control(LAST, b"")
+            writer.close()
+        # Who cannot prove that it is the client is told nothing.
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(client.hello(2, key=bytes(32)))
+        assert refusal_of(await read_answer(reader)) is not None
+        writer.close()
+
+
+@pytest.mark.parametrize("closing", [0, 1])
+async def test_what_a_closed_connection_still_has_to_send_goes_over_streams_that_come_back(
+    closing: int,
+) -> None:
+    async with over_paths(2) as (client, server, paths):
+        (_, writer), (reader, _) = (client, server) if closing == 0 else (server, client)
+        for path in paths:
+            path.stop(0, 1)
+        data = bytes(range(256)) * 800
+        writer.write(data)
+        writer.close()
+        for path in paths:
+            path.repair()
+            path.reset()
+        assert await asyncio.wait_for(reader.read(), 60) == data
+        (server if closing == 0 else client)[1].close()
+        await asyncio.wait_for(writer.wait_closed(), 60)

@@ -127,7 +127,7 @@ def test_confirmations_that_are_swapped_let_neither_stream_in() -> None:
     confirms = []
     for stream in range(3):
         greeting = client.greet(bytes([stream]) * 32, 0, b"")
-        verdict = admission.admit(greeting.bytes, bytes([stream | 128]) * 32, 1)
+        verdict = admission.admit(0, greeting.bytes, bytes([stream | 128]) * 32, 1)
         connection.expect_confirm(stream, verdict.confirm)
         confirms.append(client.answered(greeting, verdict.answer))
     data = (0).to_bytes(8, "big") + bytes(100)

@@ -285,16 +285,16 @@ def test_an_answer_that_was_changed_or_swapped_is_not_taken(
     admission = _core.Admission(secret, 10)
     client = _core.Client(secret, bytes(range(16)), 3, PAYLOAD)
     first = client.greet(b"\1" * 32, 0, b"")
-    verdict = admission.admit(first.bytes, b"\2" * 32, None)
+    verdict = admission.admit(0, first.bytes, b"\2" * 32, None)
     stranger = _core.Client(secret, bytes(range(1, 17)), 3, PAYLOAD).greet(b"\3" * 32, 0, b"")
-    other = admission.admit(stranger.bytes, b"\4" * 32, None).answer
+    other = admission.admit(0, stranger.bytes, b"\4" * 32, None).answer
     with pytest.raises(mstcp.RemoteProtocolError, match=reason):
         client.answered(first, changed(verdict.answer, other))
     assert client.answered(first, verdict.answer) == verdict.confirm_frame
     # Two joins whose answers are swapped.
     joins = [client.greet(bytes([number]) * 32, 0, b"") for number in (5, 6)]
     answers = [
-        admission.admit(join.bytes, bytes([number]) * 32, 1).answer for number, join in enumerate(joins)
+        admission.admit(0, join.bytes, bytes([number]) * 32, 1).answer for number, join in enumerate(joins)
     ]
     for join, answer in zip(joins, reversed(answers), strict=True):
         with pytest.raises(mstcp.RemoteProtocolError, match="another stream"):
@@ -314,18 +314,18 @@ def test_every_byte_of_a_hello_is_proved() -> None:
     for place in range(12, len(opening)):
         damaged = opening[:place] + bytes([opening[place] ^ 1]) + opening[place + 1 :]
         with contextlib.suppress(mstcp.RemoteProtocolError):
-            verdict = _core.Admission(b"ours", 10).admit(damaged, bytes(32), None)
+            verdict = _core.Admission(b"ours", 10).admit(0, damaged, bytes(32), None)
             assert verdict.code in (UNSUPPORTED_VERSION, NOT_AUTHORISED, UNKNOWN_CONNECTION), place
-    assert _core.Admission(b"ours", 10).admit(opening, bytes(32), None).code is None
+    assert _core.Admission(b"ours", 10).admit(0, opening, bytes(32), None).code is None
 
 
 def test_nobody_in_the_path_can_turn_the_version_down() -> None:
     """A client of versions 3 to 7 whose offer is cut to an older one, or answered with one, is not taken."""
     said, _ = generate.handshake(b"ours", 0, highest=7)
     hello = bytes.fromhex(said["hello"])
-    assert _core.Admission(b"ours", 10).admit(hello, bytes(32), None).code is None
+    assert _core.Admission(b"ours", 10).admit(0, hello, bytes(32), None).code is None
     cut = change(hello, 1, 3)
-    assert _core.Admission(b"ours", 10).admit(cut, bytes(32), None).code == NOT_AUTHORISED
+    assert _core.Admission(b"ours", 10).admit(0, cut, bytes(32), None).code == NOT_AUTHORISED
 
 
 async def test_other_versions_are_told_which_are_spoken() -> None:

@@ -35,12 +35,12 @@ def test_handshakes(vector: dict[str, Any]) -> None:
     admission = _core.Admission(secret, 10)
     for stream in vector["streams"]:
         hello = bytes.fromhex(stream["hello"])
-        verdict = admission.admit(hello, bytes.fromhex(stream["server_nonce"]), 1)
+        verdict = admission.admit(0, hello, bytes.fromhex(stream["server_nonce"]), 1)
         assert verdict.answer.hex() == stream["answer"]
         assert verdict.confirm_frame.hex() == stream["confirm"]
         assert verdict.early_data.hex() == stream["early_data"]
         assert (verdict.stream_id, verdict.priority) == (stream["stream_id"], stream["priority"])
-        assert admission.admit(hello, bytes(32), 1).code == 4  # a replay
+        assert admission.admit(0, hello, bytes(32), 1).code == 4  # a replay
 
 
 @named("refusals")
@@ -53,7 +53,7 @@ def test_refusals(vector: dict[str, Any]) -> None:
 
 def test_the_answer_to_other_versions() -> None:
     opening = split(bytes.fromhex(VECTORS["bad_hellos"][3]["bytes"]))[0]
-    verdict = _core.Admission(b"", 1).admit(opening, bytes(32), None)
+    verdict = _core.Admission(b"", 1).admit(0, opening, bytes(32), None)
     assert verdict.code == 2
     assert verdict.answer.hex().startswith(VECTORS["version_refusal"])
 

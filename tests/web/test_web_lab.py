@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from experiments import cli, runner
-from experiments.events import (
+from experiments import runner
+from experiments.cli.command_line import make_parser
+from experiments.cli.run import job_from
+from experiments.cli.watch import watching
+from experiments.model.events import (
     ConnectedFlow,
     ConnectedStream,
     Event,
@@ -27,9 +30,8 @@ from experiments.events import (
     TimeMeasured,
     ValidityMeasured,
 )
-from experiments.job import Job, write_atomically
-from experiments.results import FlowResult, Results
-from experiments.web import command as web
+from experiments.model.job import Job, write_atomically
+from experiments.model.results import FlowResult, Results
 from experiments.web.app import Content
 from experiments.web.documents import FinishedResults, GrowingResults
 from experiments.web.event_log import EventLog
@@ -192,15 +194,15 @@ def simulated(tmp_path: Path, *more: str) -> tuple[Job, argparse.Namespace]:
         "1",
     ]
     argv += ["--seeds", "2", "--duration", "1", "--out", str(tmp_path / "out"), "--watch", *more]
-    args = cli._parser().parse_args(argv)
-    return cli.job_from(args, 0.0), args
+    args = make_parser().parse_args(argv)
+    return job_from(args, 0.0), args
 
 
 def test_a_simulated_run_is_watched_from_start_to_end_with_a_reload_in_the_middle(
     tmp_path: Path, browser: Browser, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job, args = simulated(tmp_path)
-    with web.watching(job, args) as take:
+    with watching(job, args) as take:
         address = capsys.readouterr().err.split()[-1]
         gate = Gate(take)
         runs = threading.Thread(target=runner.run, args=(job, gate))

@@ -319,13 +319,13 @@ fn survey(problem: &Problem, failures: usize, rng: &mut Rng) {
     println!("failure ms        {}", quantiles(solves));
 }
 
-/// Scales the demands to a load of at most 1 (or that times what just fits) and routes them by source.
+/// Scales the demands to a load and routes them by source.
 fn by_source(base: &Problem, load: f64, threads: usize) {
     let start = wall_ms();
-    let most = gomr::max_concurrent(base, 1.0, threads, None);
+    let most = gomr::max_concurrent(base, load.max(1.0), threads, None);
     let most = most.expect("it solves").expect("without limits");
     println!("{most:?}, wall ms {:.0}", wall_ms() - start);
-    let problem = scaled(base, load * most.factor);
+    let problem = scaled(base, load.min(1.0) * most.factor);
     let start = wall_ms();
     let routed = gomr::route_by_source(&problem, threads, None);
     let routed = routed.expect("it solves").expect("without limits");

@@ -206,7 +206,8 @@ impl Inverse {
     }
 }
 
-fn axpy(factor: f64, from: &[f64], to: &mut [f64]) {
+/// `to += factor · from`.
+pub(crate) fn axpy(factor: f64, from: &[f64], to: &mut [f64]) {
     for (target, &value) in to.iter_mut().zip(from) {
         *target += factor * value;
     }

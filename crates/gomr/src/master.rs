@@ -7,6 +7,7 @@
 //! saturated arcs, need linear algebra: with `w_j = a_j − a_key(j)` they solve `W x = C − Σ_k d_k a_key(k)`
 //! on the saturated arcs. Prices are `π W = c_j − c_key(j)`, `σ_k = c_key(k) − π a_key(k)`.
 
+mod differences;
 mod level;
 mod loads;
 mod pivot;
@@ -16,6 +17,7 @@ mod values;
 use crate::basis::Inverse;
 use crate::graph::NONE;
 use crate::halt::Halt;
+use differences::Differences;
 use level::Level;
 use loads::{Loads, Span};
 
@@ -100,6 +102,15 @@ impl Sparse {
         self.touched.clear();
     }
 
+    /// Counts all entries as touched.
+    pub fn touch_all(&mut self) {
+        for (i, seen) in self.seen.iter_mut().enumerate() {
+            if !std::mem::replace(seen, true) {
+                self.touched.push(i as u32);
+            }
+        }
+    }
+
     pub fn add(&mut self, i: u32, value: f64) {
         if !self.seen[i as usize] {
             self.seen[i as usize] = true;
@@ -153,6 +164,8 @@ pub(crate) struct Master {
     pub tight_at: Vec<u32>,
     /// Weight of the first objective against the second.
     pub big_m: f64,
+    /// By how many tolerances a variable may pass its bound where the pivot is larger for it.
+    pub leeway: f64,
     pub pivots: usize,
     /// Work done, in steps of about a nanosecond: what a hot restart may cost is measured by it.
     pub work: u64,
@@ -163,6 +176,8 @@ pub(crate) struct Master {
     perturbed: bool,
     /// Arcs that failed since the last optimum, with the capacity they had.
     lent: Vec<(u32, f64)>,
+    /// Where columns load most rows.
+    differences: Option<Differences>,
     /// What raises requests together, and its column; `NONE` where there is none.
     level: Option<Level>,
     pub level_column: u32,
@@ -181,6 +196,7 @@ impl Master {
             capacity,
             big_m,
             level_column: NONE,
+            leeway: 1.0,
             ..Self::default()
         };
         master.direction.load.resize(arcs);
@@ -282,6 +298,11 @@ impl Master {
     /// Whether every column loads the arcs of its path with 1 and no other.
     pub fn is_plain(&self) -> bool {
         self.loads.are_plain()
+    }
+
+    /// Expects columns that load most rows; before there are any, and without one that raises requests.
+    pub fn expect_dense_columns(&mut self) {
+        self.differences = Some(Differences::new(self.capacity.len()));
     }
 
     /// Brings the index of the columns by arc up to date.
@@ -458,6 +479,7 @@ impl Master {
         let loads = std::mem::take(&mut self.loads);
         self.by_arc.iter_mut().for_each(Vec::clear);
         self.indexed = 0;
+        self.differences.iter_mut().for_each(Differences::clear);
         self.epoch += 1;
         for (c, mut column) in old.into_iter().enumerate() {
             let unserved = self.groups[column.group as usize].unserved == c as u32;

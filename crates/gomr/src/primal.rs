@@ -34,7 +34,7 @@ impl Master {
     fn blocking(&self, tolerance: f64) -> Option<Leave> {
         let mut limit = f64::INFINITY;
         self.each_decrease(|_, value, alpha| {
-            limit = limit.min((value.max(0.0) + tolerance) / alpha);
+            limit = limit.min((value.max(0.0) + self.leeway * tolerance) / alpha);
         });
         let mut best = None;
         let mut largest = 0.0;

@@ -89,6 +89,8 @@ pub struct Connection {
     doubts: Doubts,
     timers: Timers,
     state: ConnectionState,
+    /// It was closed, and the peer has everything.
+    delivered: bool,
     events: VecDeque<Event>,
     /// Slots whose streams are gone without the shell knowing.
     unclaimed: StreamSet,
@@ -123,6 +125,7 @@ impl Connection {
             doubts: Doubts::default(),
             timers: Timers::default(),
             state: ConnectionState::Open,
+            delivered: false,
             events: VecDeque::new(),
             unclaimed: StreamSet::default(),
         })
@@ -289,6 +292,31 @@ impl Connection {
         self.receive(stream, slice, Some(slice), out)
     }
 
+    /// See [`Receiver::next_in_place`].
+    pub fn next_in_place(&self, stream: usize) -> usize {
+        self.receiver.next_in_place(stream)
+    }
+
+    /// See [`Receiver::expects_payload`].
+    pub fn expects_payload(&self, stream: usize) -> bool {
+        self.receiver.expects_payload(stream)
+    }
+
+    /// See [`Receiver::on_in_place`]. The bytes count as taken by the application.
+    pub fn on_in_place(
+        &mut self,
+        stream: usize,
+        count: usize,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        self.receiver.on_in_place(stream, count, out)?;
+        self.receiver.on_consumed(count);
+        if self.alive().contains(stream) && count > 0 {
+            self.life.hear(stream);
+        }
+        Ok(())
+    }
+
     /// See [`Receiver::expected`].
     pub fn expected(&self, stream: usize) -> Option<Expected> {
         self.receiver.expected(stream)
@@ -380,14 +408,15 @@ impl Connection {
     ///
     /// What it had not brought through goes over the others.
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
-        let proper = self.receiver.on_stream_end(stream)? || self.sender.is_retiring(stream);
+        let has_last = self.receiver.on_stream_end(stream)?;
+        let proper = has_last || self.sender.is_retiring(stream);
         if self.alive().contains(stream) {
             if proper {
                 self.sender.on_stream_ended(stream);
             }
             self.sender.on_stream_lost(stream)?;
             self.receiver.tell_again();
-            self.note_ended(proper);
+            self.note_ended(proper, has_last);
         }
         Ok(proper)
     }

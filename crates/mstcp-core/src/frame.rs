@@ -127,6 +127,17 @@ pub struct Expected {
     pub header_bytes: usize,
 }
 
+/// Some of a frame's payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Whether the frame begins with it.
+    pub first: bool,
+    /// Whether the frame ends with it.
+    pub last: bool,
+}
+
 impl Parser {
     /// A parser at the beginning of a stream (after the hello) whose full-size frames carry `frame_payload_bytes`.
     pub fn new(frame_payload_bytes: usize) -> Self {
@@ -172,32 +183,16 @@ impl Parser {
                         return Ok((at, None));
                     }
                 }
-                State::Data {
-                    offset,
-                    rest,
-                    first,
-                } => {
+                State::Data { rest, .. } => {
                     let take = rest.min(input.len() - at);
-                    if take == 0 {
-                        return Ok((at, None));
-                    }
                     let payload = &input[at..at + take];
-                    self.state = if take == rest {
-                        State::Header
-                    } else {
-                        State::Data {
-                            offset: offset + take as u64,
-                            rest: rest - take,
-                            first: false,
-                        }
-                    };
-                    let found = Found::Data {
-                        offset,
+                    let found = self.skip(take).map(|part| Found::Data {
+                        offset: part.offset,
                         payload,
-                        first,
-                        last: take == rest,
-                    };
-                    return Ok((at + take, Some(found)));
+                        first: part.first,
+                        last: part.last,
+                    });
+                    return Ok((at + take, found));
                 }
                 State::Control { kind, wanted } => {
                     if !self.fill(wanted, input, &mut at) {
@@ -209,6 +204,45 @@ impl Parser {
                     return Ok((at, Some(Found::Control(control))));
                 }
             }
+        }
+    }
+
+    /// Go on after so many bytes of a frame's payload, whoever has them; none if there are none.
+    pub fn skip(&mut self, count: usize) -> Option<Part> {
+        let State::Data {
+            offset,
+            rest,
+            first,
+        } = self.state
+        else {
+            return None;
+        };
+        debug_assert!(count <= rest);
+        if count == 0 {
+            return None;
+        }
+        let last = count == rest;
+        self.state = if last {
+            State::Header
+        } else {
+            State::Data {
+                offset: offset + count as u64,
+                rest: rest - count,
+                first: false,
+            }
+        };
+        Some(Part {
+            offset,
+            first,
+            last,
+        })
+    }
+
+    /// The payload that comes next, if the header before it has come: its offset, and how many bytes are left of it.
+    pub fn payload(&self) -> Option<(u64, usize)> {
+        match self.state {
+            State::Data { offset, rest, .. } => Some((offset, rest)),
+            _ => None,
         }
     }
 

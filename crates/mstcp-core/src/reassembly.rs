@@ -43,6 +43,25 @@ impl Reassembly {
         } else {
             self.fill(offset, end, &piece);
         }
+        self.release(out);
+    }
+
+    /// How many bytes are missing before the first piece that waits.
+    pub fn gap_bytes(&self) -> usize {
+        let first = self.waiting.first_key_value();
+        first.map_or(usize::MAX, |(first, _)| (first - self.next_offset) as usize)
+    }
+
+    /// Count the next bytes, [`Reassembly::gap_bytes`] at most, as delivered: they are where they belong. Append to `out`
+    /// what is now in order.
+    pub fn advance(&mut self, bytes: usize, out: &mut Vec<Slice>) {
+        debug_assert!(bytes <= self.gap_bytes());
+        self.next_offset += bytes as u64;
+        self.release(out);
+    }
+
+    /// Append to `out` the pieces that are next.
+    fn release(&mut self, out: &mut Vec<Slice>) {
         while let Some(entry) = self.waiting.first_entry() {
             if *entry.key() != self.next_offset {
                 break;

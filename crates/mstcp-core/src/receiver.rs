@@ -210,6 +210,44 @@ impl Receiver {
         }
     }
 
+    /// How many bytes can be read from a stream to where the application wants the next ones: they are the payload of a frame
+    /// whose header has come.
+    pub fn next_in_place(&self, slot: usize) -> usize {
+        let Some(stream) = self.streams.get(slot) else {
+            return 0;
+        };
+        let is_plain = stream.alive && !stream.last && stream.unconfirmed.is_none();
+        match stream.parser.payload() {
+            Some((offset, rest)) if is_plain && offset == self.reassembly.next_offset() => {
+                rest.min(self.reassembly.gap_bytes())
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether a stream brings nothing next but payload of a large frame.
+    pub fn expects_payload(&self, slot: usize) -> bool {
+        self.expected(slot)
+            .is_some_and(|expected| expected.payload_bytes > 0)
+    }
+
+    /// Take note of so many bytes, [`Receiver::next_in_place`] at most, that were read to where the application wants them;
+    /// append to `out` what is in order after them.
+    pub fn on_in_place(
+        &mut self,
+        slot: usize,
+        count: usize,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        let stream = self.streams.get_mut(slot);
+        let stream = stream.ok_or(LocalError::NoSuchStream(slot))?;
+        if let Some(part) = stream.parser.skip(count) {
+            self.note_data(slot, part.offset, count, part.first, part.last)?;
+            self.reassembly.advance(count, out);
+        }
+        Ok(())
+    }
+
     /// Have the first frame on a stream be a CONFIRM with this proof.
     pub fn expect_confirm(&mut self, slot: usize, proof: Proof) -> Result<(), LocalError> {
         let stream = self.streams.get_mut(slot);
@@ -331,6 +369,15 @@ impl Receiver {
     /// Whether all of the peer's bytes have been delivered.
     pub fn is_ended(&self) -> bool {
         self.total_bytes == Some(self.reassembly.next_offset())
+    }
+
+    /// The acknowledgement of everything, for a stream that carries nothing else.
+    pub(crate) fn final_ack(&self) -> Control {
+        Control::Ack {
+            received: self.received_position(),
+            limit: self.told_limit,
+            streams: Vec::new(),
+        }
     }
 
     /// The reorder buffer.

@@ -12,7 +12,7 @@ fn keys(streams: u8) -> Vec<RecordKeys> {
     let mut admission = Admission::new(SECRET, 10).requiring_records();
     let agreed = (0..streams).map(|stream| {
         let greeting = client.greet([stream; 32], 0, &[]).unwrap();
-        let admitted = admission.admit(&greeting.bytes, [stream | 0x80; 32], |_| Some(1));
+        let admitted = admission.admit(0, &greeting.bytes, [stream | 0x80; 32], |_| Some(1));
         let admitted = admitted.unwrap();
         client.on_answer(&greeting, &admitted.answer).unwrap();
         let ours = client.record_keys(&greeting, &admitted.answer).unwrap();
@@ -126,7 +126,7 @@ fn nobody_can_talk_the_two_out_of_it() {
     let mut plain = Client::new(SECRET, [8; 16], 1, 1000);
     let greeting = plain.greet([1; 32], 0, &[]).unwrap();
     let mut strict = Admission::new(SECRET, 10).requiring_records();
-    assert!(strict.admit(&greeting.bytes, [2; 32], |_| None).is_err());
+    assert!(strict.admit(0, &greeting.bytes, [2; 32], |_| None).is_err());
     // A client that asks takes no answer without them: here of a server that does not know the field and skips it.
     let mut client = Client::new(SECRET, [9; 16], 1, 1000).with_records();
     let asked = client.greet([1; 32], 0, &[]).unwrap();
@@ -134,7 +134,7 @@ fn nobody_can_talk_the_two_out_of_it() {
     let without = other.greet([1; 32], 0, &[]).unwrap();
     let mut admission = Admission::new(SECRET, 10);
     let answer = admission
-        .admit(&without.bytes, [2; 32], |_| None)
+        .admit(0, &without.bytes, [2; 32], |_| None)
         .unwrap()
         .answer;
     let error = client.on_answer(&asked, &answer).unwrap_err();

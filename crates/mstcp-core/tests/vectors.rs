@@ -84,7 +84,7 @@ fn handshakes_are_made_and_taken() {
             );
             assert_eq!(json!(hex(&said.early_data)), stream["early_data"]);
             let admitted = admission
-                .admit(&hello, array(&stream["server_nonce"]), |_| Some(1))
+                .admit(0, &hello, array(&stream["server_nonce"]), |_| Some(1))
                 .unwrap();
             assert_eq!(json!(hex(&admitted.answer)), stream["answer"], "{vector}");
             assert_eq!(

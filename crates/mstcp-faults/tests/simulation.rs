@@ -47,6 +47,13 @@ fn paths_whose_relays_take_more_than_they_carry_hold_nothing_up() {
     }
 }
 
+#[test]
+fn both_sides_agree_on_the_end_though_the_last_acknowledgement_is_lost_with_the_last_stream() {
+    let report = run(480, 200);
+    assert!(report.is_equal, "{report:?}");
+    assert!(report.longest_close_s <= 1.0, "{report:?}");
+}
+
 /// Every schedule of three faults; `make explore` is for longer ones (MSTCP_EXPLORE_STEPS).
 #[test]
 fn no_schedule_of_losses_deaths_and_late_readers_is_a_dead_end() {

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use mstcp_core::{Connection, Error, Event, LocalError, Slice, StreamSet};
 
-use crate::inbox::{Count, Inbox, ReadError};
+use crate::inbox::{Count, Inbox, ReadError, Target};
 use crate::memory::Memory;
 use crate::policy::StreamSockets;
 use crate::records::RecordLayer;
@@ -221,6 +221,43 @@ impl Endpoint {
     /// Take about half a megabyte of what is in order; the peer may then send as much more.
     pub fn take(&mut self) -> Vec<Slice> {
         self.inbox.take(&mut self.core)
+    }
+
+    /// See [`Inbox::take_into`].
+    pub fn take_into(&mut self, target: &mut Target<'_>) {
+        self.inbox.take_into(&mut self.core, target);
+    }
+
+    /// See [`Inbox::next_in_place`].
+    pub fn next_in_place(&self, stream: usize, room: usize) -> usize {
+        let is_protected = self.layers.get(stream).is_some_and(Option::is_some);
+        match is_protected {
+            true => 0,
+            false => self.inbox.next_in_place(&self.core, stream, room),
+        }
+    }
+
+    /// See [`Inbox::read_in_place`].
+    pub fn read_in_place(
+        &mut self,
+        stream: usize,
+        target: &mut Target<'_>,
+    ) -> Result<(usize, Count), Error> {
+        let descriptor = self.sockets.descriptor(stream);
+        (self.inbox).read_in_place(&mut self.core, stream, descriptor, target)
+    }
+
+    /// See [`Inbox::read_once`].
+    pub fn read_once<M: Memory>(
+        &mut self,
+        memory: &mut M,
+        stream: usize,
+    ) -> Result<Count, ReadError<M::Error>> {
+        if self.layer(stream).is_some() {
+            return self.read(memory, stream);
+        }
+        let descriptor = self.sockets.descriptor(stream);
+        (self.inbox).read_once(&mut self.core, memory, stream, descriptor)
     }
 
     /// Give back the memory of what was taken and dropped since.

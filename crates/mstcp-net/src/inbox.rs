@@ -1,6 +1,7 @@
 //! Bytes on their way from the sockets to the application: read to where they stay, kept until they are taken.
 
 use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use mstcp_core::frame::{Expected, LONG_HEADER_BYTES};
@@ -13,6 +14,8 @@ use crate::sys;
 const READ_BYTES: usize = 1 << 19;
 /// What the application is given at once, about.
 const TAKE_BYTES: usize = 1 << 19;
+/// Memory that has room for less is not read to unless the frame ends there: bytes are read by fewer calls elsewhere.
+const LEAST_IN_PLACE: usize = 1 << 14;
 /// Slices below this size that wait for the application are joined: small ones must not hold a large chunk each.
 const JOINED_BYTES: usize = 1 << 16;
 
@@ -44,6 +47,46 @@ impl<E: std::fmt::Debug> std::error::Error for ReadError<E> {}
 
 /// How a read went: the bytes that came (0: the end of the stream), or an errno.
 pub type Count = Result<usize, i32>;
+
+/// Where a thread that waits wants bytes.
+#[derive(Debug)]
+pub struct Target<'a> {
+    buffer: &'a mut [MaybeUninit<u8>],
+    filled: usize,
+}
+
+impl<'a> Target<'a> {
+    /// Memory of which nothing is filled.
+    pub fn new(buffer: &'a mut [MaybeUninit<u8>]) -> Self {
+        Self { buffer, filled: 0 }
+    }
+
+    /// How many bytes have come.
+    pub fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// How many more there is room for.
+    pub fn room(&self) -> usize {
+        self.buffer.len() - self.filled
+    }
+
+    fn rest(&mut self) -> &mut [MaybeUninit<u8>] {
+        &mut self.buffer[self.filled..]
+    }
+
+    /// Append as many of these bytes as there is room for; return how many.
+    fn append(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.room());
+        // SAFETY: both are as long, and lie apart.
+        unsafe {
+            let place = self.rest().as_mut_ptr().cast();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, count);
+        }
+        self.filled += count;
+        count
+    }
+}
 
 /// What was read, and is in order.
 #[derive(Default)]
@@ -91,8 +134,20 @@ impl Inbox {
         stream: usize,
         descriptor: i32,
     ) -> Result<Count, ReadError<M::Error>> {
+        self.read_up_to(READ_BYTES, core, memory, stream, descriptor)
+    }
+
+    /// As [`Inbox::read`], until so many bytes have come or the socket has no more.
+    fn read_up_to<M: Memory>(
+        &mut self,
+        enough_bytes: usize,
+        core: &mut Connection,
+        memory: &mut M,
+        stream: usize,
+        descriptor: i32,
+    ) -> Result<Count, ReadError<M::Error>> {
         let mut all = 0;
-        while all < READ_BYTES {
+        while all < enough_bytes {
             let (asked, result) = match core.expected(stream) {
                 Some(expected) => self.read_payload(core, memory, stream, descriptor, expected)?,
                 None => (
@@ -113,6 +168,56 @@ impl Inbox {
             }
         }
         Ok(Ok(all))
+    }
+
+    /// Read a socket by one system call.
+    pub fn read_once<M: Memory>(
+        &mut self,
+        core: &mut Connection,
+        memory: &mut M,
+        stream: usize,
+        descriptor: i32,
+    ) -> Result<Count, ReadError<M::Error>> {
+        self.read_up_to(1, core, memory, stream, descriptor)
+    }
+
+    /// How many bytes [`Inbox::read_in_place`] would read to where there is room for `room`: none where that would take more
+    /// system calls than it spares copies.
+    pub fn next_in_place(&self, core: &Connection, stream: usize, room: usize) -> usize {
+        let next = core.next_in_place(stream);
+        let is_worth = core.expected(stream).is_some() && (room >= LEAST_IN_PLACE || room >= next);
+        match is_worth && self.ready.is_empty() {
+            true => next.min(room),
+            false => 0,
+        }
+    }
+
+    /// Read the bytes that the application wants next to where it wants them, and the header after them; also return how much
+    /// was asked for. See [`Inbox::next_in_place`].
+    pub fn read_in_place(
+        &mut self,
+        core: &mut Connection,
+        stream: usize,
+        descriptor: i32,
+        target: &mut Target<'_>,
+    ) -> Result<(usize, Count), Error> {
+        let length = self.next_in_place(core, stream, target.room());
+        let mut header = [0; LONG_HEADER_BYTES];
+        let header_bytes = match core.expected(stream) {
+            Some(expected) if expected.payload_bytes == length => expected.header_bytes,
+            _ => 0,
+        };
+        let header = &mut header[..header_bytes];
+        let result = sys::receive_both(descriptor, &mut target.rest()[..length], header);
+        if let Ok(count) = result {
+            let in_payload = count.min(length);
+            target.filled += in_payload;
+            core.on_in_place(stream, in_payload, &mut self.in_order)?;
+            let rest = Slice::copy_of(&header[..count - in_payload]);
+            core.on_slice(stream, &rest, &mut self.in_order)?;
+            self.note_ready();
+        }
+        Ok((length + header_bytes, result))
     }
 
     /// Read whatever comes.
@@ -189,6 +294,22 @@ impl Inbox {
         self.ready_bytes -= taken_bytes;
         core.on_consumed(taken_bytes);
         taken
+    }
+
+    /// Copy what is in order to where the application wants it. The peer may then send as much more.
+    pub fn take_into(&mut self, core: &mut Connection, target: &mut Target<'_>) {
+        let filled = target.filled;
+        while let Some(slice) = self.ready.front_mut() {
+            let count = target.append(slice);
+            if count < slice.len() {
+                *slice = slice.part(count..slice.len());
+                break;
+            }
+            self.ready.pop_front();
+        }
+        self.ready_bytes -= target.filled - filled;
+        core.on_consumed(target.filled - filled);
+        self.lent.reclaim();
     }
 
     /// Give back the memory of what was taken and dropped since.

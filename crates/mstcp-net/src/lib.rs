@@ -26,6 +26,7 @@
 //! | [`mapped`] | files that are sent as they lie |
 //! | [`memory`] | where bytes are read to |
 //! | [`records`] | bytes that are authenticated without TLS |
+//! | [`shared`] | a connection that a loop and the threads which wait for it drive in turn |
 //! | [`sys`] | the system calls |
 //! | `tokio` (feature of this name, on by default) | connections and listeners for applications |
 
@@ -35,6 +36,7 @@ pub mod mapped;
 pub mod memory;
 pub mod policy;
 pub mod records;
+pub mod shared;
 pub mod sys;
 #[cfg(feature = "tokio")]
 pub mod tokio;
@@ -45,3 +47,4 @@ pub use mapped::MappedFile;
 pub use memory::{Memory, OwnMemory};
 pub use policy::{Room, StreamSockets};
 pub use records::RecordLayer;
+pub use shared::SharedEndpoint;

@@ -111,6 +111,7 @@ impl Records {
 #[pyclass(module = "mstcp._core", frozen)]
 struct Verdict {
     code: Option<u16>,
+    has_ended: bool,
     reason: String,
     answer: Vec<u8>,
     confirm: Proof,
@@ -123,6 +124,7 @@ impl Verdict {
         match outcome {
             Ok(admitted) => Ok(Self {
                 code: None,
+                has_ended: false,
                 reason: String::new(),
                 answer: admitted.answer,
                 confirm: admitted.confirm,
@@ -133,15 +135,23 @@ impl Verdict {
                 code,
                 reason,
                 answer,
-            }) => Ok(Self {
-                code: Some(code),
-                reason,
-                answer,
-                confirm: Proof::default(),
-                hello: None,
-                record_keys: None,
-            }),
+            }) => Ok(Self::without_stream(Some(code), reason, answer)),
+            Err(NotAdmitted::Ended { answer }) => {
+                Ok(Self::without_stream(None, String::new(), answer))
+            }
             Err(NotAdmitted::Malformed(error)) => Err(remote(error)),
+        }
+    }
+
+    fn without_stream(code: Option<u16>, reason: String, answer: Vec<u8>) -> Self {
+        Self {
+            code,
+            has_ended: code.is_none(),
+            reason,
+            answer,
+            confirm: Proof::default(),
+            hello: None,
+            record_keys: None,
         }
     }
 
@@ -155,6 +165,11 @@ impl Verdict {
     #[getter]
     fn code(&self) -> Option<u16> {
         self.code
+    }
+
+    #[getter]
+    fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     #[getter]
@@ -219,14 +234,15 @@ impl Admission {
         })
     }
 
-    #[pyo3(signature = (opening, nonce, alive_streams, /))]
+    #[pyo3(signature = (now_ns, opening, nonce, alive_streams, /))]
     fn admit(
         &mut self,
+        now_ns: u64,
         opening: &[u8],
         nonce: Proof,
         alive_streams: Option<usize>,
     ) -> PyResult<Verdict> {
-        Verdict::of(self.0.admit(opening, nonce, |_| alive_streams))
+        Verdict::of(self.0.admit(now_ns, opening, nonce, |_| alive_streams))
     }
 
     #[pyo3(signature = (opening, nonce, code, reason, /))]
@@ -237,6 +253,11 @@ impl Admission {
     #[pyo3(signature = (connection_id, /))]
     fn forget(&mut self, connection_id: ConnectionId) {
         self.0.forget(&connection_id);
+    }
+
+    #[pyo3(signature = (now_ns, connection_id, farewell, /))]
+    fn remember(&mut self, now_ns: u64, connection_id: ConnectionId, farewell: Vec<u8>) {
+        self.0.remember(now_ns, &connection_id, farewell);
     }
 
     fn admit_plain(&mut self) -> Option<String> {

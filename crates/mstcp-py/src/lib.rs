@@ -2,12 +2,15 @@
 // The functions' documentation for users is in the stub; PyO3's macros make items of their own.
 #![allow(missing_docs)]
 
+mod buffer;
 mod bytes;
 mod connection;
 mod counters;
 mod frames;
 mod handshake;
+mod loan;
 mod receive_memory;
+mod room;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::{frame, scheduler};
@@ -56,6 +59,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SCHEDULERS", scheduler::NAMES)?;
     module.add("PROTOCOL_VERSION", mstcp_core::hello::VERSION)?;
     connection::register(module)?;
+    loan::register(module)?;
+    room::register(module)?;
     receive_memory::register(module)?;
     frames::register(module)?;
     handshake::register(module)

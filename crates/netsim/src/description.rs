@@ -114,6 +114,9 @@ pub struct FlowDescription {
     /// Congestion control of this flow; the run's unless given.
     #[serde(default)]
     pub congestion_control: Option<Named<CongestionName>>,
+    /// Slow-start threshold after the handshake; the run's unless given. Linux keeps that of the last connection to a destination.
+    #[serde(default)]
+    pub initial_ssthresh_bytes: Option<u64>,
 }
 
 /// What carries a flow.

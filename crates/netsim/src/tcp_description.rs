@@ -210,7 +210,20 @@ impl TcpDescription {
 
     /// The congestion control of a flow that names one of its own.
     pub fn congestion(&self, name: CongestionName) -> CongestionAlgorithm {
-        congestion(name, self.profile)
+        match name {
+            CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
+            CongestionName::Bbr => CongestionAlgorithm::Bbr { seed: 0 },
+            CongestionName::Reno => CongestionAlgorithm::Reno(self.reno_growth()),
+        }
+    }
+
+    /// How the profile's Reno counts.
+    pub fn reno_growth(&self) -> RenoGrowth {
+        match self.profile {
+            ProfileName::Rfc => RenoGrowth::Bytes,
+            ProfileName::Ns3 | ProfileName::Ns3Mptcp => RenoGrowth::Acks,
+            ProfileName::Linux => RenoGrowth::Segments,
+        }
     }
 
     /// The settings of a connection whose path is allocated `rate_bps` of data, if any.
@@ -247,7 +260,7 @@ impl TcpDescription {
         set(&mut config.rto.initial, self.rto_initial_s.map(seconds));
         set(&mut config.rto.max, self.rto_max_s.map(seconds));
         if let Some(&name) = self.congestion_control.as_ref().and_then(Named::built_in) {
-            config.congestion = congestion(name, self.profile);
+            config.congestion = self.congestion(name);
         }
         if let Some(name) = self.recovery {
             config.reduction = match name {
@@ -284,18 +297,6 @@ impl TcpDescription {
             },
         };
         config
-    }
-}
-
-fn congestion(name: CongestionName, profile: ProfileName) -> CongestionAlgorithm {
-    match name {
-        CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
-        CongestionName::Bbr => CongestionAlgorithm::Bbr { seed: 0 },
-        CongestionName::Reno => CongestionAlgorithm::Reno(match profile {
-            ProfileName::Rfc => RenoGrowth::Bytes,
-            ProfileName::Ns3 | ProfileName::Ns3Mptcp => RenoGrowth::Acks,
-            ProfileName::Linux => RenoGrowth::Segments,
-        }),
     }
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from experiments.results import FlowResult, RunResult
+from experiments.model.results import FlowResult, RunResult
 
 
 class MetricSpec:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from experiments.analysis.metrics.base import MetricSpec
 from experiments.analysis.metrics.registry import register
-from experiments.results import FlowResult, RunResult
+from experiments.model.results import FlowResult, RunResult
 
 STATISTICS = ("mean", "p50", "p95", "p99", "max")
 
@@ -24,8 +24,8 @@ class Field(MetricSpec):
         """Return the field; None where it, or the part that has it, was not measured."""
         del run
         source = flow if self._part is None else getattr(flow, self._part)
-        found: float | None = getattr(source, self._field, None)
-        return found
+        value: float | None = getattr(source, self._field, None)
+        return value
 
 
 class Allocated(MetricSpec):

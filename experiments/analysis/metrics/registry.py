@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from experiments.analysis.metrics.base import MetricSpec
+from experiments.model.results import FlowResult, RunResult
 from experiments.registry import Registry
-from experiments.results import FlowResult, RunResult
 
 METRICS: Registry[MetricSpec] = Registry("metric")
 register = METRICS.register

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.apps.config import PORT
-from experiments.engines.base import RunPlan
 from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.socket_state import SocketState, read_counters, read_sockets
 from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
-from experiments.evidence import Evidence, FlowEvidence
+from experiments.model.evidence import Evidence, FlowEvidence
+from experiments.model.plan import RunPlan
 
 if TYPE_CHECKING:  # protocols import agents, also where none is used
     from experiments.engines.live.controller_process import ControllerProcess
@@ -109,11 +109,11 @@ class Agent:
         """
         flows = self.lab.plan.case.flows
         ports = range(PORT, PORT + len(flows))
-        found = {
+        connections = {
             host: read_sockets(self.lab.emulation, host, ports) for host in {f.src for f in flows.values()}
         }
         for port, (name, flow) in zip(ports, flows.items(), strict=True):
-            states = [state for state in found[flow.src] if state.destination_port == port]
+            states = [state for state in connections[flow.src] if state.destination_port == port]
             if states:
                 self.sockets[name] = states if counting else [replace(state, counts={}) for state in states]
 

@@ -23,15 +23,15 @@ def peel_paths(counts: Mapping[Arc, int], src: str, dst: str) -> list[tuple[list
         dst: where they went to.
     """
     left = {arc: packets for arc, packets in counts.items() if packets > 0}
-    found: list[tuple[list[str], int]] = []
+    paths: list[tuple[list[str], int]] = []
     while path := _follow(left, src, dst):
         hops = list(itertools.pairwise(path))
         packets = min(left[hop] for hop in hops)
         for hop in hops:
             left[hop] -= packets
         left = {arc: rest for arc, rest in left.items() if rest}
-        found.append((path, packets))
-    return sorted(found, key=lambda each: -each[1])
+        paths.append((path, packets))
+    return sorted(paths, key=lambda each: -each[1])
 
 
 def _follow(left: dict[Arc, int], src: str, dst: str) -> list[str] | None:

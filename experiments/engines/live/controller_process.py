@@ -21,6 +21,7 @@ REST_PORT = 8080
 GRPC_PORT = 50051
 READY_TIMEOUT_S = 45.0
 POLL_S = 0.1
+LISTENING_POLL_S = 0.02
 REQUEST_TIMEOUT_S = 10.0
 REFUSED = 400
 """HTTP statuses from here on are refusals."""
@@ -48,6 +49,7 @@ class ControllerProcess:
         self._log = folder / "controller.log"
         self._topology = folder / "network.json"
         self._topology.write_text(network.model_dump_json(indent=1))
+        self._ready = folder / "controller.ready"
         self._default_routing = default_routing
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -66,6 +68,8 @@ class ControllerProcess:
             str(self._planning_s),
             "--store",
             "none",
+            "--ready-file",
+            str(self._ready),
             # A machine that is busy with packets must not take a link for lost in the midst of a run.
             *("--probe-interval", "1", "--silence", "10"),
             # The run's own counters are read by the runner.
@@ -86,6 +90,24 @@ class ControllerProcess:
         if self._process is not None:
             stop_process(self._process)
 
+    def begin_stop(self) -> None:
+        """Tell it to stop, without waiting."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def wait_listening(self) -> None:
+        """Wait until it takes connections: a switch that is refused tries again after a second.
+
+        Raises:
+            ChildFailed: it ended, or does not listen in time.
+        """
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not self._ready.exists():
+            self._check_alive()
+            if time.monotonic() > deadline:
+                raise ChildFailed(f"The controller did not start within {READY_TIMEOUT_S:g} s.")
+            time.sleep(LISTENING_POLL_S)
+
     def wait_ready(self) -> None:
         """Wait until it knows every switch and link and all rules are in.
 
@@ -95,8 +117,7 @@ class ControllerProcess:
         deadline = time.monotonic() + READY_TIMEOUT_S
         missing = "it does not answer"
         while time.monotonic() < deadline:
-            if self._process is None or self._process.poll() is not None:
-                raise ChildFailed(f"The controller ended.{last_line(self._log)}")
+            self._check_alive()
             try:
                 health = self.get("/v1/health")
             except (OSError, ValueError):
@@ -107,6 +128,10 @@ class ControllerProcess:
             missing = _what_is_missing(health)
             time.sleep(POLL_S)
         raise ChildFailed(f"The controller was not ready within {READY_TIMEOUT_S:g} s: {missing}.")
+
+    def _check_alive(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            raise ChildFailed(f"The controller ended.{last_line(self._log)}")
 
     def get(self, path: str) -> Any:
         """Return the JSON answer of the controller's REST service; OSError if there is none."""

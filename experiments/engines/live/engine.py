@@ -13,7 +13,7 @@ from experiments import environment, protocols
 from experiments.analysis.logs import Window
 from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.apps.config import Timing
-from experiments.engines.base import Abilities, Clock, RunPlan
+from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
 from experiments.engines.live.agent import Agent, Lab
@@ -27,8 +27,9 @@ from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
 from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import RunFailed
-from experiments.events import PhaseBegun, Report, TimeMeasured
-from experiments.results import Environment, ProgramTimes, RunResult
+from experiments.model.events import PhaseBegun, Report, TimeMeasured
+from experiments.model.plan import RunPlan
+from experiments.model.results import Environment, ProgramTimes, RunResult
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
 from topologies.check import check_wired
@@ -98,7 +99,7 @@ class LiveEngine:
             Emulation(
                 plan.network,
                 ovs=ovs,
-                controller=controller.openflow,
+                controller=None,
                 link_backend=plan.scenario.live.link_backend,
                 seed=plan.seed,
                 mtu=plan.scenario.mtu_bytes,
@@ -107,6 +108,8 @@ class LiveEngine:
         )
         self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
         sysctls = configure_hosts(emulation, plan.scenario.tcp)
+        controller.wait_listening()
+        emulation.connect_switches(controller.openflow)
         traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
         if takes_time:  # they come up while the controller looks for links
             traffic.start_programs()
@@ -133,7 +136,9 @@ class LiveEngine:
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
         result = _result(lab, measured, transfers, sysctls, agent, lost)
-        return result.model_copy(update={"digest": watched(), "charged_s": charged_s})
+        result = result.model_copy(update={"digest": watched(), "charged_s": charged_s})
+        controller.begin_stop()  # ends while the network is removed
+        return result
 
     def _charged_s(self, plan: RunPlan) -> dict[str, float] | None:
         """Return what programs are charged on a clock that does not move by itself while they run."""

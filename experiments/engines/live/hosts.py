@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.engines.live.child import ChildFailed
-from experiments.scenario import Tcp
+from experiments.model.scenario import Tcp
 from topologies.mininet_builder import Emulation
 
 RECORDED = tuple(
@@ -36,7 +36,7 @@ def configure_hosts(emulation: Emulation, tcp: Tcp) -> dict[str, str]:
         ChildFailed: a setting was refused, or is not what was asked for.
     """
     asked = tcp.sysctls()
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for host in emulation.network.hosts:
         if asked:
             done = emulation.run(
@@ -44,11 +44,11 @@ def configure_hosts(emulation: Emulation, tcp: Tcp) -> dict[str, str]:
             )
             if done.returncode:
                 raise ChildFailed(f"{host} does not take the TCP settings: {done.stderr.strip()}")
-        found = _read(emulation, host, sorted({*RECORDED, *asked}))
+        settings = _read(emulation, host, sorted({*RECORDED, *asked}))
         for name, value in asked.items():
-            if found.get(name) != value:
-                raise ChildFailed(f"{name} is {found.get(name)} on {host} although {value} was set")
-    return found
+            if settings.get(name) != value:
+                raise ChildFailed(f"{name} is {settings.get(name)} on {host} although {value} was set")
+    return settings
 
 
 def _read(emulation: Emulation, host: str, names: list[str]) -> dict[str, str]:

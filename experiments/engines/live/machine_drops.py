@@ -31,12 +31,12 @@ def parse_packet_sockets(text: str) -> Counter[str]:
 
 def parse_devices(text: str) -> dict[str, tuple[int, int]]:
     """Return the packets that each interface has dropped in receiving and in sending, from /proc/net/dev."""
-    found = {}
+    devices = {}
     for line in text.splitlines()[2:]:
         name, _, rest = line.strip().partition(":")
         columns = rest.split()
-        found[name] = int(columns[_RECEIVE_DROP]), int(columns[_TRANSMIT_DROP])
-    return found
+        devices[name] = int(columns[_RECEIVE_DROP]), int(columns[_TRANSMIT_DROP])
+    return devices
 
 
 def read_packet_sockets() -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.results import ProgramTimes
+from experiments.model.results import ProgramTimes
 
 
 class _Counters(NamedTuple):
@@ -43,7 +43,7 @@ class ProgramMeter:
 
         Of a program's threads the one that wanted to run most counts: packets may pass any of them.
         """
-        found = []
+        readings = []
         for name, pid in self._programs.items():
             before = self._before[name]
             passed = [
@@ -57,8 +57,8 @@ class ProgramMeter:
                     waited=most.waited_ns * 1e-9 / duration_s,
                     wait_mean_us=most.waited_ns / most.times / 1e3,
                 )
-                found.append(times)
-        return found
+                readings.append(times)
+        return readings
 
     def _threads(self, pid: int) -> dict[str, _Counters]:
         counters = {}

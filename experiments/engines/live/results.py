@@ -8,12 +8,12 @@ from typing import Any
 
 from experiments.analysis import logs
 from experiments.analysis.logs import Window
-from experiments.engines.base import RunPlan
 from experiments.engines.live.agent import CarriedPath
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.completions import workload_results
 from experiments.engines.live.traffic import Transfer
-from experiments.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
+from experiments.model.plan import RunPlan
+from experiments.model.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
 
 Route = Callable[[str, str], list[str] | None]
 
@@ -36,7 +36,7 @@ def flow_result(
     flow = plan.case.flows[transfer.name]
     streams = transfer.connected["streams"]
     writes, reads = transfer.writes(), transfer.reads()
-    found = logs.delays(writes, reads, window)
+    delays = logs.delays(writes, reads, window)
     if carried is None:
         default = None if all(stream["path"] for stream in streams) else route(flow.src, flow.dst)
         paths = [stream["path"] or default for stream in streams]
@@ -57,7 +57,7 @@ def flow_result(
         requested_bps=flow.requested_for(plan.protocol),
         allocated=allocated,
         goodput_bps=logs.goodput_bps(reads, window),
-        delay_s=logs.delay_statistics(found),
+        delay_s=logs.delay_statistics(delays),
         out_of_order_ratio=_ratio(transfer.received),
         reorder_buffer_max_bytes=transfer.received["reorder_max_bytes"],
         bytes_written=transfer.sent["bytes_written"],
@@ -70,9 +70,9 @@ def flow_result(
         series=FlowSeries(
             time_s=[float(time) for time in window.times_s()],
             goodput_bps=logs.goodput_series(reads, window),
-            delay_mean_s=logs.delay_series(found, window),
+            delay_mean_s=logs.delay_series(delays, window),
             streams=stream_series,
-            delay_cdf_s=logs.delay_cdf(found),
+            delay_cdf_s=logs.delay_cdf(delays),
         ),
     )
 
@@ -123,11 +123,11 @@ def _shared_series(transfer: Transfer, carried: list[CarriedPath], window: Windo
 def _with_subflow_samples(transfer: Transfer, carried: list[CarriedPath]) -> list[CarriedPath]:
     """Add what the source has read of its MPTCP subflows to the paths that they took."""
     samples = transfer.subflow_samples()
-    found = []
+    subflows = []
     for each in carried:
         own = samples.get(each.source_port or 0)
-        found.append(replace(each, times_ns=own[0], counted_bytes=own[1]) if own else each)
-    return found
+        subflows.append(replace(each, times_ns=own[0], counted_bytes=own[1]) if own else each)
+    return subflows
 
 
 def _carried_series(carried: list[CarriedPath], window: Window) -> list[StreamSeries]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.analysis.logs import NANOSECONDS, Window, rate_series
-from experiments.results import LinkResult, LinkSeries
+from experiments.model.results import LinkResult, LinkSeries
 from topologies.model import Network
 from topologies.wires import DirectionCounters
 

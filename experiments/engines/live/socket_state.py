@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from experiments.evidence import ConnectionEvidence
+from experiments.model.evidence import ConnectionEvidence
 
 if TYPE_CHECKING:
     from topologies.mininet_builder import Emulation
@@ -51,8 +51,8 @@ class SocketState:
 
 def parse_sockets(text: str) -> list[SocketState]:
     """Return the connections that `ss -tinoHO` printed, by source port."""
-    found = [_socket(match) for line in text.splitlines() if (match := _LINE.match(line.strip()))]
-    return sorted(found, key=lambda each: each.source_port)
+    sockets = [_socket(match) for line in text.splitlines() if (match := _LINE.match(line.strip()))]
+    return sorted(sockets, key=lambda each: each.source_port)
 
 
 def _socket(match: re.Match[str]) -> SocketState:

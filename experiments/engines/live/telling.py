@@ -7,12 +7,11 @@ from typing import Any
 
 from experiments.analysis.logs import NANOSECONDS, Window
 from experiments.analysis.validity import CpuMeter, why_invalid
-from experiments.engines.base import RunPlan
 from experiments.engines.live.agent import Agent
 from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.traffic import Traffic
-from experiments.events import (
+from experiments.model.events import (
     ConnectedFlow,
     ConnectedStream,
     FlowsConnected,
@@ -20,7 +19,8 @@ from experiments.events import (
     Report,
     ValidityMeasured,
 )
-from experiments.results import ProgramTimes
+from experiments.model.plan import RunPlan
+from experiments.model.results import ProgramTimes
 
 VALIDITY_EVERY_S = 1.0
 

@@ -20,11 +20,11 @@ from experiments import protocols
 from experiments.analysis.logs import Log
 from experiments.apps import config as apps
 from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig, Timing
-from experiments.engines.base import RunPlan
 from experiments.engines.live.agent import Agent
 from experiments.engines.live.child import Child, ChildFailed
+from experiments.model.plan import RunPlan
+from experiments.model.scenario import Scenario
 from experiments.protocols.base import FlowPlan
-from experiments.scenario import Scenario
 from topologies.mininet_builder import Emulation
 
 START_TIMEOUT_S = 30.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from experiments.engines.live.socket_state import SocketState
-from experiments.scenario import Tcp
+from experiments.model.scenario import Tcp
 
 _OPTIONS = {"timestamps": "ts", "sack": "sack"}
 """What both ends agree on when they connect, and `ss` shows. The other settings are read back as sysctls."""
@@ -29,8 +29,8 @@ def mismatches(tcp: Tcp, flow: str, states: Sequence[SocketState]) -> list[str]:
         asked = getattr(tcp, name)
         used = {option in state.options for state in states}
         if asked is not None and used - {asked}:
-            found = "without" if asked else "with"
-            reasons.append(f"flow {flow} sent {found} tcp_{name}, which was set to {int(asked)}")
+            actual = "without" if asked else "with"
+            reasons.append(f"flow {flow} sent {actual} tcp_{name}, which was set to {int(asked)}")
     return reasons
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from experiments import protocols
 from experiments.apps.config import flow_seed
-from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Route
-from experiments.scenario import ETHERNET_BYTES, Flow
+from experiments.model.plan import RunPlan
+from experiments.model.scenario import ETHERNET_BYTES, Flow
 from experiments.workloads import Simulated
 from topologies import Link
 

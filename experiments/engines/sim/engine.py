@@ -10,7 +10,7 @@ import netsim_native as sim
 
 from controller.errors import ControllerError
 from experiments import environment
-from experiments.engines.base import Abilities, Clock, RunPlan
+from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.sim.description import describe, tcp_of
 from experiments.engines.sim.methods import is_own, load
@@ -18,11 +18,12 @@ from experiments.engines.sim.process import SimulationFailed
 from experiments.engines.sim.results import run_result
 from experiments.engines.sim.routing import routes
 from experiments.errors import MissingRequirement, RunFailed, ScenarioError
-from experiments.events import Report
 from experiments.installation import extra_command
+from experiments.model.events import Report
+from experiments.model.plan import RunPlan
+from experiments.model.results import Environment, RunResult, SimulationCost
+from experiments.model.scenario import Scenario
 from experiments.protocols import PROTOCOLS
-from experiments.results import Environment, RunResult, SimulationCost
-from experiments.scenario import Scenario
 from experiments.scheduling.simulator import simulator
 
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
@@ -68,9 +69,9 @@ class SimEngine:
 
     def environment(self) -> Environment:
         """Describe this machine, and what the runs took."""
-        found = environment.describe(link_backend=None, datapath=None, simulated=True)
-        found.simulations = self.costs()
-        return found
+        described = environment.describe(link_backend=None, datapath=None, simulated=True)
+        described.simulations = self.costs()
+        return described
 
     def costs(self) -> list[SimulationCost]:
         """Return what each of its runs took, by scenario, protocol and seed."""

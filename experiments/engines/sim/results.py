@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from experiments import protocols
-from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Route
-from experiments.evidence import ConnectionEvidence, Evidence, FlowEvidence, PathEvidence
-from experiments.results import (
+from experiments.model.evidence import ConnectionEvidence, Evidence, FlowEvidence, PathEvidence
+from experiments.model.plan import RunPlan
+from experiments.model.results import (
     CompletionTimes,
     DelayStatistics,
     FlowResult,
@@ -20,27 +20,29 @@ from experiments.results import (
     StreamSeries,
     TransferCounts,
 )
-from experiments.scenario import Flow
+from experiments.model.scenario import Flow
 from experiments.workloads import Cbr
 
 _Kind = TypeVar("_Kind", DelayStatistics, CompletionTimes, TransferCounts)
 
 
-def run_result(plan: RunPlan, routes: Mapping[str, Route], found: dict[str, Any]) -> RunResult:
+def run_result(plan: RunPlan, routes: Mapping[str, Route], simulated: dict[str, Any]) -> RunResult:
     """Return the result of a run.
 
     Args:
         plan: what was run.
         routes: of all its flows.
-        found: the simulator's document.
+        simulated: the simulator's document.
     """
-    by_name = {flow["flow"]: flow for flow in found["flows"]}
+    by_name = {flow["flow"]: flow for flow in simulated["flows"]}
     flows = [
         _flow(plan, name, flow, routes[name], by_name.get(name)) for name, flow in plan.case.flows.items()
     ]
-    times_s: list[float] = next((flow["series"]["time_s"] for flow in found["flows"] if flow["series"]), [])
+    times_s: list[float] = next(
+        (flow["series"]["time_s"] for flow in simulated["flows"] if flow["series"]), []
+    )
     known = {f"{arc.tail}->{arc.head}" for arc in plan.network.arcs()}
-    links = [_link(link, times_s) for link in found["links"] if link["link"] in known]
+    links = [_link(link, times_s) for link in simulated["links"] if link["link"] in known]
     return RunResult(
         protocol=plan.protocol,
         case=plan.case_name,
@@ -55,13 +57,13 @@ def run_result(plan: RunPlan, routes: Mapping[str, Route], found: dict[str, Any]
         links=links,
         evidence=Evidence(
             flows={name: _evidence(routes[name], flow) for name, flow in by_name.items()},
-            network=found["counters"],
+            network=simulated["counters"],
             further=protocols.get(plan.protocol).further_evidence(flows, links),
         ),
     )
 
 
-def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, found: dict[str, Any] | None) -> FlowResult:
+def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, simulated: dict[str, Any] | None) -> FlowResult:
     common: dict[str, Any] = {
         "flow": name,
         "src": flow.src,
@@ -71,29 +73,29 @@ def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, found: dict[str, A
         "workload": None if isinstance(flow.workload, Cbr) else flow.workload.model_dump(mode="json"),
         "group": flow.group,
     }
-    if found is None:
+    if simulated is None:
         return _not_admitted(common)
     return FlowResult(
         **common,
-        goodput_bps=found["goodput_bps"],
-        delay_s=_or_none(DelayStatistics, found["delay_s"]),
-        out_of_order_ratio=found["out_of_order_ratio"],
-        reorder_buffer_max_bytes=found["reorder_buffer_max_bytes"],
-        bytes_written=found["bytes_written"],
-        bytes_read=found["bytes_read"],
-        bytes_wrong=found["bytes_wrong"],
-        ticks_skipped=found["ticks_skipped"],
+        goodput_bps=simulated["goodput_bps"],
+        delay_s=_or_none(DelayStatistics, simulated["delay_s"]),
+        out_of_order_ratio=simulated["out_of_order_ratio"],
+        reorder_buffer_max_bytes=simulated["reorder_buffer_max_bytes"],
+        bytes_written=simulated["bytes_written"],
+        bytes_read=simulated["bytes_read"],
+        bytes_wrong=simulated["bytes_wrong"],
+        ticks_skipped=simulated["ticks_skipped"],
         congestion_control=plan.scenario.tcp.congestion_control,
-        active_goodput_bps=found["active_goodput_bps"],
-        transfers=_or_none(TransferCounts, found["transfers"]),
-        completion_s=found["completion_s"],
-        fct_s=_or_none(CompletionTimes, found["fct_s"]),
-        series=_series(route, found),
+        active_goodput_bps=simulated["active_goodput_bps"],
+        transfers=_or_none(TransferCounts, simulated["transfers"]),
+        completion_s=simulated["completion_s"],
+        fct_s=_or_none(CompletionTimes, simulated["fct_s"]),
+        series=_series(route, simulated),
     )
 
 
-def _or_none(kind: type[_Kind], found: dict[str, Any] | None) -> _Kind | None:
-    return None if found is None else kind(**found)
+def _or_none(kind: type[_Kind], fields: dict[str, Any] | None) -> _Kind | None:
+    return None if fields is None else kind(**fields)
 
 
 def _not_admitted(common: dict[str, Any]) -> FlowResult:
@@ -112,22 +114,22 @@ def _not_admitted(common: dict[str, Any]) -> FlowResult:
     )
 
 
-def _series(route: Route, found: dict[str, Any]) -> FlowSeries:
-    series = found["series"] or {"time_s": [], "goodput_bps": [], "delay_mean_s": [], "streams_bps": []}
+def _series(route: Route, simulated: dict[str, Any]) -> FlowSeries:
+    series = simulated["series"] or {"time_s": [], "goodput_bps": [], "delay_mean_s": [], "streams_bps": []}
     return FlowSeries(
         time_s=series["time_s"],
         goodput_bps=series["goodput_bps"],
         delay_mean_s=series["delay_mean_s"],
-        streams=_streams(route, found, series["streams_bps"]),
-        delay_cdf_s=found["delay_cdf_s"],
+        streams=_streams(route, simulated, series["streams_bps"]),
+        delay_cdf_s=simulated["delay_cdf_s"],
     )
 
 
-def _streams(route: Route, found: dict[str, Any], rates_bps: list[list[float]]) -> list[StreamSeries]:
+def _streams(route: Route, simulated: dict[str, Any], rates_bps: list[list[float]]) -> list[StreamSeries]:
     """Return the series of each path; a connection that is split is shared out as its packets were."""
     if not rates_bps:
         return []
-    counted = found["split_packets"][0]
+    counted = simulated["split_packets"][0]
     if len(rates_bps) == 1 and counted:
         total = sum(counted) or 1
         rates_bps = [[rate * packets / total for rate in rates_bps[0]] for packets in counted]
@@ -137,26 +139,26 @@ def _streams(route: Route, found: dict[str, Any], rates_bps: list[list[float]]) 
     ]
 
 
-def _evidence(route: Route, found: dict[str, Any]) -> FlowEvidence:
+def _evidence(route: Route, simulated: dict[str, Any]) -> FlowEvidence:
     """Return what TCP counted on each connection, and the packets that each split path carried."""
-    mptcp = dict(found.get("mptcp") or {})
+    mptcp = dict(simulated.get("mptcp") or {})
     # Of each subflow, so it stands beside what its TCP counted.
-    window_rates_bps = mptcp.pop("window_rates_bps", [None] * len(found["streams"]))
+    window_rates_bps = mptcp.pop("window_rates_bps", [None] * len(simulated["streams"]))
     return FlowEvidence(
-        paths=_split(route, found["split_packets"][0]),
-        split_by="packets" if found["split_packets"][0] else None,
+        paths=_split(route, simulated["split_packets"][0]),
+        split_by="packets" if simulated["split_packets"][0] else None,
         connections=[
             ConnectionEvidence(
                 rtt_s=stream["srtt_s"], counters=_numbers({**stream, "window_rate_bps": rate_bps})
             )
-            for stream, rate_bps in zip(found["streams"], window_rates_bps, strict=True)
+            for stream, rate_bps in zip(simulated["streams"], window_rates_bps, strict=True)
         ],
         counters=_numbers(mptcp),
     )
 
 
-def _numbers(found: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: value for name, value in found.items() if value is not None and name != "srtt_s"}
+def _numbers(counters: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in counters.items() if value is not None and name != "srtt_s"}
 
 
 def _split(route: Route, packets: list[int]) -> list[PathEvidence]:
@@ -175,14 +177,14 @@ def _split(route: Route, packets: list[int]) -> list[PathEvidence]:
     ]
 
 
-def _link(found: dict[str, Any], times_s: list[float]) -> LinkResult:
+def _link(simulated: dict[str, Any], times_s: list[float]) -> LinkResult:
     return LinkResult(
-        link=found["link"],
-        capacity_bps=found["capacity_bps"],
-        utilisation=found["utilisation"],
-        packets_dropped=found["packets_dropped"],
+        link=simulated["link"],
+        capacity_bps=simulated["capacity_bps"],
+        utilisation=simulated["utilisation"],
+        packets_dropped=simulated["packets_dropped"],
         lateness_mean_us=None,
         lateness_p99_us=None,
         lateness_max_us=None,
-        series=LinkSeries(time_s=times_s, utilisation=found["series"]) if found["series"] else None,
+        series=LinkSeries(time_s=times_s, utilisation=simulated["series"]) if simulated["series"] else None,
     )

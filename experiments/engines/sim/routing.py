@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from controller.offline import FlowRequest, Framing, OfflineController, Path
 from experiments import protocols
-from experiments.engines.base import RunPlan
-from experiments.results import PathAllocation
-from experiments.scenario import OBJECTIVES, SPLIT_ACKS, Flow
+from experiments.model.plan import RunPlan
+from experiments.model.results import PathAllocation
+from experiments.model.scenario import OBJECTIVES, SPLIT_ACKS, Flow
 from topologies.model import Network
 from topologies.second_interfaces import second_name
 

@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from experiments.apps.config import Timing
-from experiments.engines.base import Abilities, Clock, RunPlan
+from experiments.engines.base import Abilities, Clock
 from experiments.engines.live.agent import Lab
 from experiments.engines.live.engine import LiveEngine
 from experiments.engines.live.traffic import Traffic
+from experiments.model.plan import RunPlan
 from switch.packet_digest import PacketDigest
 from topologies.mininet_builder import Emulation
 

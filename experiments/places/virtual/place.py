@@ -9,10 +9,10 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
-from experiments.engines.base import Engine, RunPlan
+from experiments.engines.base import Engine
 from experiments.engines.together import run_together
 from experiments.errors import OutputError, RunFailed
-from experiments.events import (
+from experiments.model.events import (
     Event,
     InRun,
     OutputRefused,
@@ -23,7 +23,8 @@ from experiments.events import (
     WorkFinished,
     from_line,
 )
-from experiments.job import Job
+from experiments.model.job import Job
+from experiments.model.plan import RunPlan
 from experiments.places.base import WorkerEvents
 from experiments.places.virtual import machine
 from experiments.places.virtual.bytecode import compile_all

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from experiments.events import Event, to_line
-from experiments.job import Job
+from experiments.model.events import Event, to_line
+from experiments.model.job import Job
 from experiments.places.worker import work
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.analysis.metrics import MetricSpec, register
-from experiments.results import FlowResult, RunResult
+from experiments.model.results import FlowResult, RunResult
 
 
 class GoodputShare(MetricSpec):

@@ -9,13 +9,13 @@ from typing import Any
 import networkx as nx
 
 from experiments import protocols
-from experiments.engines.base import RunPlan
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.engines.sim.routing import Route, Routing
+from experiments.model.plan import RunPlan
+from experiments.model.results import PathAllocation
 from experiments.protocols import FlowPlan, ProtocolSpec
 from experiments.protocols.allocated import LEASE_S
 from experiments.protocols.look import YELLOW
-from experiments.results import PathAllocation
 from topologies.model import Network
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import topologies
-from experiments.evidence import Evidence, FlowEvidence, PathEvidence
+from experiments.model.evidence import Evidence, FlowEvidence, PathEvidence
 from experiments.report.collisions import collisions, expected_share
 from experiments.report.summary import summarise
 from tests.fakes.results import make_results

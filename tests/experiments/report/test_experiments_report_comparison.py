@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from experiments import scenario
 from experiments.analysis.statistics import welch
 from experiments.errors import OutputError
+from experiments.model import scenario
+from experiments.model.results import Results
 from experiments.report.comparison import NOT_SET, Comparison, NotComparable, Row, compare
 from experiments.report.comparison_json import to_json
 from experiments.report.comparison_page import write_comparison
 from experiments.report.comparison_terminal import print_comparison
-from experiments.results import Results
 from tests.fakes.results import make_results
 
 HOSTILE = "<script>alert('x')</script>"

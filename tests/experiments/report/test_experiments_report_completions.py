@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from experiments.analysis import logs
+from experiments.model.results import FlowResult, Results, TransferCounts
 from experiments.report import print_table, write_report
 from experiments.report.completions import completions
 from experiments.report.groups import fold_groups
 from experiments.report.plot_completions import plot_completions
 from experiments.report.summary import summarise
-from experiments.results import FlowResult, Results, TransferCounts
 from tests.fakes.results import make_results
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import OutputError
-from experiments.evidence import Evidence
+from experiments.model.evidence import Evidence
+from experiments.model.results import LinkResult, Results
 from experiments.report import write_report
 from experiments.report.canvas import file_stem
 from experiments.report.plot_topology import arrange, labelled_links
 from experiments.report.units import MISSING
-from experiments.results import LinkResult, Results
 from tests.fakes.results import make_results
 from topologies import load
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.evidence import ConnectionEvidence, Evidence, FlowEvidence
+from experiments.model.evidence import ConnectionEvidence, Evidence, FlowEvidence
+from experiments.model.results import Results
 from experiments.report.page import make_sections, render
 from experiments.report.recovery import recoveries
 from experiments.report.summary import summarise
-from experiments.results import Results
 from tests.fakes.results import make_results
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from experiments.model.results import Results, RunResult
 from experiments.report import write_report
 from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import summarise
-from experiments.results import Results, RunResult
 from tests.fakes.results import PATHS, make_results
 
 SHORT, LONG = PATHS["1"]

@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
+from experiments.model.results import Results
 from experiments.report import print_table
-from experiments.results import Results
 from tests.fakes.results import make_results
 
 

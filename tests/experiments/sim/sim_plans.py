@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import topologies
-from experiments import overrides, scenario
-from experiments.engines.base import RunPlan
+from experiments.model import overrides, scenario
+from experiments.model.plan import RunPlan
 
 
 def plan_of(protocol: str, case: str = "2", seed: int = 1, duration_s: float = 5.0, **sets: Any) -> RunPlan:

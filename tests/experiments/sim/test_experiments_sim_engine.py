@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from experiments import cli, runner
-from experiments.engines.base import RunPlan
 from experiments.engines.sim.description import describe
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.sim.routing import routes
 from experiments.errors import MissingRequirement, RunFailed
-from experiments.results import FlowResult, Results, RunResult
+from experiments.model.plan import RunPlan
+from experiments.model.results import FlowResult, Results, RunResult
 from tests.experiments.sim.sim_plans import plan_of
 
 PAPER = ("mstcp", "ppfs", "ospf")

@@ -11,7 +11,7 @@ from experiments.engines.sim.description import describe
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.sim.routing import routes
 from experiments.errors import OverrideError, RunFailed
-from experiments.results import RunResult
+from experiments.model.results import RunResult
 from tests.experiments.sim.sim_plans import plan_of
 
 

@@ -28,38 +28,38 @@ def test_the_documented_example_runs_as_it_stands() -> None:
     )
     namespace: dict[str, Any] = {}
     exec(example, namespace)
-    found = namespace["found"]
-    assert {(row["protocol"], row["flow"]) for row in found.flows} == {
+    results = namespace["results"]
+    assert {(row["protocol"], row["flow"]) for row in results.flows} == {
         (protocol, flow) for protocol in ("mstcp", "ospf") for flow in ("1", "2")
     }
 
 
 def test_a_network_made_by_hand_carries_what_it_can() -> None:
     study = two_paths().flow("A", "B", rate_bps=8e6)
-    found = study.run(["mstcp", "ospf"], seeds=(1, 2), duration_s=5)
-    by_protocol = {row["protocol"]: row for row in found.flows}
+    results = study.run(["mstcp", "ospf"], seeds=(1, 2), duration_s=5)
+    by_protocol = {row["protocol"]: row for row in results.flows}
     assert by_protocol["mstcp"]["goodput_bps"] == pytest.approx(8e6, rel=0.02)
     assert by_protocol["mstcp"]["paths"] == 2
     assert by_protocol["mstcp"]["allocated_bps"] == pytest.approx(8e6, rel=1e-3)
     # One path of 4 Mbit/s: 1448 of 1514 bytes are the application's.
     assert by_protocol["ospf"]["goodput_bps"] <= 4e6 * 1448 / 1514 * 1.001
     assert by_protocol["ospf"]["allocated_bps"] is None
-    assert [(row["protocol"], row["seed"]) for row in found.flows] == [
+    assert [(row["protocol"], row["seed"]) for row in results.flows] == [
         ("mstcp", 1), ("mstcp", 2), ("ospf", 1), ("ospf", 2)
     ]  # fmt: skip
-    assert len(found.costs) == 4
+    assert len(results.costs) == 4
 
 
 def test_rows_are_flat_and_alike() -> None:
-    found = two_paths().flow("A", "B", 2e6, name="up").run(["ospf", "mstcp"], duration_s=2)
-    for rows in (found.flows, found.links, found.series):
+    results = two_paths().flow("A", "B", 2e6, name="up").run(["ospf", "mstcp"], duration_s=2)
+    for rows in (results.flows, results.links, results.series):
         assert rows
         assert len({tuple(row) for row in rows}) == 1
         assert all(
             value is None or isinstance(value, str | int | float) for row in rows for value in row.values()
         )
-    assert {row["link"] for row in found.links} >= {"A->S", "S->A", "T->B"}
-    times = [row["time_s"] for row in found.series if row["protocol"] == "ospf"]
+    assert {row["link"] for row in results.links} >= {"A->S", "S->A", "T->B"}
+    times = [row["time_s"] for row in results.series if row["protocol"] == "ospf"]
     assert times == sorted(times)
 
 
@@ -67,15 +67,15 @@ def test_settings_apply_to_scenario_and_network() -> None:
     slow = Simulation(
         "butterfly", settings={"links.S0-S4.rate_bps": 1e6, "tcp.sack": False, "sim.sample_s": 0}
     )
-    found = slow.flow("T0", "T2", 5e6).run(["ospf"], duration_s=3)
-    assert found.flows[0]["goodput_bps"] < 1e6
-    assert found.series == []
+    results = slow.flow("T0", "T2", 5e6).run(["ospf"], duration_s=3)
+    assert results.flows[0]["goodput_bps"] < 1e6
+    assert results.series == []
 
 
 def test_a_scenario_file_is_the_command_lines() -> None:
     study = Simulation.load("butterfly", "1", settings={"allocation": "paper"})
-    found = study.run(["mstcp"], duration_s=2)
-    assert [row["allocated_bps"] for row in found.flows] == [8.5e6, 4.5e6]
+    results = study.run(["mstcp"], duration_s=2)
+    assert [row["allocated_bps"] for row in results.flows] == [8.5e6, 4.5e6]
     with pytest.raises(ValueError, match="scenario file"):
         study.flow("T0", "T2", 1e6)
 

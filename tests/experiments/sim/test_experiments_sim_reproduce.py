@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from experiments import cli
+from experiments.model.results import Results
 from experiments.report.plot_delay_time import joined
 from experiments.report.reference import load_reference
 from experiments.report.reproduction import load_ns3, reproduce
 from experiments.report.reproduction_text import signed_percent
-from experiments.results import Results
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from controller.errors import InvalidRequest
 from controller.flows.planning import Newcomer, optimise_together
 from controller.offline import connect_everything
 from controller.wire import Framing
-from experiments import scenario
-from experiments.engines.base import RunPlan
 from experiments.engines.sim.routing import Routing, routes
+from experiments.model import scenario
+from experiments.model.plan import RunPlan
 from tests.experiments.sim.sim_plans import plan_of
 
 P1 = ["T0", "S0", "S4", "T2"]

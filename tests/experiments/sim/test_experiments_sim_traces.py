@@ -15,7 +15,7 @@ import pytest
 from experiments import cli
 from experiments.engines.sim.engine import SimEngine
 from experiments.errors import MissingRequirement
-from experiments.results import RunResult
+from experiments.model.results import RunResult
 from tests.experiments.sim.sim_plans import plan_of
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.engines.sim.engine import SimEngine
-from experiments.results import FlowResult
+from experiments.model.results import FlowResult
 from experiments.sim import Simulation, make_network
 from experiments.workloads.sizes import NAMED
 from tests.experiments.sim.sim_plans import plan_of

@@ -152,6 +152,57 @@ def test_what_seeds_do_not_tell_apart_is_not_reproduced() -> None:
     assert checked.evidence.endswith("(not told apart)")
 
 
+TRIMMED = ("duration_s = 2.0", "duration_s = 2.0\ntrim = 0.2")
+
+
+def outliers(study: schema.Study) -> Measured:
+    """Five runs a case, of which one has gone another way."""
+    figures = {"slow": [1.0, 2.0, 3.0, 4.0, 100.0], "fast": [200.0, 201.0, 202.0, 203.0, 0.0]}
+    return {(case, metric): figures[case] for case in figures for metric in study.metrics}
+
+
+def test_a_study_that_trims_leaves_out_its_share_at_each_end() -> None:
+    study = small(TRIMMED)
+    document = evaluate(study, outliers(study))
+    slow, fast = document.cells
+    assert (slow.ours, fast.ours) == (3.0, 201.0)
+    # Tukey and McLaughlin: 2, 2, 3, 4, 4 have a variance of 1, the mean 4 / (3 * 2) of it; t(2) is 4.3027.
+    assert slow.interval == pytest.approx((3 - 3.5131, 3 + 3.5131), abs=1e-3)
+    assert document.claims[0].status == "reproduced"
+    assert "201" in document.claims[0].evidence
+    assert document.columns.pairs_alike == 1
+
+
+def test_without_it_all_runs_count() -> None:
+    study = small()
+    document = evaluate(study, outliers(study))
+    assert [cell.ours for cell in document.cells] == [22.0, 161.2]
+    assert document.claims[0].status == "not reproduced"
+
+
+def test_few_runs_are_not_trimmed() -> None:
+    # A fifth of four is none.
+    study = small(TRIMMED)
+    four = {place: figures[:4] for place, figures in outliers(study).items()}
+    assert evaluate(study, four) == evaluate(small(), four)
+
+
+@pytest.mark.parametrize("share", ["0.5", "-0.1"])
+def test_a_study_cannot_trim_all_or_less_than_nothing(share: str) -> None:
+    with pytest.raises(ScenarioError, match="trim: Input should be"):
+        small(("duration_s = 2.0", f"duration_s = 2.0\ntrim = {share}"))
+
+
+def test_a_metric_that_only_some_protocols_have_is_0_for_the_others_if_it_is_optional() -> None:
+    windows = 'of = "flows.one.mptcp.window_rates_bps.*"'
+    optional = small(('of = "flows.one.streams.*.data_segments_sent"', f"{windows}, optional = true"))
+    assert measured(optional, 1)["slow", "segments"] == [0.0]
+    assert measured(optional, 1)["slow", "goodput_mbps"][0] > 0.8
+    required = small(('of = "flows.one.streams.*.data_segments_sent"', windows))
+    with pytest.raises(ScenarioError, match="metrics.segments: the results have no flows.one.mptcp"):
+        measured(required, 1)
+
+
 def test_the_same_seeds_give_the_same_document(found: StudyDocument) -> None:
     study = small()
     assert evaluate(study, measured(study, 2)).model_dump_json() == found.model_dump_json()

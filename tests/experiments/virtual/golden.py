@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments import environment, protocols
+from experiments.model.results import Results
 from experiments.places.virtual import kernel_image
-from experiments.results import Results
 
 GOLDEN = Path(__file__).with_name("golden.json")
 ROOT = Path(__file__).parents[3]

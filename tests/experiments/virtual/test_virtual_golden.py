@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import topologies
+from experiments.model.results import FlowResult, Results, RunResult
 from experiments.protocols import PROTOCOLS
-from experiments.results import FlowResult, Results, RunResult
 from tests.experiments.virtual import golden
 
 pytestmark = pytest.mark.timeout(3600)

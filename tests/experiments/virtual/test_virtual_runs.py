@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.results import Results
+from experiments.model.results import Results
 from tests.experiments.virtual import golden
 from tests.sandbox import wait_until
 

@@ -20,12 +20,14 @@ import httpx
 import pytest
 
 from experiments import cli, runner
+from experiments.cli.command_line import make_parser
+from experiments.cli.run import job_from
+from experiments.cli.watch import watching
 from experiments.errors import ScenarioError
-from experiments.results import Results
+from experiments.model.results import Results
 from experiments.sweep.plan import Conditions, Point, Sweep
 from experiments.sweep.store import PointResult
 from experiments.sweep.summary import document
-from experiments.web import command as web
 from experiments.web.app import Content
 from experiments.web.documents import FinishedResults
 from experiments.web.opening import open_documents
@@ -197,9 +199,9 @@ def test_a_watched_run_leaves_the_same_bytes_and_what_fails_on_the_page_ends_no_
     def run(name: str, *, watch: bool) -> dict[str, bytes]:
         argv = ["run", "butterfly", "--engine", "sim", "--protocol", "mstcp", "--duration", "1"]
         argv += ["--seeds", "2", "--out", str(tmp_path / name), *(["--watch"] if watch else [])]
-        args = cli._parser().parse_args(argv)
-        job = cli.job_from(args, 0.0)
-        with web.watching(job, args) as take:
+        args = make_parser().parse_args(argv)
+        job = job_from(args, 0.0)
+        with watching(job, args) as take:
             runner.run(job, take)
         return {path.name: path.read_bytes() for path in (tmp_path / name / "runs").iterdir()}
 

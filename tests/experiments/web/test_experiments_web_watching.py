@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import topologies
-from experiments import overrides, scenario
-from experiments.events import (
+from experiments.model import overrides, scenario
+from experiments.model.events import (
     Event,
     InRun,
     PhaseBegun,
@@ -23,7 +23,7 @@ from experiments.events import (
     from_line,
     to_line,
 )
-from experiments.job import Job, write_atomically
+from experiments.model.job import Job, write_atomically
 from experiments.web.event_log import EventLog
 from experiments.web.watching import Watch
 from tests.fakes.results import make_run

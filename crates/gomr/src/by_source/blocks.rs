@@ -13,6 +13,9 @@ use crate::problem::Error;
 pub(super) const MAY_FILL: f64 = 0.7;
 /// Utilisation over the largest allowed that is no rounding.
 const OVERLOAD: f64 = 1e-11;
+/// Trees of a source are much alike, so the pivots between them can be tiny: they are avoided where the rates that
+/// are passed over are so small, in tolerances. Bounds are kept in the end.
+const LEEWAY: f64 = 100.0;
 /// Columns for each source from where on the worst are forgotten.
 const MOST_COLUMNS: usize = 30;
 
@@ -26,12 +29,22 @@ pub(super) struct Worth {
 /// Row of the rate that may be left out, where there is one.
 const LEFT_OUT: u32 = 0;
 
+/// What the programme counts in. Entries near 1 keep its pivots well above rounding.
+#[derive(Clone, Debug)]
+pub(super) struct Units {
+    /// What the whole of each source counts.
+    pub sources: Vec<f64>,
+    /// What a share of 1 of each arc's capacity counts.
+    pub arcs: Vec<f64>,
+    /// Share of its capacity that each arc may carry.
+    pub most: f64,
+}
+
 /// The restricted master problem.
 pub(super) struct Blocks {
     pub sources: Sources,
     pub solver: Solver,
-    /// What loads, shares of capacities, count in.
-    unit: f64,
+    units: Units,
     /// Arc of each row, and row of each arc.
     rows: Vec<u32>,
     row_of: Vec<u32>,
@@ -47,12 +60,12 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// Starts with a routing of each source, in an empty programme: [`Blocks::give_rows`] and
-    /// [`Blocks::build`] come first. Every arc holds one `unit` of load, and with a `relief` up to that much
-    /// more at a cost of 1 for each unit.
+    /// [`Blocks::build`] come first. With a `relief` every arc may carry up to so many times as much more, at a
+    /// cost of 1 for each time.
     pub fn new(
         sources: Sources,
         start: Vec<(Loads, Worth)>,
-        unit: f64,
+        units: Units,
         relief: Option<f64>,
         halt: Halt,
     ) -> Self {
@@ -60,7 +73,7 @@ impl Blocks {
         let mut blocks = Self {
             solver: Solver::new(sources.graph.clone(), Vec::new()),
             sources,
-            unit,
+            units,
             rows: Vec::new(),
             row_of: vec![NONE; arcs],
             start,
@@ -108,14 +121,24 @@ impl Blocks {
             vec![0.0; count],
             vec![NONE; count],
         );
-        let mut solver = Solver::new(rows, vec![1.0; count]);
+        let units = &self.units;
+        let capacity = |&arc: &u32| {
+            units
+                .arcs
+                .get(arc as usize)
+                .map_or(1.0, |unit| unit * units.most)
+        };
+        let capacities = self.rows.iter().map(capacity).collect();
+        let mut solver = Solver::new(rows, capacities);
         solver.master.halt = self.solver.master.halt.clone();
         solver.master.set_big_m(big_m);
+        solver.master.expect_dense_columns();
+        solver.master.leeway = LEEWAY;
         solver.stage = stage;
         self.solver = solver;
         let known = std::mem::take(&mut self.trees);
         for place in 0..self.start.len() {
-            let group = self.add_group(1.0);
+            let group = self.add_group(self.units.sources[place]);
             let (loads, worth) = self.start[place].clone();
             let column = self.add_column(group, &loads, worth, None);
             self.solver.master.set_key(column);
@@ -123,7 +146,7 @@ impl Blocks {
         if let Some(most) = self.relief {
             let group = self.add_group(most);
             let arcs = self.rows.iter().filter(|&&arc| arc != NONE);
-            let loads: Loads = arcs.map(|&arc| (arc, -self.unit)).collect();
+            let loads: Loads = arcs.map(|&arc| (arc, -self.units.most)).collect();
             let worth = Worth {
                 value: 0.0,
                 cost: 1.0,
@@ -167,19 +190,29 @@ impl Blocks {
         worth: Worth,
         tree: Option<(OnTree, Worth)>,
     ) -> u32 {
-        let row = |&(arc, load): &(u32, f64)| (self.row_of[arc as usize], load / self.unit);
+        let size = self.size(group as usize);
+        let units = &self.units.arcs;
+        let row = |&(arc, load): &(u32, f64)| {
+            let arc = arc as usize;
+            (self.row_of[arc], load * units[arc] / size)
+        };
         let rows = loads.iter().map(row).filter(|&(row, _)| row != NONE);
         let mut rows: Vec<(u32, f64)> = rows.collect();
         if let Some(most_bps) = self.most_left_out {
             let left_out_bps = tree.as_ref().map_or(0.0, |(tree, _)| tree.left_out_bps);
             if left_out_bps > 0.0 {
-                rows.push((LEFT_OUT, left_out_bps / most_bps));
+                rows.push((LEFT_OUT, left_out_bps / (most_bps * size)));
             }
         }
         self.trees.push(tree);
         self.solver
             .master
-            .add_loads(group, worth.value, worth.cost, &rows)
+            .add_loads(group, worth.value / size, worth.cost / size, &rows)
+    }
+
+    /// What the whole of a group counts.
+    fn size(&self, group: usize) -> f64 {
+        self.units.sources.get(group).copied().unwrap_or(1.0)
     }
 
     /// Solves over the trees that are known, and forgets the worst where there are many.
@@ -217,9 +250,9 @@ impl Blocks {
     pub fn used(&self, place: usize) -> impl Iterator<Item = (Option<&OnTree>, f64)> + '_ {
         let master = &self.solver.master;
         let used = master.used_paths(&master.groups[place]);
-        used.map(|(column, share)| {
+        used.map(move |(column, share)| {
             let tree = self.trees[column as usize].as_ref();
-            (tree.map(|(tree, _)| tree), share)
+            (tree.map(|(tree, _)| tree), share / self.size(place))
         })
     }
 
@@ -231,9 +264,9 @@ impl Blocks {
             cost: 0.0,
         };
         for group in &master.groups[..self.start.len()] {
-            for (column, share) in master.used_paths(group) {
-                totals.value += share * master.columns[column as usize].value;
-                totals.cost += share * master.columns[column as usize].cost;
+            for (column, count) in master.used_paths(group) {
+                totals.value += count * master.columns[column as usize].value;
+                totals.cost += count * master.columns[column as usize].cost;
             }
         }
         totals
@@ -262,18 +295,19 @@ impl Blocks {
         utilisation
     }
 
-    /// Prices of rows as prices of all arcs, none below 0.
+    /// Prices of rows as prices of all arcs' whole capacities, none below 0.
     pub fn by_arc(&self, of_rows: &[f64]) -> Vec<f64> {
-        let price = |&row: &u32| of_rows.get(row as usize).map_or(0.0, |p| p.max(0.0));
-        self.row_of.iter().map(price).collect()
+        let price = |row: u32| of_rows.get(row as usize).map_or(0.0, |p| p.max(0.0));
+        let arcs = self.row_of.iter().zip(&self.units.arcs);
+        arcs.map(|(&row, unit)| unit * price(row)).collect()
     }
 
-    /// What a tree would gain under the present prices.
+    /// What a tree would gain under the present prices, in what its source counts.
     pub fn gain(&self, tree: &OnTree, worth: Worth) -> f64 {
         let master = &self.solver.master;
         let price = |arc: u32| match self.row_of[arc as usize] {
             NONE => 0.0,
-            row => master.price[row as usize],
+            row => master.price[row as usize] * self.units.arcs[arc as usize],
         };
         let paid: f64 = tree
             .loads
@@ -282,10 +316,10 @@ impl Blocks {
             .sum();
         let profit = master.big_m * worth.value - worth.cost;
         let left_out = tree.left_out_bps * self.left_out_price();
-        profit - paid / self.unit - left_out - master.sigma(tree.place as u32)
+        (profit - paid - left_out) / self.size(tree.place) - master.sigma(tree.place as u32)
     }
 
-    /// Price of a bit/s that is left out, in what a `unit` of load costs.
+    /// Price of a bit/s that is left out.
     pub fn left_out_price(&self) -> f64 {
         let price = |most_bps: f64| self.solver.master.price[LEFT_OUT as usize].max(0.0) / most_bps;
         self.most_left_out.map_or(0.0, price)

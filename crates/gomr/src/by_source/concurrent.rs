@@ -14,7 +14,7 @@
 //! `Σ_k d_k min(dist_k(π), λ) − λ (1 − 1/L) Σ_k d_k`: each look for better trees proves a bound, and the search
 //! ends when the best of them is met.
 
-use super::blocks::{Blocks, Worth, MAY_FILL};
+use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::sources::{OnTree, Sources};
 use super::sweeps::{self, Routed};
 use crate::halt::{Halt, HaltTest};
@@ -149,8 +149,13 @@ impl Search {
             sources.route_all(f64::INFINITY);
             left_out = sources.length_without(most_left_out_bps);
         }
+        let units = Units {
+            sources: vec![1.0; sources.all.len()],
+            arcs: vec![1.0 / unit; sources.graph.arcs()],
+            most: unit,
+        };
         let start = routed.loads.into_iter().map(|loads| (loads, WORTH));
-        let mut blocks = Blocks::new(sources, start.collect(), unit, Some(count), halt);
+        let mut blocks = Blocks::new(sources, start.collect(), units, Some(count), halt);
         if most_left_out_bps > 0.0 {
             blocks.limit_left_out(most_left_out_bps);
         }
@@ -211,7 +216,7 @@ impl Search {
         let arcs = self.blocks.by_arc(&self.blocks.solver.master.price);
         let sum: f64 = arcs.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let left_out = match self.most_left_out_bps > 0.0 {
-            true => self.blocks.left_out_price() * self.unit / sum,
+            true => self.blocks.left_out_price() / sum,
             false => f64::INFINITY,
         };
         Prices {

@@ -2,7 +2,7 @@
 //!
 //! A tree serves those of its source's demands that are worth more than their path costs.
 
-use super::blocks::{Blocks, Worth, MAY_FILL};
+use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::concurrent::next_steadiness;
 use super::sources::{Loads, OnTree, Sources};
 use super::sweeps::{self, Routed};
@@ -123,7 +123,16 @@ impl Search {
             shortest[arc as usize] += load;
         }
         let arcs = sources.graph.arcs();
-        let mut blocks = Blocks::new(sources, start.collect(), 1.0, None, halt);
+        let rate = |tree: &OnTree| match tree.rate_bps > 0.0 {
+            true => tree.rate_bps / unit_bps,
+            false => 1.0,
+        };
+        let units = Units {
+            sources: trees.iter().map(rate).collect(),
+            arcs: sources.capacity.iter().map(|bps| bps / unit_bps).collect(),
+            most: 1.0,
+        };
+        let mut blocks = Blocks::new(sources, start.collect(), units, None, halt);
         blocks.give_rows(&shortest, MAY_FILL);
         blocks.give_rows(&routed.utilisation, MAY_FILL * routed.fullest.max(1.0));
         blocks.build(big_m, STAGE);

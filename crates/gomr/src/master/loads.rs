@@ -102,8 +102,10 @@ impl Loads {
         if self.coefficients.is_empty() {
             return self.rows(span).iter().map(|&e| prices[e as usize]).sum();
         }
-        let entries = self.entries(span);
-        entries.map(|(e, load)| prices[e as usize] * load).sum()
+        let entries = self.rows[span.all()]
+            .iter()
+            .zip(&self.coefficients[span.all()]);
+        entries.map(|(&e, load)| prices[e as usize] * load).sum()
     }
 
     /// The load on one arc.

@@ -1,6 +1,7 @@
 //! One exchange of basic variables: how all others move, and the new basis.
 
-use super::{Enter, Leave, Master, KEY};
+use super::{Differences, Direction, Enter, Leave, Master, KEY};
+use crate::basis::axpy;
 use crate::graph::NONE;
 
 /// Rates of change below this are rounding.
@@ -36,18 +37,42 @@ impl Master {
                     .column(self.tight_at[arc as usize] as usize, &mut d.y);
             }
         }
-        for (i, y) in d.y.iter_mut().enumerate() {
+        for (y, &column) in d.y.iter_mut().zip(&self.working) {
             if y.abs() <= NOISE {
                 *y = 0.0;
                 continue;
             }
-            let column = self.working[i];
-            let rate = *y;
-            self.each_entry(column, |row, load| d.load.add(row, -load * rate));
-            d.key.add(self.columns[column as usize].group, -rate);
+            d.key.add(self.columns[column as usize].group, -*y);
         }
+        self.add_working_loads(&mut d);
         self.each_risen(self.level_decrease(enter, &d), |g, rate| d.key.add(g, rate));
         self.direction = d;
+    }
+
+    /// Adds to a direction what the working columns' movement makes of the loads.
+    fn add_working_loads(&mut self, d: &mut Direction) {
+        let Some(mut differences) = self.differences.take() else {
+            for (&y, &column) in d.y.iter().zip(&self.working) {
+                if y != 0.0 {
+                    self.each_entry(column, |row, load| d.load.add(row, -load * y));
+                }
+            }
+            return;
+        };
+        d.load.touch_all();
+        for (at, &y) in d.y.iter().enumerate() {
+            if y != 0.0 {
+                self.fill_difference(&mut differences, at);
+                axpy(-y, differences.row(at), &mut d.load.values);
+            }
+        }
+        self.differences = Some(differences);
+    }
+
+    fn fill_difference(&self, differences: &mut Differences, at: usize) {
+        let column = self.working[at];
+        let span = |column: u32| (column, self.columns[column as usize].span);
+        differences.fill(at, span(column), span(self.key_of(column)), &self.loads);
     }
 
     /// Rate of change of the leaving variable (its decrease per unit of the entering one).
@@ -68,7 +93,7 @@ impl Master {
     }
 
     /// The leaving variable's row of the basis inverse on the saturated arcs, by position.
-    pub fn leaving_row(&self, leave: Leave, rho: &mut Vec<f64>) {
+    pub fn leaving_row(&mut self, leave: Leave, rho: &mut Vec<f64>) {
         rho.clear();
         rho.resize(self.inverse.size(), 0.0);
         match leave {
@@ -82,15 +107,25 @@ impl Master {
                     self.inverse.add_row(at, factor, rho);
                 }
             }
-            Leave::Slack(e) => {
-                for (i, &column) in self.working.iter().enumerate() {
-                    let load = self.entry(column, e);
-                    if load != 0.0 {
-                        self.inverse.add_row(i, -load, rho);
-                    }
+            Leave::Slack(e) => self.slack_row(e, rho),
+        }
+    }
+
+    fn slack_row(&mut self, e: u32, rho: &mut [f64]) {
+        let mut differences = self.differences.take();
+        for (at, &column) in self.working.iter().enumerate() {
+            let load = match &mut differences {
+                Some(differences) => {
+                    self.fill_difference(differences, at);
+                    differences.row(at)[e as usize]
                 }
+                None => self.entry(column, e),
+            };
+            if load != 0.0 {
+                self.inverse.add_row(at, -load, rho);
             }
         }
+        self.differences = differences;
     }
 
     /// Exchanges `enter` and `leave`; [`Master::direction`] must be that of `enter`, `rho` the row of

@@ -2,6 +2,7 @@
 
 use super::Connection;
 use crate::control::Control;
+use crate::frame::encode_control;
 use crate::scheduler::StreamSet;
 use crate::sender::SEEN_DELAY_NS;
 use crate::state::{ConnectionState, Event, Outcome};
@@ -50,8 +51,10 @@ pub(super) struct Timers {
     /// When the state is left if nothing happens, and what was acknowledged when that was set.
     leave_at_ns: Option<u64>,
     acknowledged: u64,
-    /// The peer has ended a stream since this side closes.
+    /// The peer has ended a stream since this side closes, or has sent everything: it knows what this side has.
     has_peer_ended: bool,
+    /// See [`Connection::reopen_streams`].
+    reopens: bool,
     /// The stream that went last was given up because nothing came through it.
     pub(super) has_silent_paths: bool,
 }
@@ -74,6 +77,7 @@ impl Default for Timers {
             leave_at_ns: None,
             acknowledged: 0,
             has_peer_ended: false,
+            reopens: false,
             has_silent_paths: false,
         }
     }
@@ -110,10 +114,36 @@ impl Connection {
         });
     }
 
+    /// Of a client: its lost streams are opened again until the connection is closed. So if the last stream is lost before the
+    /// peer can know that this side has everything, the connection waits for another that tells it.
+    pub fn reopen_streams(&mut self) {
+        self.timers.reopens = true;
+    }
+
+    /// Of a server whose connection was closed, and which has everything from its client: the frames that tell it to a client that
+    /// asks again by a stream that joins. See [`crate::handshake::Admission::remember`].
+    pub fn farewell(&self) -> Option<Vec<u8>> {
+        let has_all = self.delivered && self.is_ended();
+        has_all.then(|| {
+            let mut farewell = Vec::new();
+            encode_control(&mut farewell, &self.receiver.final_ack());
+            encode_control(&mut farewell, &Control::Last);
+            farewell
+        })
+    }
+
     /// Say that the application has closed: what was written goes out, then the end. [`Event::Closed`] tells when the
     /// sockets can be closed.
     pub fn shut(&mut self) {
-        if matches!(self.state, ConnectionState::Open | ConnectionState::Waiting) {
+        let has_peer_closed = self.state == ConnectionState::Open && self.alive().is_empty();
+        if has_peer_closed && !self.trusting {
+            // It has everything that was sent before it ended the last stream, and takes no more.
+            self.end();
+            self.finish(match self.sender.undelivered_bytes() {
+                0 => Outcome::Delivered,
+                bytes => Outcome::Undelivered { bytes },
+            });
+        } else if matches!(self.state, ConnectionState::Open | ConnectionState::Waiting) {
             self.end();
             self.state = ConnectionState::Draining;
             self.timers.leave_at_ns = None;
@@ -304,8 +334,13 @@ impl Connection {
     }
 
     /// Note that the last of something went: a stream that was lost, or that the peer ended properly.
-    pub(super) fn note_ended(&mut self, proper: bool) {
-        self.timers.has_peer_ended |= proper;
+    pub(super) fn note_ended(&mut self, proper: bool, has_last: bool) {
+        let is_closing = matches!(
+            self.state,
+            ConnectionState::Draining | ConnectionState::Ending
+        );
+        // Else the stream was only taken out.
+        self.timers.has_peer_ended |= has_last && (is_closing || self.is_ended());
         self.timers.has_silent_paths = false;
         if !self.alive().is_empty() || self.trusting {
             return;
@@ -313,6 +348,9 @@ impl Connection {
         let nothing_left = self.sender.undelivered_bytes() == 0;
         match self.state {
             ConnectionState::Closed => {}
+            // Another stream tells the peer what this side has.
+            ConnectionState::Draining | ConnectionState::Ending
+                if self.is_finished() && !self.knows_enough() => {}
             ConnectionState::Draining | ConnectionState::Ending
                 if self.is_finished() || (proper && nothing_left) =>
             {
@@ -327,6 +365,11 @@ impl Connection {
             }
             _ => self.timers.leave_at_ns = None,
         }
+    }
+
+    /// Whether the peer can do without a further stream.
+    fn knows_enough(&self) -> bool {
+        self.timers.has_peer_ended || !self.timers.reopens
     }
 
     /// Note that there is a further stream.
@@ -395,14 +438,18 @@ impl Connection {
 
     /// Whether each side has told the other its end.
     fn is_over(&self) -> bool {
+        if self.alive().is_empty() {
+            return self.knows_enough();
+        }
         let peer_ended = self.alive().iter().any(|slot| self.receiver.has_last(slot));
         let has_peer_ended = self.timers.has_peer_ended || peer_ended;
         let is_late = (self.late_at_ns()).is_some_and(|late_at_ns| self.now_ns >= late_at_ns);
-        self.alive().is_empty() || (has_peer_ended && self.sender.has_ended_streams(is_late))
+        has_peer_ended && self.sender.has_ended_streams(is_late)
     }
 
     fn finish(&mut self, outcome: Outcome) {
         self.state = ConnectionState::Closed;
+        self.delivered = outcome == Outcome::Delivered;
         self.timers.leave_at_ns = None;
         self.events.push_back(Event::Closed(outcome));
     }

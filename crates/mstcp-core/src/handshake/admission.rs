@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use super::ended::{EndedConnection, EndedConnections};
 use super::{connection_key, first_key, hmac, is_proved, record_keys, Proof};
 use crate::control::{code, Control};
 use crate::error::RemoteError;
 use crate::frame::encode_control;
 use crate::hello::{self, Hello, NONCE_BYTES, PROOF_BYTES, VERSION};
-use crate::records::RecordKeys;
+use crate::records::{RecordKeys, RecordWriter};
 use crate::MAX_STREAMS;
 
 /// Streams that may join one connection in its life.
@@ -49,6 +50,12 @@ pub enum NotAdmitted {
         /// Answer and CLOSE.
         answer: Vec<u8>,
     },
+    /// Its connection was closed with everything delivered, and the stream is told so: the bytes to send before its end. What
+    /// comes on it is thrown away.
+    Ended {
+        /// Answer, ACK and LAST.
+        answer: Vec<u8>,
+    },
     /// What came is no hello: it is reset.
     Malformed(RemoteError),
 }
@@ -68,6 +75,7 @@ pub struct Admission {
     most_connections: usize,
     requires_records: bool,
     known: HashMap<ConnectionId, Known>,
+    ended: EndedConnections,
     plain: usize,
     /// So that a first hello that was overheard opens no second connection where there is no secret.
     recent: HashSet<ConnectionId>,
@@ -83,6 +91,7 @@ impl Admission {
             most_connections,
             requires_records: false,
             known: HashMap::new(),
+            ended: EndedConnections::default(),
             plain: 0,
             recent: HashSet::new(),
             recent_order: VecDeque::new(),
@@ -106,12 +115,18 @@ impl Admission {
     /// Look at a whole hello. `alive` tells how many streams a connection has, none if it takes no more; `nonce` is random.
     pub fn admit(
         &mut self,
+        now_ns: u64,
         opening: &[u8],
         nonce: [u8; NONCE_BYTES],
         alive: impl FnOnce(&ConnectionId) -> Option<usize>,
     ) -> Result<Admitted, NotAdmitted> {
         let (proved, body, proof) = hello::split(opening).map_err(NotAdmitted::Malformed)?;
         let hello = Hello::decode_body(body).map_err(not_decoded)?;
+        if let Some(ended) = self.ended.get(now_ns, &hello.connection_id) {
+            if hello.stream_id > 0 && is_proved(&ended.key, &[b"hello", proved], proof) {
+                return Err(ended.tell(&hello, proved, nonce));
+            }
+        }
         let problem = match hello.stream_id {
             0 => self.check_first(&hello, proved, proof),
             _ => self.check_join(&hello, proved, proof, alive),
@@ -119,15 +134,7 @@ impl Admission {
         if let Some((code, reason)) = problem {
             return Err(refused(hello, nonce, code, reason));
         }
-        let answer = Hello {
-            version: VERSION,
-            least_version: VERSION,
-            nonce,
-            early_data: Vec::new(),
-            priority: 0,
-            ..hello
-        };
-        let mut answer = answer.encode();
+        let mut answer = unproved_answer(&hello, nonce);
         let key = match self.known.get_mut(&hello.connection_id) {
             Some(known) => {
                 known.used_ids.insert(hello.stream_id);
@@ -136,10 +143,7 @@ impl Admission {
             None => self.know(&hello, connection_key(&self.secret, proved, &answer)),
         };
         let confirm = hmac(&key, &[b"confirm", proved, &answer]);
-        let proof = hmac(&key, &[b"answer", proved, &answer]);
-        let has_records = hello.records > 0;
-        let record_keys = has_records.then(|| record_keys(&key, proved, &answer));
-        answer.extend_from_slice(&proof);
+        let record_keys = prove(&key, &hello, proved, &mut answer);
         Ok(Admitted {
             hello,
             answer,
@@ -151,6 +155,18 @@ impl Admission {
     /// Let no more streams join a connection.
     pub fn forget(&mut self, connection_id: &ConnectionId) {
         self.known.remove(connection_id);
+    }
+
+    /// As [`Admission::forget`], for a connection that was closed with everything delivered: a client that does not know yet asks
+    /// again by a stream that joins, and is told `farewell`. See [`crate::Connection::farewell`].
+    pub fn remember(&mut self, now_ns: u64, connection_id: &ConnectionId, farewell: Vec<u8>) {
+        if let Some(known) = self.known.remove(connection_id) {
+            let ended = EndedConnection {
+                key: known.key,
+                farewell,
+            };
+            self.ended.insert(now_ns, *connection_id, ended);
+        }
     }
 
     /// Count a plain TCP connection, until [`Admission::forget_plain`]; the sentence says why none is let in.
@@ -260,6 +276,39 @@ impl Admission {
             (code::LIMIT_EXCEEDED, reason)
         })
     }
+}
+
+impl EndedConnection {
+    /// Tell a stream that everything has come.
+    fn tell(&self, hello: &Hello, proved: &[u8], nonce: [u8; NONCE_BYTES]) -> NotAdmitted {
+        let mut answer = unproved_answer(hello, nonce);
+        match prove(&self.key, hello, proved, &mut answer) {
+            Some(keys) => RecordWriter::new(keys.server).write(&self.farewell, &mut answer),
+            None => answer.extend_from_slice(&self.farewell),
+        }
+        NotAdmitted::Ended { answer }
+    }
+}
+
+/// Put the proof behind an answer; returns the keys of the stream's records, if it has any.
+fn prove(key: &Proof, hello: &Hello, proved: &[u8], answer: &mut Vec<u8>) -> Option<RecordKeys> {
+    let keys = (hello.records > 0).then(|| record_keys(key, proved, answer));
+    let proof = hmac(key, &[b"answer", proved, answer]);
+    answer.extend_from_slice(&proof);
+    keys
+}
+
+/// The answer to a hello that is taken, without its proof.
+fn unproved_answer(hello: &Hello, nonce: [u8; NONCE_BYTES]) -> Vec<u8> {
+    let answer = Hello {
+        version: VERSION,
+        least_version: VERSION,
+        nonce,
+        early_data: Vec::new(),
+        priority: 0,
+        ..*hello
+    };
+    answer.encode()
 }
 
 fn unproved() -> (u16, String) {

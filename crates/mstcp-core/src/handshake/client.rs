@@ -46,6 +46,11 @@ impl Client {
         }
     }
 
+    /// The connection's id.
+    pub fn connection_id(&self) -> [u8; 16] {
+        self.connection_id
+    }
+
     /// Have the streams' bytes in records: see [`crate::records`]. Without a secret that proves nothing.
     #[must_use]
     pub fn with_records(self) -> Self {

@@ -16,6 +16,7 @@
 
 mod admission;
 mod client;
+mod ended;
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;

@@ -1,6 +1,7 @@
 //! The client's streams: hellos on paths that work, and again where they were lost.
 
-use mstcp_core::handshake::CONFIRM_BYTES;
+use mstcp_core::handshake::{Greeting, NotAdmitted, CONFIRM_BYTES};
+use mstcp_core::hello::{self, PREFIX_BYTES};
 use mstcp_core::redial::Redial;
 use mstcp_core::rng::SplitMix64;
 
@@ -29,13 +30,24 @@ impl World {
         let Ok(greeting) = self.client.greet(nonces[0], 0, &[]) else {
             return;
         };
-        let alive = self.sides[1].core.alive().iter().count();
-        let Ok(admitted) = self
+        let server = &self.sides[1];
+        let alive = (server.outcome.is_none()).then(|| server.core.alive().iter().count());
+        let admitted = match self
             .admission
-            .admit(&greeting.bytes, nonces[1], |_| Some(alive))
-        else {
-            self.is_wrong = true;
-            return;
+            .admit(self.now_ns, &greeting.bytes, nonces[1], |_| alive)
+        {
+            Ok(admitted) => admitted,
+            Err(NotAdmitted::Ended { answer }) => {
+                return self.bid_farewell(path, &greeting, &answer)
+            }
+            // The server gave the connection up: the client tries until it does too.
+            Err(NotAdmitted::Refused { .. }) if alive.is_none() => {
+                return self.redial(path, Some(self.now_ns));
+            }
+            Err(_) => {
+                self.is_wrong = true;
+                return;
+            }
         };
         let Ok(confirm) = self.client.on_answer(&greeting, &admitted.answer) else {
             self.is_wrong = true;
@@ -67,12 +79,42 @@ impl World {
             pipes: Default::default(),
             slots: [Some(client_slot), Some(server_slot)],
             reset_at_ns: [None; 2],
+            is_farewell: false,
         };
         debug_assert_eq!(confirm.len(), CONFIRM_BYTES);
         stream.pipes[0].push(confirm);
+        self.use_stream(stream);
+    }
+
+    fn use_stream(&mut self, stream: Stream) {
+        self.dials[stream.path].0 = Dial::Up;
+        self.paths[stream.path].is_cut = false;
         self.streams.push(stream);
-        self.dials[path].0 = Dial::Up;
-        self.paths[path].is_cut = false;
+    }
+
+    /// Have the client learn by a stream of its own that the server closed the connection with everything delivered.
+    fn bid_farewell(&mut self, path: usize, greeting: &Greeting, answer: &[u8]) {
+        let length = hello_bytes(answer);
+        if self.client.on_answer(greeting, &answer[..length]).is_err() {
+            self.is_wrong = true;
+            return;
+        }
+        let rate_bps = self.paths[path].visible_rate_bps();
+        let id = greeting.hello.stream_id;
+        let Ok(slot) = self.sides[0].core.add_stream(id, rate_bps) else {
+            return;
+        };
+        self.tell(|| format!("stream {id} on path {path} hears from a server that has closed"));
+        let mut stream = Stream {
+            path,
+            pipes: Default::default(),
+            slots: [Some(slot), None],
+            reset_at_ns: [None; 2],
+            is_farewell: true,
+        };
+        stream.pipes[1].push(answer[length..].to_vec());
+        stream.pipes[1].is_shut = true;
+        self.use_stream(stream);
     }
 
     /// Have the client open a stream on a path again.
@@ -116,7 +158,7 @@ impl World {
                     started_ns,
                     until_ns,
                 } if done_at_ns <= now_ns => {
-                    if works && self.sides[1].outcome.is_none() {
+                    if works {
                         self.open(path);
                         self.pump(0);
                         self.pump(1);
@@ -132,6 +174,12 @@ impl World {
             }
         }
     }
+}
+
+/// How long the hello is that an answer begins with, in bytes.
+fn hello_bytes(answer: &[u8]) -> usize {
+    let prefix: [u8; PREFIX_BYTES] = std::array::from_fn(|place| answer[place]);
+    PREFIX_BYTES + hello::rest_bytes(&prefix).unwrap_or(0)
 }
 
 fn nonce(rng: &mut SplitMix64) -> [u8; 32] {

@@ -67,6 +67,10 @@ impl World {
                 Event::Closed(outcome) => {
                     self.sides[side].outcome = Some(outcome);
                     self.sides[side].closed_ns = self.now_ns;
+                    if let Some(farewell) = self.sides[side].core.farewell().filter(|_| side == 1) {
+                        let id = self.client.connection_id();
+                        self.admission.remember(self.now_ns, &id, farewell);
+                    }
                     for slot in 0..64 {
                         self.close(side, slot, false);
                     }

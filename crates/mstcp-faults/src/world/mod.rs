@@ -68,7 +68,8 @@ impl World {
         );
         let mut admission = Admission::new(b"secret", 1);
         let side = |seed| Side::new(connection(&transfer, rates[0], seed));
-        let sides = [side(seed), side(seed + 1)];
+        let mut sides = [side(seed), side(seed + 1)];
+        sides[0].core.reopen_streams();
         let dials = rates.iter().map(|_| (Dial::Up, Redial::new(1)));
         let mut world = Self {
             now_ns: 1,

@@ -17,6 +17,8 @@ pub(super) struct Stream {
     pub(super) slots: [Option<usize>; 2],
     /// When TCP will tell a side that it was reset.
     pub(super) reset_at_ns: [Option<u64>; 2],
+    /// The server says in it that the connection has ended, and throws away what comes.
+    pub(super) is_farewell: bool,
 }
 
 impl World {
@@ -140,7 +142,7 @@ impl World {
         let path = &self.paths[stream.path];
         let came = stream.pipes[1 - side].arrive(self.now_ns);
         while stream.pipes[1 - side].read().is_some() {}
-        if came && path.works(side) {
+        if came && path.works(side) && !stream.is_farewell {
             stream.reset_at_ns[1 - side].get_or_insert(self.now_ns + path.delay_ns);
         }
     }

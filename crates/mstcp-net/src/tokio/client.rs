@@ -43,7 +43,8 @@ pub async fn connect(
     let (first, others) = (sources.split_first())
         .ok_or_else(|| invalid("a connection has a stream: name a source address"))?;
     options.check()?;
-    let core = options.core(options.frame_payload_bytes).map_err(invalid)?;
+    let mut core = options.core(options.frame_payload_bytes).map_err(invalid)?;
+    core.reopen_streams();
     let mut client = Client::new(
         &options.secret,
         hello::random(),

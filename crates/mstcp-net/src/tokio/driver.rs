@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::pin::{pin, Pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -32,6 +32,15 @@ const BLOCKED: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_secs(3600);
 /// What is taken from the application at once.
 const WRITE_BYTES: usize = 1 << 16;
+
+/// What a connection's driver tells those who let streams join it.
+#[derive(Default)]
+pub(super) struct Status {
+    /// How many streams it has.
+    pub(super) alive: AtomicUsize,
+    /// Once it is over: see [`mstcp_core::Connection::farewell`].
+    pub(super) farewell: Mutex<Option<Vec<u8>>>,
+}
 
 /// A stream whose hellos are done.
 pub(super) struct Joined {
@@ -66,17 +75,17 @@ struct Driver {
     taken: VecDeque<Slice>,
     taken_from: usize,
     ending: Ending,
-    alive: Arc<AtomicUsize>,
+    status: Arc<Status>,
     over: Option<Option<(io::ErrorKind, String)>>,
 }
 
-/// Begin a connection whose first stream is open. `alive` tells others how many streams it has.
+/// Begin a connection whose first stream is open.
 pub(super) fn start(
     endpoint: Endpoint,
     frame_payload_bytes: usize,
     first: (TcpStream, Option<RecordLayer>, Option<Path>),
     joins: mpsc::Receiver<Joined>,
-    alive: Arc<AtomicUsize>,
+    status: Arc<Status>,
 ) -> io::Result<Connection> {
     let (bytes, application) = ::tokio::io::duplex(WAITING_BYTES);
     let (closing, closed) = oneshot::channel();
@@ -96,7 +105,7 @@ pub(super) fn start(
         taken: VecDeque::new(),
         taken_from: 0,
         ending: Arc::clone(&ending),
-        alive,
+        status,
         over: None,
     };
     let (socket, layer, path) = first;
@@ -124,6 +133,8 @@ impl Driver {
                 let _ = stream.socket.set_zero_linger();
             }
         }
+        *(self.status.farewell.lock()).unwrap_or_else(PoisonError::into_inner) =
+            self.endpoint.core.farewell();
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = self.over.flatten();
     }
 
@@ -237,7 +248,7 @@ impl Driver {
             );
         }
         let alive = self.endpoint.core.alive().iter().count();
-        self.alive.store(alive, Ordering::Relaxed);
+        self.status.alive.store(alive, Ordering::Relaxed);
         let due = due_ns.map(|at_ns| self.began + Duration::from_nanos(at_ns.max(now_ns)));
         let due = due.unwrap_or(self.began + Duration::from_nanos(now_ns) + IDLE);
         match has_blocked {

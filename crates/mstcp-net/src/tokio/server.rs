@@ -3,33 +3,38 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ::tokio::io::AsyncWriteExt;
 use ::tokio::net::{TcpListener, TcpStream};
 use ::tokio::sync::mpsc;
 use ::tokio::task::JoinHandle;
+use ::tokio::time::timeout;
 use mstcp_core::handshake::{confirm_frame, Admission, Admitted, NotAdmitted};
 
-use super::driver::{self, Joined};
+use super::driver::{self, Joined, Status};
 use super::{hello, Connection, Options};
 use crate::{Endpoint, RecordLayer};
 
 /// Streams and connections that wait to be taken.
 const WAITING: usize = 64;
 /// How long to wait where the system has no descriptor left.
-const FULL: std::time::Duration = std::time::Duration::from_millis(100);
+const FULL: Duration = Duration::from_millis(100);
+/// How long a client may take to hear that its connection has ended.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 type ConnectionId = [u8; 16];
 
 /// A connection that further streams may join.
 struct Known {
     streams: mpsc::Sender<Joined>,
-    alive: Arc<AtomicUsize>,
+    status: Arc<Status>,
 }
 
 struct Shared {
+    began: Instant,
     options: Options,
     admission: Mutex<Admission>,
     known: Mutex<HashMap<ConnectionId, Known>>,
@@ -63,6 +68,7 @@ impl Listener {
         let (sender, opened) = mpsc::channel(WAITING);
         let admission = Admission::new(&options.secret, options.most_connections);
         let shared = Arc::new(Shared {
+            began: Instant::now(),
             admission: Mutex::new(match options.authenticate_frames {
                 true => admission.requiring_records(),
                 false => admission,
@@ -107,6 +113,14 @@ async fn accept_all(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
+/// Tell a client that its connection ended well; what it says on the stream is thrown away.
+async fn tell_ended(mut socket: TcpStream, answer: &[u8]) -> io::Result<()> {
+    socket.write_all(answer).await?;
+    socket.shutdown().await?;
+    ::tokio::io::copy(&mut socket, &mut ::tokio::io::sink()).await?;
+    Ok(())
+}
+
 impl Shared {
     async fn take(self: Arc<Self>, mut socket: TcpStream) -> io::Result<()> {
         socket.set_nodelay(true)?;
@@ -116,6 +130,9 @@ impl Shared {
             Err(NotAdmitted::Refused { answer, .. }) => {
                 socket.write_all(&answer).await?;
                 return socket.shutdown().await;
+            }
+            Err(NotAdmitted::Ended { answer }) => {
+                return timeout(FAREWELL, tell_ended(socket, &answer)).await?;
             }
             Err(NotAdmitted::Malformed(_)) => return socket.set_zero_linger(),
         };
@@ -130,31 +147,36 @@ impl Shared {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let alive = |id: &ConnectionId| {
             let known = known.get(id)?;
-            (!known.streams.is_closed()).then(|| known.alive.load(Ordering::Relaxed))
+            (!known.streams.is_closed()).then(|| known.status.alive.load(Ordering::Relaxed))
         };
         let mut admission = self
             .admission
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        admission.admit(opening, hello::nonce(), alive)
+        admission.admit(self.now_ns(), opening, hello::nonce(), alive)
     }
 
     /// Open a connection once its client has confirmed that its hello is no recorded one.
     async fn open(self: Arc<Self>, mut socket: TcpStream, admitted: Admitted) -> io::Result<()> {
         let id = admitted.hello.connection_id;
         let (streams, joins) = mpsc::channel(WAITING);
-        let alive = Arc::new(AtomicUsize::new(1));
+        let status = Arc::new(Status::default());
+        status.alive.store(1, Ordering::Relaxed);
         let known = Known {
             streams,
-            alive: Arc::clone(&alive),
+            status: Arc::clone(&status),
         };
         self.known().insert(id, known);
         let payload_bytes = admitted.hello.frame_payload_bytes as usize;
         let opened = self.opened(&mut socket, &admitted).await;
         let result = match opened {
-            Ok((endpoint, layer)) => {
-                driver::start(endpoint, payload_bytes, (socket, layer, None), joins, alive)
-            }
+            Ok((endpoint, layer)) => driver::start(
+                endpoint,
+                payload_bytes,
+                (socket, layer, None),
+                joins,
+                Arc::clone(&status),
+            ),
             Err(error) => Err(error),
         };
         match result {
@@ -165,14 +187,17 @@ impl Shared {
                     if let Some(streams) = streams {
                         streams.closed().await;
                     }
-                    forgetting.forget(&id);
+                    let farewell = (status.farewell.lock())
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .take();
+                    forgetting.forget(&id, farewell);
                 });
                 // A listener that is gone takes no more.
                 let _ = self.opened.send(connection).await;
                 Ok(())
             }
             Err(error) => {
-                self.forget(&id);
+                self.forget(&id, None);
                 Err(error)
             }
         }
@@ -223,12 +248,20 @@ impl Shared {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn forget(&self, id: &ConnectionId) {
+    /// Let no more streams join a connection; one that ended well is remembered for some time.
+    fn forget(&self, id: &ConnectionId, farewell: Option<Vec<u8>>) {
         self.known().remove(id);
         let mut admission = self
             .admission
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        admission.forget(id);
+        match farewell {
+            Some(farewell) => admission.remember(self.now_ns(), id, farewell),
+            None => admission.forget(id),
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
     }
 }

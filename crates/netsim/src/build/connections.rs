@@ -34,6 +34,18 @@ const SEND_BUFFER_SPARE_SEGMENTS: f64 = 4.0;
 const SEND_BUFFER_SPARE_S: f64 = 0.002;
 
 impl Builder<'_> {
+    /// The settings of TCP with what a flow says of its own.
+    fn flow_config(&self, flow: &FlowDescription, rate_bps: Option<f64>) -> Config {
+        let mut config = self.description.tcp.config(rate_bps);
+        if let Some(&name) = flow.congestion_control.as_ref().and_then(Named::built_in) {
+            config.congestion = self.description.tcp.congestion(name);
+        }
+        if let Some(bytes) = flow.initial_ssthresh_bytes {
+            config.initial_ssthresh_bytes = bytes;
+        }
+        config
+    }
+
     /// A connection whose data goes over `paths`: indices of its endpoints. `overhead` is what TCP carries for each byte of the
     /// application.
     fn connection(
@@ -45,10 +57,7 @@ impl Builder<'_> {
         overhead: f64,
     ) -> Result<[u32; 2], Error> {
         let rate = paths.iter().map(|path| path.weight).sum::<f64>() * overhead;
-        let mut config = self.description.tcp.config(Some(rate));
-        if let Some(&name) = flow.congestion_control.as_ref().and_then(Named::built_in) {
-            config.congestion = self.description.tcp.congestion(name);
-        }
+        let mut config = self.flow_config(flow, Some(rate));
         if let (Protocol::Mstcp, Binding::Early, [path]) =
             (flow.protocol, flow.mstcp.binding, paths)
         {
@@ -230,10 +239,7 @@ impl Builder<'_> {
         place: &str,
         flow: &FlowDescription,
     ) -> Result<(Config, MptcpSettings), Error> {
-        let mut config = self.description.tcp.config(None);
-        if let Some(&name) = flow.congestion_control.as_ref().and_then(Named::built_in) {
-            config.congestion = self.description.tcp.congestion(name);
-        }
+        let mut config = self.flow_config(flow, None);
         let own = &flow.mptcp;
         let send_buffer = own.send_buffer_bytes.unwrap_or(config.send_buffer_bytes);
         if let Some(bytes) = own.receive_buffer_bytes {
@@ -350,15 +356,18 @@ impl Builder<'_> {
                 return own.map_err(|reason| Error::description(place, reason));
             }
         };
+        let slow_start = self.description.tcp.reno_growth();
         Ok(match name {
             CoupledName::Uncoupled => {
                 let alone = (0..count).map(|_| self.control(place, flow, config));
                 return alone.collect();
             }
-            CoupledName::Lia => coupling::couple(coupling::Lia, count),
-            CoupledName::Olia => coupling::couple(coupling::Olia, count),
-            CoupledName::Balia => coupling::couple(coupling::Balia, count),
-            CoupledName::FullyCoupled => coupling::couple(coupling::FullyCoupled, count),
+            CoupledName::Lia => coupling::couple(coupling::Lia, slow_start, count),
+            CoupledName::Olia => coupling::couple(coupling::Olia, slow_start, count),
+            CoupledName::Balia => coupling::couple(coupling::Balia, slow_start, count),
+            CoupledName::FullyCoupled => {
+                coupling::couple(coupling::FullyCoupled, slow_start, count)
+            }
             CoupledName::Wvegas => coupling::WVegas::couple(count),
         })
     }

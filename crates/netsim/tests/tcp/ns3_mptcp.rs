@@ -3,7 +3,7 @@
 
 use super::common::script::Script;
 use super::plain;
-use netsim::tcp::config::{Detection, Ns3MptcpMethod, Repair, Sampling};
+use netsim::tcp::config::{Detection, Ns3MptcpMethod, Reduction, Repair, Sampling};
 use netsim::tcp::{Config, Profile};
 
 fn model(method: Ns3MptcpMethod) -> Config {
@@ -69,6 +69,121 @@ fn tcp_door_ignores_duplicates() {
          +0 ? cwnd 8000
          1000 > . 1:1001 ack 1 again
          +0 ? cwnd 4000",
+    );
+}
+
+/// Ten segments of time 0 are out; the third duplicate of time 0 sends the first again at 100 ms.
+fn eifel_after_a_fast_retransmit() -> Script {
+    let config = Config {
+        timestamps: true,
+        ..model(Ns3MptcpMethod::Eifel)
+    };
+    let mut script = Script::with_out(config, 10);
+    script.run(
+        "100 < . 1:1 ack 1 win 65535 ts 100 0
+         +0 < . 1:1 ack 1 win 65535 ts 100 0
+         +0 < . 1:1 ack 1 win 65535 ts 100 0
+         +0 > . 1:1001 ack 1 again ts 100 100
+         +0 ? phase Recovery cwnd 5000 ssthresh 2000",
+    );
+    script
+}
+
+#[test]
+fn eifel_takes_the_reduction_back_at_a_duplicate_that_is_older_than_the_retransmission() {
+    eifel_after_a_fast_retransmit().run(
+        "+10 < . 1:1 ack 1 win 65535 ts 110 0
+         +0 ? cwnd 10000
+         # It stays so, however many follow: none of them counts.
+         +0 < . 1:1 ack 1 win 65535 ts 110 0
+         +0 < . 1:1 ack 1 win 65535 ts 110 0
+         +0 < . 1:1 ack 1 win 65535 ts 110 0
+         +0 ? cwnd 10000",
+    );
+}
+
+#[test]
+fn eifel_leaves_the_reduction_at_a_duplicate_that_the_retransmission_raised() {
+    eifel_after_a_fast_retransmit().run(
+        "+10 < . 1:1 ack 1 win 65535 ts 110 100
+         +0 ? phase Recovery cwnd 5000
+         +10 < . 1:1 ack 10001 win 65535 ts 120 100
+         # The window grows in congestion avoidance from there.
+         +0 ? phase Open cwnd 6000 ssthresh 2000",
+    );
+}
+
+#[test]
+fn eifel_counts_duplicates_of_another_segment_than_was_sent_again() {
+    eifel_after_a_fast_retransmit().run(
+        "+10 < . 1:1 ack 1001 win 65535 ts 110 0
+         # Of the segment after it, each as old as the first: a loss of its own.
+         +0 < . 1:1 ack 1001 win 65535 ts 110 0
+         +0 < . 1:1 ack 1001 win 65535 ts 110 0
+         +0 < . 1:1 ack 1001 win 65535 ts 110 0
+         +0 > . 1001:2001 ack 1 again
+         +0 ? phase Recovery ssthresh 2000",
+    );
+}
+
+#[test]
+fn eifel_takes_a_timeout_back_too() {
+    let config = Config {
+        timestamps: true,
+        ..model(Ns3MptcpMethod::Eifel)
+    };
+    Script::with_out(config, 8).run(
+        "1000 > . 1:1001 ack 1 again
+         +0 ? phase Loss cwnd 4000
+         +10 < . 1:1 ack 1 win 65535 ts 1010 0
+         +0 ? cwnd 8000",
+    );
+}
+
+fn pr_r() -> Config {
+    Config {
+        reduction: Reduction::Keep,
+        ..model(Ns3MptcpMethod::NoPr)
+    }
+}
+
+#[test]
+fn pr_r_sends_the_third_duplicates_segment_again_and_reduces_nothing() {
+    Script::with_out(pr_r(), 10).run(
+        "100 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 ? phase Disorder cwnd 10000
+         +0 < . 1:1 ack 1 win 65535
+         +0 > . 1:1001 ack 1 again
+         +0 ? phase Recovery cwnd 10000
+         # Once: the fourth sends nothing.
+         +0 < . 1:1 ack 1 win 65535
+         +0 ? cwnd 10000",
+    );
+}
+
+#[test]
+fn pr_r_reduces_for_a_timeout_as_the_model_does() {
+    Script::with_out(pr_r(), 8).run(
+        "1000 > . 1:1001 ack 1 again
+         +0 ? phase Loss cwnd 4000 ssthresh 2000",
+    );
+}
+
+#[test]
+fn pr_r_repairs_one_segment_after_the_other() {
+    Script::with_out(pr_r(), 10).run(
+        "100 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 > . 1:1001 ack 1 again
+         # The next hole needs three duplicates of its own.
+         +10 < . 1:1 ack 2001 win 65535
+         +0 < . 1:1 ack 2001 win 65535
+         +0 < . 1:1 ack 2001 win 65535
+         +0 < . 1:1 ack 2001 win 65535
+         +0 > . 2001:3001 ack 1 again
+         +0 ? phase Recovery",
     );
 }
 

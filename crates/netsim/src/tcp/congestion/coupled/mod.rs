@@ -1,8 +1,8 @@
 //! Congestion controls that couple the subflows of an MPTCP connection.
 //!
 //! Each subflow has a [`Member`] of its own; what they know of each other is one table that they share. A rule says by how much
-//! the window grows with an acknowledged segment and shrinks with a loss; slow start and timeouts are Reno's. Windows are in
-//! segments here and times in seconds, as in the papers.
+//! the window grows with an acknowledged segment and shrinks with a loss; slow start and timeouts are those of the profile's Reno,
+//! since RFC 6356, 3 changes congestion avoidance alone. Windows are in segments here and times in seconds, as in the papers.
 
 mod balia;
 mod fully_coupled;
@@ -18,6 +18,7 @@ pub use lia::Lia;
 pub use olia::Olia;
 pub use wvegas::WVegas;
 
+use super::super::config::RenoGrowth;
 use super::{Acked, CongestionControl, Window};
 use crate::time::{Nanos, SECOND};
 
@@ -66,17 +67,24 @@ pub struct Member<R> {
     rule: R,
     table: Table,
     own: usize,
+    /// How slow start counts.
+    slow_start: RenoGrowth,
     /// Growth below one byte; negative where a rule shrinks.
     remainder: f64,
 }
 
-/// The controls of `count` subflows that a rule couples.
-pub fn couple<R: Rule + Clone + 'static>(rule: R, count: usize) -> Vec<Box<dyn CongestionControl>> {
+/// The controls of `count` subflows that a rule couples, with the slow start of `slow_start`.
+pub fn couple<R: Rule + Clone + 'static>(
+    rule: R,
+    slow_start: RenoGrowth,
+    count: usize,
+) -> Vec<Box<dyn CongestionControl>> {
     let table = table(count);
     let member = |own| Member {
         rule: rule.clone(),
         table: Arc::clone(&table),
         own,
+        slow_start,
         remainder: 0.0,
     };
     (0..count)
@@ -112,6 +120,14 @@ fn seconds(time: Nanos) -> f64 {
 }
 
 impl<R: Rule> Member<R> {
+    /// Grow in slow start: as all that is acknowledged where the profile's Reno does, else a segment at most.
+    fn open(&self, window: &mut Window, bytes: u64) {
+        match self.slow_start {
+            RenoGrowth::Segments => window.cwnd = (window.cwnd + bytes).min(window.ssthresh),
+            RenoGrowth::Bytes | RenoGrowth::Acks => window.cwnd += bytes.min(window.segment()),
+        }
+    }
+
     /// Note a loss, and give what the rule leaves of `flight` bytes.
     fn left_after_loss(&mut self, window: &Window, flight: u64) -> u64 {
         let mut flows = lock(&self.table);
@@ -138,7 +154,7 @@ impl<R: Rule> CongestionControl for Member<R> {
         }
         own.between_losses[0] += acked.bytes as f64 / f64::from(window.mss);
         if window.in_slow_start() {
-            window.cwnd += acked.bytes.min(window.segment());
+            self.open(window, acked.bytes);
         } else if own.rtt > 0.0 {
             own.window = segments(window);
             let (counted, place) = counted(&flows, self.own);

@@ -1,0 +1,208 @@
+//! What is known of a connection that threads may drive: who waits, who leads, what they came upon.
+
+use std::sync::Arc;
+
+use mstcp_core::{Event, StreamSet};
+
+use super::bell::{Bell, Requests};
+use super::wake::{Interest, Wake};
+
+/// Which of a connection's two threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The one that waits for bytes.
+    Reader,
+    /// The one that waits for room.
+    Writer,
+}
+
+impl Side {
+    pub(super) const BOTH: [Self; 2] = [Self::Reader, Self::Writer];
+}
+
+/// A thread's place.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// Made when it waits for the first time.
+    pub(super) wake: Option<Wake>,
+    pub(super) is_waiting: bool,
+    pub(super) is_signalled: bool,
+    /// Nobody waits there any more.
+    pub(super) is_dismissed: bool,
+}
+
+/// What threads came upon that is the loop's to act on.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Streams that TCP has ended.
+    pub ended: StreamSet,
+    /// Streams that have sent their last byte: their direction of TCP is to be shut.
+    pub shut: StreamSet,
+    /// Streams that broke, and their errnos.
+    pub broken: Vec<(usize, i32)>,
+    /// How the peer broke the protocol.
+    pub refused: Option<mstcp_core::Error>,
+    /// The peer gave the connection up.
+    pub is_given_up: bool,
+    /// What the core said.
+    pub events: Vec<Event>,
+}
+
+impl Found {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ended.is_empty()
+            && self.shut.is_empty()
+            && self.broken.is_empty()
+            && self.refused.is_none()
+            && !self.is_given_up
+            && self.events.is_empty()
+    }
+}
+
+/// How threads use a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Not of late: the loop has it back.
+    Idle,
+    /// Of late.
+    Recent,
+    /// A thread waits, and has for a while: it says when it leaves.
+    Waiting,
+}
+
+/// A connection that threads may drive.
+#[derive(Debug)]
+pub(super) struct Loan {
+    bell: Arc<Bell>,
+    id: u64,
+    requests: Requests,
+    /// Whether threads have the sockets, not the loop.
+    pub(super) is_out: bool,
+    /// The thread that polls the sockets now, and what it waits for.
+    pub(super) leader: Option<Side>,
+    pub(super) interest: Interest,
+    /// The thread that is about to poll them again: no other is woken for that.
+    pub(super) next_leader: Option<Side>,
+    places: [Place; 2],
+    /// What may be queued when a writer that waits goes on.
+    pub(super) few_bytes: usize,
+    pub(super) found: Found,
+    /// See [`super::reading::Reading::read_for`].
+    pub(super) passes: u8,
+    used_ns: u64,
+    /// How many waits there were, and had been when the loop looked last.
+    waits: u64,
+    seen_waits: u64,
+    is_unwatched: bool,
+    /// The sockets are closed.
+    pub(super) is_over: bool,
+}
+
+impl Loan {
+    pub(super) fn new(bell: Arc<Bell>, id: u64) -> Self {
+        Self {
+            bell,
+            id,
+            requests: Requests::default(),
+            is_out: false,
+            leader: None,
+            interest: Interest::default(),
+            next_leader: None,
+            places: [Place::default(), Place::default()],
+            few_bytes: 0,
+            found: Found::default(),
+            passes: 0,
+            used_ns: 0,
+            waits: 0,
+            seen_waits: 0,
+            is_unwatched: false,
+            is_over: false,
+        }
+    }
+
+    pub(super) fn place(&mut self, side: Side) -> &mut Place {
+        &mut self.places[side as usize]
+    }
+
+    /// Ask something of the loop.
+    pub(super) fn request(&mut self, ask: impl FnOnce(&mut Requests)) {
+        let was_empty = self.requests.is_empty();
+        ask(&mut self.requests);
+        if was_empty {
+            self.bell.ring(self.id);
+        }
+    }
+
+    pub(super) fn take_requests(&mut self) -> Requests {
+        std::mem::take(&mut self.requests)
+    }
+
+    /// Have threads drive the connection from now on.
+    pub(super) fn take_out(&mut self, now_ns: u64) {
+        self.used_ns = now_ns;
+        if !self.is_out && !self.is_over {
+            self.is_out = true;
+            self.is_unwatched = false;
+            self.request(|requests| requests.stand_by = true);
+        }
+    }
+
+    /// Note that a thread has what it came for.
+    pub(super) fn leave(&mut self, now_ns: u64) {
+        self.used_ns = now_ns;
+        if std::mem::take(&mut self.is_unwatched) {
+            self.request(|requests| requests.watch = true);
+        }
+    }
+
+    /// Take a place to wait at; the error is an errno.
+    pub(super) fn sit_down(&mut self, side: Side) -> Result<i32, i32> {
+        self.waits += 1;
+        let place = self.place(side);
+        if place.wake.is_none() {
+            place.wake = Some(Wake::new()?);
+        }
+        place.is_waiting = true;
+        Ok(place.wake.as_ref().map_or(-1, Wake::descriptor))
+    }
+
+    pub(super) fn stand_up(&mut self, side: Side, is_woken: bool, now_ns: u64) {
+        self.used_ns = now_ns;
+        let place = self.place(side);
+        place.is_waiting = false;
+        if is_woken || place.is_signalled {
+            if let Some(wake) = &place.wake {
+                wake.clear();
+            }
+        }
+        place.is_signalled = false;
+        if self.leader == Some(side) {
+            self.leader = None;
+        }
+    }
+
+    /// Wake a thread that waits.
+    pub(super) fn signal(&mut self, side: Side) {
+        let place = self.place(side);
+        if place.is_waiting && !std::mem::replace(&mut place.is_signalled, true) {
+            if let Some(wake) = &place.wake {
+                wake.signal();
+            }
+        }
+    }
+
+    /// How threads use it; an idle one is the loop's again.
+    pub(super) fn look(&mut self, now_ns: u64, idle_ns: u64) -> Use {
+        if self.leader.is_some() {
+            let is_long = self.seen_waits == self.waits;
+            self.seen_waits = self.waits;
+            self.is_unwatched = is_long;
+            return if is_long { Use::Waiting } else { Use::Recent };
+        }
+        if self.is_over || !self.is_out || now_ns.saturating_sub(self.used_ns) >= idle_ns {
+            self.is_out = false;
+            return Use::Idle;
+        }
+        Use::Recent
+    }
+}

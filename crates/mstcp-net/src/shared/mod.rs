@@ -1,0 +1,468 @@
+//! A connection that an event loop and the threads which wait for it drive in turn.
+//!
+//! A thread that waits polls the sockets itself: it *leads*. What comes then needs no other thread to reach it. A second thread
+//! that waits (one may read while another writes) follows: it sleeps until the leader has something for it or leaves.
+//! Meanwhile the loop stands by. It takes the connection back when no thread has used it for a while, and acts on all that is
+//! rare: streams that end or break, a peer that gives up, what the core reports.
+//!
+//! Threads ask the loop by a [`Bell`], which takes no lock of an interpreter and cannot be interrupted halfway.
+
+mod bell;
+mod loan;
+mod reading;
+mod wake;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
+
+use mstcp_core::{Connection, LocalError};
+
+use crate::endpoint::{Endpoint, Sent};
+use crate::inbox::Target;
+
+pub use bell::{Bell, Requests};
+pub use loan::{Found, Use};
+
+use loan::{Loan, Side};
+use reading::Reading;
+use wake::{Interest, PollSet, Ready};
+
+/// The shell's monotonic clock, read on.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    then_ns: u64,
+    then: Instant,
+}
+
+impl Clock {
+    /// The clock that shows `now_ns` now.
+    pub fn new(now_ns: u64) -> Self {
+        let then = Instant::now();
+        Self {
+            then_ns: now_ns,
+            then,
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.then_ns + self.then.elapsed().as_nanos() as u64
+    }
+}
+
+/// What a thread waits for.
+#[derive(Debug)]
+pub enum Wish<'a> {
+    /// Bytes, to be received here.
+    Bytes(Target<'a>),
+    /// Room: less than `most` queued; once it had to wait, no more than `few`.
+    Room {
+        /// Bytes that may be queued.
+        most: usize,
+        /// Bytes that may be left when the wait ends.
+        few: usize,
+    },
+}
+
+impl Wish<'_> {
+    fn side(&self) -> Side {
+        match self {
+            Self::Bytes(_) => Side::Reader,
+            Self::Room { .. } => Side::Writer,
+        }
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// So many bytes came, or there is room.
+    Done(usize),
+    /// All of the peer's bytes have been received.
+    Ended,
+    /// The connection is closed.
+    Over,
+    /// Nothing, in time.
+    TimedOut,
+    /// See [`SharedEndpoint::dismiss`].
+    Dismissed,
+}
+
+/// Why a wait failed.
+#[derive(Debug)]
+pub enum WaitError<E> {
+    /// The system refused what is needed to wait: an errno.
+    System(i32),
+    /// A misuse of the core.
+    Core(LocalError),
+    /// What the caller's own check raised.
+    Interrupted(E),
+}
+
+impl<E> From<LocalError> for WaitError<E> {
+    fn from(error: LocalError) -> Self {
+        Self::Core(error)
+    }
+}
+
+struct State {
+    endpoint: Endpoint,
+    /// None: threads never use it, as with asyncio. Boxed, for such connections to stay small.
+    loan: Option<Box<Loan>>,
+}
+
+/// See the module.
+pub struct SharedEndpoint(Mutex<State>);
+
+/// The connection, for one thread at a time. Those that wait are woken, where that concerns them, when this is dropped.
+pub struct Locked<'a>(MutexGuard<'a, State>);
+
+impl SharedEndpoint {
+    /// Share a connection.
+    pub fn new(endpoint: Endpoint) -> Self {
+        let loan = None;
+        Self(Mutex::new(State { endpoint, loan }))
+    }
+
+    /// Wait for the connection: a thread that has it gives it back within about a millisecond.
+    pub fn lock(&self) -> Locked<'_> {
+        Locked(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The connection, unless another thread has it.
+    pub fn try_lock(&self) -> Option<Locked<'_>> {
+        match self.0.try_lock() {
+            Ok(state) => Some(Locked(state)),
+            Err(TryLockError::Poisoned(state)) => Some(Locked(state.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Have a wish fulfilled. `between` is called after each wait that brought something, but not that, or was interrupted.
+    ///
+    /// # Errors
+    /// See [`WaitError`].
+    pub fn wait<E>(
+        &self,
+        wish: &mut Wish<'_>,
+        clock: &Clock,
+        until_ns: Option<u64>,
+        mut between: impl FnMut() -> Result<(), E>,
+    ) -> Result<Outcome, WaitError<E>> {
+        let side = wish.side();
+        let result = loop {
+            match self.turn(wish, clock, until_ns) {
+                Ok(None) => {
+                    if let Err(error) = between() {
+                        break Err(WaitError::Interrupted(error));
+                    }
+                }
+                Ok(Some(outcome)) => break Ok(outcome),
+                Err(error) => break Err(error),
+            }
+        };
+        self.lock().leave(side, clock.now_ns());
+        result
+    }
+
+    /// Have a wish fulfilled as far as that needs no wait; the loop goes on driving the connection.
+    pub fn attempt(&self, wish: &mut Wish<'_>, now_ns: u64) -> Result<Outcome, LocalError> {
+        let mut locked = self.lock();
+        let outcome = locked.fulfil(wish, now_ns)?;
+        if let Some(loan) = &mut locked.0.loan {
+            let is_held = loan.is_out && loan.leader.is_none();
+            if is_held || matches!(outcome, Some(Outcome::Done(1..))) {
+                loan.request(|requests| requests.attend = true);
+            }
+        }
+        Ok(outcome.unwrap_or(Outcome::TimedOut))
+    }
+
+    /// Write by `write`, and send. A caller that does not wait leaves the rest to the loop.
+    pub fn write(
+        &self,
+        now_ns: u64,
+        waits: bool,
+        write: impl FnOnce(&mut Connection) -> Result<(), LocalError>,
+    ) -> Result<(), LocalError> {
+        let mut locked = self.lock();
+        write(&mut locked.core)?;
+        if let Some(loan) = &mut locked.0.loan {
+            if waits {
+                loan.take_out(now_ns);
+            } else {
+                loan.request(|requests| requests.attend = true);
+            }
+        }
+        locked.transmit_all(now_ns)?;
+        if let Some(loan) = &mut locked.0.loan {
+            loan.leave(now_ns);
+        }
+        Ok(())
+    }
+
+    /// Wait once; none: nothing to return yet.
+    fn turn<E>(
+        &self,
+        wish: &mut Wish<'_>,
+        clock: &Clock,
+        until_ns: Option<u64>,
+    ) -> Result<Option<Outcome>, WaitError<E>> {
+        let side = wish.side();
+        let mut locked = self.lock();
+        let now_ns = clock.now_ns();
+        let Some(loan) = &mut locked.0.loan else {
+            return Ok(Some(Outcome::Over));
+        };
+        loan.take_out(now_ns);
+        let is_dismissed = loan.place(side).is_dismissed;
+        if let Some(outcome) = locked.fulfil(wish, now_ns)? {
+            return Ok(Some(outcome));
+        }
+        if is_dismissed {
+            return Ok(Some(Outcome::Dismissed));
+        }
+        if until_ns.is_some_and(|until_ns| until_ns <= now_ns) {
+            return Ok(Some(Outcome::TimedOut));
+        }
+        let (mut set, due_ns) = locked.sit_down(side).map_err(WaitError::System)?;
+        let until_ns = match (until_ns, due_ns) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        drop(locked);
+        let ready = set.wait(until_ns.map(|until_ns| until_ns.saturating_sub(now_ns)));
+        let mut locked = self.lock();
+        locked.stand_up(side, ready, wish, clock.now_ns())
+    }
+
+    /// Allow threads to drive the connection; `id` is what it rings the loop's bell with.
+    pub fn lend(&self, bell: Arc<Bell>, id: u64) {
+        self.lock().0.loan = Some(Box::new(Loan::new(bell, id)));
+    }
+
+    /// Have a thread that waits for bytes, or for room, return to its caller, and none wait any more.
+    pub fn dismiss(&self, readers: bool, writers: bool) {
+        if let Some(loan) = &mut self.lock().0.loan {
+            for (side, is_meant) in [(Side::Reader, readers), (Side::Writer, writers)] {
+                if is_meant {
+                    loan.place(side).is_dismissed = true;
+                    loan.signal(side);
+                }
+            }
+        }
+    }
+
+    /// What the loop is asked for.
+    pub fn take_requests(&self) -> Requests {
+        let mut locked = self.lock();
+        let loan = locked.0.loan.as_mut();
+        loan.map_or_else(Requests::default, |loan| loan.take_requests())
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = Endpoint;
+
+    fn deref(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Endpoint {
+        &mut self.0.endpoint
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let State { endpoint, loan } = &mut *self.0;
+        let Some(loan) = loan else {
+            return;
+        };
+        for side in Side::BOTH {
+            if loan.place(side).is_waiting && concerns(loan, endpoint, side) {
+                loan.signal(side);
+            }
+        }
+    }
+}
+
+/// Whether a thread that waits has something to do.
+fn concerns(loan: &Loan, endpoint: &Endpoint, side: Side) -> bool {
+    if loan.is_over {
+        return true;
+    }
+    let is_fulfilled = match side {
+        Side::Reader => endpoint.ready_bytes() > 0 || endpoint.is_ended(),
+        Side::Writer => endpoint.core.queued_bytes() <= loan.few_bytes,
+    };
+    let must_act = match loan.leader {
+        Some(leader) => leader == side && !loan.interest.covers(&interest(endpoint)),
+        None => loan.next_leader.map_or(true, |next| next == side) && loan.found.is_empty(),
+    };
+    is_fulfilled || must_act
+}
+
+/// What a leader has to wait for.
+fn interest(endpoint: &Endpoint) -> Interest {
+    Interest {
+        readable: endpoint.core.alive(),
+        writable: endpoint.core.blocked(),
+        due_ns: endpoint.core.timeout_ns(),
+    }
+}
+
+impl Locked<'_> {
+    /// Whether threads have the sockets, and the loop is to stand by.
+    pub fn is_out(&self) -> bool {
+        self.0.loan.as_ref().is_some_and(|loan| loan.is_out)
+    }
+
+    /// How threads use the connection; the loop has one back that they have not used for `idle_ns`.
+    pub fn look(&mut self, now_ns: u64, idle_ns: u64) -> Use {
+        let loan = self.0.loan.as_mut();
+        loan.map_or(Use::Idle, |loan| loan.look(now_ns, idle_ns))
+    }
+
+    /// Take what threads came upon, and the connection, unless a thread leads just now.
+    pub fn claim(&mut self) -> Found {
+        let Some(loan) = &mut self.0.loan else {
+            return Found::default();
+        };
+        loan.is_out &= loan.leader.is_some();
+        std::mem::take(&mut loan.found)
+    }
+
+    /// The sockets are about to be closed: threads use them no more.
+    pub fn finish(&mut self) {
+        if let Some(loan) = &mut self.0.loan {
+            loan.is_over = true;
+            loan.is_out = false;
+        }
+    }
+
+    fn leave(&mut self, side: Side, now_ns: u64) {
+        if let Some(loan) = &mut self.0.loan {
+            if loan.next_leader == Some(side) {
+                loan.next_leader = None;
+            }
+            loan.leave(now_ns);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.loan.as_ref().map_or(true, |loan| loan.is_over)
+    }
+
+    /// What is to be returned for a wish now, if anything.
+    fn fulfil(&mut self, wish: &mut Wish<'_>, now_ns: u64) -> Result<Option<Outcome>, LocalError> {
+        match wish {
+            Wish::Bytes(target) => {
+                if self.ready_bytes() > 0 {
+                    self.take_into(target);
+                    self.transmit_all(now_ns)?;
+                }
+                if target.filled() > 0 {
+                    return Ok(Some(Outcome::Done(target.filled())));
+                }
+                if self.is_ended() {
+                    return Ok(Some(Outcome::Ended));
+                }
+            }
+            Wish::Room { most, few } => {
+                if !self.is_over() && self.core.queued_bytes() < *most {
+                    return Ok(Some(Outcome::Done(0)));
+                }
+                *most = *few + 1;
+                if let Some(loan) = &mut self.0.loan {
+                    loan.few_bytes = *few;
+                }
+            }
+        }
+        Ok(self.is_over().then_some(Outcome::Over))
+    }
+
+    /// Begin to wait: as the leader, if there is none and nothing for the loop to see to first.
+    fn sit_down(&mut self, side: Side) -> Result<(PollSet, Option<u64>), i32> {
+        let State { endpoint, loan } = &mut *self.0;
+        let loan = loan.as_mut().ok_or(libc::EBADF)?;
+        let wake = loan.sit_down(side)?;
+        let mut wanted = Interest::default();
+        if loan.leader.is_none() && loan.found.is_empty() {
+            loan.leader = Some(side);
+            loan.next_leader = Some(side);
+            wanted = interest(endpoint);
+            loan.interest = wanted;
+        }
+        let set = PollSet::new(wake, &wanted, endpoint.sockets());
+        Ok((set, wanted.due_ns))
+    }
+
+    /// End a wait; a leader sees to the sockets.
+    fn stand_up<E>(
+        &mut self,
+        side: Side,
+        ready: Ready,
+        wish: &mut Wish<'_>,
+        now_ns: u64,
+    ) -> Result<Option<Outcome>, WaitError<E>> {
+        let Some(loan) = &mut self.0.loan else {
+            return Ok(Some(Outcome::Over));
+        };
+        let leads = loan.leader == Some(side);
+        loan.stand_up(side, ready.is_woken, now_ns);
+        if leads && !loan.is_over {
+            self.serve(ready, wish, now_ns)?;
+        }
+        if ready.is_interrupted {
+            return Ok(None);
+        }
+        Ok(self.fulfil(wish, now_ns)?)
+    }
+
+    /// Read and send.
+    fn serve(&mut self, ready: Ready, wish: &mut Wish<'_>, now_ns: u64) -> Result<(), LocalError> {
+        let alive = self.core.alive();
+        for stream in ready.writable.and(alive).iter() {
+            self.core.on_writable(stream)?;
+        }
+        let State { endpoint, loan } = &mut *self.0;
+        if let Some(loan) = loan {
+            let readable = ready.readable.and(alive);
+            let is_awaited = loan.place(Side::Reader).is_waiting;
+            let mut reading = Reading::new(endpoint, &mut loan.found, readable);
+            match wish {
+                Wish::Bytes(target) => reading.read_for(target, &mut loan.passes),
+                Wish::Room { .. } => reading.read_all(is_awaited),
+            }
+        }
+        self.transmit_all(now_ns)
+    }
+
+    /// Send, and note what is the loop's to act on.
+    fn transmit_all(&mut self, now_ns: u64) -> Result<(), LocalError> {
+        let State { endpoint, loan } = &mut *self.0;
+        let Some(loan) = loan else {
+            return Ok(());
+        };
+        if loan.is_over {
+            return Ok(());
+        }
+        let is_given_up = endpoint.core.closed_by_peer().is_some();
+        if loan.found.refused.is_none() && !is_given_up {
+            let Sent { ended, failed, .. } = endpoint.transmit(now_ns)?;
+            loan.found.shut = loan.found.shut.or(ended);
+            loan.found.broken.extend(failed);
+        }
+        loan.found.is_given_up |= is_given_up;
+        loan.found
+            .events
+            .extend(std::iter::from_fn(|| endpoint.poll_event()));
+        if !loan.found.is_empty() {
+            loan.request(|requests| requests.attend = true);
+        }
+        Ok(())
+    }
+}

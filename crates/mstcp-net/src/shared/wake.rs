@@ -1,0 +1,164 @@
+//! Waits for sockets, and wakes a thread that waits.
+
+use std::os::fd::RawFd;
+
+use mstcp_core::StreamSet;
+
+use crate::policy::StreamSockets;
+
+/// Ends a thread's wait from another thread.
+#[derive(Debug)]
+pub(super) struct Wake {
+    read: RawFd,
+    write: RawFd,
+}
+
+impl Wake {
+    /// Make one; the error is an errno.
+    pub(super) fn new() -> Result<Self, i32> {
+        let mut ends = [0; 2];
+        // SAFETY: the call writes two descriptors; the others take no memory.
+        unsafe {
+            if libc::pipe(ends.as_mut_ptr()) != 0 {
+                return Err(errno());
+            }
+            for end in ends {
+                libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
+                libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK);
+            }
+        }
+        let [read, write] = ends;
+        Ok(Self { read, write })
+    }
+
+    /// End the wait, or the next.
+    pub(super) fn signal(&self) {
+        // SAFETY: one byte is read from memory of ours. A full pipe has ended the wait already.
+        unsafe { libc::write(self.write, [0_u8].as_ptr().cast(), 1) };
+    }
+
+    /// Forget what was signalled.
+    pub(super) fn clear(&self) {
+        let mut bytes = [0_u8; 64];
+        // SAFETY: the memory is as long as said.
+        unsafe { libc::read(self.read, bytes.as_mut_ptr().cast(), bytes.len()) };
+    }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.read
+    }
+}
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        // SAFETY: the descriptors are ours.
+        unsafe {
+            libc::close(self.read);
+            libc::close(self.write);
+        }
+    }
+}
+
+/// What a leader waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Interest {
+    pub(super) readable: StreamSet,
+    pub(super) writable: StreamSet,
+    pub(super) due_ns: Option<u64>,
+}
+
+impl Interest {
+    /// Whether one who waits for this notices the other in time.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        let is_early = |due_ns| self.due_ns.is_some_and(|own_ns| own_ns <= due_ns);
+        self.readable == other.readable
+            && self.writable == other.writable
+            && other.due_ns.map_or(true, is_early)
+    }
+}
+
+/// What has come of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Ready {
+    pub(super) readable: StreamSet,
+    pub(super) writable: StreamSet,
+    pub(super) is_woken: bool,
+    pub(super) is_interrupted: bool,
+}
+
+/// The descriptors of a wait.
+#[derive(Debug, Default)]
+pub(super) struct PollSet {
+    entries: Vec<libc::pollfd>,
+    streams: Vec<usize>,
+}
+
+impl PollSet {
+    /// Wait for a wake-up, and for a leader also for the streams' sockets.
+    pub(super) fn new(wake: RawFd, interest: &Interest, sockets: &StreamSockets) -> Self {
+        let mut set = Self::default();
+        set.push(wake, libc::POLLIN, usize::MAX);
+        for stream in interest.readable.or(interest.writable).iter() {
+            let mut events = 0;
+            if interest.readable.contains(stream) {
+                events |= libc::POLLIN;
+            }
+            if interest.writable.contains(stream) {
+                events |= libc::POLLOUT;
+            }
+            set.push(sockets.descriptor(stream), events, stream);
+        }
+        set
+    }
+
+    fn push(&mut self, fd: RawFd, events: i16, stream: usize) {
+        self.entries.push(libc::pollfd {
+            fd,
+            events,
+            revents: 0,
+        });
+        self.streams.push(stream);
+    }
+
+    /// Wait for so many nanoseconds at most; none: for ever.
+    pub(super) fn wait(&mut self, for_ns: Option<u64>) -> Ready {
+        let milliseconds = for_ns.map_or(-1, |ns| {
+            i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX)
+        });
+        // SAFETY: the entries are ours and as many as said.
+        let count = unsafe {
+            libc::poll(
+                self.entries.as_mut_ptr(),
+                self.entries.len() as libc::nfds_t,
+                milliseconds,
+            )
+        };
+        let mut ready = Ready {
+            is_interrupted: count < 0 && errno() == libc::EINTR,
+            ..Ready::default()
+        };
+        if count <= 0 {
+            return ready;
+        }
+        for (entry, stream) in self.entries.iter().zip(&self.streams) {
+            let broken = entry.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0;
+            if *stream == usize::MAX {
+                ready.is_woken |= entry.revents != 0;
+                continue;
+            }
+            if broken || entry.revents & libc::POLLIN != 0 {
+                ready.readable.insert(*stream);
+            }
+            if broken || entry.revents & libc::POLLOUT != 0 {
+                ready.writable.insert(*stream);
+            }
+        }
+        ready
+    }
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
+}

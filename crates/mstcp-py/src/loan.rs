@@ -1,0 +1,198 @@
+//! `mstcp._core.Loan` and `Bell`: a connection that an event loop and the threads which wait for it drive in turn.
+
+use std::sync::Arc;
+
+use mstcp_core::error::LocalError;
+use mstcp_net::inbox::Target;
+use mstcp_net::memory::keep_freed_memory;
+use mstcp_net::shared::{self, Clock, Outcome, SharedEndpoint, Use, WaitError, Wish};
+use pyo3::exceptions::{PyBlockingIOError, PyTimeoutError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::buffer::WritableBuffer;
+use crate::bytes::NewBytes;
+use crate::connection::{self, os_error};
+use crate::{either, local};
+
+/// What `recv` makes room for, however much it is asked for.
+const MOST_RECEIVED_BYTES: usize = 1 << 20;
+
+#[pyclass(module = "mstcp._core", frozen)]
+pub struct Bell(Arc<shared::Bell>);
+
+#[pymethods]
+impl Bell {
+    #[new]
+    fn new() -> PyResult<Self> {
+        let bell = shared::Bell::new().map_err(os_error)?;
+        Ok(Self(Arc::new(bell)))
+    }
+
+    fn fileno(&self) -> i32 {
+        self.0.descriptor()
+    }
+
+    fn take(&self) -> Vec<u64> {
+        self.0.take()
+    }
+}
+
+#[pyclass(module = "mstcp._core", frozen)]
+pub struct Loan(Arc<SharedEndpoint>);
+
+/// Streams that TCP has ended and those to be shut (bits), streams that broke and their errnos, what the core said.
+type Found = (u64, u64, Vec<(usize, i32)>, Vec<(&'static str, u64)>);
+
+impl Loan {
+    pub fn new(endpoint: &Arc<SharedEndpoint>, bell: &Bell, id: u64) -> Self {
+        keep_freed_memory();
+        endpoint.lend(Arc::clone(&bell.0), id);
+        Self(Arc::clone(endpoint))
+    }
+
+    /// Wait for a wish; none: the connection is closed.
+    fn wait(
+        &self,
+        py: Python<'_>,
+        now_ns: u64,
+        wish: &mut Wish<'_>,
+        timeout_ns: Option<u64>,
+    ) -> PyResult<Option<usize>> {
+        let outcome = if timeout_ns == Some(0) {
+            let shared = &self.0;
+            py.detach(|| shared.attempt(wish, now_ns)).map_err(local)?
+        } else {
+            let clock = Clock::new(now_ns);
+            let until_ns = timeout_ns.map(|timeout_ns| now_ns.saturating_add(timeout_ns));
+            let check = || Python::attach(|py| py.check_signals());
+            py.detach(|| self.0.wait(wish, &clock, until_ns, check))
+                .map_err(wait_error)?
+        };
+        match outcome {
+            Outcome::Done(count) => Ok(Some(count)),
+            Outcome::Ended => Ok(Some(0)),
+            Outcome::Over | Outcome::Dismissed => Ok(None),
+            Outcome::TimedOut if timeout_ns == Some(0) => Err(PyBlockingIOError::new_err(
+                "the operation would have to wait, and the timeout is 0",
+            )),
+            Outcome::TimedOut => Err(PyTimeoutError::new_err("timed out")),
+        }
+    }
+}
+
+fn wait_error(error: WaitError<PyErr>) -> PyErr {
+    match error {
+        WaitError::System(errno) => os_error(errno),
+        WaitError::Core(error) => local(error),
+        WaitError::Interrupted(error) => error,
+    }
+}
+
+#[pymethods]
+impl Loan {
+    // --- in threads that wait -------------------------------------------------------------------------------
+    #[pyo3(signature = (now_ns, size, timeout_ns, /))]
+    fn receive<'py>(
+        &self,
+        py: Python<'py>,
+        now_ns: u64,
+        size: usize,
+        timeout_ns: Option<u64>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut bytes = NewBytes::new(py, size.clamp(1, MOST_RECEIVED_BYTES))?;
+        match self.wait(
+            py,
+            now_ns,
+            &mut Wish::Bytes(Target::new(bytes.buffer())),
+            timeout_ns,
+        )? {
+            None => Ok(None),
+            Some(0) => Ok(Some(PyBytes::new(py, b""))),
+            Some(count) => Ok(Some(bytes.into_object(py, count)?)),
+        }
+    }
+
+    #[pyo3(signature = (now_ns, buffer, timeout_ns, /))]
+    fn receive_into(
+        &self,
+        py: Python<'_>,
+        now_ns: u64,
+        buffer: &Bound<'_, PyAny>,
+        timeout_ns: Option<u64>,
+    ) -> PyResult<Option<usize>> {
+        let mut buffer = WritableBuffer::new(buffer)?;
+        self.wait(
+            py,
+            now_ns,
+            &mut Wish::Bytes(Target::new(buffer.bytes())),
+            timeout_ns,
+        )
+    }
+
+    #[pyo3(signature = (now_ns, data, most, few, timeout_ns, /))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        now_ns: u64,
+        data: &Bound<'_, PyBytes>,
+        most: usize,
+        few: usize,
+        timeout_ns: Option<u64>,
+    ) -> PyResult<bool> {
+        let mut wish = Wish::Room { most, few };
+        if self.wait(py, now_ns, &mut wish, timeout_ns)?.is_none() {
+            return Ok(false);
+        }
+        let piece = connection::Piece::new(data);
+        let shared = &self.0;
+        let write = move |core: &mut mstcp_core::Connection| piece.push(core);
+        py.detach(|| shared.write(now_ns, timeout_ns != Some(0), write))
+            .map_err(|error: LocalError| local(error))?;
+        Ok(true)
+    }
+
+    #[pyo3(signature = (readers, writers, /))]
+    fn dismiss(&self, py: Python<'_>, readers: bool, writers: bool) {
+        py.detach(|| self.0.dismiss(readers, writers));
+    }
+
+    // --- in the loop's thread -------------------------------------------------------------------------------
+    fn requests(&self, py: Python<'_>) -> (bool, bool, bool) {
+        let requests = py.detach(|| self.0.take_requests());
+        (requests.stand_by, requests.attend, requests.watch)
+    }
+
+    #[getter]
+    fn is_out(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.0.lock().is_out())
+    }
+
+    #[pyo3(signature = (now_ns, idle_ns, /))]
+    fn look(&self, py: Python<'_>, now_ns: u64, idle_ns: u64) -> &'static str {
+        match py.detach(|| self.0.lock().look(now_ns, idle_ns)) {
+            Use::Idle => "idle",
+            Use::Recent => "recent",
+            Use::Waiting => "waiting",
+        }
+    }
+
+    fn claim(&self, py: Python<'_>) -> PyResult<Found> {
+        let found = py.detach(|| self.0.lock().claim());
+        if let Some(error) = found.refused {
+            return Err(either(error));
+        }
+        let events = found.events.into_iter().map(connection::event).collect();
+        let (ended, shut) = (found.ended.bits(), found.shut.bits());
+        Ok((ended, shut, found.broken, events))
+    }
+
+    fn finish(&self, py: Python<'_>) {
+        py.detach(|| self.0.lock().finish());
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Bell>()?;
+    module.add_class::<Loan>()
+}

@@ -1,0 +1,68 @@
+"""`mstcp-lab compare A B`: two or more results documents, what was set otherwise, and what it changed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments.errors import ScenarioError
+from experiments.model.reading import DOCUMENT, read_results
+
+NAME = "compare"
+HELP = "compare results folders: what differs, and whether it matters"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `compare` to a parser."""
+    parser.add_argument(
+        "documents",
+        nargs="+",
+        type=Path,
+        metavar="RESULTS",
+        help="two or more folders with results.json, or such files; the others are held against the first",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write compare.html and its plots there")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON instead of tables")
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Compare results documents; returns the exit status.
+
+    Raises:
+        ScenarioError: A document cannot be read, or two of them have nothing to compare.
+        OutputError: The page cannot be written.
+    """
+    # Matplotlib takes a second to import, which only those should wait for who compare.
+    from experiments.report.comparison import MOST, NotComparable, compare
+    from experiments.report.comparison_json import to_json
+    from experiments.report.comparison_terminal import print_comparison
+
+    if not 2 <= len(args.documents) <= MOST:
+        raise ScenarioError("compare", "", f"takes 2 to {MOST} results, not {len(args.documents)}")
+    named = list(zip(_names(args.documents), map(read_results, args.documents), strict=True))
+    try:
+        comparison = compare(named)
+    except NotComparable as error:
+        raise ScenarioError(
+            error.other, "", f"cannot be compared with {error.first}: {error.reason}"
+        ) from None
+    if args.json:
+        sys.stdout.write(to_json(comparison))
+    else:
+        print_comparison(comparison, Console())
+    if args.out:
+        from experiments.report.comparison_page import write_comparison
+
+        page = write_comparison(comparison, args.out)
+        print(f"Page: {page}", file=sys.stderr if args.json else sys.stdout)
+    return 0
+
+
+def _names(paths: Sequence[Path]) -> Iterator[str]:
+    for path in paths:
+        yield str(path.parent if path.name == DOCUMENT and path.parent.name else path)

@@ -1,0 +1,128 @@
+"""`mstcp-lab demo`: the paper's table in the simulator, then its butterfly with every protocol.
+
+Live where the machine can carry that now, else in virtual time: the same table and report either way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import topologies
+from experiments import places, protocols, runner
+from experiments.cli import reproduce
+from experiments.cli.messages import exit_status
+from experiments.cli.run_and_report import run_and_report
+from experiments.errors import ExperimentError, MissingRequirement
+from experiments.model import overrides, scenario
+from experiments.model.events import Event, RunRepeated
+from experiments.model.job import Job
+from experiments.probe import probe
+
+NAME = "demo"
+HELP = "Table I simulated, then the butterfly live or in virtual time"
+
+ENGINES = ("auto", "live", "virtual")
+TABLE_SEEDS, TABLE_DURATION_S = 2, 60.0
+MOST_REPEATED = 2
+"""Live runs that may have to be rerun before the rest is done in virtual time."""
+
+
+class _TooSlow(ExperimentError):
+    """The machine did not keep up with live runs after all."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `demo` to a parser."""
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="auto",
+        help="live, virtual, or auto: live if this machine can carry it now (default %(default)s)",
+    )
+    parser.add_argument(
+        "--duration", type=float, default=4.0, metavar="S", help="seconds a run (default %(default)g)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where the results go (default results/demo-TIME)"
+    )
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the demonstration; returns the exit status."""
+    # A duration that is none is refused before anything is written.
+    job_of(args.duration, "virtual", Path("results"))
+    out: Path = (args.out or runner.default_output("demo", time.time())).absolute()
+    print("1. Table I of the paper, simulated:", flush=True)
+    reproduce.table1_page(out / "table1", TABLE_SEEDS, TABLE_DURATION_S)
+    engine, why = choose(args.engine)
+    print(f"2. The butterfly with every protocol, {why}:", flush=True)
+    return exit_status(_run(args.duration, engine, out))
+
+
+def choose(asked: str) -> tuple[str, str]:
+    """Return the engine to take, and why.
+
+    Args:
+        asked: `live`, `virtual` or `auto`.
+    """
+    if asked != "auto":
+        return asked, "live, as asked" if asked == "live" else "in virtual time, as asked"
+    if os.geteuid() != 0:
+        return "virtual", "in virtual time (a live run needs root)"
+    try:
+        places.of("virtual").check()
+    except MissingRequirement as missing:
+        return "live", f"live (virtual time cannot be had: {missing})"
+    seen = probe()
+    if seen.carries_live_runs:
+        return "live", f"live (this machine carries it: {seen.text})"
+    return "virtual", f"in virtual time (this machine would not carry live runs now: {seen.text})"
+
+
+def _run(duration_s: float, engine: str, out: Path) -> list[str]:
+    if engine == "virtual":
+        return run_and_report(job_of(duration_s, engine, out / "butterfly"), json=False)
+    repeated = 0
+
+    def watch(event: Event) -> None:
+        nonlocal repeated
+        repeated += isinstance(event, RunRepeated)
+        if repeated > MOST_REPEATED:
+            raise _TooSlow
+
+    try:
+        return run_and_report(job_of(duration_s, engine, out / "butterfly-live"), json=False, watch=watch)
+    except _TooSlow:
+        print(
+            f"{repeated} live runs were not valid: this machine does not carry them. In virtual time, then:",
+            flush=True,
+        )
+        return run_and_report(job_of(duration_s, "virtual", out / "butterfly"), json=False)
+
+
+def job_of(duration_s: float, engine: str, out: Path) -> Job:
+    """Return the runs of all protocols and cases of the butterfly.
+
+    Raises:
+        OverrideError: the duration is none.
+    """
+    loaded = scenario.load("butterfly")
+    cases = tuple(loaded.cases)
+    final = overrides.apply(loaded, {"duration_s": duration_s}, cases)
+    return Job(
+        engine=engine,
+        scenario=final,
+        network=topologies.load(final.network, variant=final.variant),
+        variant=final.variant,
+        overrides={},
+        cases=cases,
+        protocols=tuple(protocols.PROTOCOLS),
+        seeds=(1,),
+        duration_s=final.duration_s,
+        out=out,
+        retries=1,
+    )

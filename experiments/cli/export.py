@@ -1,0 +1,86 @@
+"""`mstcp-lab export RESULTS --csv DIR`: the tables of a results document as files for other programs."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.analysis.tables import Table, tables
+from experiments.errors import MissingRequirement, OutputError, ScenarioError
+from experiments.installation import extra_command
+from experiments.model.reading import read_results
+
+NAME = "export"
+HELP = "write a results document as tables: CSV or Parquet"
+
+Writer = Callable[[Table, Path], None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `export` to a parser."""
+    parser.add_argument(
+        "results", type=Path, metavar="RESULTS", help="a folder with results.json, or such a file"
+    )
+    parser.add_argument(
+        "--csv", type=Path, metavar="DIR", help="write DIR/runs.csv, flows.csv, links.csv, series.csv, …"
+    )
+    parser.add_argument("--parquet", type=Path, metavar="DIR", help="the same as Parquet (needs pyarrow)")
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write the tables; returns the exit status.
+
+    Raises:
+        ScenarioError: the document cannot be read, or no form was asked for.
+        MissingRequirement: pyarrow is not installed.
+        OutputError: the files cannot be written.
+    """
+    wanted: list[tuple[Path, str, Writer]] = []
+    if args.csv:
+        wanted.append((args.csv, "csv", _write_csv))
+    if args.parquet:
+        wanted.append((args.parquet, "parquet", _parquet_writer()))
+    if not wanted:
+        raise ScenarioError("export", "", "name a folder: --csv DIR, --parquet DIR, or both")
+    by_name = tables(read_results(args.results))
+    for folder, suffix, write in wanted:
+        _write_all(by_name, folder, suffix, write)
+        sys.stdout.write(f"{len(by_name)} tables: {folder}\n")
+    return 0
+
+
+def _write_all(by_name: dict[str, Table], folder: Path, suffix: str, write: Writer) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in by_name.items():
+            partial = folder / f"{name}.{suffix}.partial"
+            write(table, partial)
+            partial.replace(folder / f"{name}.{suffix}")
+    except OSError as error:
+        raise OutputError(str(folder), error.strerror or str(error)) from None
+
+
+def _write_csv(table: Table, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
+
+
+def _parquet_writer() -> Writer:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingRequirement(
+            "Parquet files need pyarrow, which is not installed.", f"Install it: {extra_command('parquet')}"
+        ) from None
+
+    def write(table: Table, path: Path) -> None:
+        pyarrow.parquet.write_table(pyarrow.table(table), path)
+
+    return write

@@ -1,0 +1,141 @@
+"""`mstcp-lab methods KIND`: a method of one's own beside all built-in ones, with the same seeds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments import runner
+from experiments.analysis.statistics import Estimate, estimate
+from experiments.cli.run_arguments import add_scheduler
+from experiments.engines.sim.process import SimulationFailed
+from experiments.errors import RunFailed
+from experiments.scheduling.progress import RunsProgress
+from experiments.scheduling.scheduler import each
+from experiments.scheduling.simulator import simulator
+from experiments.studies.own_methods import FIGURES, KINDS, check, describe
+
+NAME = "methods"
+HELP = "compare schedulers, congestion controls or responses"
+
+DURATION_S = 20.0
+HEADINGS = ("Mbit/s", "delay ms", "out of order %", "buffer kB", "resent", "of these needless")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `methods` to a parser."""
+    parser.add_argument("kind", choices=tuple(KINDS), metavar="KIND", help=f"one of {', '.join(KINDS)}")
+    parser.add_argument(
+        "--own",
+        action="append",
+        default=[],
+        metavar="FILE.py:NAME",
+        help="a class of one's own, or MODULE:NAME; repeatable",
+    )
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds 1 to N (default 5)")
+    parser.add_argument(
+        "--duration", type=float, default=DURATION_S, metavar="S", help=f"seconds (default {DURATION_S:g})"
+    )
+    add_scheduler(parser)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON and nothing else")
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Compare; returns the exit status.
+
+    Raises:
+        ScenarioError: a method cannot be loaded, or an argument does not fit.
+        ExperimentError: a run failed, or there is no such cluster.
+    """
+    kind = KINDS[args.kind]
+    seeds = runner.seeds_up_to(args.seeds)
+    names = [*kind.built_in, *args.own]
+    runs = [(name, describe(kind, name, args.duration, seed)) for name in names for seed in seeds]
+    for name, description in runs[:: len(seeds)]:
+        check(name, description)
+    results = _run(runs, args.scheduler)
+    figures = {
+        name: {figure: estimate([of(flow) for flow in results[name]]) for figure, of in FIGURES.items()}
+        for name in names
+    }
+    if args.json:
+        sys.stdout.write(json.dumps(_document(args, figures), indent=1) + "\n")
+    else:
+        _print(args, figures)
+    return 0
+
+
+def _run(
+    runs: Sequence[tuple[str, dict[str, Any]]], address: str | None
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Make the runs; returns the results of the flow by method, in the order of the seeds."""
+    simulations = simulator(address)
+
+    def simulate(run: tuple[int, tuple[str, dict[str, Any]]]) -> Mapping[str, Any]:
+        _, (name, description) = run
+        try:
+            flow: Mapping[str, Any] = simulations.run(description).found["flows"][0]
+        except SimulationFailed as error:
+            raise RunFailed(f"{name}, seed {description['seed']}", str(error)) from error
+        return flow
+
+    results: dict[int, Mapping[str, Any]] = {}
+    numbered = list(enumerate(runs))
+    with (
+        RunsProgress(Console(stderr=True), len(runs)) as progress,
+        closing(each(numbered, simulate, simulations)) as ending,
+    ):
+        for (number, (name, description)), future in ending:
+            results[number] = future.result()
+            progress.end(f"{name}, seed {description['seed']}")
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for number, (name, _) in numbered:
+        by_name.setdefault(name, []).append(results[number])
+    return by_name
+
+
+def _document(
+    args: argparse.Namespace, figures: Mapping[str, Mapping[str, Estimate | None]]
+) -> dict[str, Any]:
+    return {
+        "kind": args.kind,
+        "seeds": args.seeds,
+        "duration_s": args.duration,
+        "methods": [
+            {
+                "name": name,
+                "own": name in args.own,
+                **{
+                    figure: None if value is None else {"mean": value.mean, "half_width": value.half_width}
+                    for figure, value in row.items()
+                },
+            }
+            for name, row in figures.items()
+        ],
+    }
+
+
+def _print(args: argparse.Namespace, figures: Mapping[str, Mapping[str, Estimate | None]]) -> None:
+    console = Console()
+    seeds = "1 seed" if args.seeds == 1 else f"{args.seeds} seeds"
+    table = Table(title=f"{args.kind}, {seeds} of {args.duration:g} s")
+    table.add_column("method", overflow="fold", min_width=10)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right")
+    for name, row in figures.items():
+        cells = ("" if value is None else _text(value) for value in row.values())
+        table.add_row(name, *cells, style="bold" if name in args.own else None)
+    console.print(table)
+
+
+def _text(value: Estimate) -> str:
+    spread = "" if value.half_width is None else f" ± {value.half_width:.2g}"
+    return f"{value.mean:.4g}{spread}"

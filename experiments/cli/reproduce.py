@@ -1,0 +1,201 @@
+"""`mstcp-lab reproduce NAME`: a paper's tables and sentences in the simulator, beside the paper's figures.
+
+The studies are files (docs/studies.md); Table I of the MSTCP paper has a page of its own besides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from pydantic import ValidationError
+from rich.console import Console
+
+import topologies
+from experiments import runner
+from experiments.cli.progress import Display
+from experiments.cli.run_arguments import add_scheduler
+from experiments.errors import Interrupted, RunFailed, ScenarioError
+from experiments.model import overrides, scenario
+from experiments.model.job import Job, write_atomically
+from experiments.model.results import Results
+from experiments.model.scenario import first_problem
+from experiments.scheduling.progress import RunsProgress
+from experiments.scheduling.simulator import simulator
+from experiments.studies import measure, schema
+from experiments.studies.document import StudyDocument
+from experiments.studies.evaluate import evaluate, together
+from experiments.studies.text import print_study
+
+NAME = "reproduce"
+HELP = "reproduce a paper's tables in the simulator, claim by claim"
+
+TABLE1 = "table1"
+STUDY = "study.json"
+VARIANTS = ("a", "b")
+PROTOCOLS = ("mstcp", "ppfs", "ospf")
+SETTINGS = {"allocation": "paper", "warm_up_s": 0.0}
+"""The paper's allocation as it stands, and all that happened from the first byte on."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `reproduce` to a parser."""
+    names = ", ".join([*schema.available(), schema.ALL])
+    parser.add_argument(
+        "study", metavar="NAME", help=f"a paper's study: {names}; or a TOML file of one's own"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="keep finished runs in DIR/runs.jsonl, the document in DIR/study.json; table1: where page, "
+        "plots and results go (default results/table1-TIME)",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on in DIR; studies and seeds may be added (not for table1's page)",
+    )
+    add_scheduler(parser)
+    parser.add_argument("--seeds", type=int, default=4, metavar="N", help="seeds 1 to N (default 4)")
+    parser.add_argument(
+        "--duration",
+        type=float,
+        metavar="S",
+        help="seconds to simulate (default what the paper has)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print claims, columns and cells as JSON and nothing else"
+    )
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Reproduce a study; returns the exit status.
+
+    Raises:
+        UnknownName: there is no such study.
+        ScenarioError: an argument does not fit.
+        ExperimentError: a run failed, the user stopped, or the files cannot be written.
+    """
+    if args.study == TABLE1 and not args.json and not args.resume:
+        out = (args.out or runner.default_output(TABLE1, time.time())).absolute()
+        table1_page(out, args.seeds, args.duration, args.scheduler)
+        return 0
+    seeds = len(runner.seeds_up_to(args.seeds))
+    if args.resume and args.out is None:
+        raise ScenarioError("the command line", "--resume", "needs --out DIR, the folder to go on in")
+    names = list(schema.available()) if args.study == schema.ALL else [args.study]
+    studies = [_with_duration(schema.load(name), args.duration) for name in names]
+    documents = _measure(studies, seeds, args)
+    document = together(schema.ALL, documents) if args.study == schema.ALL else documents[0]
+    if args.out is not None:
+        write_atomically(args.out / STUDY, document.model_dump_json(indent=2) + "\n")
+    if args.json:
+        sys.stdout.write(document.model_dump_json(indent=2) + "\n")
+    else:
+        print_study(document, Console())
+    return 0
+
+
+def _measure(studies: Sequence[schema.Study], seeds: int, args: argparse.Namespace) -> list[StudyDocument]:
+    """Make the runs of studies, with their progress on standard error, and hold them against the papers."""
+    with ExitStack() as shown:
+        bars: list[RunsProgress] = []
+        planned = 0
+
+        def begin(runs: int) -> None:
+            nonlocal planned
+            planned = runs
+            bars.append(shown.enter_context(RunsProgress(Console(stderr=True), runs)))
+
+        ended = 0
+
+        def report(label: str) -> None:
+            nonlocal ended
+            ended += 1
+            bars[0].end(label)
+
+        for study in studies:
+            measure.plan(study, 1)  # what is wrong with a study shows before anything is written or joined
+        keep = measure.Store(args.out, resume=args.resume)
+        simulations = simulator(args.scheduler)
+        try:
+            measured = measure.run(studies, seeds, simulations, keep=keep, begin=begin, report=report)
+        except KeyboardInterrupt:
+            if args.out is None:
+                raise
+            resume = f"mstcp-lab reproduce {args.study} --seeds {seeds} --out {args.out} --resume"
+            raise Interrupted(ended, planned, resume) from None
+    return [evaluate(study, figures) for study, figures in zip(studies, measured, strict=True)]
+
+
+def _with_duration(study: schema.Study, duration_s: float | None) -> schema.Study:
+    if duration_s is None:
+        return study
+    try:
+        return schema.Study.model_validate({**study.model_dump(), "duration_s": duration_s})
+    except ValidationError as error:
+        raise ScenarioError("the command line", "--duration", first_problem(error)[1]) from None
+
+
+def table1_page(out: Path, seeds: int, duration_s: float | None = None, scheduler: str | None = None) -> None:
+    """Simulate Table I of the MSTCP paper; print it and write its page, plots and results.
+
+    Args:
+        out: the folder to write to, made if need be.
+        seeds: seeds 1 to this number are run.
+        duration_s: simulated seconds a run; by default the paper's.
+        scheduler: address of a Dask scheduler whose workers simulate; by default processes of this machine.
+
+    Raises:
+        ExperimentError: a run failed, the user stopped, or the files cannot be written.
+    """
+    # Matplotlib takes a second to import, which the other commands should not wait for.
+    from experiments.report.reproduction import PAPER_DURATION_S, reproduce
+    from experiments.report.reproduction_page import write_reproduction
+    from experiments.report.reproduction_text import print_reproduction
+
+    duration_s = PAPER_DURATION_S if duration_s is None else duration_s
+    jobs = {variant: job_of(variant, seeds, duration_s, out / variant) for variant in VARIANTS}
+    errors = Console(stderr=True)
+    reproduction = reproduce({variant: _run(job, errors, scheduler) for variant, job in jobs.items()})
+    page = write_reproduction(reproduction, out)
+    print_reproduction(reproduction, Console())
+    Console().print(f"Page: {page}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _run(job: Job, errors: Console, scheduler: str | None) -> Results:
+    with Display(errors, job.duration_s) as display:
+        outcome = runner.run(job, display, scheduler=scheduler)
+    if outcome.failures:
+        raise RunFailed(f"The table's variant {job.variant}", outcome.failures[0])
+    return outcome.results
+
+
+def job_of(variant: str, seeds: int, duration_s: float, out: Path) -> Job:
+    """Return the runs of the table on one variant of the butterfly.
+
+    Raises:
+        OverrideError: the duration is none.
+    """
+    loaded = scenario.load("butterfly")
+    cases = tuple(loaded.cases)
+    changed = {**SETTINGS, "variant": variant, "duration_s": duration_s}
+    final = overrides.apply(loaded, changed, cases)
+    return Job(
+        engine="sim",
+        scenario=final,
+        network=topologies.load(final.network, variant=variant),
+        variant=variant,
+        overrides=dict(SETTINGS),
+        cases=cases,
+        protocols=PROTOCOLS,
+        seeds=runner.seeds_up_to(seeds),
+        duration_s=duration_s,
+        out=out,
+    )

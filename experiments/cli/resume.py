@@ -1,0 +1,41 @@
+"""`mstcp-lab resume DIR`: the runs of a results folder that are missing or were not valid."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from experiments.cli.messages import exit_status, say
+from experiments.cli.run_and_report import run_and_report
+from experiments.cli.run_arguments import JSON_HELP, add_retries, add_scheduler, retries
+from experiments.cli.watch import add_watch_arguments, watching
+from experiments.model.job import begun
+
+NAME = "resume"
+HELP = "rerun those of a results folder that are missing or were not valid"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `resume` to a parser."""
+    parser.add_argument("folder", type=Path, help="a folder that `run --out` wrote to")
+    add_retries(parser)
+    add_scheduler(parser)
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    add_watch_arguments(parser)
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make the runs that are missing; returns the exit status.
+
+    Raises:
+        ExperimentError: the folder cannot be used, the machine lacks something, or the user stopped.
+    """
+    job = begun(args.folder).model_copy(update={"retries": retries(args)})
+    if not job.pending():
+        say(f"Every run in {args.folder} is there and valid.")
+        return 0
+    with watching(job, args) as watch:
+        return exit_status(
+            run_and_report(job, json=args.json, resume=True, scheduler=args.scheduler, watch=watch)
+        )

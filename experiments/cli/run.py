@@ -1,0 +1,177 @@
+"""`mstcp-lab run SCENARIO`: a scenario's cases with protocols and seeds; writes a document and a report."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from experiments import engines, protocols, runner
+from experiments.cli.messages import exit_status
+from experiments.cli.run_and_report import run_and_report
+from experiments.cli.run_arguments import JSON_HELP, add_retries, add_scheduler, retries
+from experiments.cli.watch import add_watch_arguments, watching
+from experiments.engines.base import Engine
+from experiments.errors import ScenarioError
+from experiments.model import demands, overrides, scenario
+from experiments.model.given_paths import check_given_paths
+from experiments.model.job import PARALLEL_LIMIT, Job
+from experiments.model.scenario import Scenario
+from experiments.registry import extension_files
+from experiments.workloads.shorthand import parse_workload
+from topologies import load as load_network
+
+NAME = "run"
+HELP = "run a scenario and write results.json and report.html"
+ALL = "all"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `run` to a parser."""
+    parser.add_argument(
+        "scenario_file", metavar="SCENARIO", help="a built-in scenario (butterfly) or a TOML file"
+    )
+    parser.add_argument(
+        "--engine", default="live", help=f"one of {', '.join(engines.ENGINES)} (default live)"
+    )
+    parser.add_argument(
+        "--protocol",
+        metavar="P,…",
+        help="protocols, by commas, or `all` (default: the scenario's; with the simulator, all that it has)",
+    )
+    parser.add_argument(
+        "--case", dest="cases", metavar="C,…", help="cases, by commas (default: all of the file)"
+    )
+    # What `--case` was called before.
+    parser.add_argument("--scenario", dest="cases", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--seeds", type=int, default=1, metavar="N", help="run each with seeds 1 to N (default 1)"
+    )
+    add_retries(parser)
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="virtual engine and simulator: runs made at once (default: one per core)",
+    )
+    add_scheduler(parser)
+    parser.add_argument(
+        "--duration", type=float, metavar="S", help="seconds to measure (default: the scenario's)"
+    )
+    parser.add_argument("--variant", help="variant of the network (default: the scenario's)")
+    parser.add_argument(
+        "--allocation",
+        metavar="A",
+        help=f"{', '.join(scenario.OBJECTIVES)}, or one that the scenario gives (default: the case's)",
+    )
+    parser.add_argument(
+        "--set",
+        dest="assignments",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value of the scenario or network, as tcp.sack=true, flows.1.requested_bps=5e6, "
+        "links.S0-S4.rate_bps=8e6; repeatable",
+    )
+    parser.add_argument(
+        "--workload",
+        metavar="W",
+        help="what all flows send: cbr, bulk:size=20MB, onoff:on=1,off=0.5, requests:per_s=20,sizes=30kB",
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="F,…",
+        help="simulator: files of every packet in DIR/logs/RUN: csv, pcap (of each host), parquet",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where the results go (default results/NAME-TIME)"
+    )
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    add_watch_arguments(parser)
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make the runs; returns the exit status.
+
+    Raises:
+        ExperimentError: an argument does not fit, the machine lacks something, or the user stopped.
+    """
+    job = job_from(args, time.time())
+    with watching(job, args) as watch:
+        return exit_status(run_and_report(job, json=args.json, scheduler=args.scheduler, watch=watch))
+
+
+def job_from(args: argparse.Namespace, now: float) -> Job:
+    """Return the job that the arguments of `run` ask for, all checked.
+
+    Raises:
+        ScenarioError, UnknownName, TopologyError: an argument that does not fit, with what would.
+    """
+    loaded = scenario.load(args.scenario_file)
+    cases = _names(args.cases, "--case") or list(loaded.cases)
+    for name in cases:
+        loaded.case(name)
+    engine = engines.get(args.engine)
+    wanted = _protocols(args.protocol, engine) or _default_protocols(engine, loaded)
+    for name in wanted:
+        protocols.get(name)
+    seeds = runner.seeds_up_to(args.seeds)
+    asked = overrides.parse_assignments(args.assignments)
+    options = {"allocation": args.allocation, "duration_s": args.duration, "variant": args.variant}
+    changed = {key: value for key, value in options.items() if value is not None}
+    if args.workload is not None:
+        asked.scenario["workload"] = parse_workload(args.workload)
+    if args.trace is not None:
+        asked.scenario["sim.trace"] = _names(args.trace, "--trace")
+    final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
+    network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
+    scenario.check_flows(final, cases, network.hosts)
+    check_given_paths(final, cases, network)
+    final = demands.expand(final, scenario.path_of(args.scenario_file).parent, network.hosts, cases)
+    recorded = asked.recorded() | ({"allocation": args.allocation} if args.allocation else {})
+    out = args.out or runner.default_output(final.name, now)
+    return Job(
+        engine=args.engine,
+        scenario=final,
+        network=network,
+        variant=final.variant,
+        overrides=recorded,
+        cases=tuple(cases),
+        protocols=tuple(wanted),
+        seeds=seeds,
+        duration_s=final.duration_s,
+        out=out.absolute(),
+        retries=retries(args),
+        parallel=_parallel(args),
+        extensions=tuple(extension_files()),
+    )
+
+
+def _parallel(args: argparse.Namespace) -> int | None:
+    jobs: int | None = args.jobs
+    if jobs is not None and not 1 <= jobs <= PARALLEL_LIMIT:
+        raise ScenarioError("--jobs", "", f"{jobs} is not between 1 and {PARALLEL_LIMIT}")
+    return jobs
+
+
+def _default_protocols(engine: Engine, loaded: Scenario) -> list[str]:
+    """Return all that an engine has, without what needs more than the scenario tells."""
+    names = engine.abilities.protocols or loaded.protocols
+    return [name for name in names if loaded.second_links or not protocols.get(name).uses_second_interfaces]
+
+
+def _protocols(text: str | None, engine: Engine) -> list[str]:
+    names = _names(text, "--protocol")
+    return list(engine.abilities.protocols or protocols.PROTOCOLS) if names == [ALL] else names
+
+
+def _names(text: str | None, option: str) -> list[str]:
+    if text is None:
+        return []
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ScenarioError(option, "", f"{text!r} has an empty name; write names separated by commas")
+    if len(set(names)) < len(names):
+        raise ScenarioError(option, "", f"{text!r} names one twice")
+    return names

@@ -1,0 +1,94 @@
+"""Runs a job in front of a user: how long it takes, its progress, its table and its report."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from experiments import engines, runner
+from experiments.cli.progress import Display
+from experiments.engines.base import Clock
+from experiments.errors import OutputError
+from experiments.model.events import Event
+from experiments.model.job import Job
+from experiments.model.results import Results
+
+AROUND_A_RUN_S = 4.0
+"""What the live engine takes to build a network, to drain and to tear it down."""
+
+
+def run_and_report(
+    job: Job,
+    *,
+    json: bool,
+    resume: bool = False,
+    scheduler: str | None = None,
+    watch: Callable[[Event], None] = lambda _: None,
+) -> list[str]:
+    """Run a job, show its progress, and write its report; returns a sentence for each failure.
+
+    Args:
+        job: what to run.
+        json: print the results document alone on standard output, instead of the table.
+        resume: whether the job's folder may hold results of it.
+        scheduler: address of the cluster that makes the runs; None for this machine.
+        watch: is given the events too; what it raises ends the runs.
+
+    Raises:
+        ExperimentError: the machine lacks something, the user stopped, or the results cannot be written.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    errors = Console(stderr=True)
+    errors.print(how_long(job), highlight=False, soft_wrap=True)
+    with Display(errors, job.duration_s) as display:
+
+        def take(event: Event) -> None:
+            display(event)
+            watch(event)
+
+        outcome = runner.run(job, take, resume=resume, scheduler=scheduler)
+    if json:
+        sys.stdout.write(outcome.results.to_json())
+    if outcome.results.runs:
+        report(outcome.results, job.out, table=not json)
+    return outcome.failures
+
+
+def how_long(job: Job) -> str:
+    """Return a sentence that says what is run, and how long that takes where it is known."""
+    count = len(job.pending())
+    runs = "1 run" if count == 1 else f"{count} runs"
+    stop = "Ctrl-C ends it early and keeps what is complete."
+    if engines.get(job.engine).abilities.clock is not Clock.MACHINE:
+        return f"{runs} of {job.duration_s:g} s. {stop}"
+    minutes = count * (job.scenario.warm_up_s + job.duration_s + AROUND_A_RUN_S) / 60
+    about = f"about {minutes:.0f} minutes" if round(minutes) > 1 else "about a minute"
+    return f"{runs} of {job.duration_s:g} s: {about}. {stop}"
+
+
+def report(results: Results, folder: Path, *, table: bool) -> None:
+    """Write a document's report beside it, and print its table if asked for.
+
+    Raises:
+        OutputError: the files cannot be written.
+    """
+    # Matplotlib takes a second to import, which only those should wait for who get plots.
+    from experiments.report import print_table, write_report
+
+    try:
+        page = write_report(results, folder)
+    except OSError as error:
+        raise OutputError(str(folder), error.strerror or str(error)) from None
+    if table:
+        print_table(results, Console())
+        sys.stdout.write(f"Report: {page}\n")
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    del signum, frame
+    raise KeyboardInterrupt

@@ -1,0 +1,38 @@
+"""The arguments that several commands have which make runs."""
+
+from __future__ import annotations
+
+import argparse
+
+from experiments.errors import ScenarioError
+from experiments.model.job import RETRY_LIMIT
+
+JSON_HELP = "print the results document on standard output"
+
+
+def add_scheduler(parser: argparse.ArgumentParser) -> None:
+    """Add `--scheduler` to a command's arguments."""
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="make the simulations on the Dask cluster there, as tcp://HOST:8786 (default: on this machine)",
+    )
+
+
+def add_retries(parser: argparse.ArgumentParser) -> None:
+    """Add `--retries` to a command's arguments."""
+    parser.add_argument(
+        "--retries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="rerun a run that is not valid (the machine was too busy), up to N times (default 0)",
+    )
+
+
+def retries(args: argparse.Namespace) -> int:
+    """Return how often an invalid run is rerun; raises ScenarioError for a number out of range."""
+    count: int = args.retries
+    if not 0 <= count <= RETRY_LIMIT:
+        raise ScenarioError("--retries", "", f"{count} is not between 0 and {RETRY_LIMIT}")
+    return count

@@ -1,0 +1,188 @@
+"""`mstcp-lab sweep NETWORK`: what each protocol admits and delivers on a network as the load rises."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from experiments.cli.argument_types import loads, names, positive, seconds, whole
+from experiments.cli.network_arguments import add_network_arguments
+from experiments.cli.run_arguments import add_scheduler
+from experiments.errors import OutputError, UnknownName
+
+if TYPE_CHECKING:
+    from experiments.sweep.plan import Sweep
+    from experiments.sweep.store import Store
+
+NAME = "sweep"
+HELP = "simulate a network under rising load, each protocol in turn"
+ENGINE = "sim"
+LOADS = "0.5,0.8,1,1.2,1.5"
+PROTOCOLS = "mstcp,ospf,ecmp"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `sweep` to a parser."""
+    add_network_arguments(parser)
+    parser.add_argument(
+        "--loads",
+        type=loads,
+        default=LOADS,
+        metavar="X,…",
+        help=f"asked for over what the network can carry, as solve has it (default {LOADS})",
+    )
+    parser.add_argument(
+        "--protocol", type=names, default=PROTOCOLS, metavar="P,…", help=f"of {PROTOCOLS} (default all)"
+    )
+    parser.add_argument("--engine", default=ENGINE, help=f"{ENGINE}, the one there is for sweeps")
+    parser.add_argument("--seeds", type=whole, default=1, metavar="N", help="seeds 1 to N (default 1)")
+    parser.add_argument(
+        "--duration", type=positive, default=10.0, metavar="S", help="seconds to measure (default 10)"
+    )
+    parser.add_argument(
+        "--warm-up", type=seconds, default=2.0, metavar="S", help="seconds before that (default 2)"
+    )
+    parser.add_argument(
+        "--scale",
+        type=positive,
+        default=1.0,
+        metavar="X",
+        help="multiply the rates of all links: with 0.01 a run takes a hundredth of the time (default 1)",
+    )
+    parser.add_argument(
+        "--queue",
+        type=whole,
+        default=100,
+        metavar="N",
+        help="packets in a queue for which the network gives no limit (default 100)",
+    )
+    parser.add_argument(
+        "--objective",
+        default="max_throughput_min_delay",
+        help="of the allocation, as solve has it (default max_throughput_min_delay)",
+    )
+    parser.add_argument(
+        "--metric",
+        choices=("delay", "hops"),
+        default="delay",
+        help="what is short for ospf and ecmp: delay, as for the controller (default), or few links",
+    )
+    add_scheduler(parser)
+    parser.add_argument(
+        "--workers",
+        type=whole,
+        metavar="N",
+        help="points at once (default: as many as there are cores, or room in the cluster)",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the results go")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on in DIR; loads, protocols and seeds may be added"
+    )
+    parser.add_argument("--json", action="store_true", help="print the document on standard output")
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Sweep; returns the exit status.
+
+    Raises:
+        ScenarioError, UnknownName, TopologyError, InvalidProblem: An argument or a file cannot be used.
+        SolverError: There is no allocation for the first point.
+        OutputError: The folder cannot be used.
+        ClusterUnreachable: There is no such cluster.
+        Interrupted: The user stopped; what was finished is written.
+    """
+    # Solver, numpy and networkx take their time to import, which the other commands should not wait for.
+    from experiments.scheduling.simulator import simulator
+    from experiments.sweep.offer import Offers
+    from experiments.sweep.progress import Progress
+    from experiments.sweep.runner import run
+    from experiments.sweep.store import Store
+
+    sweep = sweep_from(args)
+    simulations = simulator(args.scheduler)
+    workers = args.workers or simulations.at_once
+    offers = Offers(sweep.conditions, kept=workers + 1)
+    offers.flows(sweep.loads[0], 1)  # what is wrong with the demands shows before anything is written
+    store = Store(args.out, sweep.conditions, resume=args.resume)
+    signal.signal(signal.SIGTERM, _interrupt)
+    waiting = len(sweep.points()) - len(store.results(sweep))
+    try:
+        with Progress(Console(stderr=True), waiting) as progress:
+            run(sweep, offers, store, progress, simulations, workers)
+    finally:
+        _write(sweep, store, args)
+    return 1 if progress.failed else 0
+
+
+def sweep_from(args: argparse.Namespace) -> Sweep:
+    """Return the sweep that the arguments ask for.
+
+    Raises:
+        UnknownName: of an engine, a protocol or an objective.
+    """
+    from controller.gomr import OBJECTIVES
+    from experiments.sweep.plan import PROTOCOLS as KNOWN
+    from experiments.sweep.plan import Conditions, Sweep
+
+    for kind, name, known in (
+        ("engine for sweeps", args.engine, (ENGINE,)),
+        ("objective", args.objective, tuple(OBJECTIVES)),
+        *(("protocol for sweeps", name, KNOWN) for name in args.protocol),
+    ):
+        if name not in known:
+            raise UnknownName(kind, name, known)
+    conditions = Conditions(
+        network=args.network,
+        demands=args.demands,
+        flows=args.flows,
+        capacity_bps=args.capacity,
+        scale=args.scale,
+        queue_packets=args.queue,
+        objective=args.objective,
+        metric=args.metric,
+        warm_up_s=args.warm_up,
+        duration_s=args.duration,
+    )
+    return Sweep(conditions=conditions, loads=args.loads, protocols=args.protocol, seeds=args.seeds)
+
+
+def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
+    """Write the folder's documents and print what was asked for; nothing where no point is finished."""
+    # Matplotlib takes a second to import.
+    from experiments.sweep.page import render_sweep
+    from experiments.sweep.plot import plot_sweep
+    from experiments.sweep.summary import document, points_csv, rows
+    from experiments.sweep.table import print_table
+
+    results = store.results(sweep)
+    if not results:
+        return
+    seeds = len({result.point.seed for result in results})
+    title = f"{Path(args.network).stem}, {results[0].flows} flows ({Path(args.demands).name})"
+    plot = plot_sweep(rows(sweep, results), title, seeds)
+    text = json.dumps(document(sweep, results), indent=1, allow_nan=False) + "\n"
+    try:
+        (args.out / "sweep.json").write_text(text, encoding="utf-8")
+        (args.out / "sweep.csv").write_text(points_csv(results), encoding="utf-8")
+        plot.write(args.out)
+        (args.out / "sweep.html").write_text(render_sweep(sweep, results, plot, title), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(str(args.out), error.strerror or str(error)) from None
+    if args.json:
+        sys.stdout.write(text)
+    else:
+        print_table(sweep, results, Console())
+    print(f"Written to {args.out}", file=sys.stderr if args.json else sys.stdout)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    del signum, frame
+    raise KeyboardInterrupt

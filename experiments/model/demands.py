@@ -1,0 +1,194 @@
+"""Files of demands: many flows, one in a row. docs/scenarios.md describes the format.
+
+Rows come from CSV (`src,dst,rate_bps,size_bytes,start_s` in any order, under a header), JSON (an array of
+objects) or TOML (`[[demand]]` tables).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from experiments.errors import DemandError
+from experiments.model.scenario import Case, Demands, Flow, NodeName, Rate, Scenario, Seconds, first_problem
+from experiments.workloads import Bulk, Cbr, Workload
+from experiments.workloads.base import Size
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+GROUP = "demands"
+MOST_ROWS = 10_000
+TABLE = "demand"
+
+
+class Demand(BaseModel):
+    """One row: a file of `size_bytes`, or a constant bit rate of `rate_bps`.
+
+    With both, the rate is what a controller is asked for.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    src: NodeName
+    dst: NodeName
+    rate_bps: Rate | None = None
+    size_bytes: Size | None = None
+    start_s: Seconds = 0.0
+
+
+def expand(scenario: Scenario, folder: Path, hosts: Collection[str], cases: Collection[str]) -> Scenario:
+    """Return the scenario with the demands of some cases as flows `d1`, `d2`, ... beside their own.
+
+    Args:
+        scenario: as loaded.
+        folder: what the files' names are relative to.
+        hosts: of the network.
+        cases: names of the cases to expand.
+
+    Raises:
+        DemandError: a file that cannot be read, or a row that is wrong; it names the file and the row.
+    """
+    changed = dict(scenario.cases)
+    for name in cases:
+        case = scenario.case(name)
+        if case.demands is not None:
+            flows = read(folder / case.demands.file, case.demands, hosts)
+            taken = sorted(set(flows) & set(case.flows))
+            if taken:
+                raise DemandError(
+                    case.demands.file, "", f"flow {taken[0]} of case {name} has a name of its rows"
+                )
+            # Made from its data, so that what holds between flows is checked again.
+            changed[name] = Case.model_validate(
+                {**case.model_dump(exclude={"flows"}), "flows": {**case.flows, **flows}}
+            )
+    return scenario.model_copy(update={"cases": changed})
+
+
+def read(path: Path, settings: Demands, hosts: Collection[str]) -> dict[str, Flow]:
+    """Return the flows of a file by name.
+
+    Raises:
+        DemandError: it cannot be read, or a row is wrong.
+    """
+    flows = {}
+    for number, (place, row) in enumerate(_rows(path), start=1):
+        if number > MOST_ROWS:
+            raise DemandError(path.name, place, f"more than {MOST_ROWS} rows are too many for a run")
+        flows[f"d{number}"] = _flow(path.name, place, row, settings, hosts)
+    if not flows:
+        raise DemandError(path.name, "", "it holds no demand")
+    return flows
+
+
+def _flow(source: str, place: str, row: object, settings: Demands, hosts: Collection[str]) -> Flow:
+    try:
+        demand = Demand.model_validate(row)
+    except ValidationError as error:
+        key, reason = first_problem(error)
+        raise DemandError(source, place, f"{key}: {reason}" if key else reason) from None
+    for host in (demand.src, demand.dst):
+        if host not in hosts:
+            raise DemandError(
+                source, place, f"the network has no host {host!r}; its hosts are {', '.join(hosts)}"
+            )
+    workload: Workload = Cbr() if demand.size_bytes is None else Bulk(size_bytes=demand.size_bytes)
+    rate_bps = demand.rate_bps if demand.rate_bps is not None else settings.requested_bps
+    if rate_bps is None or (demand.rate_bps is None and demand.size_bytes is None):
+        reason = "it needs rate_bps, or size_bytes and a requested_bps of the scenario's demands for all rows"
+        raise DemandError(source, place, reason)
+    try:
+        return Flow(
+            src=demand.src,
+            dst=demand.dst,
+            requested_bps=rate_bps,
+            workload=workload,
+            start_s=demand.start_s,
+            group=GROUP,
+        )
+    except ValidationError as error:
+        raise DemandError(source, place, first_problem(error)[1]) from None
+
+
+def _rows(path: Path) -> Iterator[tuple[str, object]]:
+    """Yield each row's place and data."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if path.suffix == ".csv":
+            yield from _csv_rows(path.name, text)
+            return
+        if path.suffix == ".json":
+            document: object = json.loads(text)
+        elif path.suffix == ".toml":
+            document = _table(path.name, tomllib.loads(text))
+        else:
+            raise DemandError(str(path), "", "a file of demands ends in .csv, .json or .toml")
+    except OSError as error:
+        raise DemandError(str(path), "", f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DemandError(path.name, "", f"is not UTF-8: {error}") from None
+    except ValueError as error:  # of JSON and TOML, both with line and column
+        raise DemandError(path.name, "", f"is not {path.suffix[1:].upper()}: {error}") from None
+    if not isinstance(document, list):
+        raise DemandError(path.name, "", "it has to be an array of demands")
+    for number, row in enumerate(document, start=1):
+        yield f"demand {number}", row
+
+
+def _table(source: str, data: Mapping[str, Any]) -> object:
+    other = sorted(set(data) - {TABLE})
+    if other:
+        raise DemandError(source, other[0], f"there is no such key; rows are [[{TABLE}]] tables")
+    return data.get(TABLE, [])
+
+
+def _csv_rows(source: str, text: str) -> Iterator[tuple[str, object]]:
+    # Comments and empty lines are blanked, so that the reader counts lines as an editor does.
+    lines = ["" if line.lstrip().startswith("#") else line for line in text.splitlines()]
+    reader = csv.reader(lines, skipinitialspace=True, strict=True)
+    header: list[str] | None = None
+    try:
+        for cells in reader:
+            values = [cell.strip() for cell in cells]
+            place = f"line {reader.line_num}"
+            if not any(values):
+                continue
+            if header is None:
+                header = _header(source, place, values)
+                continue
+            if len(values) != len(header):
+                raise DemandError(source, place, f"{len(values)} values under a header of {len(header)}")
+            # An empty cell stands for no value.
+            yield place, {key: _number(value) for key, value in zip(header, values, strict=True) if value}
+    except csv.Error as error:
+        raise DemandError(source, f"line {reader.line_num}", f"is not CSV: {error}") from None
+
+
+def _number(text: str) -> float | str:
+    """Return a number for what is one: `2e6` is a size too."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _header(source: str, place: str, names: list[str]) -> list[str]:
+    known = list(Demand.model_fields)
+    for name in names:
+        if name not in known:
+            raise DemandError(source, place, f"there is no column {name!r}; known are {', '.join(known)}")
+    for name in ("src", "dst"):
+        if name not in names:
+            raise DemandError(source, place, f"the header needs a column {name}")
+    if len(set(names)) < len(names):
+        raise DemandError(source, place, "the header names a column twice")
+    return names

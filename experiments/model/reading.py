@@ -1,0 +1,32 @@
+"""Reads results documents that a user names: a folder of results, or the file itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from experiments.errors import ScenarioError
+from experiments.model.results import Results
+from experiments.model.scenario import first_problem
+
+DOCUMENT = "results.json"
+
+
+def read_results(path: Path) -> Results:
+    """Read a results folder, or the document in it.
+
+    Raises:
+        ScenarioError: there is none, or it is not a results document; with the place of what is wrong.
+    """
+    file = path / DOCUMENT if path.is_dir() else path
+    try:
+        return Results.read(file)
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror}; give a results folder or its {DOCUMENT}"
+        raise ScenarioError(str(file), "", reason) from None
+    except UnicodeDecodeError:
+        raise ScenarioError(str(file), "", "is not a results document: it is not text") from None
+    except ValidationError as error:
+        place, reason = first_problem(error)
+        raise ScenarioError(str(file), place, f"is not a results document: {reason}") from None

@@ -1,0 +1,262 @@
+"""The results document, version 2: what every engine writes and every report reads.
+
+Rates are bit/s, times seconds, missing values None (never 0). Goodput and delay are the paper's (section
+III-A): application bytes received per second, and the time from the sending application's write to the
+receiving application's in-order read.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from experiments.model import results_upgrade as upgrade
+from experiments.model.evidence import Evidence
+
+EngineName: TypeAlias = str
+"""One of `experiments.engines.ENGINES` of the program that wrote the document."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PathAllocation(_Model):
+    """One path of a flow and the goodput allocated to it (None where the protocol allocates none)."""
+
+    path: list[str]
+    rate_bps: float | None
+
+
+class DelayStatistics(_Model):
+    """Delay in seconds over all bytes that were read in order, weighted by bytes."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class TransferCounts(_Model):
+    """Files, or requests made during the measurement, and how many of them were completed."""
+
+    started: int
+    completed: int
+
+
+class CompletionTimes(_Model):
+    """Seconds from when a transfer was wanted to the in-order read of its last byte, each counting once."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    quantiles: list[float]
+    """The quantiles 0, 0.01, ..., 1 (101 values)."""
+
+
+class StreamSeries(_Model):
+    """Bytes sent on one stream (one path) over time, as a mean rate of each interval."""
+
+    source_port: int | None
+    path: list[str] | None
+    rate_bps: list[float]
+
+
+class FlowSeries(_Model):
+    """Time series of a flow. `time_s` holds the end of each interval, from the start of the measurement."""
+
+    time_s: list[float]
+    goodput_bps: list[float]
+    delay_mean_s: list[float | None]
+    streams: list[StreamSeries]
+    delay_cdf_s: list[float]
+    """The delay's quantiles 0, 0.01, ..., 1 (101 values); empty where nothing arrived."""
+
+
+class FlowResult(_Model):
+    """What one flow asked for, was given and got."""
+
+    flow: str
+    src: str
+    dst: str
+    requested_bps: float
+    allocated: list[PathAllocation]
+    goodput_bps: float
+    delay_s: DelayStatistics | None
+    out_of_order_ratio: float | None
+    """Share of the frames that arrived before an earlier one; None where it can't be seen."""
+    reorder_buffer_max_bytes: int | None
+    bytes_written: int
+    bytes_read: int
+    bytes_wrong: int
+    """Bytes that differ from what was written; anything but 0 makes the run fail."""
+    ticks_skipped: int
+    """Constant-bit-rate ticks that found the send buffer full (the paper's sources skip them)."""
+    congestion_control: str | None
+    """Read back from the sockets, not what was asked for."""
+    series: FlowSeries
+    workload: dict[str, Any] | None = None
+    """As the scenario has it; None stands for a constant bit rate."""
+    group: str | None = None
+    """Flows of one group are reported together."""
+    active_goodput_bps: float | None = None
+    """Of on/off: over its on periods. Of bulk: from its start to the last byte. None for others."""
+    transfers: TransferCounts | None = None
+    """Files or requests; None where there are none."""
+    completion_s: float | None = None
+    """Of bulk: from the flow's start to the read of the last byte; None if that was not read in time."""
+    fct_s: CompletionTimes | None = None
+    """Of requests: flow completion times; None where none was completed."""
+    metrics: dict[str, float | None] = Field(default_factory=dict)
+    """Metrics that the program that wrote the document had beside those above, by name with unit."""
+
+
+class LinkSeries(_Model):
+    """Utilisation of one direction of a link over time (1.0 = its whole rate)."""
+
+    time_s: list[float]
+    utilisation: list[float]
+
+
+class LinkResult(_Model):
+    """One direction of a link over the measurement."""
+
+    link: str
+    """`tail->head`, as `S0->S4`."""
+    capacity_bps: float
+    utilisation: float | None
+    packets_dropped: int | None
+    lateness_mean_us: float | None
+    lateness_p99_us: float | None
+    lateness_max_us: float | None
+    series: LinkSeries | None = None
+
+
+class ProgramTimes(_Model):
+    """What a program that packets pass (its busiest thread) got of a processor during the measurement."""
+
+    program: str
+    ran: float
+    """Share of the time that it ran."""
+    waited: float
+    """Share of the time that it could run and waited for a processor."""
+    wait_mean_us: float
+    """Mean from when it could run to when it did."""
+
+
+class RunResult(_Model):
+    """One protocol on one case of the scenario, with one seed."""
+
+    protocol: str
+    case: str
+    seed: int
+    duration_s: float
+    started_at: str | None
+    """UTC, ISO 8601; None where time is simulated: the same seed gives the same bytes."""
+    valid: bool
+    why_invalid: list[str]
+    earlier_attempts: list[list[str]] = Field(default_factory=list)
+    """Of each attempt that was made before this one and was not valid: why."""
+    host_cpu_busy: float | None
+    """Mean share of the machine's cores that was busy during the measurement."""
+    programs: list[ProgramTimes] = Field(default_factory=list)
+    """Of sources, sinks and switches; empty where time is not the machine's."""
+    sysctls: dict[str, str]
+    """Of the hosts' network namespaces, read back."""
+    flows: list[FlowResult]
+    links: list[LinkResult]
+    digest: str | None = None
+    """Of every packet on every link and when it left: the same for the same seed under any load. None where
+    time is real or packets are not seen."""
+    charged_s: dict[str, float] | None = None
+    """In virtual time: what a wake-up of a source or sink takes, and the planning of a request by the
+    controller; all else takes nothing. None where programs take the time that they take."""
+    environment: int = Field(default=0, ge=0)
+    """Where it was made: 0 for the document's `environment`, n for the n-th of `other_environments`."""
+    evidence: Evidence = Evidence()
+    """What shows that the protocol did what its name says."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_format_1(cls, data: Any) -> Any:
+        return upgrade.run(data) if isinstance(data, dict) else data
+
+
+class SimulationCost(_Model):
+    """What a simulated run took of the machine; all else of a run is the same wherever it is made."""
+
+    protocol: str
+    case: str
+    seed: int
+    events: int
+    wall_s: float
+    """Of the simulation alone, without the start of its process."""
+    peak_rss_bytes: int
+    """Of the run's process, the Python interpreter included."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_format_1(cls, data: Any) -> Any:
+        return upgrade.named_case(data) if isinstance(data, dict) else data
+
+
+class Environment(_Model):
+    """Where and with what the results were made."""
+
+    kernel: str
+    machine: str
+    cpus: int
+    versions: dict[str, str]
+    sysctls: dict[str, str]
+    qdiscs: list[str]
+    link_backend: str | None
+    datapath: str | None
+    git_revision: str | None
+    host_load: list[float]
+    """Load averages over 1, 5 and 15 minutes, before the first of its runs."""
+    valid: bool
+    why: list[str]
+    """Why the results as a whole are not valid; empty if they are."""
+    simulations: list[SimulationCost] = Field(default_factory=list)
+    """Of the simulator's runs."""
+
+
+class Results(_Model):
+    """The whole document."""
+
+    format: Literal[2] = 2
+    scenario: str
+    """Name of the scenario file."""
+    engine: EngineName
+    variant: str | None
+    overrides: dict[str, Any]
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """The scenario as it was run (`experiments.model.scenario.Scenario`, dumped), with overrides and
+    defaults, and the cases that were run alone. Empty in documents of before."""
+    network: dict[str, Any]
+    """The network as it was emulated (`topologies.Network`, dumped)."""
+    environment: Environment
+    """Of the first run; of all runs, unless others are named."""
+    other_environments: list[Environment] = Field(default_factory=list)
+    """Of runs that were made on another machine, or later with other versions (`RunResult.environment`)."""
+    runs: list[RunResult]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_another_format(cls, data: Any) -> Any:
+        return upgrade.document(data) if isinstance(data, dict) else data
+
+    def to_json(self) -> str:
+        """Return the document as JSON text, one trailing newline."""
+        return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> Results:
+        """Read a results.json of format 1 or 2; pydantic.ValidationError names the place where it is none."""
+        return cls.model_validate_json(path.read_text())

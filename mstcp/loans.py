@@ -1,0 +1,74 @@
+"""Which connections threads drive at the moment, and when the library's loop has them back."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+import weakref
+
+from mstcp import _core
+from mstcp.transport import ConnectionTransport
+
+IDLE_S = 0.005
+"""The loop carries a connection on that no thread has used for so long."""
+_LOOK_S = 50e-6
+"""With many connections it looks at them less often: so long for each."""
+
+
+class Loans:
+    """The connections of one event loop that threads may drive. All methods belong to the loop's thread.
+
+    A thread that waits polls the sockets of its connection itself, which spares a wake-up and a copy for all
+    that comes. The loop is asked to stand by with the first such wait. What happens while no thread waits or
+    calls is the loop's: acknowledgements, timers, lost streams.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._bell = _core.Bell()
+        self._numbers = itertools.count()
+        self._all: weakref.WeakValueDictionary[int, ConnectionTransport] = weakref.WeakValueDictionary()
+        self._loans: weakref.WeakKeyDictionary[ConnectionTransport, _core.Loan] = weakref.WeakKeyDictionary()
+        # Those that threads have used of late: nobody else may hold them.
+        self._out: dict[int, ConnectionTransport] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        loop.add_reader(self._bell.fileno(), self._on_bell)
+
+    def lend(self, transport: ConnectionTransport) -> _core.Loan | None:
+        """Return what threads drive a connection by; None if only the loop can."""
+        number = next(self._numbers)
+        loan = transport.lend(self._bell, number)
+        if loan is not None:
+            self._all[number] = transport
+            self._loans[transport] = loan
+        return loan
+
+    def _on_bell(self) -> None:
+        for number in self._bell.take():
+            if (transport := self._all.get(number)) is not None:
+                self._answer(number, transport)
+
+    def _answer(self, number: int, transport: ConnectionTransport) -> None:
+        loan = self._loans[transport]
+        stand_by, attend, watch = loan.requests()
+        if stand_by:
+            transport.stand_by()
+        if attend:
+            transport.attend()
+        if (stand_by or watch) and loan.is_out:
+            self._out[number] = transport
+            if self._timer is None:
+                self._timer = self._loop.call_later(IDLE_S, self._look)
+
+    def _look(self) -> None:
+        now_ns, idle_ns = time.monotonic_ns(), round(IDLE_S * 1e9)
+        for number, transport in list(self._out.items()):
+            use = self._loans[transport].look(now_ns, idle_ns)
+            if use != "recent":
+                del self._out[number]
+            if use == "idle":
+                transport.take_back()
+        self._timer = None
+        if self._out:
+            self._timer = self._loop.call_later(max(IDLE_S, _LOOK_S * len(self._out)), self._look)
