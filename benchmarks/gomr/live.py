@@ -20,7 +20,7 @@ from controller.gomr.demands import poisson_events
 from experiments.routing.events import links_of
 
 MOST_TIMES_FRESH = 1.2
-OBJECTIVES = ("max_throughput_min_delay", "max_min", "fair")
+OBJECTIVES = ("max_throughput_min_delay", "max_min", "fair", "min_max_utilisation", "even_split")
 LEAST_CHURN = "least churn"
 """`max_throughput_min_delay` with `min_churn`."""
 SMALL = Size("geometric:50", 200)

@@ -15,8 +15,8 @@ from controller.network.live_network import LiveNetwork, arc_name
 __all__ = ["LiveOptima"]
 
 _FAIR = ("fair", "max_min")
-"""Objectives that leave little to choose. Least churn takes tens of milliseconds where many flows share a
-full network, and its end is that no flow is starved for another of equal worth: these see to that."""
+"""Objectives that leave little to choose: the end of least churn is that no flow is starved for another of
+equal worth, and these see to that."""
 
 
 class LiveOptima:

@@ -32,20 +32,6 @@ _FlowPaths: TypeAlias = tuple[int, list[tuple[tuple[Any, ...], float]]]
 """Number of a flow, and its paths, the least delay first: the labels of their arcs, and rate (bit/s)."""
 _Cut: TypeAlias = tuple[list[float], list[int]]
 """Prices of all arcs, and the flows that they stop."""
-_Face: TypeAlias = tuple[
-    list[tuple[float, bool]],
-    list[float],
-    list[
-        tuple[
-            list[tuple[int, float]],
-            bool,
-            list[tuple[list[int], list[tuple[int, float]]]],
-        ]
-    ],
-]
-"""Of each arc the capacity (bit/s), whether every optimum fills it, and what this optimum leaves free
-(bit/s). Of each commodity its flows with what they ask for (bit/s), whether every optimum gives them that,
-and the paths that an optimum may use: arcs, and load on each arc per bit/s of data."""
 
 class InvalidInput(ValueError):
     """A field holds a value that has no meaning; `args` are the field and the reason."""
@@ -228,6 +214,19 @@ class Engine:
     def changes(self, *, time_limit_s: float | None = None) -> tuple[Summary, list[_FlowPaths]]:
         """Solve and return the flows that are not as the last call left them; all on the first call."""
 
+    def least_changes(
+        self, resized: list[int], *, time_limit_s: float | None = None
+    ) -> tuple[Summary, list[_FlowPaths], bool]:
+        """As `changes`, with the optimum that moves flows least.
+
+        Args:
+            resized: Flows that asked for another rate themselves: they move before others do.
+            time_limit_s: Seconds that it may take.
+
+        Returns:
+            Totals, what changed, and whether there was time to choose; else the optimum is any.
+        """
+
     def changes_so_far(self) -> tuple[Summary, list[_FlowPaths]]:
         """As `changes` after one that ended early: the best known rates within all limits, and their gap."""
 
@@ -263,9 +262,3 @@ class Engine:
 
     def prices(self) -> list[float]:
         """Return of each arc what one more bit/s of it would add to the first objective."""
-
-    def face(self, flows: list[int], /) -> _Face:
-        """Return all optima, as far as they concern some flows.
-
-        Of flows with very many equally good paths it has 64 and those known already.
-        """

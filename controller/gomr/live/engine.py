@@ -73,8 +73,7 @@ class LiveEngine:
             objective: A name in `OBJECTIVES`.
             engine: A name in `ENGINES`. `native` goes on from its last basis; the others solve anew at each
                 event.
-            min_churn: Of all optima choose one that moves no flow without need
-                (`controller.gomr.live.least_churn`).
+            min_churn: Of all optima choose one that moves no flow without need (docs/gomr.md).
             time_limit_s: Seconds that an event may take; None for no limit.
             clock: Seconds, for `Change.wall_s`.
             cpu_clock: Seconds, for `Change.cpu_s`.

@@ -7,12 +7,11 @@ them.
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
 from gomr_native import InvalidInput, NotSolved, Summary, TimeIsUp
 
@@ -20,9 +19,7 @@ from controller.gomr.allocation import Allocation, PathRate, Rates, path_rates
 from controller.gomr.engines.answer import Answer
 from controller.gomr.engines.native.engine import NAME, failure, refusal, start
 from controller.gomr.engines.native.network import NativeNetwork
-from controller.gomr.engines.time_budget import OutOfTime, TimeBudget
 from controller.gomr.even_split import spread_in_time
-from controller.gomr.live.churn import is_same
 from controller.gomr.live.sessions import LiveProblem
 from controller.gomr.objectives import value_bps
 from controller.gomr.paths.graph import Path
@@ -30,24 +27,11 @@ from controller.gomr.paths.limits import is_limited, trimmed_to_limits, within_l
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import assemble, local_paths, solve, without_local
 
-if TYPE_CHECKING:
-    from controller.gomr.live.least_churn import FlowRates, Movers
-
 RateList: TypeAlias = list[tuple[Path, float]]
 """The paths of a flow and the rate of each."""
 
 _ROUNDING = 1e-11
 """Rates over a limit by more than this share of the largest capacity are scaled down to it."""
-
-
-@dataclass(frozen=True)
-class _Shift:
-    """What the totals of an optimum become where movers have other rates than the engine found."""
-
-    admitted_bps: float
-    cost_bps_s: float
-    over_bps: float
-    max_utilisation: float
 
 
 class NativeSession:
@@ -76,7 +60,6 @@ class NativeSession:
         self.time_limit_s = time_limit_s
         self._clock = clock
         self._until_s = math.inf
-        self._shift: _Shift | None = None
         self._min_churn = min_churn
         routed = without_local(problem.problem())
         self._network = NativeNetwork(routed)
@@ -96,7 +79,6 @@ class NativeSession:
         # Flows that asked for another rate since the last solve.
         self._resized: set[str] = set()
         if min_churn:
-            importlib.import_module("controller.gomr.live.least_churn")  # HiGHS: no event should wait for it
             self._engine.keep_shares()
 
     def add(self, demand: Demand) -> None:
@@ -167,31 +149,29 @@ class NativeSession:
         Raises:
             SolverError: The engine failed.
         """
-        self._shift = None
         self._until_s = math.inf if self.time_limit_s is None else self._clock() + self.time_limit_s
         try:
-            summary, flows = self._engine.changes(time_limit_s=self.time_limit_s)
+            summary, flows, complete = self._changes()
         except TimeIsUp:
             return self._best_so_far()
         except NotSolved as error:
             raise failure(error, self.time_limit_s) from error
-        changed = {self._name[number]: paths for number, paths in flows}
-        timed_out = False
-        try:
-            self._take(self._choose(changed) if self._min_churn else changed)
-        except OutOfTime:
-            self._take(changed)
-            timed_out = True
+        self._take({self._name[number]: paths for number, paths in flows})
         if not self._keeps_limits():
             return self._solve_anew()
         largest_bps = max(self._problem.capacity_bps.values())
-        shift = self._shift
-        over_bps = max(summary.max_violation_bps, shift.over_bps if shift else 0.0)
-        if over_bps > _ROUNDING * largest_bps or self._objective == "even_split":
+        if summary.max_violation_bps > _ROUNDING * largest_bps or self._objective == "even_split":
             found = self._from_all_rates(summary)
         else:
             found = self._allocation(summary)
-        return replace(found, timed_out=True) if timed_out else found
+        return found if complete else replace(found, timed_out=True)
+
+    def _changes(self) -> tuple[Summary, list[tuple[int, RateList]], bool]:
+        """Solve; return totals, what changed, and whether there was time for all of it."""
+        if self._min_churn:
+            resized = [self._number[name] for name in self._resized]
+            return self._engine.least_changes(resized, time_limit_s=self.time_limit_s)
+        return *self._engine.changes(time_limit_s=self.time_limit_s), True
 
     def _best_so_far(self) -> Allocation:
         """Return the best rates known at the end of the time, within all limits; the next solve goes on."""
@@ -231,65 +211,6 @@ class NativeSession:
                 self._tell(name, self._rates[name])
         return found
 
-    def _choose(self, changed: dict[str, RateList]) -> dict[str, RateList]:
-        """Return the rates of the flows that shall have others, given those that the engine changed."""
-        movers = [name for name, rates in changed.items() if not self._has(name, rates)]
-        if all(name in self._resized or name not in self._rates for name in movers):
-            return changed
-        chosen = self._least_churn({name: changed[name] for name in movers})
-        for name, rates in chosen.items():
-            if not is_same(path_rates(rates), path_rates(changed[name])):
-                self._tell(name, rates)
-        return changed | chosen
-
-    def _has(self, name: str, rates: RateList) -> bool:
-        return name in self._rates and is_same(self._paths[name], path_rates(rates))
-
-    def _least_churn(self, found: dict[str, RateList]) -> dict[str, RateList]:
-        """Return the rates of the flows that the engine has elsewhere than they are."""
-        from controller.gomr.engines.highs.program import Program
-        from controller.gomr.live.least_churn import Movers, least_churn
-
-        numbers = [self._number[name] for name in found]
-        movers = Movers(
-            face=self._engine.face(numbers),
-            found={self._number[name]: self._numbered(rates) for name, rates in found.items()},
-            before={
-                self._number[name]: self._numbered(self._rates[name]) for name in found if name in self._rates
-            },
-            changed=frozenset(self._number[name] for name in self._resized),
-        )
-        chosen = least_churn(movers, lambda: Program(TimeBudget(NAME, self._left_s())))
-        self._shift = self._shift_to(movers, chosen)
-        path = self._network.path
-        return {
-            self._name[number]: [
-                (path(edges), rate_bps) for edges, rate_bps in chosen.get(number, {}).items()
-            ]
-            for number in numbers
-        }
-
-    def _shift_to(self, movers: Movers, chosen: Mapping[int, FlowRates]) -> _Shift:
-        """Return what the totals of the optimum found become with the movers' rates."""
-        edges = self._network.edges
-        now, then = movers.loads_bps(chosen), movers.loads_bps(movers.found)
-        capacity_bps = [self._problem.usable_bps(edge.id) for edge in edges]
-        loads_bps = [bps - free for (bps, _), free in zip(movers.face[0], movers.face[1], strict=True)]
-        for arc in now.keys() | then.keys():
-            loads_bps[arc] += now.get(arc, 0.0) - then.get(arc, 0.0)
-        cost_bps_s = admitted_bps = 0.0
-        for sign, rates in ((1.0, chosen), (-1.0, movers.found)):
-            for path, rate_bps in (one for own in rates.values() for one in own.items()):
-                admitted_bps += sign * rate_bps
-                cost_bps_s += sign * rate_bps * sum(edges[arc].delay_s for arc in path)
-        pairs = list(zip(loads_bps, capacity_bps, strict=True))
-        return _Shift(
-            admitted_bps,
-            cost_bps_s,
-            max(load - capacity for load, capacity in pairs),
-            max((load / capacity for load, capacity in pairs if capacity > 0), default=0.0),
-        )
-
     def _numbered(self, rates: RateList) -> dict[tuple[int, ...], float]:
         number = self._network.number
         return {tuple(number[edge.id] for edge in path): rate_bps for path, rate_bps in rates}
@@ -321,18 +242,17 @@ class NativeSession:
         local_bps = {name: demand.rate_bps for name, demand in self._local.items()}
         local_value_bps = value_bps(self._local.values(), self._objective, local_bps)
         local_sum_bps = math.fsum(local_bps.values())
-        shift = self._shift or _Shift(0.0, 0.0, 0.0, summary.max_utilisation)
         return Allocation(
             paths=self._paths.copy(),
-            admitted_bps=summary.admitted_bps + shift.admitted_bps + local_sum_bps,
+            admitted_bps=summary.admitted_bps + local_sum_bps,
             requested_bps=summary.requested_bps + local_sum_bps,
-            cost_bps_s=summary.cost_bps_s + shift.cost_bps_s,
+            cost_bps_s=summary.cost_bps_s,
             objective=self._objective,
             engine=NAME,
             upper_bound_bps=summary.upper_bound + local_value_bps,
             gap=summary.gap,
-            max_violation_bps=max(0.0, summary.max_violation_bps, shift.over_bps),
+            max_violation_bps=max(0.0, summary.max_violation_bps),
             wall_s=0.0,
             value_bps=summary.value + local_value_bps,
-            max_utilisation=shift.max_utilisation,
+            max_utilisation=summary.max_utilisation,
         )

@@ -15,6 +15,7 @@ Origin-Destination Integer Multicommodity Flow Problems", Operations Research 48
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
@@ -33,8 +34,8 @@ Choice = Mapping[str, tuple[Path, ...]]
 Copy = tuple[str, int]
 
 _MOST_DEMANDS = 300
-_MOST_COPIES = 12
-"""Copies of all limited demands together; beyond, a search would not end."""
+_MOST_COPIES = 300
+"""Copies of all limited demands together; beyond, programmes take too long."""
 _MOST_NODES = 400
 """Programmes that a search without a time limit may take."""
 _ROUNDING = 1e-9
@@ -95,7 +96,8 @@ def search(
     budget.stage = "branch and price"
     tree = _Tree(known_bps)
     try:
-        tree.grow(_Programme(problem, objective, known, Program(budget)))
+        programme = _Programme(problem, objective, known, Program(budget))
+        tree.grow(programme, None if budget.has_limit else _MOST_NODES)
     except OutOfTime:
         return Chosen(tree.best, tree.bound_bps(), timed_out=True)
     return Chosen(tree.best, tree.bound_bps(), timed_out=False)
@@ -126,9 +128,11 @@ class _Tree:
         """Return what no choice exceeds."""
         return max([self._best_bps * (1 + _CLOSED), *(-node.minus_bound_bps for node in self._open)])
 
-    def grow(self, programme: _Programme) -> None:
-        """Branch until nothing open can be better, or as often as is allowed."""
-        for number in range(1, _MOST_NODES + 1):
+    def grow(self, programme: _Programme, most_nodes: int | None) -> None:
+        """Branch until nothing open can be better, or as often as is allowed (None: until the time is up)."""
+        for number in itertools.count(1):
+            if most_nodes is not None and number > most_nodes:
+                return
             while self._open and not self._may_gain(-self._open[0].minus_bound_bps):
                 heapq.heappop(self._open)
             if not self._open:

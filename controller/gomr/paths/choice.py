@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from controller.errors import SolverError
 from controller.gomr.allocation import Rates
 from controller.gomr.engines.pulp.model import PathSets, RoutingModel, fixed_path_sets
 from controller.gomr.engines.pulp.program import AT_MOST, value
-from controller.gomr.engines.time_budget import TimeBudget
+from controller.gomr.engines.time_budget import OutOfTime, TimeBudget
 from controller.gomr.paths.finder import PathFinder, are_disjoint
 from controller.gomr.paths.graph import Path
 from controller.gomr.paths.limits import is_limited, within_limits
@@ -79,9 +80,15 @@ def choose_paths(
     model.program.minimise(unserved + delay)
     # Of what admits as much, the integer solver's gap on the large weight hides up to 1 % of the delay.
     left = math.fsum(factor * value(variable) for variable, factor in model.unserved)
-    model.program.row(model.unserved, AT_MOST, left)
-    model.program.minimise(delay)
     chosen = model.chosen_paths()
+    model.program.row(model.unserved, AT_MOST, left)
+    try:
+        model.program.minimise(delay)
+        chosen = model.chosen_paths()
+    except OutOfTime:
+        raise
+    except SolverError:
+        pass  # The integer solver's tolerance may leave nothing that admits as much: the first choice stands.
     # What gets nothing here may get something by another objective, within its limit too.
     nothing = {d.id: candidates[d.id][: d.max_paths] for d in crowded if not chosen.get(d.id)}
     return candidates | chosen | nothing

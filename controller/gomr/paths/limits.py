@@ -31,6 +31,10 @@ _FEW = 10
 """Limited demands that are offered more: the choice takes long where there are many."""
 _CLOSED = 1e-9
 """Share of the value that counts as nothing."""
+_PROVED = 1e-8
+"""A value that is less below its bound is the best."""
+_FAIR = ("fair", "max_min")
+"""Objectives that the choice among candidates, which knows the throughput alone, serves badly."""
 
 
 def solve_within_limits(
@@ -69,7 +73,47 @@ def solve_within_limits(
         best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s())
     except OutOfTime:
         return _trimmed(problem, answer)
+    if best.complete and objective in _FAIR:
+        best = _rounded(problem, objective, engine, answer, best, left_s())
     return best if not best.complete else _with_more(problem, objective, engine, answer, best, left_s)
+
+
+def _rounded(
+    problem: Problem,
+    objective: str,
+    engine: Engine,
+    answer: Answer,
+    best: Answer,
+    left_s: float | None,
+) -> Answer:
+    """Return the better of `best` and the best rates over the paths that carry most without the limits."""
+    trimmed = trimmed_to_limits(problem, answer.rates)
+    kept = {
+        demand.id: [path for path, bps in trimmed[demand.id] or best.rates[demand.id] if bps > 0]
+        for demand in problem.demands
+        if is_limited(demand)
+    }
+    found = _over(problem, objective, engine, answer, kept, left_s)
+    return _better(problem, objective, best, found) if keeps_limits(problem, found.rates) else best
+
+
+def _better(problem: Problem, objective: str, one: Answer, other: Answer) -> Answer:
+    """Return the answer that the objective prefers, the first where it does not."""
+    if not other.complete:
+        return one
+    if objective == "max_min":
+        levels = zip(_levels(problem, one), _levels(problem, other), strict=True)
+        unlike = ((mine, its) for mine, its in levels if abs(mine - its) > _CLOSED * max(mine, its))
+        mine, its = next(unlike, (0.0, 0.0))
+    else:
+        mine, its = _value(problem, objective, one), _value(problem, objective, other)
+    return other if its > mine else one
+
+
+def _levels(problem: Problem, answer: Answer) -> list[float]:
+    """Return the rates by weight, the least first."""
+    rates = answer.rates
+    return sorted(math.fsum(bps for _, bps in rates[d.id]) / d.weight for d in problem.demands)
 
 
 def _with_more(
@@ -83,10 +127,13 @@ def _with_more(
     """Return the best of all paths where that can be proved, else with more and more candidates."""
     from controller.gomr.paths.branch_and_price import can_search  # loads HiGHS
 
-    if _value(problem, objective, best) >= _value(problem, objective, answer) * (1 - _CLOSED):
+    if _reaches(problem, objective, best, answer):
         return best
     if can_search(problem, objective):
-        return _searched(problem, objective, engine, answer, best, left_s)
+        best = _searched(problem, objective, engine, answer, best, left_s)
+        most_bps = math.inf if best.most_bps is None else best.most_bps
+        if not best.complete or _value(problem, objective, best) >= most_bps * (1 - _PROVED):
+            return best
     limited = sum(map(is_limited, problem.demands))
     for count in _MORE_CANDIDATES:
         if limited > _FEW or not _may_gain(problem, objective, answer, best, count):
@@ -95,11 +142,17 @@ def _with_more(
             other = _limited(problem, objective, engine, answer, count, left_s())
         except OutOfTime:
             return replace(best, complete=False)
-        if _value(problem, objective, other) > _value(problem, objective, best):
-            best = other
+        best = replace(_better(problem, objective, best, other), most_bps=best.most_bps)
         if not other.complete:
             return replace(best, complete=False)
     return best
+
+
+def _reaches(problem: Problem, objective: str, answer: Answer, free: Answer) -> bool:
+    """Return whether the limits cost nothing: `free` is the optimum without them."""
+    if objective == "max_min":  # of rates as fair as can be the sum tells little
+        return _better(problem, objective, answer, free) is answer
+    return _value(problem, objective, answer) >= _value(problem, objective, free) * (1 - _CLOSED)
 
 
 def _searched(
@@ -188,10 +241,7 @@ def _may_gain(problem: Problem, objective: str, free: Answer, limited: Answer, c
     """Return whether the limits cost something, and more candidates could be offered than were."""
     from controller.gomr.paths.choice import has_more_paths
 
-    most = _value(problem, objective, free)
-    if _value(problem, objective, limited) >= most * (1 - _CLOSED):
-        return False
-    return has_more_paths(problem, count // _STEP)
+    return not _reaches(problem, objective, limited, free) and has_more_paths(problem, count // _STEP)
 
 
 def _value(problem: Problem, objective: str, answer: Answer) -> float:

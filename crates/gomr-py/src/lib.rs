@@ -92,10 +92,8 @@ pub(crate) type CutFields = (Vec<f64>, Vec<u32>);
 /// The number of a flow, and its paths: what stands for their arcs, and rate (bit/s).
 type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
 
-/// Capacity of each arc and whether it is full; what is free of it; members, fullness and paths of each commodity.
-type FaceFields = (Vec<(f64, bool)>, Vec<f64>, Vec<FaceCommodity>);
-type FaceCommodity = (Vec<(usize, f64)>, bool, Vec<FacePath>);
-type FacePath = (Vec<usize>, Vec<(usize, f64)>);
+/// Totals, what changed, and whether that is the end of it.
+type LeastChanges<'py> = (Summary, Vec<FlowPaths<'py>>, bool);
 
 #[pyclass(module = "gomr_native", frozen, get_all)]
 struct Summary {
@@ -337,6 +335,28 @@ impl Engine {
         Ok((summary.into(), paths.collect::<PyResult<_>>()?))
     }
 
+    #[pyo3(signature = (resized, *, time_limit_s=None))]
+    fn least_changes<'py>(
+        &mut self,
+        py: Python<'py>,
+        resized: Vec<usize>,
+        time_limit_s: Option<f64>,
+    ) -> PyResult<LeastChanges<'py>> {
+        self.limit(time_limit_s);
+        let inner = &mut self.inner;
+        let found = py
+            .detach(|| inner.least_changes(&resized))
+            .map_err(refuse)?;
+        let network = self.network.get();
+        let flows = found.changes.flows.iter();
+        let paths = flows.map(|flow| network.paths_of(py, flow));
+        Ok((
+            found.changes.summary.into(),
+            paths.collect::<PyResult<_>>()?,
+            found.complete,
+        ))
+    }
+
     fn changes_so_far<'py>(&mut self, py: Python<'py>) -> PyResult<(Summary, Vec<FlowPaths<'py>>)> {
         let inner = &mut self.inner;
         let Changes { flows, summary } = py.detach(|| inner.changes_so_far()).map_err(refuse)?;
@@ -378,18 +398,6 @@ impl Engine {
     fn prices(&mut self, py: Python<'_>) -> PyResult<Vec<f64>> {
         let inner = &mut self.inner;
         py.detach(|| inner.prices()).map_err(refuse)
-    }
-
-    #[pyo3(signature = (flows, /))]
-    fn face(&mut self, py: Python<'_>, flows: Vec<usize>) -> PyResult<FaceFields> {
-        let inner = &mut self.inner;
-        let face = py.detach(|| inner.face_of(&flows)).map_err(refuse)?;
-        let commodities = face.commodities.into_iter().map(|commodity| {
-            let paths = commodity.paths.into_iter();
-            let paths = paths.map(|path| (path.arcs, path.loads)).collect();
-            (commodity.members, commodity.full, paths)
-        });
-        Ok((face.arcs, face.free_bps, commodities.collect()))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::constrained::cheapest_within;
 use crate::graph::Graph;
 use crate::objectives::Objective;
 use crate::pricing::arc_length;
-use crate::problem::{Flow, Problem};
+use crate::problem::{Arc, Flow, Problem};
 
 /// Loads and rates that are over their limit by less than this share of it are rounding, and left as they are.
 const ROUNDING: f64 = 1e-13;
@@ -68,12 +68,16 @@ impl Answer {
         &self.arcs[self.start[index] as usize..self.start[index + 1] as usize]
     }
 
+    fn arcs_of(&self, index: usize) -> impl Iterator<Item = usize> + Clone + '_ {
+        self.path(index).iter().map(|&arc| arc as usize)
+    }
+
     /// Load of each arc, bit/s.
     fn loads(&self, problem: &Problem) -> Vec<f64> {
         let mut loads = vec![0.0; problem.arcs.len()];
         for (index, (&flow, &rate)) in self.flow.iter().zip(&self.rate_bps).enumerate() {
             let flow = &problem.flows[flow as usize];
-            each_load(problem, flow, self.path(index), |arc, load| {
+            each_load(&problem.arcs, flow, self.arcs_of(index), |arc, load| {
                 loads[arc] += load * rate;
             });
         }
@@ -114,7 +118,7 @@ impl Answer {
         for index in 0..self.flow.len() {
             let flow = &problem.flows[self.flow[index] as usize];
             let mut least = 1.0f64;
-            each_load(problem, flow, self.path(index), |arc, _| {
+            each_load(&problem.arcs, flow, self.arcs_of(index), |arc, _| {
                 least = least.min(factor[arc]);
             });
             self.rate_bps[index] *= least;
@@ -123,21 +127,21 @@ impl Answer {
 }
 
 /// Calls `f` with each arc that a bit/s on a path loads, and by how much.
-fn each_load(problem: &Problem, flow: &Flow, path: &[u32], mut f: impl FnMut(usize, f64)) {
-    for &arc in path {
-        f(arc as usize, 1.0);
-    }
+pub(crate) fn each_load(
+    arcs: &[Arc],
+    flow: &Flow,
+    path: impl Iterator<Item = usize> + Clone,
+    mut f: impl FnMut(usize, f64),
+) {
+    path.clone().for_each(|arc| f(arc, 1.0));
     if flow.ack_ratio == 0.0 {
         return;
     }
     match &flow.ack_path {
         Some(acks) => acks.iter().for_each(|&arc| f(arc, flow.ack_ratio)),
-        None => {
-            let reverse = path
-                .iter()
-                .filter_map(|&arc| problem.arcs[arc as usize].reverse);
-            reverse.for_each(|arc| f(arc, flow.ack_ratio));
-        }
+        None => path
+            .filter_map(|arc| arcs[arc].reverse)
+            .for_each(|arc| f(arc, flow.ack_ratio)),
     }
 }
 
