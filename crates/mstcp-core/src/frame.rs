@@ -42,7 +42,7 @@ const RESERVED_MASK: u64 = 0x00ff_ffff_ffff_0000;
 
 /// What the parser finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum Parsed<'a> {
     /// Application bytes: a frame, or a part of one.
     Data {
         /// Offset of the first of these bytes.
@@ -174,7 +174,10 @@ impl Parser {
     /// bytes consumed.
     ///
     /// With nothing found all of `input` was consumed. After an error the parser must not be used again.
-    pub fn next<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Option<Found<'a>>), RemoteError> {
+    pub fn next<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> Result<(usize, Option<Parsed<'a>>), RemoteError> {
         let mut at = 0;
         loop {
             match self.state {
@@ -186,13 +189,13 @@ impl Parser {
                 State::Data { rest, .. } => {
                     let take = rest.min(input.len() - at);
                     let payload = &input[at..at + take];
-                    let found = self.skip(take).map(|part| Found::Data {
+                    let parsed = self.skip(take).map(|part| Parsed::Data {
                         offset: part.offset,
                         payload,
                         first: part.first,
                         last: part.last,
                     });
-                    return Ok((at + take, found));
+                    return Ok((at + take, parsed));
                 }
                 State::Control { kind, wanted } => {
                     if !self.fill(wanted, input, &mut at) {
@@ -201,7 +204,7 @@ impl Parser {
                     let control = Control::decode(kind, &self.kept)?;
                     self.kept.clear();
                     self.state = State::Header;
-                    return Ok((at, Some(Found::Control(control))));
+                    return Ok((at, Some(Parsed::Control(control))));
                 }
             }
         }

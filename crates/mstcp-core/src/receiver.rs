@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::budget::{Budget, Share};
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
-use crate::frame::{Expected, Found, Parser, OFFSET_LIMIT};
+use crate::frame::{Expected, Parsed, Parser, OFFSET_LIMIT};
 use crate::handshake::{self, Proof};
 use crate::reassembly::{Reassembly, PIECE_OVERHEAD_BYTES, SHARED_PIECE_BYTES};
 use crate::scheduler::StreamSet;
@@ -160,17 +160,17 @@ impl Receiver {
         }
         let mut at = 0;
         loop {
-            let (consumed, found) = self.streams[stream].parser.next(&data[at..])?;
+            let (consumed, parsed) = self.streams[stream].parser.next(&data[at..])?;
             at += consumed;
-            match found {
+            match parsed {
                 None => return Ok(()),
-                Some(found) if self.streams[stream].unconfirmed.is_some() => {
-                    self.check_confirm(stream, &found)?;
+                Some(parsed) if self.streams[stream].unconfirmed.is_some() => {
+                    self.check_confirm(stream, &parsed)?;
                 }
                 Some(_) if self.streams[stream].last => {
                     return Err(RemoteError::DataAfterLast.into())
                 }
-                Some(Found::Data {
+                Some(Parsed::Data {
                     offset,
                     payload,
                     first,
@@ -190,22 +190,22 @@ impl Receiver {
                         return Err(RemoteError::TooManyPieces.into());
                     }
                 }
-                Some(Found::Control(Some(Control::Fin { total_bytes }))) => {
+                Some(Parsed::Control(Some(Control::Fin { total_bytes }))) => {
                     self.on_fin(total_bytes)?;
                 }
-                Some(Found::Control(Some(Control::Last))) => {
+                Some(Parsed::Control(Some(Control::Last))) => {
                     self.streams[stream].last = true;
                     // The peer waits for what it has not been told of.
                     self.ack_now = true;
                 }
-                Some(Found::Control(Some(Control::Confirm(_)))) => {
+                Some(Parsed::Control(Some(Control::Confirm(_)))) => {
                     return Err(RemoteError::UnexpectedConfirm.into());
                 }
-                Some(Found::Control(Some(control))) => {
+                Some(Parsed::Control(Some(control))) => {
                     self.streams[stream].acks += u64::from(matches!(control, Control::Ack { .. }));
                     controls.push(control);
                 }
-                Some(Found::Control(None)) => {}
+                Some(Parsed::Control(None)) => {}
             }
         }
     }
@@ -267,10 +267,10 @@ impl Receiver {
         (self.streams.get(slot)).is_some_and(|stream| stream.unconfirmed.is_some())
     }
 
-    fn check_confirm(&mut self, slot: usize, found: &Found<'_>) -> Result<(), RemoteError> {
+    fn check_confirm(&mut self, slot: usize, parsed: &Parsed<'_>) -> Result<(), RemoteError> {
         let stream = &mut self.streams[slot];
-        match (found, stream.unconfirmed) {
-            (Found::Control(Some(Control::Confirm(proof))), Some(wanted))
+        match (parsed, stream.unconfirmed) {
+            (Parsed::Control(Some(Control::Confirm(proof))), Some(wanted))
                 if handshake::is_same(proof, &wanted) =>
             {
                 stream.unconfirmed = None;

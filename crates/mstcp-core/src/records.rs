@@ -96,8 +96,8 @@ impl RecordReader {
         let Some(rest) = data.get(LENGTH_BYTES..bytes + RECORD_OVERHEAD_BYTES) else {
             return Ok(None);
         };
-        let (carried, found) = rest.split_at(bytes);
-        match is_same_tag(&tag(&self.key, self.number, length, carried), found) {
+        let (carried, received) = rest.split_at(bytes);
+        match is_same_tag(&tag(&self.key, self.number, length, carried), received) {
             true => Ok(Some(bytes)),
             false => Err(RemoteError::BadRecord),
         }

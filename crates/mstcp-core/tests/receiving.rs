@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use mstcp_core::control::Control;
-use mstcp_core::frame::{self, Expected, Found, Parser, LONG_HEADER_BYTES};
+use mstcp_core::frame::{self, Expected, Parsed, Parser, LONG_HEADER_BYTES};
 use mstcp_core::rng::SplitMix64;
 use mstcp_core::slice::Storage;
 use mstcp_core::{scheduler, Config, Connection, Slice};
@@ -26,10 +26,10 @@ fn parse(parser: &mut Parser, input: &[u8], data: &mut Vec<(u64, Vec<u8>)>) -> u
         at += consumed;
         match found {
             None => return controls,
-            Some(Found::Data {
+            Some(Parsed::Data {
                 offset, payload, ..
             }) => data.push((offset, payload.to_vec())),
-            Some(Found::Control(_)) => controls += 1,
+            Some(Parsed::Control(_)) => controls += 1,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The core against the test vectors (tests/vectors), which are made from docs/protocol.md alone.
 
 use mstcp_core::control::Control;
-use mstcp_core::frame::{encode_control, encode_data, Found, Parser};
+use mstcp_core::frame::{encode_control, encode_data, Parsed, Parser};
 use mstcp_core::handshake::{confirm_frame, Admission, Client};
 use mstcp_core::hello::{encode_version_refusal, rest_bytes, split, Hello, PREFIX_BYTES};
 use mstcp_core::records::{RecordReader, RecordWriter};
@@ -144,11 +144,11 @@ fn read(payload: usize, data: &[u8]) -> Result<Value, RemoteError> {
     while let (consumed, Some(found)) = parser.next(&data[at..])? {
         at += consumed;
         said.push(match found {
-            Found::Data {
+            Parsed::Data {
                 offset, payload, ..
             } => json!(["data", offset, hex(payload)]),
-            Found::Control(None) => json!(["unknown"]),
-            Found::Control(Some(control)) => match control {
+            Parsed::Control(None) => json!(["unknown"]),
+            Parsed::Control(Some(control)) => match control {
                 Control::Fin { total_bytes } => json!(["fin", total_bytes]),
                 Control::Ack {
                     received,
@@ -174,12 +174,12 @@ fn write(payload: usize, data: &[u8]) -> Vec<u8> {
     while let (consumed, Some(found)) = parser.next(&data[at..]).unwrap() {
         at += consumed;
         match found {
-            Found::Data {
+            Parsed::Data {
                 offset,
                 payload: bytes,
                 ..
             } => encode_data(&mut out, offset, bytes, payload),
-            Found::Control(control) => encode_control(&mut out, &control.unwrap()),
+            Parsed::Control(control) => encode_control(&mut out, &control.unwrap()),
         }
     }
     out

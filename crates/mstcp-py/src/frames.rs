@@ -1,7 +1,7 @@
 //! `mstcp._core.decode_frames` and `encode_close`.
 
 use mstcp_core::control::Control;
-use mstcp_core::frame::{encode_control, Found, Parser, MAX_PAYLOAD_BYTES};
+use mstcp_core::frame::{encode_control, Parsed, Parser, MAX_PAYLOAD_BYTES};
 use mstcp_core::LocalError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -17,16 +17,16 @@ fn encode_close<'py>(py: Python<'py>, code: u16, reason: &str) -> Bound<'py, PyB
     PyBytes::new(py, &out)
 }
 
-fn convert<'py>(py: Python<'py>, found: &Found<'_>) -> PyResult<Bound<'py, PyTuple>> {
-    match found {
-        Found::Data {
+fn convert<'py>(py: Python<'py>, parsed: &Parsed<'_>) -> PyResult<Bound<'py, PyTuple>> {
+    match parsed {
+        Parsed::Data {
             offset,
             payload,
             first,
             last,
         } => ("data", offset, PyBytes::new(py, payload), first, last).into_pyobject(py),
-        Found::Control(None) => ("unknown",).into_pyobject(py),
-        Found::Control(Some(control)) => match control {
+        Parsed::Control(None) => ("unknown",).into_pyobject(py),
+        Parsed::Control(Some(control)) => match control {
             Control::Fin { total_bytes } => ("fin", total_bytes).into_pyobject(py),
             Control::Ack {
                 received,
@@ -58,11 +58,11 @@ fn decode_frames<'py>(
     let mut parser = Parser::new(frame_payload_bytes);
     let (mut frames, mut at) = (Vec::new(), 0);
     loop {
-        let (consumed, found) = parser.next(&data[at..]).map_err(remote)?;
+        let (consumed, parsed) = parser.next(&data[at..]).map_err(remote)?;
         at += consumed;
-        match found {
+        match parsed {
             None => return Ok(frames),
-            Some(found) => frames.push(convert(py, &found)?),
+            Some(parsed) => frames.push(convert(py, &parsed)?),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Bell {
 pub struct Loan(Arc<SharedEndpoint>);
 
 /// Streams that TCP has ended and those to be shut (bits), streams that broke and their errnos, what the core said.
-type Found = (u64, u64, Vec<(usize, i32)>, Vec<(&'static str, u64)>);
+type Findings = (u64, u64, Vec<(usize, i32)>, Vec<(&'static str, u64)>);
 
 impl Loan {
     pub fn new(endpoint: &Arc<SharedEndpoint>, bell: &Bell, id: u64) -> Self {
@@ -177,14 +177,14 @@ impl Loan {
         }
     }
 
-    fn claim(&self, py: Python<'_>) -> PyResult<Found> {
-        let found = py.detach(|| self.0.lock().claim());
-        if let Some(error) = found.refused {
+    fn claim(&self, py: Python<'_>) -> PyResult<Findings> {
+        let findings = py.detach(|| self.0.lock().claim());
+        if let Some(error) = findings.refused {
             return Err(either(error));
         }
-        let events = found.events.into_iter().map(connection::event).collect();
-        let (ended, shut) = (found.ended.bits(), found.shut.bits());
-        Ok((ended, shut, found.broken, events))
+        let events = findings.events.into_iter().map(connection::event).collect();
+        let (ended, shut) = (findings.ended.bits(), findings.shut.bits());
+        Ok((ended, shut, findings.broken, events))
     }
 
     fn finish(&self, py: Python<'_>) {

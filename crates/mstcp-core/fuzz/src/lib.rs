@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use mstcp_core::control::Control;
-use mstcp_core::frame::{self, Found, Parser, MAX_CONTROL_BYTES};
+use mstcp_core::frame::{self, Parsed, Parser, MAX_CONTROL_BYTES};
 use mstcp_core::hello::{self, Hello, PREFIX_BYTES};
 use mstcp_core::reassembly::Reassembly;
 use mstcp_core::records::{RecordReader, RecordWriter};
@@ -67,10 +67,10 @@ pub fn hello(data: &[u8]) {
 }
 
 /// Data frames, control frames, and the error that ended it.
-type Parsed = (Vec<(u64, Vec<u8>)>, Vec<Option<Control>>, Option<String>);
+type Whole = (Vec<(u64, Vec<u8>)>, Vec<Option<Control>>, Option<String>);
 
 /// What a stream's bytes bring, data joined so that its cuts do not show, and whether an error ended it.
-fn parse(payload: usize, pieces: &[&[u8]]) -> Parsed {
+fn parse(payload: usize, pieces: &[&[u8]]) -> Whole {
     let mut parser = Parser::new(payload);
     let (mut data, mut controls): (Vec<(u64, Vec<u8>)>, _) = (Vec::new(), Vec::new());
     for piece in pieces {
@@ -85,14 +85,14 @@ fn parse(payload: usize, pieces: &[&[u8]]) -> Parsed {
                 Ok((consumed, Some(found))) => {
                     at += consumed;
                     match found {
-                        Found::Control(control) => controls.push(control),
-                        Found::Data {
+                        Parsed::Control(control) => controls.push(control),
+                        Parsed::Data {
                             offset,
                             payload,
                             first: true,
                             ..
                         } => data.push((offset, payload.to_vec())),
-                        Found::Data {
+                        Parsed::Data {
                             offset, payload, ..
                         } => {
                             let (start, bytes) = data.last_mut().expect("a frame has begun");

@@ -40,11 +40,11 @@ impl Sender {
 
     /// Find the streams that have stalled by now; what they took goes over the others.
     pub(crate) fn check_stalls(&mut self, now_ns: u64, life: &Life) -> StreamSet {
-        let mut found = StreamSet::default();
+        let mut late = StreamSet::default();
         let since = life.alive_since(now_ns, self.round_trips_ns());
         self.is_peer_alive = since.is_some();
         let Some(since_ns) = since else {
-            return found;
+            return late;
         };
         for slot in self
             .alive
@@ -56,10 +56,10 @@ impl Sender {
                 .stalls_at_ns(slot, since_ns)
                 .is_some_and(|at_ns| now_ns >= at_ns)
             {
-                found.insert(slot);
+                late.insert(slot);
             }
         }
-        for slot in found.iter() {
+        for slot in late.iter() {
             let stream = &mut self.streams[slot];
             stream.sent.stalls += 1;
             stream.stalled_ns = now_ns;
@@ -73,7 +73,7 @@ impl Sender {
             }
         }
         self.relieve_stalled(now_ns);
-        found
+        late
     }
 
     /// Send over others what stalled streams had to take while there were no others, if they do not bring that either.

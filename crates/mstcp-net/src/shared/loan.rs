@@ -33,7 +33,7 @@ pub(super) struct Place {
 
 /// What threads came upon that is the loop's to act on.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Findings {
     /// Streams that TCP has ended.
     pub ended: StreamSet,
     /// Streams that have sent their last byte: their direction of TCP is to be shut.
@@ -48,7 +48,7 @@ pub struct Found {
     pub events: Vec<Event>,
 }
 
-impl Found {
+impl Findings {
     pub(super) fn is_empty(&self) -> bool {
         self.ended.is_empty()
             && self.shut.is_empty()
@@ -86,7 +86,7 @@ pub(super) struct Loan {
     places: [Place; 2],
     /// What may be queued when a writer that waits goes on.
     pub(super) few_bytes: usize,
-    pub(super) found: Found,
+    pub(super) findings: Findings,
     /// See [`super::reading::Reading::read_for`].
     pub(super) passes: u8,
     used_ns: u64,
@@ -110,7 +110,7 @@ impl Loan {
             next_leader: None,
             places: [Place::default(), Place::default()],
             few_bytes: 0,
-            found: Found::default(),
+            findings: Findings::default(),
             passes: 0,
             used_ns: 0,
             waits: 0,

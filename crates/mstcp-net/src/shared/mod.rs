@@ -22,7 +22,7 @@ use crate::endpoint::{Endpoint, Sent};
 use crate::inbox::Target;
 
 pub use bell::{Bell, Requests};
-pub use loan::{Found, Use};
+pub use loan::{Findings, Use};
 
 use loan::{Loan, Side};
 use reading::Reading;
@@ -300,7 +300,7 @@ fn concerns(loan: &Loan, endpoint: &Endpoint, side: Side) -> bool {
     };
     let must_act = match loan.leader {
         Some(leader) => leader == side && !loan.interest.covers(&interest(endpoint)),
-        None => loan.next_leader.map_or(true, |next| next == side) && loan.found.is_empty(),
+        None => loan.next_leader.map_or(true, |next| next == side) && loan.findings.is_empty(),
     };
     is_fulfilled || must_act
 }
@@ -327,12 +327,12 @@ impl Locked<'_> {
     }
 
     /// Take what threads came upon, and the connection, unless a thread leads just now.
-    pub fn claim(&mut self) -> Found {
+    pub fn claim(&mut self) -> Findings {
         let Some(loan) = &mut self.0.loan else {
-            return Found::default();
+            return Findings::default();
         };
         loan.is_out &= loan.leader.is_some();
-        std::mem::take(&mut loan.found)
+        std::mem::take(&mut loan.findings)
     }
 
     /// The sockets are about to be closed: threads use them no more.
@@ -390,7 +390,7 @@ impl Locked<'_> {
         let loan = loan.as_mut().ok_or(libc::EBADF)?;
         let wake = loan.sit_down(side)?;
         let mut wanted = Interest::default();
-        if loan.leader.is_none() && loan.found.is_empty() {
+        if loan.leader.is_none() && loan.findings.is_empty() {
             loan.leader = Some(side);
             loan.next_leader = Some(side);
             wanted = interest(endpoint);
@@ -433,7 +433,7 @@ impl Locked<'_> {
         if let Some(loan) = loan {
             let readable = ready.readable.and(alive);
             let is_awaited = loan.place(Side::Reader).is_waiting;
-            let mut reading = Reading::new(endpoint, &mut loan.found, readable);
+            let mut reading = Reading::new(endpoint, &mut loan.findings, readable);
             match wish {
                 Wish::Bytes(target) => reading.read_for(target, &mut loan.passes),
                 Wish::Room { .. } => reading.read_all(is_awaited),
@@ -452,16 +452,16 @@ impl Locked<'_> {
             return Ok(());
         }
         let is_given_up = endpoint.core.closed_by_peer().is_some();
-        if loan.found.refused.is_none() && !is_given_up {
+        if loan.findings.refused.is_none() && !is_given_up {
             let Sent { ended, failed, .. } = endpoint.transmit(now_ns)?;
-            loan.found.shut = loan.found.shut.or(ended);
-            loan.found.broken.extend(failed);
+            loan.findings.shut = loan.findings.shut.or(ended);
+            loan.findings.broken.extend(failed);
         }
-        loan.found.is_given_up |= is_given_up;
-        loan.found
+        loan.findings.is_given_up |= is_given_up;
+        loan.findings
             .events
             .extend(std::iter::from_fn(|| endpoint.poll_event()));
-        if !loan.found.is_empty() {
+        if !loan.findings.is_empty() {
             loan.request(|requests| requests.attend = true);
         }
         Ok(())

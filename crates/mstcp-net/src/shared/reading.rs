@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use mstcp_core::StreamSet;
 
-use super::loan::Found;
+use super::loan::Findings;
 use crate::endpoint::Endpoint;
 use crate::inbox::{Count, ReadError, Target};
 use crate::memory::OwnMemory;
@@ -17,19 +17,19 @@ const MOST_PASSES: u8 = 16;
 /// One turn: which sockets have bytes, and what is come upon.
 pub(super) struct Reading<'a> {
     endpoint: &'a mut Endpoint,
-    found: &'a mut Found,
+    findings: &'a mut Findings,
     readable: StreamSet,
 }
 
 impl<'a> Reading<'a> {
     pub(super) fn new(
         endpoint: &'a mut Endpoint,
-        found: &'a mut Found,
+        findings: &'a mut Findings,
         readable: StreamSet,
     ) -> Self {
         Self {
             endpoint,
-            found,
+            findings,
             readable,
         }
     }
@@ -88,11 +88,11 @@ impl<'a> Reading<'a> {
 
     fn note(&mut self, stream: usize, result: Result<Count, ReadError<Infallible>>) {
         match result {
-            Ok(Ok(0)) => self.found.ended.insert(stream),
+            Ok(Ok(0)) => self.findings.ended.insert(stream),
             Ok(Ok(_) | Err(libc::EAGAIN | libc::EINTR)) => return,
-            Ok(Err(errno)) => self.found.broken.push((stream, errno)),
+            Ok(Err(errno)) => self.findings.broken.push((stream, errno)),
             Err(ReadError::Memory(never)) => match never {},
-            Err(ReadError::Protocol(error)) => self.found.refused = Some(error),
+            Err(ReadError::Protocol(error)) => self.findings.refused = Some(error),
         }
         self.readable.remove(stream);
     }
