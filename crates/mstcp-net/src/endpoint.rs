@@ -122,7 +122,8 @@ impl Endpoint {
         self.ending = self.ending.and(waiting);
         sent.queued_bytes = self.core.queued_bytes();
         sent.blocked = self.core.blocked().or(waiting);
-        sent.due_ns = self.core.timeout_ns();
+        self.sockets.check_awaited(now_ns);
+        sent.due_ns = self.timeout_ns();
         Ok(sent)
     }
 
@@ -200,7 +201,26 @@ impl Endpoint {
             self.receive(stream, &bytes)?;
             return Ok(count);
         }
-        self.inbox.read(&mut self.core, memory, stream, descriptor)
+        let count = self
+            .inbox
+            .read(&mut self.core, memory, stream, descriptor)?;
+        self.await_rest(stream, count);
+        Ok(count)
+    }
+
+    /// Have the kernel wait for the rest of a frame before it wakes who reads.
+    fn await_rest(&mut self, stream: usize, count: Count) {
+        if let Ok(count) = count {
+            let expected = self.core.expected(stream);
+            let rest = expected.map_or(0, |expected| expected.payload_bytes);
+            self.sockets.on_read(stream, count, rest);
+        }
+    }
+
+    /// When something is due: [`Endpoint::transmit`] is to be called then.
+    pub fn timeout_ns(&self) -> Option<u64> {
+        let due = [self.core.timeout_ns(), self.sockets.awaited_due_ns()];
+        due.into_iter().flatten().min()
     }
 
     /// Take a stream's bytes that were read elsewhere, as TLS's.
@@ -244,7 +264,10 @@ impl Endpoint {
         target: &mut Target<'_>,
     ) -> Result<(usize, Count), Error> {
         let descriptor = self.sockets.descriptor(stream);
-        (self.inbox).read_in_place(&mut self.core, stream, descriptor, target)
+        let (asked, count) =
+            (self.inbox).read_in_place(&mut self.core, stream, descriptor, target)?;
+        self.await_rest(stream, count);
+        Ok((asked, count))
     }
 
     /// See [`Inbox::read_once`].
@@ -257,7 +280,9 @@ impl Endpoint {
             return self.read(memory, stream);
         }
         let descriptor = self.sockets.descriptor(stream);
-        (self.inbox).read_once(&mut self.core, memory, stream, descriptor)
+        let count = (self.inbox).read_once(&mut self.core, memory, stream, descriptor)?;
+        self.await_rest(stream, count);
+        Ok(count)
     }
 
     /// Give back the memory of what was taken and dropped since.

@@ -30,6 +30,7 @@
 //! | [`sys`] | the system calls |
 //! | `tokio` (feature of this name, on by default) | connections and listeners for applications |
 
+pub mod awaiting;
 pub mod endpoint;
 pub mod inbox;
 pub mod mapped;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mstcp_core::error::LocalError;
 use mstcp_core::Connection;
 
+use crate::awaiting::Awaiting;
 use crate::sys;
 
 /// How often TCP is asked what a stream without a rate carries.
@@ -131,6 +132,7 @@ struct Socket {
     room: Room,
     /// For a stream without a rate: when to ask TCP again what it carries.
     measure_ns: Option<u64>,
+    awaiting: Awaiting,
 }
 
 /// The streams' sockets by the core's slots; those of lost streams are not used any more.
@@ -155,7 +157,11 @@ impl StreamSockets {
         let paced = rate_bps.filter(|rate| *rate > 0.0);
         let result = room.pace(paced, frame_payload_bytes, header_bytes);
         let measure_ns = rate_bps.is_none().then_some(0);
-        self.0[stream] = Some(Socket { room, measure_ns });
+        self.0[stream] = Some(Socket {
+            room,
+            measure_ns,
+            awaiting: Awaiting::default(),
+        });
         result
     }
 
@@ -170,6 +176,26 @@ impl StreamSockets {
     pub fn descriptor(&self, stream: usize) -> i32 {
         let socket = self.0.get(stream).copied().flatten();
         socket.map_or(-1, |socket| socket.room.descriptor)
+    }
+
+    /// Note a read; see [`Awaiting::on_read`].
+    pub fn on_read(&mut self, stream: usize, count: usize, rest: usize) {
+        if let Some(socket) = self.0.get_mut(stream).and_then(Option::as_mut) {
+            socket.awaiting.on_read(socket.room.descriptor, count, rest);
+        }
+    }
+
+    /// Have no reader wait too long.
+    pub fn check_awaited(&mut self, now_ns: u64) {
+        for socket in self.0.iter_mut().flatten() {
+            socket.awaiting.check(socket.room.descriptor, now_ns);
+        }
+    }
+
+    /// When [`StreamSockets::check_awaited`] is due.
+    pub fn awaited_due_ns(&self) -> Option<u64> {
+        let sockets = self.0.iter().flatten();
+        sockets.filter_map(|socket| socket.awaiting.due_ns()).min()
     }
 
     fn room(&mut self, stream: usize) -> Option<&mut Room> {

@@ -190,6 +190,21 @@ pub fn path(_socket: RawFd) -> Option<Path> {
     None
 }
 
+/// Have a socket count as readable only when so many bytes wait, or its peer has ended (SO_RCVLOWAT).
+pub fn set_awaited(socket: RawFd, bytes: usize) {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the value is as long as said. A socket that refuses wakes its reader more often.
+    unsafe {
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            std::ptr::addr_of!(bytes).cast(),
+            std::mem::size_of_val(&bytes) as libc::socklen_t,
+        );
+    }
+}
+
 /// Set from how many unsent bytes on the kernel no longer calls the socket writable (twice as many as it waits for).
 ///
 /// An older kernel's MPTCP refuses it: such a socket is only called writable at another time.

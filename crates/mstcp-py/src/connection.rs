@@ -399,7 +399,7 @@ impl Connection {
 
     fn timeout_ns(&self, py: Python<'_>) -> Option<u64> {
         let endpoint = self.locked(py);
-        endpoint.core.timeout_ns()
+        endpoint.timeout_ns()
     }
 
     #[getter]

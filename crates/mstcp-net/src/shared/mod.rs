@@ -310,7 +310,7 @@ fn interest(endpoint: &Endpoint) -> Interest {
     Interest {
         readable: endpoint.core.alive(),
         writable: endpoint.core.blocked(),
-        due_ns: endpoint.core.timeout_ns(),
+        due_ns: endpoint.timeout_ns(),
     }
 }
 
