@@ -70,6 +70,7 @@ impl Endpoint {
 
     /// Ask TCP about streams without a rate and about silent ones, where that is due; `transmit` does so itself.
     pub fn measure(&mut self, now_ns: u64) -> Result<(), LocalError> {
+        self.sockets.check_awaited(now_ns);
         for stream in self.core.doubted(now_ns).iter() {
             let is_unanswered = sys::is_unanswered(self.sockets.descriptor(stream));
             self.core.on_unanswered(now_ns, stream, is_unanswered);
@@ -122,7 +123,6 @@ impl Endpoint {
         self.ending = self.ending.and(waiting);
         sent.queued_bytes = self.core.queued_bytes();
         sent.blocked = self.core.blocked().or(waiting);
-        self.sockets.check_awaited(now_ns);
         sent.due_ns = self.timeout_ns();
         Ok(sent)
     }
@@ -217,7 +217,7 @@ impl Endpoint {
         }
     }
 
-    /// When something is due: [`Endpoint::transmit`] is to be called then.
+    /// When something is due: [`Endpoint::transmit`], or [`Endpoint::measure`] before frames are sent one by one, is to be called then.
     pub fn timeout_ns(&self) -> Option<u64> {
         let due = [self.core.timeout_ns(), self.sockets.awaited_due_ns()];
         due.into_iter().flatten().min()
