@@ -1,4 +1,4 @@
-//! Connections that threads drive: bytes arrive in order whoever polls, waits end, and the loop hears of all that is rare.
+//! Connections that threads drive: bytes arrive in order whichever thread polls, waits end, and the loop hears of all that is rare.
 
 use std::convert::Infallible;
 use std::mem::MaybeUninit;
