@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from experiments import engines, protocols, runner
+from experiments.cli.argument_types import names
 from experiments.cli.messages import exit_status
 from experiments.cli.run_and_report import run_and_report
 from experiments.cli.run_arguments import JSON_HELP, add_retries, add_scheduler, retries
@@ -162,16 +163,12 @@ def _default_protocols(engine: Engine, loaded: Scenario) -> list[str]:
 
 
 def _protocols(text: str | None, engine: Engine) -> list[str]:
-    names = _names(text, "--protocol")
-    return list(engine.abilities.protocols or protocols.PROTOCOLS) if names == [ALL] else names
+    wanted = _names(text, "--protocol")
+    return list(engine.abilities.protocols or protocols.PROTOCOLS) if wanted == [ALL] else wanted
 
 
 def _names(text: str | None, option: str) -> list[str]:
-    if text is None:
-        return []
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise ScenarioError(option, "", f"{text!r} has an empty name; write names separated by commas")
-    if len(set(names)) < len(names):
-        raise ScenarioError(option, "", f"{text!r} names one twice")
-    return names
+    try:
+        return [] if text is None else list(names(text))
+    except argparse.ArgumentTypeError as error:
+        raise ScenarioError(option, "", str(error)) from None

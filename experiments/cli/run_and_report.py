@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
 from experiments import engines, runner
 from experiments.cli.progress import Display
+from experiments.cli.stopping import stop_on_sigterm
 from experiments.engines.base import Clock
 from experiments.errors import OutputError
 from experiments.model.events import Event
@@ -42,7 +41,7 @@ def run_and_report(
     Raises:
         ExperimentError: the machine lacks something, the user stopped, or the results cannot be written.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    stop_on_sigterm()
     errors = Console(stderr=True)
     errors.print(how_long(job), highlight=False, soft_wrap=True)
     with Display(errors, job.duration_s) as display:
@@ -87,8 +86,3 @@ def report(results: Results, folder: Path, *, table: bool) -> None:
     if table:
         print_table(results, Console())
         sys.stdout.write(f"Report: {page}\n")
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    del signum, frame
-    raise KeyboardInterrupt

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,6 +13,7 @@ from rich.console import Console
 from experiments.cli.argument_types import loads, names, positive, seconds, whole
 from experiments.cli.network_arguments import add_network_arguments
 from experiments.cli.run_arguments import add_scheduler
+from experiments.cli.stopping import stop_on_sigterm
 from experiments.errors import OutputError, UnknownName
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def main(args: argparse.Namespace) -> int:
     offers = Offers(sweep.conditions, kept=workers + 1)
     offers.flows(sweep.loads[0], 1)  # what is wrong with the demands shows before anything is written
     store = Store(args.out, sweep.conditions, resume=args.resume)
-    signal.signal(signal.SIGTERM, _interrupt)
+    stop_on_sigterm()
     waiting = len(sweep.points()) - len(store.results(sweep))
     try:
         with Progress(Console(stderr=True), waiting) as progress:
@@ -181,8 +180,3 @@ def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
     else:
         print_table(sweep, results, Console())
     print(f"Written to {args.out}", file=sys.stderr if args.json else sys.stdout)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    del signum, frame
-    raise KeyboardInterrupt

@@ -79,13 +79,13 @@ class Kind:
 
 
 def _tcp(description: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = description["tcp"]
-    return found
+    tcp: dict[str, Any] = description["tcp"]
+    return tcp
 
 
 def _mptcp(description: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = description["flows"][0]["mptcp"]
-    return found
+    mptcp: dict[str, Any] = description["flows"][0]["mptcp"]
+    return mptcp
 
 
 KINDS = {

@@ -217,7 +217,7 @@ impl Endpoint {
         }
     }
 
-    /// When something is due: [`Endpoint::transmit`], or [`Endpoint::measure`] before frames are sent one by one, is to be called then.
+    /// When to call [`Endpoint::transmit`] again, or [`Endpoint::measure`] where frames are sent one by one.
     pub fn timeout_ns(&self) -> Option<u64> {
         let due = [self.core.timeout_ns(), self.sockets.awaited_due_ns()];
         due.into_iter().flatten().min()
