@@ -83,7 +83,7 @@ def _run(
     def simulate(run: tuple[int, tuple[str, dict[str, Any]]]) -> Mapping[str, Any]:
         _, (name, description) = run
         try:
-            flow: Mapping[str, Any] = simulations.run(description).found["flows"][0]
+            flow: Mapping[str, Any] = simulations.run(description).document["flows"][0]
         except SimulationFailed as error:
             raise RunFailed(f"{name}, seed {description['seed']}", str(error)) from error
         return flow

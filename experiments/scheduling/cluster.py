@@ -97,12 +97,12 @@ class Cluster:
             raise SimulationFailed("traces are files of this machine: leave --trace or --scheduler out")
         future = self._client.submit(remote.simulate, json.dumps(absolute_names(description)), pure=False)
         try:
-            refused, found, wall_s, peak_rss_bytes = self._wait(future)
+            refused, document, wall_s, peak_rss_bytes = self._wait(future)
         finally:
             future.cancel()
         if refused is not None:
             raise SimulationFailed(refused)
-        return Simulated(found=json.loads(found), wall_s=wall_s, peak_rss_bytes=peak_rss_bytes)
+        return Simulated(document=json.loads(document), wall_s=wall_s, peak_rss_bytes=peak_rss_bytes)
 
     def _wait(self, future: Any) -> tuple[str | None, str, float, int]:
         import distributed

@@ -39,7 +39,7 @@ PROBE = {
 
 
 def simulate(description: str) -> tuple[str | None, str, float, int]:
-    """Simulate a description: why it was refused, what was found, seconds and memory that it took."""
+    """Simulate a description: why it was refused, the document, seconds and memory that it took."""
     started = time.perf_counter()
     try:
         simulated = make_run(description)

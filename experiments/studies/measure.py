@@ -100,7 +100,7 @@ def run(
 
     def simulate(one: Planned) -> dict[str, float]:
         try:
-            found = simulator.run(one.description).found
+            found = simulator.run(one.description).document
         except SimulationFailed as error:
             raise RunFailed(one.label, str(error)) from error
         return {name: _figure(one.study, name, found) for name in one.study.metrics}

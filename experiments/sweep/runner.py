@@ -77,29 +77,31 @@ class _Runner:
 
 
 def summarise(point: Point, flows: tuple[Offered, ...], simulated: Simulated) -> PointResult:
-    """Return what a point found, summed over its flows."""
-    found, counters = simulated.found["flows"], simulated.found["counters"]
-    received_bps = math.fsum(flow["goodput_bps"] for flow in found)
+    """Return what came of a point, summed over its flows."""
+    simulated_flows, counters = simulated.document["flows"], simulated.document["counters"]
+    received_bps = math.fsum(flow["goodput_bps"] for flow in simulated_flows)
     delay_bps_s = math.fsum(
-        flow["goodput_bps"] * flow["delay_s"]["mean"] for flow in found if flow["delay_s"] is not None
+        flow["goodput_bps"] * flow["delay_s"]["mean"]
+        for flow in simulated_flows
+        if flow["delay_s"] is not None
     )
     return PointResult(
         point=point,
         flows=len(flows),
-        flows_admitted=len(found),
-        paths=sum(max(1, len(flow["streams"])) for flow in found),
+        flows_admitted=len(simulated_flows),
+        paths=sum(max(1, len(flow["streams"])) for flow in simulated_flows),
         requested_bps=math.fsum(flow.requested_bps for flow in flows),
         admitted_bps=math.fsum(admitted_bps(flow, point.protocol) for flow in flows),
         received_bps=received_bps,
         delay_mean_s=delay_bps_s / received_bps if received_bps else None,
-        bytes_written=sum(flow["bytes_written"] for flow in found),
-        bytes_read=sum(flow["bytes_read"] for flow in found),
-        bytes_wrong=sum(flow["bytes_wrong"] for flow in found),
+        bytes_written=sum(flow["bytes_written"] for flow in simulated_flows),
+        bytes_read=sum(flow["bytes_read"] for flow in simulated_flows),
+        bytes_wrong=sum(flow["bytes_wrong"] for flow in simulated_flows),
         packets_sent=counters["packets_sent"],
         packets_delivered=counters["packets_delivered"],
         packets_dropped=counters["packets_dropped"],
         packets_in_flight=counters["packets_in_flight"],
-        retransmits=sum(stream["retransmits"] for flow in found for stream in flow["streams"]),
+        retransmits=sum(stream["retransmits"] for flow in simulated_flows for stream in flow["streams"]),
         events=counters["events"],
         wall_s=simulated.wall_s,
         peak_rss_bytes=simulated.peak_rss_bytes,

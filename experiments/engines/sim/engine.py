@@ -104,11 +104,11 @@ class SimEngine:
             protocol=plan.protocol,
             case=plan.case_name,
             seed=plan.seed,
-            events=simulated.found["counters"]["events"],
+            events=simulated.document["counters"]["events"],
             wall_s=simulated.wall_s,
             peak_rss_bytes=simulated.peak_rss_bytes,
         )
-        return run_result(plan, ways, simulated.found)
+        return run_result(plan, ways, simulated.document)
 
     def stop(self) -> None:
         """End the runs at once."""

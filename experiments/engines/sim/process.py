@@ -22,9 +22,9 @@ class SimulationFailed(Exception):
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a process found and took: `found` is the simulator's document."""
+    """What a process made and took: `document` is the simulator's."""
 
-    found: dict[str, Any]
+    document: dict[str, Any]
     wall_s: float
     peak_rss_bytes: int
 
@@ -70,8 +70,8 @@ class Processes:
         if process.returncode:
             reason = errors.strip()[-REASON_CHARACTERS:] or f"its process ended with {process.returncode}"
             raise SimulationFailed(reason)
-        cost, _, found = output.partition("\n")
-        return Simulated(found=json.loads(found), **json.loads(cost))
+        cost, _, document = output.partition("\n")
+        return Simulated(document=json.loads(document), **json.loads(cost))
 
     def stop(self) -> None:
         """End all simulations that run, and begin no other."""
