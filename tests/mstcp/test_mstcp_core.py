@@ -7,7 +7,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -19,8 +19,6 @@ UNREPORTED_BYTES = 30_000
 """A stream takes so much before anything is reported."""
 SENT_BYTES = 1 << 23
 SPLIT_BYTES = 1 << 22
-MEASURE_INTERVAL_NS = 20_000_000
-"""Longer than a measurement holds."""
 
 
 def core(weights: list[float]) -> _core.Connection:
@@ -81,26 +79,28 @@ def loopback(stack: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]
 def shares_of_slow_streams(has_rates: bool) -> list[float]:
     """Return, for each of two streams, its part of the bytes when it was said to carry nothing.
 
-    TCP's figures stay as they are meanwhile, since nothing is sent: the machine's speed does not matter.
+    TCP's figures stay as they are meanwhile, since nothing is sent, and each split begins without the debts that the
+    transfer and other splits leave between streams: the machine's speed does not matter.
     """
     with contextlib.ExitStack() as stack:
         ends = list(zip(*(loopback(stack) for _ in range(2)), strict=True))
-        cores = [core([1.0, 1.0]) for _ in ends]
-        for connection, socks in zip(cores, ends, strict=True):
-            for stream, sock in enumerate(socks):
-                connection.attach(stream, sock.fileno(), HUGE_BPS if has_rates else None, 8)
+        rate_bps = HUGE_BPS if has_rates else None
+        cores = [attached_core(socks, rate_bps) for socks in ends]
         transfer(cores, ends)
-        start_ns = time.monotonic_ns()
-        # The first split only settles what the scheduler owes to streams that were full in the transfer.
-        splits = [
-            split_beside_fast(cores[0], slow, start_ns + step * MEASURE_INTERVAL_NS)
-            for step, slow in enumerate([1, 0, 1], start=1)
-        ]
-        return [sizes[slow] / sum(sizes) for slow, sizes in enumerate(splits[1:])]
+        splits = [split_beside_fast(attached_core(ends[0], rate_bps), slow) for slow in range(2)]
+        return [sizes[slow] / sum(sizes) for slow, sizes in enumerate(splits)]
 
 
-def split_beside_fast(sender: _core.Connection, slow: int, now_ns: int) -> list[int]:
+def attached_core(socks: Sequence[socket.socket], rate_bps: float | None) -> _core.Connection:
+    connection = core([1.0] * len(socks))
+    for stream, sock in enumerate(socks):
+        connection.attach(stream, sock.fileno(), rate_bps, 8)
+    return connection
+
+
+def split_beside_fast(sender: _core.Connection, slow: int) -> list[int]:
     """Return how many bytes each of two streams is given when `slow` is said to carry nothing."""
+    now_ns = time.monotonic_ns()
     sender.set_weights([1.0 if stream == slow else HUGE_BPS for stream in range(2)])
     sender.measure(now_ns)
     sender.write(bytes(SPLIT_BYTES))
