@@ -95,11 +95,11 @@ def measure(way: str, arguments: argparse.Namespace) -> tuple[float, float, floa
         core_s, process_s = controller.core_cpu_s() - core_s, time.process_time() - process_s
     finally:
         controller.stop()
-    found = json.loads(done.stdout)
-    waits_ms = sorted(1e3 * wait for wait in found["waits_s"])
+    figures = json.loads(done.stdout)
+    waits_ms = sorted(1e3 * wait for wait in figures["waits_s"])
     per_flow_ms = 1e3 / len(waits_ms)
     return (
-        len(waits_ms) / found["wall_s"],
+        len(waits_ms) / figures["wall_s"],
         statistics.median(waits_ms),
         waits_ms[int(0.95 * len(waits_ms))],
         core_s * per_flow_ms,
