@@ -14,7 +14,7 @@ from experiments.installation import extra_command
 from experiments.model.reading import read_results
 
 NAME = "export"
-HELP = "write a results document as tables: CSV or Parquet"
+HELP = "export a results document as tables, in CSV or Parquet"
 
 Writer = Callable[[Table, Path], None]
 
@@ -22,12 +22,14 @@ Writer = Callable[[Table, Path], None]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `export` to a parser."""
     parser.add_argument(
-        "results", type=Path, metavar="RESULTS", help="a folder with results.json, or such a file"
+        "results", type=Path, metavar="RESULTS", help="a folder with results.json, or the file itself"
     )
     parser.add_argument(
         "--csv", type=Path, metavar="DIR", help="write DIR/runs.csv, flows.csv, links.csv, series.csv, …"
     )
-    parser.add_argument("--parquet", type=Path, metavar="DIR", help="the same as Parquet (needs pyarrow)")
+    parser.add_argument(
+        "--parquet", type=Path, metavar="DIR", help="write the same tables as Parquet (needs pyarrow)"
+    )
     parser.set_defaults(command=main)
 
 
