@@ -3,10 +3,10 @@
 .venv/bin/python benchmarks/controller_arrivals.py --flows 200
 
 The controller is the real one, with its servers on loopback, but for os-ken: its switches are in memory and
-confirm at once. So this is what admission, the optimum, rules, answers and news cost, without Open vSwitch.
-Clients are a process of their own. Each way begins with an empty network and ends when all flows run; then
-they are released. Columns: arrivals a second, what a request waited (ms), and the processor time that an
-arrival took in the controller's core and in its process as a whole (ms).
+confirm at once. So this is what admission, the optimum, rules, answers and notifications cost, without Open
+vSwitch. Clients are a process of their own. Each way begins with an empty network and ends when all flows
+run; then they are released. Columns: arrivals a second, what a request waited (ms), and the processor time
+that an arrival took in the controller's core and in its process as a whole (ms).
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter would complain once more at its end.
+        # The reader of our output has gone; the interpreter would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (mstcp.MstcpError, OSError, ValueError, asyncio.TimeoutError) as error:

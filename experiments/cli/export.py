@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from experiments.analysis.tables import Table, tables
 from experiments.errors import MissingRequirement, OutputError, ScenarioError
 from experiments.installation import extra_command
 from experiments.model.reading import read_results
+from experiments.model.whole_files import whole_file
 
 NAME = "export"
 HELP = "export a results document as tables, in CSV or Parquet"
@@ -59,11 +61,12 @@ def _write_all(by_name: dict[str, Table], folder: Path, suffix: str, write: Writ
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in by_name.items():
-            partial = folder / f"{name}.{suffix}.partial"
-            write(table, partial)
-            partial.replace(folder / f"{name}.{suffix}")
+            with whole_file(folder / f"{name}.{suffix}") as partial:
+                write(table, partial)
     except OSError as error:
-        raise OutputError(str(folder), error.strerror or str(error)) from None
+        # The messages of pyarrow name its functions.
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OutputError(str(folder), reason) from None
 
 
 def _write_csv(table: Table, path: Path) -> None:

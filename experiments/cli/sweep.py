@@ -15,6 +15,7 @@ from experiments.cli.network_arguments import add_network_arguments
 from experiments.cli.run_arguments import add_scheduler
 from experiments.cli.stopping import stop_on_sigterm
 from experiments.errors import OutputError, UnknownName
+from experiments.model.whole_files import write_whole
 
 if TYPE_CHECKING:
     from experiments.sweep.plan import Sweep
@@ -182,10 +183,10 @@ def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
     plot = plot_sweep(rows(sweep, results), title, seeds)
     text = json.dumps(document(sweep, results), indent=1, allow_nan=False) + "\n"
     try:
-        (args.out / "sweep.json").write_text(text, encoding="utf-8")
-        (args.out / "sweep.csv").write_text(points_csv(results), encoding="utf-8")
+        write_whole(args.out / "sweep.json", text)
+        write_whole(args.out / "sweep.csv", points_csv(results))
         plot.write(args.out)
-        (args.out / "sweep.html").write_text(render_sweep(sweep, results, plot, title), encoding="utf-8")
+        write_whole(args.out / "sweep.html", render_sweep(sweep, results, plot, title))
     except OSError as error:
         raise OutputError(str(args.out), error.strerror or str(error)) from None
     if args.json:

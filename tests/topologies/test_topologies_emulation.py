@@ -188,7 +188,7 @@ def change_links() -> dict[str, Any]:
         outcome["cut"] = ping_s(emulation, "h1", "h2", 2)
         emulation.set_link("s1-s2", up=True)
         wait_until(lambda: port_state() == "LIVE", "the carrier's return")
-        outcome["mended"] = ping_s(emulation, "h1", "h2", 2)
+        outcome["restored"] = ping_s(emulation, "h1", "h2", 2)
         emulation.set_link("s1-s2", up=False, silent=True)
         outcome["silent"] = ping_s(emulation, "h1", "h2", 2)
         outcome["silent_state"] = port_state()
@@ -207,7 +207,7 @@ def test_links_change_while_packets_flow() -> None:
     assert outcome["before"] < 0.02
     assert outcome["slow"] >= outcome["least_slow"] > 0.04
     assert outcome["cut"] == outcome["silent"] == []
-    assert len(outcome["mended"]) == len(outcome["back"]) == len(outcome["still"]) == 2
+    assert len(outcome["restored"]) == len(outcome["back"]) == len(outcome["still"]) == 2
     assert outcome["silent_state"] == "LIVE"
     assert "links.s1-s2.rate_bps" in outcome["refused"]
 

@@ -1,4 +1,4 @@
-"""Paths of simulated flows: the controller's own, whoever asks first."""
+"""Paths of simulated flows: the controller's own, in whatever order flows ask."""
 
 from __future__ import annotations
 
