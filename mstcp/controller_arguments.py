@@ -13,19 +13,30 @@ def add_controller(parser: argparse.ArgumentParser, *, required: bool = False) -
     """Add the arguments of a command that asks a controller, or may."""
     group = parser.add_argument_group("controller")
     group.add_argument(
-        "--controller", required=required, metavar="ADDRESS:PORT", help="ask it for streams; needs --rate"
+        "--controller",
+        required=required,
+        metavar="ADDRESS:PORT",
+        help="controller to request the streams from; needs --rate",
     )
     group.add_argument(
         "--controller-token-file",
         metavar="FILE",
-        help=f"what the controller knows us by (default: {TOKEN_VARIABLE}, if it is set)",
-    )
-    group.add_argument("--controller-ca", metavar="FILE", help="speak TLS to it, and trust this (PEM)")
-    group.add_argument(
-        "--controller-cert", metavar="FILE", help="our certificate, for a controller that asks for one (PEM)"
+        help=f"file with the token for the controller (default: the variable {TOKEN_VARIABLE}, if set)",
     )
     group.add_argument(
-        "--controller-key", metavar="FILE", help="its key (default: it is in --controller-cert's file)"
+        "--controller-ca",
+        metavar="FILE",
+        help="connect to the controller over TLS and trust this authority (PEM)",
+    )
+    group.add_argument(
+        "--controller-cert",
+        metavar="FILE",
+        help="client certificate for a controller that requires one (PEM)",
+    )
+    group.add_argument(
+        "--controller-key",
+        metavar="FILE",
+        help="key of the client certificate (default: in the file of --controller-cert)",
     )
 
 

@@ -26,7 +26,7 @@ class TcpInfo:
         min_rtt_us: The least that was seen.
         cwnd: Congestion window in segments.
         retransmits: Segments sent again, since the beginning.
-        delivery_rate_bps: What the path carried of late, in bit/s.
+        delivery_rate_bps: What the path recently carried, in bit/s.
     """
 
     rtt_us: int | None = None

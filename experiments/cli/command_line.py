@@ -93,7 +93,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_extend(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
-        command.add_arguments(commands.add_parser(command.NAME, help=command.HELP))
+        description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
+        command.add_arguments(commands.add_parser(command.NAME, help=command.HELP, description=description))
     return parser
 
 

@@ -31,12 +31,12 @@ def run(*argv: object, cwd: Path, status: int = 0) -> str:
 def interpreters() -> list[str]:
     """Return one Python of each supported minor version that this machine has, on PATH or of pyenv."""
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    found = []
+    present = []
     for minor in MINORS:
         name = f"python3.{minor}"
         candidates = [shutil.which(name), *sorted(versions.glob(f"3.{minor}.*/bin/{name}"))]
-        found += [str(path) for path in candidates if path and answers(path)][:1]
-    return found
+        present += [str(path) for path in candidates if path and answers(path)][:1]
+    return present
 
 
 def answers(python: str | Path) -> bool:

@@ -59,12 +59,12 @@ fn assert_cells(
 ) {
     for variant in ['a', 'b'] {
         for scenario in [1, 2] {
-            let found = means(&runs(variant, scenario, protocol, |_| ()));
+            let ours = means(&runs(variant, scenario, protocol, |_| ()));
             let rows = NS3.iter().filter(|row| {
                 (row.variant, row.scenario, row.protocol) == (variant, scenario, protocol)
             });
             for row in rows {
-                let (goodput, delay) = found[row.flow - 1];
+                let (goodput, delay) = ours[row.flow - 1];
                 let what = format!(
                     "{protocol} variant {variant} scenario {scenario} flow {}",
                     row.flow

@@ -82,9 +82,9 @@ fn parse(payload: usize, pieces: &[&[u8]]) -> Whole {
                     assert_eq!(at + consumed, piece.len());
                     break;
                 }
-                Ok((consumed, Some(found))) => {
+                Ok((consumed, Some(frame))) => {
                     at += consumed;
-                    match found {
+                    match frame {
                         Parsed::Control(control) => controls.push(control),
                         Parsed::Data {
                             offset,
