@@ -1,24 +1,53 @@
-//! `client HOST:PORT STREAMS BYTES [SECRET]`: send so many bytes over so many streams to a server that sends them back, and say
-//! whether all came.
+//! `client HOST:PORT STREAMS BYTES [SECRET [CA.pem]]`: send so many bytes over so many streams to a server that sends them back,
+//! and say whether all came. With the certificate of an authority each stream is inside TLS.
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use mstcp_net::tokio::{connect, Options};
+use mstcp_net::tokio::{connect, ClientTls, Options};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PIECE_BYTES: usize = 1 << 16;
 
+/// TLS to a host whose certificate the authority of a file has signed.
+fn trusting(authority: &str, host: &str) -> io::Result<ClientTls> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(authority).map_err(io::Error::other)? {
+        let certificate = certificate.map_err(io::Error::other)?;
+        roots.add(certificate).map_err(io::Error::other)?;
+    }
+    let config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let server_name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    Ok(ClientTls {
+        config: Arc::new(config),
+        server_name,
+    })
+}
+
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = || io::Error::other("use client HOST:PORT STREAMS BYTES [SECRET]");
+    let usage = || io::Error::other("use client HOST:PORT STREAMS BYTES [SECRET [CA.pem]]");
     let [address, streams, bytes, secret @ ..] = &arguments[..] else {
         return Err(usage());
     };
     let streams: usize = streams.parse().map_err(|_| usage())?;
     let bytes: usize = bytes.parse().map_err(|_| usage())?;
+    let client_tls = match secret.get(1) {
+        None => None,
+        Some(authority) => {
+            let (host, _) = address.rsplit_once(':').ok_or_else(usage)?;
+            Some(trusting(authority, host)?)
+        }
+    };
     let options = Options {
+        client_tls,
         secret: secret.first().cloned().unwrap_or_default().into_bytes(),
         ..Options::default()
     };

@@ -1,17 +1,48 @@
-//! `server HOST:PORT [SECRET]`: send back what each connection brings, and say where it listens.
+//! `server HOST:PORT [SECRET [CERTIFICATE.pem KEY.pem]]`: send back what each connection brings, and say where it listens. With a
+//! certificate each stream is inside TLS.
 
 use std::io;
+use std::sync::Arc;
 
 use mstcp_net::tokio::{Connection, Listener, Options};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::ServerConfig;
 use tokio::io::AsyncWriteExt;
+
+/// TLS with a certificate and its key.
+fn certified(certificates: &str, key: &str) -> io::Result<ServerConfig> {
+    let chain = CertificateDer::pem_file_iter(certificates)
+        .map_err(io::Error::other)?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(io::Error::other)?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(io::Error::other)?;
+    ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(io::Error::other)
+}
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let address =
-        (arguments.next()).ok_or_else(|| io::Error::other("use server HOST:PORT [SECRET]"))?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (address, secret, server_tls) = match &arguments[..] {
+        [address] => (address, "", None),
+        [address, secret] => (address, secret.as_str(), None),
+        [address, secret, certificates, key] => (
+            address,
+            secret.as_str(),
+            Some(certified(certificates, key)?),
+        ),
+        _ => {
+            return Err(io::Error::other(
+                "use server HOST:PORT [SECRET [CERTIFICATE.pem KEY.pem]]",
+            ))
+        }
+    };
     let options = Options {
-        secret: arguments.next().unwrap_or_default().into_bytes(),
+        secret: secret.as_bytes().to_vec(),
+        server_tls: server_tls.map(Arc::new),
         ..Options::default()
     };
     let mut listener = Listener::bind(address, options).await?;

@@ -5,9 +5,9 @@ use std::io::IoSlice;
 use mstcp_core::{Connection, Error, Event, LocalError, Slice, StreamSet};
 
 use crate::inbox::{Count, Inbox, ReadError, Target};
+use crate::layers::Layer;
 use crate::memory::Memory;
 use crate::policy::StreamSockets;
-use crate::records::RecordLayer;
 use crate::sys;
 
 /// What [`Endpoint::transmit`] did, and what is to be done.
@@ -33,9 +33,9 @@ pub struct Endpoint {
     pub core: Connection,
     sockets: StreamSockets,
     inbox: Inbox,
-    /// By slot: the records of streams whose bytes are in records.
-    layers: Vec<Option<RecordLayer>>,
-    /// Streams whose last records wait.
+    /// By slot: what changes the bytes of streams whose frames do not go as they are.
+    layers: Vec<Option<Layer>>,
+    /// Streams whose last bytes wait in their layers.
     ending: StreamSet,
 }
 
@@ -51,15 +51,20 @@ impl Endpoint {
         }
     }
 
-    /// Have a stream's bytes be in records from now on.
-    pub fn protect(&mut self, stream: usize, layer: RecordLayer) {
+    /// Have a layer between a stream and its socket from now on, and take what came in it already.
+    ///
+    /// # Errors
+    /// What came is not what a peer sends.
+    pub fn protect(&mut self, stream: usize, mut layer: Layer) -> Result<(), Error> {
+        let early = layer.early();
         if stream >= self.layers.len() {
             self.layers.resize_with(stream + 1, || None);
         }
         self.layers[stream] = Some(layer);
+        self.receive(stream, &early)
     }
 
-    fn layer(&mut self, stream: usize) -> Option<&mut RecordLayer> {
+    fn layer(&mut self, stream: usize) -> Option<&mut Layer> {
         self.layers.get_mut(stream)?.as_mut()
     }
 
@@ -93,7 +98,7 @@ impl Endpoint {
     /// Send until nothing is left to be sent or no socket has room.
     pub fn transmit(&mut self, now_ns: u64) -> Result<Sent, LocalError> {
         let mut sent = Sent {
-            failed: self.flush_records(),
+            failed: self.flush_layers(),
             ..Sent::default()
         };
         if sent.failed.is_some() {
@@ -116,9 +121,12 @@ impl Endpoint {
             sent.bytes += count;
             if self.on_sent(stream, count)? {
                 self.ending.insert(stream);
+                if let Some(layer) = self.layer(stream) {
+                    layer.end();
+                }
             }
         }
-        let waiting = self.unsent_records();
+        let waiting = self.unsent_in_layers();
         sent.ended = self.ending.without(waiting);
         self.ending = self.ending.and(waiting);
         sent.queued_bytes = self.core.queued_bytes();
@@ -127,8 +135,8 @@ impl Endpoint {
         Ok(sent)
     }
 
-    /// Streams of whose records the sockets have not taken all.
-    fn unsent_records(&self) -> StreamSet {
+    /// Streams of whose layers' bytes the sockets have not taken all.
+    fn unsent_in_layers(&self) -> StreamSet {
         let mut waiting = StreamSet::default();
         for (slot, layer) in self.layers.iter().enumerate() {
             if layer.as_ref().is_some_and(|layer| layer.unsent_bytes() > 0) {
@@ -138,9 +146,9 @@ impl Endpoint {
         waiting
     }
 
-    /// Send records that wait; the stream that broke, if one did, and its errno.
-    fn flush_records(&mut self) -> Option<(usize, i32)> {
-        for slot in self.unsent_records().iter() {
+    /// Send what waits in layers; the stream that broke, if one did, and its errno.
+    fn flush_layers(&mut self) -> Option<(usize, i32)> {
+        for slot in self.unsent_in_layers().iter() {
             let descriptor = self.sockets.descriptor(slot);
             if let Some(Err(errno)) = self.layer(slot).map(|layer| layer.flush(descriptor)) {
                 return Some((slot, errno));
@@ -149,8 +157,8 @@ impl Endpoint {
         None
     }
 
-    /// Send what was polled as records: all of it, or nothing while earlier ones wait.
-    fn send_records(&mut self, stream: usize) -> Count {
+    /// Send what was polled through the stream's layer: all of it, or nothing while earlier bytes wait.
+    fn send_in_layer(&mut self, stream: usize) -> Count {
         let descriptor = self.sockets.descriptor(stream);
         let mut bytes = Vec::new();
         self.core
@@ -161,7 +169,7 @@ impl Endpoint {
         if !layer.flush(descriptor)? {
             return Err(libc::EAGAIN);
         }
-        layer.write(&bytes);
+        layer.write(&bytes)?;
         layer.flush(descriptor)?;
         Ok(bytes.len())
     }
@@ -169,7 +177,7 @@ impl Endpoint {
     /// Send what was polled on a stream's socket.
     pub fn send(&mut self, stream: usize) -> Count {
         if self.layer(stream).is_some() {
-            return self.send_records(stream);
+            return self.send_in_layer(stream);
         }
         let mut pieces = [IoSlice::new(&[]); sys::MAX_PIECES];
         let mut count = 0;

@@ -23,29 +23,37 @@
 //! | [`endpoint`] | a connection and its sockets |
 //! | [`inbox`] | from the sockets to bytes in order, without copying what is large |
 //! | [`policy`] | how much may wait unsent in a socket, pacing, what TCP is asked |
+//! | [`layers`] | what stands between frames and a socket: records or TLS |
 //! | [`mapped`] | files that are sent as they lie |
 //! | [`memory`] | where bytes are read to |
 //! | [`records`] | bytes that are authenticated without TLS |
 //! | [`shared`] | a connection that a loop and the threads which wait for it drive in turn |
 //! | [`sys`] | the system calls |
+//! | `tls` (feature of this name) | TLS by rustls, inside the endpoint |
 //! | `tokio` (feature of this name, on by default) | connections and listeners for applications |
 
 pub mod awaiting;
 pub mod endpoint;
 pub mod inbox;
+pub mod layers;
 pub mod mapped;
 pub mod memory;
 pub mod policy;
 pub mod records;
 pub mod shared;
 pub mod sys;
+#[cfg(feature = "tls")]
+pub mod tls;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
 pub use endpoint::{Endpoint, Sent};
 pub use inbox::{Inbox, ReadError};
+pub use layers::Layer;
 pub use mapped::MappedFile;
 pub use memory::{Memory, OwnMemory};
 pub use policy::{Room, StreamSockets};
 pub use records::RecordLayer;
 pub use shared::SharedEndpoint;
+#[cfg(feature = "tls")]
+pub use tls::TlsLayer;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from dataclasses import replace
 
@@ -40,7 +41,7 @@ def best_of_all_choices(problem: Problem, objective: str) -> float | None:
         list(itertools.combinations(paths, min(demand.max_paths or 0, len(paths))))
         for paths, demand in zip(every, problem.demands, strict=True)
     ]
-    if any(not paths for paths in every) or len(list(itertools.product(*choices))) > MOST_CHOICES:
+    if any(not paths for paths in every) or math.prod(map(len, choices)) > MOST_CHOICES:
         return None
     values = []
     for choice in itertools.product(*choices):

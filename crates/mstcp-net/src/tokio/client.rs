@@ -13,7 +13,7 @@ use mstcp_core::redial::Redial;
 
 use super::driver::{self, Joined};
 use super::{hello, invalid, Connection, Options};
-use crate::{Endpoint, RecordLayer};
+use crate::{Endpoint, Layer};
 
 /// How long connecting a stream may take at first.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -23,6 +23,7 @@ const WAITING_STREAMS: usize = 64;
 /// What opens the streams of one connection.
 struct Opener {
     destination: SocketAddr,
+    options: Options,
     client: Mutex<Client>,
     joined: mpsc::Sender<Joined>,
 }
@@ -55,15 +56,19 @@ pub async fn connect(
         client = client.with_records();
     }
     let began = Instant::now();
-    let mut socket = timeout(CONNECT, dial(*first, destination)).await??;
+    let dialled = async { options.connected(dial(*first, destination).await?).await };
+    let mut wire = timeout(CONNECT, dialled).await??;
     let greeting = hello::greet(&mut client)?;
-    let answer = hello::exchange(&mut socket, &greeting).await?;
+    let answer = hello::exchange(&mut wire, &greeting).await?;
     let confirmed = hello::take_answer(&mut client, &greeting, &answer)?;
-    let layer = hello::confirm(&mut socket, confirmed).await?;
-    let source = kept(*first, &socket)?;
+    let records = hello::confirm(&mut wire, confirmed).await?;
+    let source = kept(*first, wire.socket())?;
+    let (socket, layer) = wire.into_parts(records)?;
+    let payload_bytes = options.frame_payload_bytes;
     let (joined, joins) = mpsc::channel(WAITING_STREAMS);
     let opener = Arc::new(Opener {
         destination,
+        options,
         client: Mutex::new(client),
         joined,
     });
@@ -76,7 +81,6 @@ pub async fn connect(
         source,
         took,
     };
-    let payload_bytes = options.frame_payload_bytes;
     driver::start(
         Endpoint::new(core),
         payload_bytes,
@@ -134,12 +138,15 @@ impl Opener {
         }
     }
 
-    async fn join(&self, source: SocketAddr) -> io::Result<(TcpStream, Option<RecordLayer>, u32)> {
-        let mut socket = dial(source, self.destination).await?;
+    async fn join(&self, source: SocketAddr) -> io::Result<(TcpStream, Option<Layer>, u32)> {
+        let mut wire = (self.options)
+            .connected(dial(source, self.destination).await?)
+            .await?;
         let greeting = hello::greet(&mut self.client())?;
-        let answer = hello::exchange(&mut socket, &greeting).await?;
+        let answer = hello::exchange(&mut wire, &greeting).await?;
         let confirmed = hello::take_answer(&mut self.client(), &greeting, &answer)?;
-        let layer = hello::confirm(&mut socket, confirmed).await?;
+        let records = hello::confirm(&mut wire, confirmed).await?;
+        let (socket, layer) = wire.into_parts(records)?;
         Ok((socket, layer, greeting.hello.stream_id))
     }
 

@@ -21,7 +21,7 @@ use mstcp_core::{Event, Outcome, Slice};
 
 use super::client::Path;
 use super::{invalid, Connection, Ending, WAITING_BYTES};
-use crate::{sys, Endpoint, OwnMemory, RecordLayer};
+use crate::{sys, Endpoint, Layer, OwnMemory};
 
 /// What a stream weighs whose rate nobody gave, until it is measured; in bit/s.
 pub(super) const UNKNOWN_BPS: f64 = 1e10;
@@ -45,7 +45,7 @@ pub(super) struct Status {
 /// A stream whose hellos are done.
 pub(super) struct Joined {
     pub(super) socket: TcpStream,
-    pub(super) layer: Option<RecordLayer>,
+    pub(super) layer: Option<Layer>,
     pub(super) id: u32,
     /// The proof that its first frame must be, if the peer is the one that opened it.
     pub(super) confirm: Option<Proof>,
@@ -83,7 +83,7 @@ struct Driver {
 pub(super) fn start(
     endpoint: Endpoint,
     frame_payload_bytes: usize,
-    first: (TcpStream, Option<RecordLayer>, Option<Path>),
+    first: (TcpStream, Option<Layer>, Option<Path>),
     joins: mpsc::Receiver<Joined>,
     status: Arc<Status>,
 ) -> io::Result<Connection> {
@@ -146,12 +146,7 @@ impl Driver {
         self.over.get_or_insert_with(|| Some((kind, why.into())));
     }
 
-    fn attach(
-        &mut self,
-        slot: usize,
-        stream: Stream,
-        layer: Option<RecordLayer>,
-    ) -> io::Result<()> {
+    fn attach(&mut self, slot: usize, stream: Stream, layer: Option<Layer>) -> io::Result<()> {
         let descriptor = stream.socket.as_raw_fd();
         let sockets = self.endpoint.sockets();
         sockets
@@ -168,7 +163,7 @@ impl Driver {
         }
         self.streams[slot] = Some(stream);
         if let Some(layer) = layer {
-            self.endpoint.protect(slot, layer);
+            self.endpoint.protect(slot, layer).map_err(invalid)?;
         }
         Ok(())
     }

@@ -4,11 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
-use ::tokio::net::TcpStream;
 use ::tokio::time::timeout;
 use mstcp_core::handshake::{Client, Greeting, CONFIRM_BYTES};
 use mstcp_core::hello::{self, NONCE_BYTES, PREFIX_BYTES};
 
+use super::wire::Wire;
 use crate::{sys, RecordLayer};
 
 /// How long a hello, or the answer to one, may take.
@@ -31,23 +31,24 @@ fn malformed(error: impl std::fmt::Display) -> io::Error {
 }
 
 /// Read a whole hello with its proof, and not a byte more.
-pub(super) async fn read(socket: &mut TcpStream) -> io::Result<Vec<u8>> {
+pub(super) async fn read(wire: &mut Wire) -> io::Result<Vec<u8>> {
     let reading = async {
         let mut prefix = [0; PREFIX_BYTES];
-        socket.read_exact(&mut prefix).await?;
+        wire.read_exact(&mut prefix).await?;
         let rest = hello::rest_bytes(&prefix).map_err(malformed)?;
         let mut opening = prefix.to_vec();
         opening.resize(PREFIX_BYTES + rest, 0);
-        socket.read_exact(&mut opening[PREFIX_BYTES..]).await?;
+        wire.read_exact(&mut opening[PREFIX_BYTES..]).await?;
         Ok(opening)
     };
     timeout(HELLO, reading).await?
 }
 
 /// Say a hello, and read its answer.
-pub(super) async fn exchange(socket: &mut TcpStream, greeting: &Greeting) -> io::Result<Vec<u8>> {
-    socket.write_all(&greeting.bytes).await?;
-    read(socket).await
+pub(super) async fn exchange(wire: &mut Wire, greeting: &Greeting) -> io::Result<Vec<u8>> {
+    wire.write_all(&greeting.bytes).await?;
+    wire.flush().await?;
+    read(wire).await
 }
 
 /// The CONFIRM that answers an answer, and the stream's records if its bytes are in records.
@@ -69,34 +70,35 @@ pub(super) fn take_answer(
 
 /// Confirm an answer: then the stream carries frames.
 pub(super) async fn confirm(
-    socket: &mut TcpStream,
+    wire: &mut Wire,
     (confirm, mut layer): Confirmed,
 ) -> io::Result<Option<RecordLayer>> {
     match &mut layer {
-        None => socket.write_all(&confirm).await?,
+        None => wire.write_all(&confirm).await?,
         Some(layer) => {
             layer.write(&confirm);
-            socket.write_all(&layer.take_unsent()).await?;
+            wire.write_all(&layer.take_unsent()).await?;
         }
     }
+    wire.flush().await?;
     Ok(layer)
 }
 
 /// Read the CONFIRM that a client sends first; also return what came behind it in its record.
 pub(super) async fn read_confirm(
-    socket: &mut TcpStream,
+    wire: &mut Wire,
     layer: Option<&mut RecordLayer>,
 ) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let reading = async {
         let mut came = vec![0; CONFIRM_BYTES];
         let Some(layer) = layer else {
-            socket.read_exact(&mut came).await?;
+            wire.read_exact(&mut came).await?;
             return Ok((came, Vec::new()));
         };
         came.clear();
         let mut piece = [0; CONFIRM_BYTES];
         while came.len() < CONFIRM_BYTES {
-            let count = socket.read(&mut piece).await?;
+            let count = wire.read(&mut piece).await?;
             if count == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

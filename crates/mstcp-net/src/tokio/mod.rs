@@ -20,13 +20,17 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A connection is driven by a task of its own, which ends with it. Lost streams are opened again by the client's side. There is
-//! no TLS here, but [`Options::authenticate_frames`], and no control channel: streams and their source addresses are given by hand.
+//! A connection is driven by a task of its own, which ends with it. Lost streams are opened again by the client's side. With the
+//! feature `tls`, [`Options::client_tls`] and [`Options::server_tls`] put each stream inside TLS; without it there is
+//! [`Options::authenticate_frames`]. There is no control channel: streams and their source addresses are given by hand.
 
 mod client;
 mod driver;
 mod hello;
 mod server;
+#[cfg(feature = "tls")]
+mod tls;
+mod wire;
 
 use std::io;
 use std::pin::Pin;
@@ -34,12 +38,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use ::tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use ::tokio::net::TcpStream;
 use ::tokio::sync::oneshot;
 use ::tokio::task::JoinHandle;
 use mstcp_core::{scheduler, Config, LocalError};
 
+use wire::Wire;
+
 pub use client::connect;
 pub use server::Listener;
+#[cfg(feature = "tls")]
+pub use tls::ClientTls;
 
 /// Application bytes that wait between an application and its connection, each direction.
 const WAITING_BYTES: usize = 1 << 18;
@@ -59,6 +68,12 @@ pub struct Options {
     pub scheduler: String,
     /// Of a listener: how many connections there may be at a time.
     pub most_connections: usize,
+    /// Of a client: TLS of its streams; none: no TLS.
+    #[cfg(feature = "tls")]
+    pub client_tls: Option<ClientTls>,
+    /// Of a listener: the certificate of its streams' TLS; none: no TLS.
+    #[cfg(feature = "tls")]
+    pub server_tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 impl Default for Options {
@@ -70,18 +85,46 @@ impl Default for Options {
             reorder_buffer_bytes: 16 << 20,
             scheduler: "weighted".to_owned(),
             most_connections: 10_000,
+            #[cfg(feature = "tls")]
+            client_tls: None,
+            #[cfg(feature = "tls")]
+            server_tls: None,
         }
     }
 }
 
 impl Options {
     fn check(&self) -> io::Result<()> {
-        match self.authenticate_frames && self.secret.is_empty() {
-            true => Err(invalid(
+        if self.authenticate_frames && self.secret.is_empty() {
+            return Err(invalid(
                 "authenticate_frames takes a secret that both sides know",
-            )),
-            false => Ok(()),
+            ));
         }
+        #[cfg(feature = "tls")]
+        if self.authenticate_frames && (self.client_tls.is_some() || self.server_tls.is_some()) {
+            return Err(invalid(
+                "authenticate_frames or TLS: TLS authenticates what it encrypts",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Begin a stream on a socket that has connected.
+    async fn connected(&self, socket: TcpStream) -> io::Result<Wire> {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.client_tls {
+            return tls.connect(socket).await;
+        }
+        Ok(Wire::Plain(socket))
+    }
+
+    /// Begin a stream on a socket that was accepted.
+    async fn accepted(&self, socket: TcpStream) -> io::Result<Wire> {
+        #[cfg(feature = "tls")]
+        if let Some(config) = &self.server_tls {
+            return tls::accept(config, socket).await;
+        }
+        Ok(Wire::Plain(socket))
     }
 
     /// A core with one stream.

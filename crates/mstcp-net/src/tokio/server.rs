@@ -15,6 +15,7 @@ use ::tokio::time::timeout;
 use mstcp_core::handshake::{confirm_frame, Admission, Admitted, NotAdmitted};
 
 use super::driver::{self, Joined, Status};
+use super::wire::Wire;
 use super::{hello, Connection, Options};
 use crate::{Endpoint, RecordLayer};
 
@@ -114,32 +115,34 @@ async fn accept_all(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// Tell a client that its connection ended well; what it says on the stream is thrown away.
-async fn tell_ended(mut socket: TcpStream, answer: &[u8]) -> io::Result<()> {
-    socket.write_all(answer).await?;
-    socket.shutdown().await?;
-    ::tokio::io::copy(&mut socket, &mut ::tokio::io::sink()).await?;
+async fn tell_ended(mut wire: Wire, answer: &[u8]) -> io::Result<()> {
+    wire.write_all(answer).await?;
+    wire.shutdown().await?;
+    ::tokio::io::copy(&mut wire, &mut ::tokio::io::sink()).await?;
     Ok(())
 }
 
 impl Shared {
-    async fn take(self: Arc<Self>, mut socket: TcpStream) -> io::Result<()> {
+    async fn take(self: Arc<Self>, socket: TcpStream) -> io::Result<()> {
         socket.set_nodelay(true)?;
-        let opening = hello::read(&mut socket).await?;
+        let mut wire = timeout(hello::HELLO, self.options.accepted(socket)).await??;
+        let opening = hello::read(&mut wire).await?;
         let admitted = match self.admit(&opening) {
             Ok(admitted) => admitted,
             Err(NotAdmitted::Refused { answer, .. }) => {
-                socket.write_all(&answer).await?;
-                return socket.shutdown().await;
+                wire.write_all(&answer).await?;
+                return wire.shutdown().await;
             }
             Err(NotAdmitted::Ended { answer }) => {
-                return timeout(FAREWELL, tell_ended(socket, &answer)).await?;
+                return timeout(FAREWELL, tell_ended(wire, &answer)).await?;
             }
-            Err(NotAdmitted::Malformed(_)) => return socket.set_zero_linger(),
+            Err(NotAdmitted::Malformed(_)) => return wire.socket().set_zero_linger(),
         };
-        socket.write_all(&admitted.answer).await?;
+        wire.write_all(&admitted.answer).await?;
+        wire.flush().await?;
         match admitted.opens() {
-            true => self.open(socket, admitted).await,
-            false => self.join(socket, admitted).await,
+            true => self.open(wire, admitted).await,
+            false => self.join(wire, admitted).await,
         }
     }
 
@@ -157,7 +160,7 @@ impl Shared {
     }
 
     /// Open a connection once its client has confirmed that its hello is no recorded one.
-    async fn open(self: Arc<Self>, mut socket: TcpStream, admitted: Admitted) -> io::Result<()> {
+    async fn open(self: Arc<Self>, mut wire: Wire, admitted: Admitted) -> io::Result<()> {
         let id = admitted.hello.connection_id;
         let (streams, joins) = mpsc::channel(WAITING);
         let status = Arc::new(Status::default());
@@ -168,17 +171,12 @@ impl Shared {
         };
         self.known().insert(id, known);
         let payload_bytes = admitted.hello.frame_payload_bytes as usize;
-        let opened = self.opened(&mut socket, &admitted).await;
-        let result = match opened {
-            Ok((endpoint, layer)) => driver::start(
-                endpoint,
-                payload_bytes,
-                (socket, layer, None),
-                joins,
-                Arc::clone(&status),
-            ),
-            Err(error) => Err(error),
-        };
+        let opened = self.opened(&mut wire, &admitted).await;
+        let result = opened.and_then(|(endpoint, records)| {
+            let (socket, layer) = wire.into_parts(records)?;
+            let stream = (socket, layer, None);
+            driver::start(endpoint, payload_bytes, stream, joins, Arc::clone(&status))
+        });
         match result {
             Ok(connection) => {
                 let forgetting = Arc::clone(&self);
@@ -205,14 +203,14 @@ impl Shared {
 
     async fn opened(
         &self,
-        socket: &mut TcpStream,
+        wire: &mut Wire,
         admitted: &Admitted,
     ) -> io::Result<(Endpoint, Option<RecordLayer>)> {
         let mut layer = admitted.record_keys.as_ref().map(RecordLayer::of_server);
-        let (confirm, behind) = hello::read_confirm(socket, layer.as_mut()).await?;
+        let (confirm, behind) = hello::read_confirm(wire, layer.as_mut()).await?;
         let wanted = confirm_frame(&admitted.confirm);
         if confirm[..] != wanted[..] {
-            socket.set_zero_linger()?;
+            wire.socket().set_zero_linger()?;
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let payload = admitted.hello.frame_payload_bytes as usize;
@@ -225,14 +223,16 @@ impl Shared {
         Ok((endpoint, layer))
     }
 
-    async fn join(&self, socket: TcpStream, admitted: Admitted) -> io::Result<()> {
+    async fn join(&self, wire: Wire, admitted: Admitted) -> io::Result<()> {
+        let records = admitted.record_keys.as_ref().map(RecordLayer::of_server);
+        let (socket, layer) = wire.into_parts(records)?;
         let streams = self
             .known()
             .get(&admitted.hello.connection_id)
             .map(|known| known.streams.clone());
         let joined = Joined {
             socket,
-            layer: admitted.record_keys.as_ref().map(RecordLayer::of_server),
+            layer,
             id: admitted.hello.stream_id,
             confirm: Some(admitted.confirm),
             path: None,

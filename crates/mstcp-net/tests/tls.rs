@@ -1,0 +1,187 @@
+//! Connections for tokio whose streams are inside TLS.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mstcp_net::tokio::{connect, ClientTls, Connection, Listener, Options};
+use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const HOST: &str = "server.example";
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a server shows, and what trusts it.
+fn certified(host: &str) -> (Arc<ServerConfig>, ClientTls) {
+    let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let server = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key.into())
+        .unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let server_name = ServerName::try_from(HOST).unwrap();
+    let config = Arc::new(config);
+    (
+        Arc::new(server),
+        ClientTls {
+            config,
+            server_name,
+        },
+    )
+}
+
+fn options(server: &Arc<ServerConfig>, client: &ClientTls) -> Options {
+    Options {
+        server_tls: Some(Arc::clone(server)),
+        client_tls: Some(client.clone()),
+        ..Options::default()
+    }
+}
+
+fn any(streams: usize) -> Vec<SocketAddr> {
+    vec![SocketAddr::from(([127, 0, 0, 1], 0)); streams]
+}
+
+async fn echo(connection: Connection) {
+    let (mut from, mut to) = tokio::io::split(connection);
+    tokio::io::copy(&mut from, &mut to).await.unwrap();
+    to.shutdown().await.unwrap();
+    from.unsplit(to).close().await.unwrap();
+}
+
+/// Have a server send back what a client sends, and compare it.
+async fn exchange(client: Connection, size: usize) {
+    let data: Vec<u8> = (0..size as u32)
+        .map(|at| (at.wrapping_mul(0x9e37_79b1) >> 24) as u8)
+        .collect();
+    let (mut reader, mut writer) = tokio::io::split(client);
+    let sent = data.clone();
+    let sending = tokio::spawn(async move {
+        writer.write_all(&sent).await.unwrap();
+        writer.shutdown().await.unwrap();
+        writer
+    });
+    let mut came = Vec::new();
+    reader.read_to_end(&mut came).await.unwrap();
+    assert!(came == data);
+    let writer = sending.await.unwrap();
+    reader.unsplit(writer).close().await.unwrap();
+}
+
+#[tokio::test]
+async fn streams_inside_tls_carry_everything() {
+    let (server, client) = certified(HOST);
+    for streams in [1, 3] {
+        let options = options(&server, &client);
+        let mut listener = Listener::bind("127.0.0.1:0", options.clone())
+            .await
+            .unwrap();
+        let address = listener.local_addr().unwrap();
+        let sources = any(streams);
+        let (client, server) = tokio::join!(connect(address, &sources, options), listener.accept());
+        let echoing = tokio::spawn(echo(server.unwrap()));
+        let exchanging = exchange(client.unwrap(), 5_000_000);
+        tokio::time::timeout(LIMIT, exchanging).await.unwrap();
+        echoing.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host_is_refused() {
+    let (server, _) = certified("other.example");
+    let (_, client) = certified(HOST);
+    let options = options(&server, &client);
+    let listener = Listener::bind("127.0.0.1:0", options.clone())
+        .await
+        .unwrap();
+    let address = listener.local_addr().unwrap();
+    let error = connect(address, &any(1), options).await.unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+}
+
+#[tokio::test]
+async fn frames_are_authenticated_once() {
+    let (server, client) = certified(HOST);
+    let both = Options {
+        secret: b"between us".to_vec(),
+        authenticate_frames: true,
+        ..options(&server, &client)
+    };
+    let error = Listener::bind("127.0.0.1:0", both).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+}
+
+/// Bytes of one direction that pass a relay before it does something to them.
+const BEFORE: usize = 300_000;
+
+/// Bring both directions of one stream from a client to a server; of the client's, change a byte or end it after [`BEFORE`].
+async fn relay(client: TcpStream, server: SocketAddr, changes: bool) {
+    let server = TcpStream::connect(server).await.unwrap();
+    let (mut client_reads, mut client_writes) = client.into_split();
+    let (mut server_reads, mut server_writes) = server.into_split();
+    let back = tokio::spawn(async move {
+        // A side may end first.
+        let _ = tokio::io::copy(&mut server_reads, &mut client_writes).await;
+    });
+    let (mut piece, mut passed) = (vec![0; 1 << 14], 0);
+    while let Ok(count @ 1..) = client_reads.read(&mut piece).await {
+        if passed < BEFORE && passed + count >= BEFORE {
+            if !changes {
+                break;
+            }
+            piece[0] ^= 1;
+        }
+        passed += count;
+        if server_writes.write_all(&piece[..count]).await.is_err() {
+            break;
+        }
+    }
+    // TCP ends as it should, TLS does not.
+    let _ = server_writes.shutdown().await;
+    let _ = back.await;
+}
+
+#[tokio::test]
+async fn what_is_changed_or_cut_short_on_the_way_costs_that_stream_alone() {
+    for changes in [true, false] {
+        let (server, client) = certified(HOST);
+        let options = options(&server, &client);
+        let mut listener = Listener::bind("127.0.0.1:0", options.clone())
+            .await
+            .unwrap();
+        let behind = listener.local_addr().unwrap();
+        let relays = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = relays.local_addr().unwrap();
+        let relaying = tokio::spawn(async move {
+            for stream in 0.. {
+                let (socket, _) = relays.accept().await.unwrap();
+                let is_bad = stream == 1;
+                tokio::spawn(async move {
+                    match is_bad {
+                        true => relay(socket, behind, changes).await,
+                        false => {
+                            let (mut socket, mut other) =
+                                (socket, TcpStream::connect(behind).await.unwrap());
+                            let _ = tokio::io::copy_bidirectional(&mut socket, &mut other).await;
+                        }
+                    }
+                });
+            }
+        });
+        let sources = any(3);
+        let (client, server) = tokio::join!(connect(address, &sources, options), listener.accept());
+        let echoing = tokio::spawn(echo(server.unwrap()));
+        let exchanging = exchange(client.unwrap(), 8_000_000);
+        tokio::time::timeout(LIMIT, exchanging).await.unwrap();
+        echoing.await.unwrap();
+        relaying.abort();
+    }
+}
