@@ -198,7 +198,11 @@ async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
 
 
 async def _resolve_all(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
-    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    loop = asyncio.get_running_loop()
+    try:
+        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise socket.gaierror(error.errno, f"{host}: {error.strerror}") from None
     return [(family, address) for family, _, _, _, address in addresses]
 
 
