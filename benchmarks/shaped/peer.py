@@ -1,9 +1,10 @@
 """One host of one transfer: `python -m benchmarks.shaped.peer SIDE KIND SEND RECEIVE SCHEDULER CC`.
 
 Each side sends SEND bytes, and says when it began, when it had a quarter of RECEIVE bytes, and when all (by
-the monotonic clock, which the hosts share). `mptcp` is the kernel's, and begins when its second subflow had
-time to come. `tcp2` are two plain TCP connections, one on each path: they send without end, and their bytes
-count together. An empty CC is the system's congestion control. The process then waits to be killed.
+the monotonic clock, which the hosts share). `mstcp` begins when both paths have a stream, and `mptcp`, the
+kernel's, when its second subflow had time to come. `tcp2` are two plain TCP connections, one on each path:
+they send without end, and their bytes count together. An empty CC is the system's congestion control. The
+process then waits to be killed.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ async def near(kind: str, sizes: tuple[int, int], scheduler: str, congestion_con
             congestion_control=congestion_control or None,
             limit=READER_LIMIT_BYTES,
         )
+        await all_streams(opened[1])
         connections = [opened]
     elif kind == "mptcp":
         sock = mptcp_socket(congestion_control)
@@ -92,6 +94,17 @@ async def near(kind: str, sizes: tuple[int, int], scheduler: str, congestion_con
     for _, writer in connections:
         writer.write(b"\0")
     await exchange(connections, kind, *sizes)
+
+
+async def all_streams(writer: asyncio.StreamWriter) -> None:
+    """Wait until both paths have a stream; RuntimeError if they do not get one in time."""
+    transport = writer.transport
+    assert isinstance(transport, mstcp.ConnectionTransport)
+    deadline_s = time.monotonic() + SUBFLOWS_S
+    while transport.alive_streams < len(PORTS):
+        if time.monotonic() > deadline_s:
+            raise RuntimeError("the second stream did not come in time")
+        await asyncio.sleep(0.01)
 
 
 def mptcp_socket(congestion_control: str) -> socket.socket:

@@ -461,6 +461,28 @@ fn a_path_that_reports_nothing_is_given_no_more_than_tcp_begins_with() {
 }
 
 #[test]
+fn an_acknowledgement_goes_also_over_a_much_quicker_path() {
+    for (delay_ns, carriers) in [(205 * MS, vec![0, 1]), (12 * MS, vec![1])] {
+        let mut connection = connection(&[1.0, 1.0]);
+        connection.set_delay(0, 5 * MS).unwrap();
+        connection.set_delay(1, delay_ns).unwrap();
+        let mut bytes = Vec::new();
+        frame::encode_data_header(&mut bytes, 0, 1, PAYLOAD_BYTES);
+        bytes.push(0);
+        connection.on_received(1, &bytes, &mut Vec::new()).unwrap();
+        let mut acks = Vec::new();
+        for now_ns in [0, 50 * MS] {
+            while let Some((stream, size)) = connection.poll_frame(now_ns) {
+                connection.on_sent(stream, size).unwrap();
+                acks.push(stream);
+            }
+        }
+        acks.sort_unstable();
+        assert_eq!(acks, carriers, "{delay_ns}");
+    }
+}
+
+#[test]
 fn the_acknowledgement_before_the_last_frame_may_be_seen() {
     let mut connection = connection(&[1.0, 1.0]);
     acknowledge_up_to(&mut connection, 0, 1 << 20, &[]);

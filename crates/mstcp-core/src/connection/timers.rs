@@ -16,6 +16,8 @@ const AGAIN_ASK_NS: u64 = 200_000_000;
 const OFTEN_NS: u64 = 5_000_000_000;
 /// Then after twice the time, up to this.
 const LONGEST_ASK_NS: u64 = 1_000_000_000;
+/// An ACK goes also over a path whose delay is so much less than that of the path which brought data last, in nanoseconds.
+const MUCH_QUICKER_NS: u64 = 10_000_000;
 /// A peer that asks is not answered more often.
 const ANSWER_NS: u64 = 50_000_000;
 /// How long a connection without a stream waits for one to come back, unless the shell says otherwise.
@@ -216,7 +218,8 @@ impl Connection {
         }
     }
 
-    /// Send an ACK, on the stream that brought data last as long as that works, else on those that are used, or on all.
+    /// Send an ACK, on the stream that brought data last as long as that works, else on those that are used, or on all; also on
+    /// one that is much quicker. A sender takes a late report for a path that is full.
     fn acknowledge(&mut self, everywhere: bool) {
         let alive = self.alive();
         let latest = self.receiver.latest();
@@ -224,7 +227,15 @@ impl Connection {
         let prompt = alive.without(self.stalled()).without(self.sender.late());
         let targets = match everywhere {
             true => alive,
-            false if prompt.contains(latest) => StreamSet::only(latest),
+            false if prompt.contains(latest) => {
+                let mut targets = StreamSet::only(latest);
+                let quickest = self.sender.quickest(prompt);
+                if self.sender.delay_ns(quickest) + MUCH_QUICKER_NS <= self.sender.delay_ns(latest)
+                {
+                    targets.insert(quickest);
+                }
+                targets
+            }
             false if prompt.and(used).is_empty() => used,
             false => prompt.and(used),
         };

@@ -70,18 +70,23 @@ impl Flight {
         self.reported = Some((before + bytes, sent_ns));
     }
 
-    /// How long a frame should take, from being sent to being reported.
+    /// How long a frame takes at least, from being sent to being reported.
+    fn least_ns(&self, round_trip_ns: u64) -> u64 {
+        match self.least_age_ns {
+            u64::MAX => round_trip_ns,
+            age_ns => round_trip_ns.max(age_ns),
+        }
+    }
+
+    /// How long it should take at most.
     fn target_ns(&self, round_trip_ns: u64) -> u64 {
-        let least_ns = match self.least_age_ns {
-            u64::MAX => 0,
-            age_ns => age_ns,
-        };
-        round_trip_ns.max(least_ns) + HEADROOM_NS
+        self.least_ns(round_trip_ns) + HEADROOM_NS
     }
 
     /// Take what was reported into account. `round_trip_ns` is TCP's.
     ///
-    /// The limit doubles in a round trip while reports are prompt (as in TCP's slow start), ever more slowly as they come later,
+    /// The limit triples in a round trip while reports are prompt, so that TCP's slow start is never held up, and doubles once it
+    /// has been lowered; it grows ever more slowly as reports come later,
     /// and falls in proportion once a round trip when they are late (as in FAST TCP: Wei et al., IEEE/ACM ToN 14(6), 2006). A late
     /// report of much at once speaks of a host that was held up and not of a queue, which brings little at a time.
     fn look(&mut self, now_ns: u64, round_trip_ns: u64) {
@@ -95,7 +100,10 @@ impl Flight {
         let is_burst = bytes >= self.limit_bytes / 2;
         if lateness <= 1.0 || is_burst {
             if std::mem::take(&mut self.was_full) {
-                let gain = (1.0 - lateness).max(if is_burst { 0.5 } else { 0.0 });
+                let waited_ns = age_ns.saturating_sub(self.least_ns(round_trip_ns));
+                let most = if self.lowered_ns.is_none() { 2.0 } else { 1.0 };
+                let gain = most * (1.0 - waited_ns as f64 / HEADROOM_NS as f64);
+                let gain = gain.max(if is_burst { 0.5 } else { 0.0 });
                 self.limit_bytes += (bytes as f64 * gain) as u64;
             }
         } else if self.lowered_ns.map_or(true, |at_ns| sent_ns >= at_ns) {
@@ -228,6 +236,24 @@ mod tests {
         let (_, brought) = run(&mut flight, 10_000_000, 500);
         assert!(brought >= 350 * 10_000_000, "{brought}");
         assert_eq!(flight.rate_bps(2 * MS), None);
+    }
+
+    #[test]
+    fn a_long_round_trip_doubles_what_may_be_on_its_way() {
+        let (mut flight, mut now_ns) = (Flight::default(), 0);
+        let limit_bytes = flight.limit_bytes;
+        for _ in 0..4 {
+            let sent_bytes = flight.limit_bytes;
+            flight.on_sent(sent_bytes as usize);
+            // In parts, as they come.
+            for _ in 0..8 {
+                flight.on_reported(sent_bytes / 8, now_ns);
+                flight.look(now_ns + 420 * MS, 400 * MS);
+                flight.was_full = true;
+            }
+            now_ns += 420 * MS;
+        }
+        assert!(flight.limit_bytes >= 8 * limit_bytes);
     }
 
     #[test]

@@ -57,7 +57,9 @@ impl Sender {
         let rate = view.weight.max(1.0) / 8.0;
         let unreported = (rate * ACK_DELAY_NS as f64 * 1e-9).min(ACK_BYTES as f64);
         let report_s = (before.sum::<usize>() as f64 - unreported) / rate;
-        let carried_s = report_s + (late_ns as f64 - view.delay_ns as f64) * 1e-9;
+        // Reports come back over the quickest path, and what waits on this one waits on its way there.
+        let back_ns = self.delay_ns(self.quickest(self.alive.without(self.stalled)));
+        let carried_s = report_s + (late_ns as f64 - back_ns.min(view.delay_ns) as f64) * 1e-9;
         Some((carried_s, in_flight[last].span))
     }
 

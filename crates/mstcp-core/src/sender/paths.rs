@@ -2,7 +2,7 @@
 
 use super::Sender;
 use crate::error::LocalError;
-use crate::scheduler::StreamView;
+use crate::scheduler::{StreamSet, StreamView};
 
 /// Of what a stream with a rate sent beyond it, so much is assumed to wait on its path, in seconds of the rate.
 const MOST_UNSEEN_S: f64 = 1.0;
@@ -52,6 +52,18 @@ impl Sender {
         };
         view.backlog_bytes = view.backlog_bytes.clamp(unsent, unsent + unseen);
         Ok(())
+    }
+
+    /// The one-way delay of a stream's path in nanoseconds, as far as it is known.
+    pub(crate) fn delay_ns(&self, slot: usize) -> u64 {
+        self.views[slot].delay_ns
+    }
+
+    /// The stream of a set, which is not empty, whose path has the least delay.
+    pub(crate) fn quickest(&self, set: StreamSet) -> usize {
+        set.iter()
+            .min_by_key(|&slot| self.delay_ns(slot))
+            .unwrap_or(0)
     }
 
     fn view_mut(&mut self, stream: usize) -> Result<&mut StreamView, LocalError> {

@@ -7,6 +7,7 @@ use mstcp_core::rng::SplitMix64;
 
 use super::network::Stream;
 use super::{World, MS};
+use crate::path::Health;
 
 /// How the client stands with a path.
 #[derive(Debug)]
@@ -23,73 +24,156 @@ pub(super) enum Dial {
     },
 }
 
+/// A stream that the server has admitted and of which the client does not know yet.
+#[derive(Debug)]
+pub(super) struct Joining {
+    greeting: Greeting,
+    answer: Vec<u8>,
+}
+
 impl World {
     /// Say the hellos of a new stream on a path that works, and add it on both sides.
     pub(super) fn open(&mut self, path: usize) {
-        let nonces = [(); 2].map(|()| nonce(&mut self.rng));
-        let Ok(greeting) = self.client.greet(nonces[0], 0, &[]) else {
-            return;
-        };
+        if let Some(index) = self.admit(path) {
+            self.confirm(index);
+        }
+    }
+
+    fn greet(&mut self) -> Option<Greeting> {
+        let nonce = nonce(&mut self.rng);
+        self.client.greet(nonce, 0, &[]).ok()
+    }
+
+    /// Have a new hello arrive at the server, which adds the stream; returns its place.
+    fn admit(&mut self, path: usize) -> Option<usize> {
+        let greeting = self.greet()?;
         let server = &self.sides[1];
         let alive = (server.outcome.is_none()).then(|| server.core.alive().iter().count());
-        let admitted = match self
-            .admission
-            .admit(self.now_ns, &greeting.bytes, nonces[1], |_| alive)
-        {
+        let nonce = nonce(&mut self.rng);
+        let admission = &mut self.admission;
+        let admitted = match admission.admit(self.now_ns, &greeting.bytes, nonce, |_| alive) {
             Ok(admitted) => admitted,
             Err(NotAdmitted::Ended { answer }) => {
-                return self.bid_farewell(path, &greeting, &answer)
+                self.bid_farewell(path, &greeting, &answer);
+                return None;
             }
             // The server gave the connection up: the client tries until it does too.
             Err(NotAdmitted::Refused { .. }) if alive.is_none() => {
-                return self.redial(path, Some(self.now_ns));
+                self.redial(path, Some(self.now_ns));
+                return None;
             }
             Err(_) => {
                 self.is_wrong = true;
-                return;
+                return None;
             }
         };
-        let Ok(confirm) = self.client.on_answer(&greeting, &admitted.answer) else {
+        let slot = self.add_stream(1, path, greeting.hello.stream_id)?;
+        let core = &mut self.sides[1].core;
+        let _ = core.expect_confirm(slot, admitted.confirm);
+        self.streams.push(Stream {
+            path,
+            pipes: Default::default(),
+            slots: [None, Some(slot)],
+            reset_at_ns: [None; 2],
+            is_farewell: false,
+            joining: Some(Joining {
+                greeting,
+                answer: admitted.answer,
+            }),
+        });
+        Some(self.streams.len() - 1)
+    }
+
+    /// Have the server's answer arrive at the client, which adds the stream too.
+    fn confirm(&mut self, index: usize) {
+        let path = self.streams[index].path;
+        let Some(joining) = self.streams[index].joining.take() else {
+            return;
+        };
+        let Ok(confirm) = self.client.on_answer(&joining.greeting, &joining.answer) else {
             self.is_wrong = true;
             return;
         };
-        let id = greeting.hello.stream_id;
-        let slots = [0, 1].map(|side: usize| match id {
-            0 => Some(0),
-            _ => {
-                let rate_bps = self.paths[path].visible_rate_bps();
-                self.sides[side].core.add_stream(id, rate_bps).ok()
-            }
-        });
-        let (Some(client_slot), Some(server_slot)) = (slots[0], slots[1]) else {
-            return; // one of them is over, or full
-        };
-        self.tell(|| {
-            format!("stream {id} opens on path {path}, slots {client_slot} and {server_slot}")
-        });
-        let delay_ns = self.paths[path].visible_delay_ns();
-        for (side, slot) in [client_slot, server_slot].into_iter().enumerate() {
-            let _ = self.sides[side].core.set_delay(slot, delay_ns);
-        }
-        let _ = self.sides[1]
-            .core
-            .expect_confirm(server_slot, admitted.confirm);
-        let mut stream = Stream {
-            path,
-            pipes: Default::default(),
-            slots: [Some(client_slot), Some(server_slot)],
-            reset_at_ns: [None; 2],
-            is_farewell: false,
-        };
         debug_assert_eq!(confirm.len(), CONFIRM_BYTES);
-        stream.pipes[0].push(confirm);
-        self.use_stream(stream);
+        let id = joining.greeting.hello.stream_id;
+        let Some(slot) = self.add_stream(0, path, id) else {
+            self.let_go(0, index, true);
+            return;
+        };
+        self.tell(|| format!("stream {id} opens on path {path}, slot {slot} of the client"));
+        self.streams[index].slots[0] = Some(slot);
+        self.streams[index].pipes[0].push(confirm);
+        self.dials[path].0 = Dial::Up;
+        self.paths[path].is_cut = false;
     }
 
-    fn use_stream(&mut self, stream: Stream) {
-        self.dials[stream.path].0 = Dial::Up;
-        self.paths[stream.path].is_cut = false;
-        self.streams.push(stream);
+    /// Add a stream to a side's core; none if that is over, or full.
+    fn add_stream(&mut self, side: usize, path: usize, id: u32) -> Option<usize> {
+        let rate_bps = self.paths[path].visible_rate_bps();
+        let delay_ns = self.paths[path].visible_delay_ns();
+        let core = &mut self.sides[side].core;
+        let slot = match id {
+            0 => 0,
+            _ => core.add_stream(id, rate_bps).ok()?,
+        };
+        let _ = core.set_delay(slot, delay_ns);
+        Some(slot)
+    }
+
+    /// The stream on a path of which the server alone knows.
+    fn joining(&self, path: usize) -> Option<usize> {
+        let joins = |stream: &Stream| stream.path == path && stream.joining.is_some();
+        self.streams.iter().position(joins)
+    }
+
+    /// Have what the client said on a path arrive where it can: a relay keeps a hello, or the server's answer to it.
+    fn connect(&mut self, path: usize) {
+        let [to_server, to_client] = self.paths[path].health;
+        if to_server == Health::Works && self.joining(path).is_none() {
+            match to_client {
+                Health::Works => return self.open(path),
+                Health::Held => {
+                    self.tell(|| format!("a join on path {path} reaches the server alone"));
+                    self.admit(path);
+                }
+                _ => {}
+            }
+        } else if let (Some(index), Health::Works) = (self.joining(path), to_client) {
+            return self.confirm(index);
+        }
+        if let Dial::Connecting { done_at_ns, .. } = &mut self.dials[path].0 {
+            *done_at_ns = u64::MAX;
+        }
+    }
+
+    /// Have the client give an attempt up, and begin another.
+    fn abandon(&mut self, path: usize, started_ns: u64) {
+        if self.paths[path].health[0] == Health::Held {
+            self.kept_hellos[path] += 1;
+        }
+        if let Some(index) = self.joining(path) {
+            self.streams[index].joining = None;
+            if self.paths[path].works(0) {
+                let at_ns = self.now_ns + self.paths[path].delay_ns;
+                self.streams[index].reset_at_ns[1] = Some(at_ns);
+            }
+        }
+        self.redial(path, Some(started_ns));
+    }
+
+    /// Have relays pass on what they kept of attempts: hellos of those that were given up, and their resets behind them.
+    pub(super) fn release_hellos(&mut self, path: usize) {
+        for _ in 0..std::mem::take(&mut self.kept_hellos[path]) {
+            if let Some(index) = self.admit(path) {
+                let at_ns = self.now_ns + self.paths[path].delay_ns;
+                self.streams[index].joining = None;
+                self.streams[index].reset_at_ns[1] = Some(at_ns);
+            }
+        }
+        let rtt_ns = 2 * self.paths[path].delay_ns;
+        if let Dial::Connecting { done_at_ns, .. } = &mut self.dials[path].0 {
+            *done_at_ns = (*done_at_ns).min(self.now_ns + rtt_ns);
+        }
     }
 
     /// Have the client learn by a stream of its own that the server closed the connection with everything delivered.
@@ -111,10 +195,13 @@ impl World {
             slots: [Some(slot), None],
             reset_at_ns: [None; 2],
             is_farewell: true,
+            joining: None,
         };
         stream.pipes[1].push(answer[length..].to_vec());
         stream.pipes[1].is_shut = true;
-        self.use_stream(stream);
+        self.dials[path].0 = Dial::Up;
+        self.paths[path].is_cut = false;
+        self.streams.push(stream);
     }
 
     /// Have the client open a stream on a path again.
@@ -137,14 +224,14 @@ impl World {
             if self.sides[0].outcome.is_some() {
                 self.dials[path].0 = Dial::Up;
             }
-            let works = self.paths[path].works(0) && self.paths[path].works(1);
+            let is_dropped = self.paths[path].health.contains(&Health::Dropped);
             let rtt_ns = 2 * self.paths[path].delay_ns;
             match self.dials[path].0 {
                 Dial::Waiting { at_ns, timeout_ns } if at_ns <= now_ns => {
                     self.dials[path].0 = Dial::Connecting {
                         started_ns: now_ns,
                         // A SYN that was dropped comes again after a second.
-                        done_at_ns: now_ns + if works { 2 * rtt_ns } else { 1000 * MS },
+                        done_at_ns: now_ns + if is_dropped { 1000 * MS } else { 2 * rtt_ns },
                         until_ns: now_ns + timeout_ns,
                     };
                 }
@@ -152,23 +239,11 @@ impl World {
                     until_ns,
                     started_ns,
                     ..
-                } if until_ns <= now_ns => self.redial(path, Some(started_ns)),
-                Dial::Connecting {
-                    done_at_ns,
-                    started_ns,
-                    until_ns,
-                } if done_at_ns <= now_ns => {
-                    if works {
-                        self.open(path);
-                        self.pump(0);
-                        self.pump(1);
-                    } else {
-                        self.dials[path].0 = Dial::Connecting {
-                            started_ns,
-                            done_at_ns: u64::MAX,
-                            until_ns,
-                        };
-                    }
+                } if until_ns <= now_ns => self.abandon(path, started_ns),
+                Dial::Connecting { done_at_ns, .. } if done_at_ns <= now_ns => {
+                    self.connect(path);
+                    self.pump(0);
+                    self.pump(1);
                 }
                 _ => {}
             }

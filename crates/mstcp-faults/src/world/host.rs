@@ -82,6 +82,11 @@ impl World {
     fn receive(&mut self, side: usize, index: usize) {
         let now_ns = self.now_ns;
         let path = self.streams[index].path;
+        if side == 0 && self.streams[index].joining.is_some() {
+            // It waits behind the server's answer.
+            self.streams[index].pipes[1].arrive(now_ns);
+            return;
+        }
         let Some(slot) = self.streams[index].slots[side] else {
             self.refuse(side, index);
             return;

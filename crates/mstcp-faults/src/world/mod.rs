@@ -39,6 +39,8 @@ pub struct World {
     streams: Vec<Stream>,
     sides: [Side; 2],
     dials: Vec<(Dial, Redial)>,
+    /// By path: hellos that a relay keeps, whose client has given up.
+    kept_hellos: Vec<u32>,
     client: Client,
     admission: Admission,
     rng: SplitMix64,
@@ -76,6 +78,7 @@ impl World {
             steps: 0,
             pauses: Pauses::new(paths.len()),
             dials: dials.collect(),
+            kept_hellos: vec![0; paths.len()],
             streams: Vec::new(),
             sides,
             rng: SplitMix64::new(seed ^ 0xfa17),

@@ -1,5 +1,6 @@
 //! What becomes of bytes between the hosts, and of TCP's ends and resets.
 
+use super::dialling::Joining;
 use super::{World, MS};
 use crate::path::{Fault, Health};
 use crate::pipe::Pipe;
@@ -19,6 +20,8 @@ pub(super) struct Stream {
     pub(super) reset_at_ns: [Option<u64>; 2],
     /// The server says in it that the connection has ended, and throws away what comes.
     pub(super) is_farewell: bool,
+    /// The client has not read the server's answer.
+    pub(super) joining: Option<Joining>,
 }
 
 impl World {
@@ -62,6 +65,9 @@ impl World {
         }
         if torn && was.contains(&Health::Swallowed) {
             self.reset_streams(path);
+        }
+        if was.contains(&Health::Held) {
+            self.release_hellos(path);
         }
         if was.iter().any(|health| *health != Health::Works) {
             self.pauses.note_repaired(path, self.now_ns);
