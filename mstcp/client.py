@@ -166,7 +166,9 @@ async def _open_given(host: str | None, port: int | None, options: ClientOptions
     if host is not None or port is not None:
         raise LocalProtocolError("host and port are given, and so is sock: leave one of them out")
     if options.ssl and options.server_hostname is None:
-        raise LocalProtocolError("with sock and ssl, server_hostname says whom the certificate must name")
+        raise LocalProtocolError(
+            "sock with ssl needs server_hostname: the name that the certificate must have"
+        )
     tls = client_settings(options.ssl, options.server_hostname, "")
     with closing_on_error() as socks:
         socks += options.given_sockets

@@ -56,7 +56,7 @@ def controller_of(arguments: argparse.Namespace) -> ControllerAddress | None:
     if key is not None and certificate is None:
         raise ValueError("--controller-key is the key of --controller-cert: give both")
     if certificate is not None and ca_file is None:
-        raise ValueError("--controller-cert is for TLS: --controller-ca says whom to trust")
+        raise ValueError("--controller-cert is for TLS, which needs --controller-ca")
     for file in (ca_file, certificate, key):
         if file is not None:
             check_readable(file)

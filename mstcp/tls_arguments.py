@@ -74,7 +74,7 @@ def client_tls(arguments: argparse.Namespace) -> dict[str, Any]:
             raise ValueError("--tls-ca and --tls-name need --tls")
         return {}
     if name == "":
-        raise ValueError("--tls-name is empty: say whom the certificate must name")
+        raise ValueError("--tls-name is empty: give the name that the certificate must have")
     if authorities is not None:
         check_readable(authorities)
     try:

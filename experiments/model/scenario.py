@@ -54,7 +54,7 @@ def _one_of(known: Sequence[str]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in known and re.fullmatch(OWN, name) is None:
-            raise ValueError(f"{name!r} is none of {', '.join(known)}, nor FILE.py:NAME of one's own")
+            raise ValueError(f"{name!r} is none of {', '.join(known)}, nor FILE.py:NAME of your own")
         return name
 
     return AfterValidator(check)

@@ -233,7 +233,7 @@ def test_wrong_arguments_are_named(
         (("send", "127.0.0.1", "9", "x", "--controller-ca", "ca.pem"), "need --controller"),
         (
             ("send", "127.0.0.1", "9", "x", "--controller", "c:1", "--controller-cert", "cert.pem"),
-            "--controller-ca says whom to trust",
+            "which needs --controller-ca",
         ),
         (
             ("send", "127.0.0.1", "9", "x", "--controller", "c:1", "--controller-ca", "/no/ca"),
