@@ -15,7 +15,15 @@ from types import FrameType
 from typing import Any
 
 import mstcp
-from mstcp import _core, client, sockets
+from mstcp import client, sockets
+from mstcp.arguments import (
+    add_connection,
+    checked,
+    count_argument,
+    port_argument,
+    rate_argument,
+    seconds_argument,
+)
 from mstcp.controller_arguments import add_controller, controller_of
 from mstcp.endpoints import Rule, parse_endpoint, parse_rule
 from mstcp.errors import sentence
@@ -103,70 +111,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 # --- options ------------------------------------------------------------------------------------------------
-def _checked(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser whose ValueError argparse shows as it is."""
-
-    def parsed(text: str) -> Any:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parsed
-
-
-def _number(least: float, most: float, kind: type[float] | type[int], what: str) -> Callable[[str], Any]:
-    def parse(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = kind(-1)
-        if not least <= value <= most:
-            raise ValueError(f"{text!r} is not {what}")
-        return value
-
-    return _checked(parse)
-
-
-_rate = _number(1, 1e15, float, "a rate in bit/s, as 8.5e6")
-_port = _number(1, 65535, int, "a port of 1 to 65535")
-_seconds = _number(0.01, 1e6, float, "a time in seconds, as 5")
-_count = _number(1, _core.MAX_STREAMS, int, f"a number of streams, 1 to {_core.MAX_STREAMS}")
-
-
-def _rates(text: str) -> list[float]:
-    return [_rate(part) for part in text.split(",")]
-
-
-def _add_connection(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("streams")
-    group.add_argument(
-        "--streams", type=_count, metavar="N", help="number of streams if --rates is not given (default: 2)"
-    )
-    group.add_argument(
-        "--rates", type=_rates, metavar="BPS,...", help="open one stream for each rate, in bit/s: 5e6,3e6"
-    )
-    group.add_argument(
-        "--rate", type=_rate, metavar="BPS", help="goodput to request from the controller, in bit/s"
-    )
-    group.add_argument(
-        "--may-grow",
-        action="store_true",
-        help="let the controller add and remove streams while the connection runs",
-    )
-    group.add_argument(
-        "--source-address",
-        metavar="ADDRESS",
-        help="local address to connect from (default: the system's choice)",
-    )
-    group.add_argument(
-        "--scheduler",
-        choices=_core.SCHEDULERS,
-        help="how frames are distributed over the streams (default: weighted)",
-    )
-    add_controller(parser)
-
-
 def _add_security(parser: argparse.ArgumentParser, *, listens: bool = False, connects: bool = False) -> None:
     parser.add_argument("--secret-file", metavar="FILE", help="file with a secret that both sides share")
     parser.add_argument(
@@ -267,16 +211,16 @@ def _listening(text: str) -> tuple[str, int]:
 def _add_allocate(commands: Any) -> None:
     allocate = commands.add_parser("allocate", help="print the streams that a controller would allocate")
     allocate.add_argument("host", help="destination: a name or an address")
-    allocate.add_argument("--port", type=_port, required=True, help="TCP port of the destination")
+    allocate.add_argument("--port", type=port_argument, required=True, help="TCP port of the destination")
     allocate.add_argument(
-        "--rate", type=_rate, required=True, metavar="BPS", help="goodput to request in bit/s: 8.5e6"
+        "--rate", type=rate_argument, required=True, metavar="BPS", help="goodput to request in bit/s: 8.5e6"
     )
     allocate.add_argument(
         "--source-address", metavar="ADDRESS", help="address of the source (default: the system's choice)"
     )
     allocate.add_argument(
         "--max-paths",
-        type=_count,
+        type=count_argument,
         default=DEFAULT_MAX_PATHS,
         metavar="N",
         help="use at most so many paths (default: %(default)s)",
@@ -320,9 +264,9 @@ async def _allocate(arguments: argparse.Namespace) -> None:
 def _add_send(commands: Any) -> None:
     send = commands.add_parser("send", help="send a file to `mstcp receive` and print its SHA-256")
     send.add_argument("host", help="name or address of the receiver")
-    send.add_argument("port", type=_port, help="TCP port of the receiver")
+    send.add_argument("port", type=port_argument, help="TCP port of the receiver")
     send.add_argument("file", help="file to send; - is standard input")
-    _add_connection(send)
+    add_connection(send)
     _add_security(send, connects=True)
     send.set_defaults(work=_send)
 
@@ -336,7 +280,7 @@ async def _send(arguments: argparse.Namespace) -> None:
 
 def _add_receive(commands: Any) -> None:
     receive = commands.add_parser("receive", help="accept one connection, print the SHA-256 of what it sends")
-    receive.add_argument("port", type=_port, help="TCP port to listen on")
+    receive.add_argument("port", type=port_argument, help="TCP port to listen on")
     receive.add_argument(
         "file", nargs="?", help="file to write (default: discard the data); - is standard output"
     )
@@ -365,38 +309,38 @@ def _add_proxy(commands: Any) -> None:
     enter = ends.add_parser("enter", help="accept TCP, forward over MSTCP")
     enter.add_argument(
         "listen",
-        type=_checked(_listening),
+        type=checked(_listening),
         metavar="[HOST:]PORT",
         help="address to accept TCP connections on",
     )
-    enter.add_argument("to", type=_checked(parse_endpoint), metavar="HOST:PORT", help="address of the `exit`")
+    enter.add_argument("to", type=checked(parse_endpoint), metavar="HOST:PORT", help="address of the `exit`")
     enter.add_argument(
         "--target",
-        type=_checked(parse_endpoint),
+        type=checked(parse_endpoint),
         metavar="HOST:PORT",
         help="what the `exit` connects to, if it was started without a target",
     )
-    _add_connection(enter)
+    add_connection(enter)
     _add_security(enter, connects=True)
     enter.set_defaults(work=_enter)
     leave = ends.add_parser("exit", help="accept MSTCP, connect over TCP")
     leave.add_argument(
         "listen",
-        type=_checked(_listening),
+        type=checked(_listening),
         metavar="[HOST:]PORT",
         help="address to accept MSTCP connections on",
     )
     leave.add_argument(
         "target",
         nargs="?",
-        type=_checked(parse_endpoint),
+        type=checked(parse_endpoint),
         metavar="HOST:PORT",
         help="target to connect to (default: the one that each connection asks for)",
     )
     leave.add_argument(
         "--allow",
         action="append",
-        type=_checked(parse_rule),
+        type=checked(parse_rule),
         metavar="ADDRESS[/BITS][:PORT]",
         help="targets that connections may ask for; repeatable (default: addresses of this host)",
     )
@@ -434,19 +378,19 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--via",
         required=True,
-        type=_checked(_via),
+        type=checked(_via),
         metavar="[HOST]:PORT",
         help="address of an `mstcp proxy exit` without target; without HOST, that port of each destination",
     )
     run.add_argument(
         "--only",
         action="append",
-        type=_checked(parse_rule),
+        type=checked(parse_rule),
         metavar="ADDRESS[/BITS][:PORT]",
         help="destinations that go over MSTCP; repeatable (default: all but loopback)",
     )
     run.add_argument("program", nargs="+", metavar="COMMAND", help="the program and its arguments")
-    _add_connection(run)
+    add_connection(run)
     _add_security(run, connects=True)
     run.set_defaults(work=_run)
 
@@ -472,21 +416,21 @@ def _add_bench(commands: Any) -> None:
     bench.add_argument(
         "to",
         nargs="?",
-        type=_checked(parse_endpoint),
+        type=checked(parse_endpoint),
         metavar="HOST:PORT",
         help="where `mstcp bench --serve` runs (default: measure over loopback)",
     )
     bench.add_argument(
         "--serve",
-        type=_checked(_listening),
+        type=checked(_listening),
         metavar="[HOST:]PORT",
         help="run the receiving side on this address",
     )
     bench.add_argument(
-        "--seconds", type=_seconds, default=5.0, metavar="S", help="seconds to measure (default: 5)"
+        "--seconds", type=seconds_argument, default=5.0, metavar="S", help="seconds to measure (default: 5)"
     )
     bench.add_argument("--json", action="store_true", help="print the figures as JSON")
-    _add_connection(bench)
+    add_connection(bench)
     _add_security(bench, listens=True, connects=True)
     bench.set_defaults(work=_bench)
 
