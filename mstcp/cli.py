@@ -199,7 +199,7 @@ def _asking(arguments: argparse.Namespace) -> dict[str, Any] | None:
             raise ValueError("--may-grow is for a controller, which adds the streams: give --controller")
         return None
     if arguments.rate is None or arguments.streams or arguments.rates:
-        raise ValueError("--controller takes --rate, and neither --streams nor --rates")
+        raise ValueError("--controller needs --rate, and cannot be combined with --streams or --rates")
     return {"controller": controller, "rate": arguments.rate, "may_grow": arguments.may_grow}
 
 

@@ -51,12 +51,12 @@ def controller_of(arguments: argparse.Namespace) -> ControllerAddress | None:
     certificate, key = arguments.controller_cert, arguments.controller_key
     if arguments.controller is None:
         if any(file is not None for file in (token_file, ca_file, certificate, key)):
-            raise ValueError("the --controller-... options say how, and --controller is not given")
+            raise ValueError("the --controller-... options need --controller")
         return None
     if key is not None and certificate is None:
         raise ValueError("--controller-key is the key of --controller-cert: give both")
     if certificate is not None and ca_file is None:
-        raise ValueError("--controller-cert is for TLS: --controller-ca says whom to trust")
+        raise ValueError("--controller-cert is for TLS, which needs --controller-ca")
     for file in (ca_file, certificate, key):
         if file is not None:
             check_readable(file)

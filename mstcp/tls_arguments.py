@@ -71,10 +71,10 @@ def client_tls(arguments: argparse.Namespace) -> dict[str, Any]:
     authorities, name = arguments.tls_ca, arguments.tls_name
     if not arguments.tls:
         if authorities is not None or name is not None:
-            raise ValueError("--tls-ca and --tls-name say how, and --tls is not given")
+            raise ValueError("--tls-ca and --tls-name need --tls")
         return {}
     if name == "":
-        raise ValueError("--tls-name is empty: say whom the certificate must name")
+        raise ValueError("--tls-name is empty: give the name that the certificate must have")
     if authorities is not None:
         check_readable(authorities)
     try:

@@ -6,7 +6,7 @@ A class for each idea, each on top of those before it; what one needs of a class
 | module | |
 |---|---|
 | `base` | the core, the streams, how far the connection is |
-| `health` | figures, traces, signs of life |
+| `health` | figures, traces, keepalive |
 | `sending` | from the core into the sockets, back-pressure, the core's timer |
 | `delivery`, `receiving` | from the sockets through the core to the protocol |
 | `membership` | streams that come, go and change their rates |

@@ -1,4 +1,4 @@
-"""How a connection is, and whether its peer is there: figures, traces, signs of life."""
+"""State of a connection and of its peer: figures, traces, keepalive."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Health(TransportBase):
         if self._trace is not None:
             self._trace.event(self._loop.time(), name, **data)
 
-    # --- signs of life --------------------------------------------------------------------------------------
+    # --- keepalive ------------------------------------------------------------------------------------------
     def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
         """Ask for a sign of life when nothing came for a while, and give streams up whose peer gives none.
 

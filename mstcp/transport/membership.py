@@ -118,7 +118,7 @@ class Membership(Receiving):
         self._pump()
 
     def remove_stream(self, index: int) -> None:
-        """Take a stream out while the others go on; nothing is lost, and it is not opened again.
+        """Remove a stream while the others go on; nothing is lost, and it is not opened again.
 
         It gets no new frames, and ends when the peer has reported those it took.
 

@@ -38,7 +38,7 @@ def status_of(*argv: str) -> int:
         (["run", "butterfly", "--engine", "lve"], "no engine called 'lve'. Did you mean live?"),
         (["run", "butterfly", "--variant", "c"], "no variant 'c'"),
         (["run", "butterfly", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
-        (["run", "butterfly", "--duration", "-1"], "duration_s: Input should be greater than 0"),
+        (["run", "butterfly", "--duration", "-1"], "--duration: must be greater than 0"),
         (["run", "butterfly", "--allocation", "best"], "'best' is not given for flow 1, 2"),
         (["run", "butterfly", "--set", "tcp.sak=true"], "the nearest are tcp.sack"),
         (["run", "butterfly", "--set", "links.S0-S9.rate_bps=1e6"], "no link 'S0-S9'"),
@@ -179,3 +179,14 @@ def test_no_command_waits_for_libraries_that_only_some_need() -> None:
         cwd=Path(__file__).parents[2],
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_an_incomplete_installation_is_told_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "experiments.cli.command_line", None)
+    monkeypatch.delattr("experiments.cli.command_line", raising=False)
+    assert cli.main(["list"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("mstcp-lab: ")
+    assert said.endswith("the installation is not complete. Run: make setup\n")

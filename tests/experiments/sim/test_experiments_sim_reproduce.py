@@ -90,9 +90,9 @@ def test_results_that_are_there_are_not_overwritten(folder: Path, capsys: pytest
     [
         (["table2"], "There is no study called 'table2'. Did you mean table1?"),
         (["table1", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
-        (["table1", "--duration", "-3"], "duration_s: Input should be greater than 0"),
+        (["table1", "--duration", "-3"], "--duration: must be greater than 0"),
         (["kato-cc", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
-        (["kato-cc", "--duration", "-3"], "--duration: Input should be greater than 0"),
+        (["kato-cc", "--duration", "-3"], "--duration: must be greater than 0"),
         (["kato-cc", "--resume"], "--resume"),
     ],
 )

@@ -189,7 +189,7 @@ def test_few_runs_are_not_trimmed() -> None:
 
 @pytest.mark.parametrize("share", ["0.5", "-0.1"])
 def test_a_study_cannot_trim_all_or_less_than_nothing(share: str) -> None:
-    with pytest.raises(ScenarioError, match="trim: Input should be"):
+    with pytest.raises(ScenarioError, match="trim: must be"):
         small(("duration_s = 2.0", f"duration_s = 2.0\ntrim = {share}"))
 
 
@@ -226,7 +226,7 @@ def test_several_studies_are_one_document(document: StudyDocument) -> None:
         (("links.A-B.rate_bps", "links.A-C.rate_bps"), "level slow: links.A-C.rate_bps"),
         (('case = "fast"', 'case = "quick"'), "there is no case 'quick'; cases: slow, fast"),
         (('left = "fast: goodput_mbps"', 'left = "fast: speed"'), "claim 1: there is no metric 'speed'"),
-        (("duration_s = 2.0", "duration_s = 0"), "duration_s: Input should be greater than 0"),
+        (("duration_s = 2.0", "duration_s = 0"), "duration_s: must be greater than 0"),
         (('title = "One', 'titel = "One'), "title: Field required"),
         (('contradiction = "Table 1 has it otherwise"', ""), "a claim needs `holds`"),
     ],
