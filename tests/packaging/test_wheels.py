@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,19 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     run(ROOT / "scripts" / "build-wheels", folder, cwd=ROOT)
     return folder
+
+
+def test_the_images_constraints_are_those_of_the_lock_without_hashes() -> None:
+    """With hashes in its constraints pip refuses our own wheels, which have none."""
+    [expression] = re.findall(r"RUN sed -E '(.*?)' /tmp/requirements.lock", (ROOT / "Dockerfile").read_text())
+    lock = ROOT / "requirements.lock"
+    constraints = run("sed", "-E", expression, lock, cwd=ROOT)
+    kept = [line for line in constraints.splitlines() if line and not line.lstrip().startswith("#")]
+    pinned = [
+        line.removesuffix(" \\") for line in lock.read_text().splitlines() if "==" in line.split(";")[0]
+    ]
+    assert len(pinned) > 50
+    assert kept == pinned
 
 
 def environment(folder: Path, python: str, *requirements: object) -> Path:

@@ -306,6 +306,33 @@ fn the_only_stream_is_opened_again_where_the_answer_to_a_ping_waits_behind_what_
 }
 
 #[test]
+fn joins_that_are_never_confirmed_change_nothing_for_the_only_stream() {
+    let mut connection = connection(&[1.0]);
+    let window_bytes = 262_144;
+    connection.write(&vec![0; window_bytes + 1]).unwrap();
+    send_reported(&mut connection, 0);
+    acknowledge_up_to(
+        &mut connection,
+        window_bytes as u64,
+        window_bytes as u64,
+        &[],
+    );
+    live_on_data(&mut connection, 0, 100 * MS);
+    tell(&mut connection, &Control::Pong(0));
+    for (id, from_ms) in [(1, 100), (2, 450), (3, 800)] {
+        let slot = connection.add_stream(id, 1.0).unwrap();
+        connection.expect_confirm(slot, [7; 32]).unwrap();
+        live_on_data(&mut connection, from_ms * MS, (from_ms + 350) * MS);
+        connection.on_stream_end(slot).unwrap();
+    }
+    let (stalled, gone) = told(&mut connection);
+    assert!(
+        stalled.contains(&0) && gone.contains(&0),
+        "{stalled:?} {gone:?}"
+    );
+}
+
+#[test]
 fn what_a_slow_stream_owes_goes_over_others_once_the_peers_window_is_full() {
     let mut connection = connection(&[1.0, 1.0]);
     connection.write(&[0; 300_000]).unwrap();

@@ -12,6 +12,10 @@ use crate::sys;
 pub const MEASURE: Duration = Duration::from_millis(10);
 /// Of what a stream carries, what may wait in its socket: so many seconds.
 const UNSENT_SECONDS: f64 = 0.010;
+/// Of a stream without a rate more on a long path, which it delays by an eighth at most: a host that comes late then leaves TCP
+/// something to send, and its estimate of what the path carries is not kept low.
+const ROUND_TRIPS_UNSENT: f64 = 0.125;
+const MOST_UNSENT_SECONDS: f64 = 0.050;
 /// But so many frames of a stream that has a rate, and so many bytes of one that has none.
 const LEAST_FRAMES: usize = 4;
 const LEAST_UNSENT_BYTES: usize = 1 << 14;
@@ -78,8 +82,11 @@ impl Room {
     }
 
     /// Take what TCP was found to carry, and bound what waits by it. True if the bound has changed.
-    fn note_rate(&mut self, rate_bps: f64) -> bool {
-        let bytes = (rate_bps / 8.0 * UNSENT_SECONDS) as usize;
+    fn note_rate(&mut self, rate_bps: f64, delay_ns: u64) -> bool {
+        let round_trip_s = 2e-9 * delay_ns as f64;
+        let seconds = round_trip_s * ROUND_TRIPS_UNSENT;
+        let seconds = seconds.clamp(UNSENT_SECONDS, MOST_UNSENT_SECONDS);
+        let bytes = (rate_bps / 8.0 * seconds) as usize;
         let limit = (bytes < MOST_UNSENT_BYTES).then_some(bytes.max(LEAST_UNSENT_BYTES));
         let old = self.limit.unwrap_or(MOST_UNSENT_BYTES);
         let new = limit.unwrap_or(MOST_UNSENT_BYTES);
@@ -242,7 +249,7 @@ impl StreamSockets {
             };
             core.on_measured(stream, path.rate_bps, path.delay_ns)?;
             core.on_unsent(now_ns, stream, path.unsent_bytes)?;
-            socket.room.note_rate(path.rate_bps);
+            socket.room.note_rate(path.rate_bps, path.delay_ns);
         }
         Ok(())
     }

@@ -119,7 +119,7 @@ impl Sender {
             self.withdraw_draft(slot);
         }
         self.with_room.remove(slot);
-        if !self.stalled.contains(slot) {
+        if !self.stalled.or(self.unconfirmed).contains(slot) {
             self.lost_open_ns = self.views_ns;
         }
         self.set_state(slot, StreamState::Gone);

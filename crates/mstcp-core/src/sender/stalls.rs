@@ -65,7 +65,7 @@ impl Sender {
             stream.stalled_ns = now_ns;
             stream.taken_stalled_ns = None;
             self.set_state(slot, StreamState::Stalled);
-            if self.alive.is_several() {
+            if self.has_others() {
                 self.send_again(slot);
             } else {
                 // Over the next that comes: on this one it would wait behind itself.
@@ -90,6 +90,11 @@ impl Sender {
         }
     }
 
+    /// Whether there are several streams that may be given data; one that is not confirmed is none.
+    fn has_others(&self) -> bool {
+        self.alive.without(self.unconfirmed).is_several()
+    }
+
     /// How long a stream may report nothing, in nanoseconds.
     fn patience_ns(&self, slot: usize) -> u64 {
         (STALL_NS + self.round_trips_ns()) << self.streams[slot].slowness
@@ -104,7 +109,7 @@ impl Sender {
         let acks_ns = stream.acks_unseen_ns.map(|at_ns| at_ns + SEEN_DELAY_NS);
         // A lone stream that brings data carries on, though nothing is known of the acknowledgements; but not where the peer's
         // answers wait on it behind what was sent before.
-        let other_ns = match self.alive.is_several() {
+        let other_ns = match self.has_others() {
             true => acks_ns,
             false => stream.pinged_ns,
         };
