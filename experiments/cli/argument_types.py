@@ -9,6 +9,8 @@ from typing import TypeVar
 from topologies.units import UnitError, parse_rate_bps, rate_unit_bps, time_unit_us
 
 MOST_LOAD = 1e6
+MTU_LIMITS = (68, 65535)
+"""RFC 791: every host forwards 68 bytes; the longest IPv4 packet."""
 
 Item = TypeVar("Item")
 
@@ -21,6 +23,15 @@ def whole(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def mtu(text: str) -> int:
+    """Read an argument that is an MTU in bytes."""
+    least, most = MTU_LIMITS
+    number = whole(text)
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"{text} is not an MTU of {least} to {most} bytes")
     return number
 
 

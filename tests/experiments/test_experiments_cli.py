@@ -48,6 +48,7 @@ def status_of(*argv: str) -> int:
             "the network has no host 'S0'",
         ),
         (["run", "butterfly", "--nonsense"], "unrecognized arguments"),
+        (["shell", "ring:6", "--mtu", "10"], "10 is not an MTU of 68 to 65535 bytes"),
         (["report", "/nowhere"], "/nowhere: cannot be read"),
         ([], "required"),
     ],
