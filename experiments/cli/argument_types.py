@@ -26,7 +26,7 @@ def whole(text: str) -> int:
     return number
 
 
-def mtu(text: str) -> int:
+def mtu_bytes(text: str) -> int:
     """Read an argument that is an MTU in bytes."""
     least, most = MTU_LIMITS
     number = whole(text)

@@ -14,6 +14,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from experiments.cli.argument_types import mtu_bytes
 from experiments.engines.live import requirements
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--variant", metavar="V", help="variant of the network")
     parser.add_argument(
-        "--mtu", type=int, default=1500, metavar="BYTES", help="MTU of the hosts (default 1500)"
+        "--mtu", type=mtu_bytes, default=1500, metavar="BYTES", help="MTU of the hosts (default 1500)"
     )
     parser.add_argument(
         "--set",
