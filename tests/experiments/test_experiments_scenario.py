@@ -93,7 +93,7 @@ def test_sysctls_are_those_asked_for() -> None:
         (
             ('name = "small"', 'name = "small"\npacket_bytes = 20'),
             "packet_bytes",
-            "greater than or equal to 200",
+            "at least 200",
         ),
         (
             ("[cases.a.flows.1]", '[cases.a]\nallocation = "best"\n[cases.a.flows.1]'),

@@ -348,7 +348,7 @@ def test_a_demand_of_nothing_is_counted_as_such(
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["--capacity", "1.7e308"], "less than or equal to 1000000000000000"),
+        (["--capacity", "1.7e308"], "at most 1000000000000000"),
         (["--capacity", "10 GB/s"], "counts bytes; rates are in bits"),
         (["--capacity", "0"], "is not a rate above 0"),
         (["--load", "1e308"], "is beyond the largest load of 1e+06"),
