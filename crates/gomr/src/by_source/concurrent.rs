@@ -25,7 +25,7 @@ const EXACT: f64 = 1e-10;
 /// Looks for better trees before the search is given up.
 const MOST_PASSES: usize = 2000;
 /// Pivots, of all programmes together, after which the factor so far is the answer: minutes on networks of a thousand links.
-const MOST_PIVOTS: usize = 300_000;
+const MOST_PIVOTS: usize = 1_000_000;
 /// Weight of the best prices so far among those that trees are looked for with.
 const STEADY: f64 = 0.5;
 /// Below this the present prices alone count.
