@@ -98,6 +98,8 @@ def load_factor(problem: Problem, load: float, *, time_limit_s: float | None = N
 def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | None = None) -> LoadFactor:
     """Return the factor of `at_load`, and where the time was up, what is proved of it.
 
+    Far above 1, large matrices take more steps than the search may, which counts as a time that is up.
+
     The factor is the optimum of a linear programme of its own (`gomr_native.Network.max_concurrent`), with
     the demands of a source routed together. High loads of few demands, and demands with limits on their
     paths, are solved for step by step instead: with A(s) the most that is admitted of s times the demands,

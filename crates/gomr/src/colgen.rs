@@ -8,6 +8,7 @@
 mod bypasses;
 mod costs;
 mod crash;
+mod entering;
 mod eviction;
 mod offers;
 mod origin;
@@ -24,6 +25,7 @@ use crate::pricing::{Lengths, Pricer};
 use crate::problem::Error;
 use crate::tolls::{Reach, Tolls};
 use crate::tree::Scratch;
+use entering::Candidate;
 use origin::Origin;
 pub(crate) use pool::KEPT_LOSS;
 
@@ -32,11 +34,9 @@ pub(crate) const GAIN: f64 = 1e-11;
 /// The same where costs do not matter: what gains less hardly ever admits more, and the proof shows where it does.
 const COARSE_GAIN: f64 = 0.1;
 /// Candidates looked at for each pivot.
-const WINDOW: usize = 64;
-/// Commodities a link that make a crowd: prices move little with each of them, so more of them are looked at
-/// together, and earlier prices weigh more.
+const WINDOW: usize = 256;
+/// Commodities a link that make a crowd: prices move little with each of them, so earlier prices weigh more.
 const CROWD: usize = 16;
-const CROWD_WINDOW: usize = 256;
 /// Work per known path that the dual simplex may cost.
 const DUAL_WORK: u64 = 6000;
 /// Rounds of both simplexes, each from where the last one left the true bounds, before a solve is given up.
@@ -56,13 +56,6 @@ const STALL: usize = 200;
 const PATIENCE: usize = 100;
 /// And before it is given up.
 const MOST_PIVOTS: usize = 1000;
-
-/// A column that may enter the basis, and what it gained when it was last looked at.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    column: u32,
-    gain: f64,
-}
 
 /// What a commodity asks of the pricing.
 #[derive(Clone, Debug)]
@@ -398,7 +391,6 @@ impl Solver {
         let none = [&[][..]];
         let windows: Vec<&[u32]> = match candidates {
             [] => none.to_vec(),
-            some if self.is_crowded() => some.chunks(CROWD_WINDOW).collect(),
             some => some.chunks(WINDOW).collect(),
         };
         for window in windows {
@@ -443,78 +435,6 @@ impl Solver {
             }
         }
         Ok(())
-    }
-
-    /// A variable that gains much, of slacks and `open` columns; by Bland's rule the first that gains. Columns
-    /// that do not gain are taken from `open`.
-    fn entering(&mut self, open: &mut Vec<Candidate>, by_bland: bool) -> Option<(Enter, f64)> {
-        if by_bland {
-            return self.first_entering(open);
-        }
-        let limit = self.gain_limit();
-        let mut best = self.best_slack();
-        let mut most = best.map_or(limit, |(_, gain)| gain);
-        if let Some((enter, gain)) = self.level_entering(most) {
-            (best, most) = (Some((enter, gain)), gain);
-        }
-        // Gains change little from pivot to pivot: the best of before is looked at first, and taken if it is
-        // still as good as the others were.
-        loop {
-            let (mut first, mut second) = (None, most);
-            for (at, candidate) in open.iter().enumerate() {
-                let top = first.map_or(most, |at: usize| open[at].gain);
-                if candidate.gain > top {
-                    (first, second) = (Some(at), top);
-                } else if candidate.gain > second {
-                    second = candidate.gain;
-                }
-            }
-            let Some(at) = first else {
-                break;
-            };
-            let gain = self.gain_of(open[at].column);
-            open[at].gain = gain;
-            if gain >= second && gain > most {
-                return Some((Enter::Column(open[at].column), gain));
-            }
-        }
-        // By now others may gain that did not before.
-        best.or_else(|| self.best_column(open, limit))
-    }
-
-    /// The column that gains most, each looked at again.
-    fn best_column(&mut self, open: &mut Vec<Candidate>, limit: f64) -> Option<(Enter, f64)> {
-        self.look_again(open, limit);
-        let top = open.iter().max_by(|a, b| a.gain.total_cmp(&b.gain))?;
-        (top.gain > limit).then_some((Enter::Column(top.column), top.gain))
-    }
-
-    /// Takes those from `open` that do not gain; what is in the basis stays.
-    fn look_again(&mut self, open: &mut Vec<Candidate>, limit: f64) {
-        open.retain_mut(|candidate| {
-            candidate.gain = self.gain_of(candidate.column);
-            candidate.gain > limit || candidate.gain == f64::NEG_INFINITY
-        });
-    }
-
-    /// What a column gains; nothing at all while it is in the basis.
-    fn gain_of(&mut self, column: u32) -> f64 {
-        self.master.work += 60;
-        match self.master.is_basic(column) {
-            true => f64::NEG_INFINITY,
-            false => self.master.reduced_profit(column),
-        }
-    }
-
-    /// The first variable that gains.
-    fn first_entering(&mut self, open: &mut Vec<Candidate>) -> Option<(Enter, f64)> {
-        let limit = self.gain_limit();
-        let slack = self.first_slack();
-        self.look_again(open, limit);
-        let gaining = open.iter().filter(|candidate| candidate.gain > limit);
-        let first = gaining.min_by_key(|candidate| candidate.column);
-        let column = first.map(|first| (Enter::Column(first.column), first.gain));
-        slack.or_else(|| self.level_entering(limit)).or(column)
     }
 
     fn keep_accurate(&mut self) {

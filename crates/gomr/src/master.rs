@@ -11,6 +11,7 @@ mod differences;
 mod level;
 mod loads;
 mod pivot;
+mod sparse;
 mod start;
 mod values;
 
@@ -20,6 +21,7 @@ use crate::halt::Halt;
 use differences::Differences;
 use level::Level;
 use loads::{Loads, Span};
+pub(crate) use sparse::Sparse;
 
 const KEY: u32 = NONE - 1;
 /// Numbers below this are not pivots.
@@ -29,6 +31,8 @@ pub(crate) const PIVOT: f64 = 1e-7;
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub group: u32,
+    /// Differs where paths differ, nearly always.
+    pub mark: u32,
     span: Span,
     /// Worth of one unit in the first objective (0 for the rate not served).
     pub value: f64,
@@ -80,44 +84,11 @@ pub(crate) enum Leave {
     Slack(u32),
 }
 
-/// A dense vector that remembers which entries were touched.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sparse {
-    pub values: Vec<f64>,
-    pub touched: Vec<u32>,
-    seen: Vec<bool>,
-}
-
-impl Sparse {
-    pub fn resize(&mut self, len: usize) {
-        self.values.resize(len, 0.0);
-        self.seen.resize(len, false);
-    }
-
-    pub fn clear(&mut self) {
-        for &i in &self.touched {
-            self.values[i as usize] = 0.0;
-            self.seen[i as usize] = false;
-        }
-        self.touched.clear();
-    }
-
-    /// Counts all entries as touched.
-    pub fn touch_all(&mut self) {
-        for (i, seen) in self.seen.iter_mut().enumerate() {
-            if !std::mem::replace(seen, true) {
-                self.touched.push(i as u32);
-            }
-        }
-    }
-
-    pub fn add(&mut self, i: u32, value: f64) {
-        if !self.seen[i as usize] {
-            self.seen[i as usize] = true;
-            self.touched.push(i);
-        }
-        self.values[i as usize] += value;
-    }
+/// A number for a path that tells it from most others (D. Knuth, The Art of Computer Programming 3, 6.4).
+pub(crate) fn mark_of(path: &[u32]) -> u32 {
+    path.iter().fold(0, |mark: u32, &arc| {
+        (mark ^ arc).wrapping_mul(0x9e37_79b1).rotate_left(5)
+    })
 }
 
 /// How the basic variables move when one variable enters.
@@ -263,6 +234,7 @@ impl Master {
         let id = self.columns.len() as u32;
         self.columns.push(Column {
             group,
+            mark: mark_of(self.loads.path(span)),
             span,
             value,
             cost,

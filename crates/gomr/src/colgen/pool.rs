@@ -3,6 +3,7 @@
 use super::origin::Origin;
 use super::{Commodity, Solver};
 use crate::graph::NONE;
+use crate::master::mark_of;
 
 /// Paths that lose more than this part of the first objective's weight are forgotten when there are many.
 pub(crate) const KEPT_LOSS: f64 = 0.02;
@@ -107,10 +108,9 @@ impl Solver {
     /// Adds a path unless the commodity has it; returns its column.
     pub fn add_path(&mut self, id: u32, path: &[u32]) -> u32 {
         let group = &self.master.groups[id as usize];
+        let mark = mark_of(path);
         let is_it = |&&c: &&u32| {
-            let known = self.master.path(c);
-            // Paths to one target part from each other at its end more often than not.
-            known.len() == path.len() && known.iter().rev().eq(path.iter().rev())
+            self.master.columns[c as usize].mark == mark && self.master.path(c) == path
         };
         let known = group.columns.iter().find(is_it);
         if let Some(&column) = known {

@@ -6,6 +6,9 @@ use crate::graph::NONE;
 
 /// Rates of change below this are rounding.
 const NOISE: f64 = 1e-13;
+/// Arcs that a moving column changes the load of, more or less: where all of them together are more than there are, each
+/// is looked at.
+const MANY_LOADS: usize = 8;
 
 impl Master {
     /// Fills [`Master::direction`] for a variable that enters.
@@ -52,6 +55,11 @@ impl Master {
     /// Adds to a direction what the working columns' movement makes of the loads.
     fn add_working_loads(&mut self, d: &mut Direction) {
         let Some(mut differences) = self.differences.take() else {
+            let moving = d.y.iter().filter(|&&y| y != 0.0).count();
+            if self.is_plain() && MANY_LOADS * moving > self.capacity.len() {
+                self.add_many_loads(d);
+                return;
+            }
             for (&y, &column) in d.y.iter().zip(&self.working) {
                 if y != 0.0 {
                     self.add_sparse_loads(column, y, &mut d.load);
@@ -67,6 +75,28 @@ impl Master {
             }
         }
         self.differences = Some(differences);
+    }
+
+    /// Adds the loads of plain columns where they touch most arcs together.
+    fn add_many_loads(&self, d: &mut Direction) {
+        d.load.touch_all();
+        let values = &mut d.load.values;
+        for (&y, &column) in d.y.iter().zip(&self.working) {
+            if y == 0.0 {
+                continue;
+            }
+            let key = self.key_of(column);
+            if [column, key].contains(&self.level_column) {
+                self.each_entry(column, |row, entry| values[row as usize] -= entry * y);
+                continue;
+            }
+            for &row in self.loaded(column) {
+                values[row as usize] -= y;
+            }
+            for &row in self.loaded(key) {
+                values[row as usize] += y;
+            }
+        }
     }
 
     fn add_sparse_loads(&self, column: u32, y: f64, load: &mut Sparse) {
