@@ -169,8 +169,12 @@ studies: setup ## run all studies with STUDY_SEEDS seeds (default 30: some 7 min
 	@scripts/studies-table $(STUDY_SEEDS)
 
 .PHONY: tables
-tables: setup ## renew the simulated tables of docs/ (some 3 minutes); ns3, studies and readme-runs renew the others
+tables: setup ## renew the simulated tables of docs/ (some 3 minutes); ns3, ppfs-table, studies and readme-runs renew the others
 	@$(VENV)/python -m benchmarks.tables
+
+.PHONY: ppfs-table
+ppfs-table: setup ## renew the table of docs/ppfs.md on real Open vSwitch (root; some 5 minutes)
+	@$(SUDO) $(VENV)/python -m benchmarks.ppfs_split --docs --packets 100000 --rate 5000 --realtime-priority 0
 
 .PHONY: ns3
 ns3: setup ## the same runs in ns-3 3.37 (Debian's libns3-dev) and the simulator; renews two tables of docs/simulator.md (some 15 minutes)

@@ -4,7 +4,7 @@ Runs in namespaces of its own: a sender, a switch that splits over up to 16 path
 and a receiver, all on the userspace datapath. Every row sends packets at a steady rate and prints the shares
 that were asked for and those that came, the largest distance of a path in standard deviations of the
 binomial, megaflows, packets lost, and the share of a core that Open vSwitch takes. Sender and switches share
-the machine: run it on an idle one.
+the machine: run it on an idle one. `--docs` renews the tables of docs/ppfs.md.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
+from benchmarks.pages import renew
 from switch import Port, PrivateInstance
 from switch.ppfs import FlowKey, Splitter
 
@@ -291,8 +292,22 @@ def row(what: str, shares: Sequence[float], outcome: Outcome) -> None:
     print(f"{what:32} {asked:>40} {came:>56} {figures} {cost}", flush=True)
 
 
+def page_line(what: str, connections: int, shares: Sequence[float], outcome: Outcome) -> str:
+    """Return the line of docs/ppfs.md."""
+    asked = " ".join(f"{share:.2f}" for share in shares)
+    came = " ".join(f"{count / sum(outcome.packets):.4f}" for count in outcome.packets)
+    distance = f"{sigmas(outcome.packets, shares):.1f}"
+    return (
+        f"| {what} | {connections} | {asked} | {came} | {distance} | {outcome.megaflows} | {outcome.lost} |"
+    )
+
+
 def measure_all(arguments: argparse.Namespace) -> None:
-    """Print the table."""
+    """Print the table, and renew that of docs/ppfs.md if asked to."""
+    page = [
+        "| mechanism | connections | asked | came | distance | megaflows | lost |",
+        "|---|---|---|---|---|---|---|",
+    ]
     run("ip link set lo up")
     priority = arguments.realtime_priority or None
     if priority:
@@ -306,6 +321,7 @@ def measure_all(arguments: argparse.Namespace) -> None:
         for shares in SHARES:
             outcome = measure(mode, shares, arguments.packets, arguments.rate, realtime_priority=priority)
             row(f"splitter, {mode}", shares, outcome)
+            page.append(page_line(f"splitter, {mode}", 1, shares, outcome))
     for method in GROUPS if arguments.groups else ():
         for connections in (1, 2000):
             for shares in SHARES[:2]:
@@ -313,6 +329,9 @@ def measure_all(arguments: argparse.Namespace) -> None:
                     method, shares, 20_000, 5_000, connections=connections, realtime_priority=priority
                 )
                 row(f"group {method}, {connections} connections", shares, outcome)
+                page.append(page_line(f"select group, {method}", connections, shares, outcome))
+    if arguments.docs:
+        renew("ppfs.md", "split", page)
 
 
 def main() -> None:
@@ -327,6 +346,7 @@ def main() -> None:
     parser.add_argument(
         "--realtime-priority", type=int, default=50, help="of switch and sender; 0: none (default 50)"
     )
+    parser.add_argument("--docs", action="store_true", help="renew the table of docs/ppfs.md")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
