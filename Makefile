@@ -168,6 +168,14 @@ studies: setup ## run all studies with STUDY_SEEDS seeds (default 30: some 7 min
 		$(VENV)/mstcp-lab reproduce $$study --seeds $(STUDY_SEEDS) --out build/studies/$$study --json >build/studies/$$study.json || exit 1; done
 	@scripts/studies-table $(STUDY_SEEDS)
 
+.PHONY: tables
+tables: setup ## renew the simulated tables of docs/ (some 3 minutes); ns3, studies and readme-runs renew the others
+	@$(VENV)/python -m benchmarks.tables
+
+.PHONY: ns3
+ns3: setup ## the same runs in ns-3 3.37 (Debian's libns3-dev) and the simulator; renews two tables of docs/simulator.md (some 15 minutes)
+	@$(VENV)/python -m benchmarks.ns3
+
 .PHONY: kernel
 kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)
 	@scripts/build-kernel

@@ -1,8 +1,8 @@
-"""Many connections at once on one server: python -m benchmarks.connections [--connections 10000] [--json].
+"""Many connections at once: python -m benchmarks.connections [--connections N] [--busy N] [--json].
 
-Opens connections of two streams each over the loopback, sends a message over each and back, and leaves them
-idle. Printed: what failed, how fast they were opened, and the memory that one costs the server's process and
-the client's (both run the streams API), without the kernel's.
+Opens connections of two streams each to one server over the loopback, sends a message over each and back, and
+leaves them idle. Printed: what failed, how fast they were opened, and the memory that one costs the server's
+process and the client's (both run the streams API), without the kernel's.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import mstcp
+from benchmarks.occupied import occupied
 
 HOST = "127.0.0.1"
 STREAMS = 2
@@ -198,9 +199,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 1 if a connection failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.connections", description=__doc__)
     parser.add_argument("--connections", type=int, default=10_000, metavar="N", help="default 10000")
+    parser.add_argument(
+        "--busy", type=int, default=0, metavar="N", help="beside N computing processes for each processor (0)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
+    if arguments.busy < 0:
+        parser.error(f"--busy must be 0 or more, not {arguments.busy}")
     most = 254 * PER_ADDRESS
     if not 1 <= arguments.connections <= most:
         parser.error(f"--connections must be 1 to {most}, not {arguments.connections}")
@@ -211,7 +217,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         server = Server(arguments.connections)
         try:
-            result = asyncio.run(measure(server, arguments.connections))
+            with occupied(arguments.busy):
+                result = asyncio.run(measure(server, arguments.connections))
         finally:
             server.close()
     except KeyboardInterrupt:

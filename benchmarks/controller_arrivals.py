@@ -3,10 +3,10 @@
 .venv/bin/python benchmarks/controller_arrivals.py --flows 200
 
 The controller is the real one, with its servers on loopback, but for os-ken: its switches are in memory and
-confirm at once. So this is what admission, the optimum, rules, answers and news cost, without Open vSwitch.
-Clients are a process of their own. Each way begins with an empty network and ends when all flows run; then
-they are released. Columns: arrivals a second, what a request waited (ms), and the processor time that an
-arrival took in the controller's core and in its process as a whole (ms).
+confirm at once. So this is what admission, the optimum, rules, answers and notifications cost, without Open
+vSwitch. Clients are a process of their own. Each way begins with an empty network and ends when all flows
+run; then they are released. Columns: arrivals a second, what a request waited (ms), and the processor time
+that an arrival took in the controller's core and in its process as a whole (ms).
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ def measure(way: str, arguments: argparse.Namespace) -> tuple[float, float, floa
         core_s, process_s = controller.core_cpu_s() - core_s, time.process_time() - process_s
     finally:
         controller.stop()
-    found = json.loads(done.stdout)
-    waits_ms = sorted(1e3 * wait for wait in found["waits_s"])
+    figures = json.loads(done.stdout)
+    waits_ms = sorted(1e3 * wait for wait in figures["waits_s"])
     per_flow_ms = 1e3 / len(waits_ms)
     return (
-        len(waits_ms) / found["wall_s"],
+        len(waits_ms) / figures["wall_s"],
         statistics.median(waits_ms),
         waits_ms[int(0.95 * len(waits_ms))],
         core_s * per_flow_ms,

@@ -57,8 +57,8 @@ def ping(emulator: LinkEmulator, wire: str, count: int) -> None:
     run("ip", "netns", "exec", "h1", "ping", "-q", "-c", "1", "10.9.0.2")  # so that the addresses are known
     before = emulator.stats()
     output = run("ip", "netns", "exec", "h1", "ping", "-q", "-c", str(count), "-i", "0.02", "10.9.0.2")
-    found = re.search(r"= ([\d./]+) ms", output)
-    row("ping, 2 x 5 ms", f"{found[1] if found else output} ms", emulator, before)
+    rtt = re.search(r"= ([\d./]+) ms", output)
+    row("ping, 2 x 5 ms", f"{rtt[1] if rtt else output} ms", emulator, before)
 
 
 def tcp(emulator: LinkEmulator, wire: str, seconds: int) -> None:

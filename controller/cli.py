@@ -17,7 +17,7 @@ from controller import logs
 from controller.access import digest_of
 from controller.configuration import Configuration
 from controller.configuration_file import configure, read
-from controller.errors import ControllerError, CoreFailed
+from controller.errors import ConfigError, ControllerError, CoreFailed
 from controller.options import parser, settings_of
 
 __all__ = ["main"]
@@ -67,6 +67,10 @@ def _imported() -> Callable[..., None]:
     gc.disable()  # or a sixth of the start goes into looking for garbage among classes
     try:
         from controller.process import run
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "this installation", f"is not complete: {error}. Install mstcp-lab again."
+        ) from None
     finally:
         gc.enable()
     gc.freeze()
@@ -86,8 +90,11 @@ def _configuration(options: argparse.Namespace) -> Configuration:
 
 def _check(arguments: list[str]) -> int:
     """Check a configuration file, with the files that it names."""
-    made = argparse.ArgumentParser(prog="mstcp-controller check", description="Check a configuration.")
-    made.add_argument("file", type=Path, metavar="FILE")
+    made = argparse.ArgumentParser(
+        prog="mstcp-controller check",
+        description="Check a configuration file and the files that it names, without starting anything.",
+    )
+    made.add_argument("file", type=Path, metavar="FILE", help="the configuration, in TOML")
     options = made.parse_args(arguments)
     from controller.checking import check
 
@@ -98,10 +105,18 @@ def _check(arguments: list[str]) -> int:
 def _token(arguments: list[str]) -> int:
     """Make a token, and print it with its entry for the configuration."""
     made = argparse.ArgumentParser(
-        prog="mstcp-controller token", description="Make a token and its entry for the configuration."
+        prog="mstcp-controller token",
+        description="Make a token for a client, and print its entry for the configuration.",
     )
-    made.add_argument("name", metavar="NAME", help="whose it is: flows belong to this name")
-    made.add_argument("--role", choices=["read", "request", "administer"], default="request")
+    made.add_argument(
+        "name", metavar="NAME", help="name of the client; the flows that it requests belong to this name"
+    )
+    made.add_argument(
+        "--role",
+        choices=["read", "request", "administer"],
+        default="request",
+        help="what the client may do: read, request flows of its own, or administer (default request)",
+    )
     options = made.parse_args(arguments)
     token = secrets.token_urlsafe(32)
     print(f"# For the client, which keeps it secret: {token}")

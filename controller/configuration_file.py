@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from controller.configuration import Configuration
 from controller.errors import ConfigError
+from topologies.validation import requirement
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -86,7 +87,7 @@ def _reason(problem: Any) -> str:
         return "there is no such setting."
     if problem["type"] == "missing":
         return "is missing."
-    return str(problem["msg"]).removeprefix("Value error, ").rstrip(".") + "."
+    return requirement(problem).rstrip(".") + "."
 
 
 def _place(text: str, file: str, location: Sequence[str | int]) -> str:

@@ -59,18 +59,24 @@ def parser() -> argparse.ArgumentParser:
         prog="mstcp-controller",
         description="SDN controller: globally optimal multipath routing over OpenFlow 1.3 switches, offered "
         "by REST (OpenAPI at /docs) and gRPC. Listens on loopback unless told otherwise. When all services "
-        "listen, one line of JSON with their addresses is printed. SIGHUP reads the configuration again; "
-        "SIGTERM or SIGINT ends it.",
+        "listen, one line of JSON with their addresses is printed. SIGHUP reloads the configuration; "
+        "SIGTERM or SIGINT stops the controller.",
         epilog="`mstcp-controller check FILE` checks a configuration, `mstcp-controller token NAME` makes a "
         "token.",
     )
-    made.add_argument("--config", type=Path, metavar="FILE", help="TOML with any of the settings")
+    made.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="TOML file with settings; options of the command line override it",
+    )
     made.add_argument(
         "--topology",
         metavar="NET",
-        help="built-in name (butterfly), .toml, .json or .graphml file, or a generator (ring:6)",
+        help="network to control: a built-in name (butterfly), a .toml, .json or .graphml file, or a "
+        "generator (ring:6)",
     )
-    made.add_argument("--variant", help="variant of the topology, as its file has it")
+    made.add_argument("--variant", help="variant of the topology, one of those that its file defines")
     _add_listening(made)
     _add_routing(made)
     _add_discovery(made)
@@ -88,14 +94,15 @@ def _add_listening(made: argparse.ArgumentParser) -> None:
             action="append",
             type=_address,
             metavar="IP:PORT",
-            help=f"listen here, repeatable (default {default}; port 0: any free one)",
+            help=f"address to listen on; repeatable (default {default}; port 0 takes a free one)",
         )
     made.add_argument(
         "--insecure",
         action="append",
         choices=_SERVICES,
         metavar="SERVICE",
-        help="let openflow, rest or grpc listen off loopback without TLS and tokens, repeatable",
+        help="allow openflow, rest or grpc to listen on addresses other than loopback without TLS and "
+        "tokens; repeatable",
     )
 
 
@@ -104,39 +111,39 @@ def _add_routing(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--objective",
         choices=sorted(OBJECTIVES),
-        help=f"for requests that name none (default {defaults.objective})",
+        help=f"objective of requests that name none (default {defaults.objective})",
     )
     made.add_argument(
         "--default-routing",
         choices=["shortest", "ecmp"],
-        help="routes of all traffic without an allocation: the path of least delay, or all paths of least "
-        f"delay by a hash of each connection (default {defaults.default_routing})",
+        help="route traffic without an allocation over the path of least delay, or spread its connections "
+        f"over all paths of least delay (default {defaults.default_routing})",
     )
     made.add_argument(
         "--lease",
         type=_positive,
         metavar="SECONDS",
-        help=f"a flow that is not renewed for so long ends (default {defaults.lease_s:g})",
+        help=f"end a flow that was not renewed for this time (default {defaults.lease_s:g})",
     )
     made.add_argument(
         "--ack-ratio",
         type=_ratio,
         metavar="RATIO",
-        help="load of the ACKs on the reverse path, per bit of data "
+        help="load of the ACKs on the reverse path for each bit of data "
         f"(default {defaults.ack_ratio:g}: a 54-byte ACK for two 590-byte packets)",
     )
     made.add_argument(
         "--planning-time",
         type=_seconds,
         metavar="SECONDS",
-        help="wait so long before each request is answered, in place of the processing that takes no time in "
-        f"emulations in virtual time (default {defaults.planning_s:g})",
+        help="delay before each request is answered; stands for the processing time in emulations in virtual "
+        f"time, where processing takes none (default {defaults.planning_s:g})",
     )
     made.add_argument(
         "--reserved-share",
         type=_ratio,
         metavar="SHARE",
-        help="share of every link that no flow is given, for default traffic "
+        help="share of every link that is not allocated to flows, for traffic without an allocation "
         f"(default {defaults.reserved_share:g})",
     )
 
@@ -147,14 +154,15 @@ def _add_discovery(made: argparse.ArgumentParser) -> None:
         "--probe-interval",
         type=_positive,
         metavar="SECONDS",
-        help="each port is probed for its link so often, where there are not too many "
+        help="interval of the LLDP probes of each port; longer in networks with many ports "
         f"(default {defaults.probe_interval_s:g})",
     )
     made.add_argument(
         "--silence",
         type=_positive,
         metavar="SECONDS",
-        help=f"a link that answers no probe for so long is lost (default {defaults.silence_s:g})",
+        help="count a link as lost when its probes were unanswered for this time (default "
+        f"{defaults.silence_s:g})",
     )
 
 
@@ -163,8 +171,9 @@ def _add_counters(made: argparse.ArgumentParser) -> None:
         "--counter-interval",
         type=_seconds,
         metavar="SECONDS",
-        help="each switch is asked so often what its ports and flows carry, where there are not too many; "
-        f"0: none is (default {Counters().interval_s:g})",
+        help="interval at which each switch is asked for its port and flow counters; longer in "
+        "large networks; "
+        f"0 turns this off (default {Counters().interval_s:g})",
     )
 
 
@@ -172,20 +181,26 @@ def _add_process(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--on-stop",
         choices=["keep", "remove"],
-        help="what becomes of the rules in the switches when the controller is stopped: the network forwards "
-        "on, or they are removed (default keep)",
+        help="whether the rules stay in the switches when the controller stops, so that the network goes on "
+        "forwarding, or are removed (default keep)",
     )
     made.add_argument(
         "--store",
         metavar="FILE",
-        help="SQLite file of what survives a restart: flows, learned hosts, changed links (default: one for "
-        f"each topology in the state directory; `{NO_STORE}`: keep nothing)",
+        help="SQLite file that keeps flows, learned hosts and changed links over a restart "
+        "(default: one file "
+        f"for each topology in the user's state directory; `{NO_STORE}` keeps nothing)",
     )
-    made.add_argument("--log-format", choices=["text", "json"], default="text", help="(default %(default)s)")
     made.add_argument(
-        "--ready-file", type=Path, metavar="PATH", help="write the line with the addresses here too"
+        "--log-format",
+        choices=["text", "json"],
+        default="text",
+        help="format of the log (default %(default)s)",
     )
-    made.add_argument("--verbose", action="store_true", help="log details")
+    made.add_argument(
+        "--ready-file", type=Path, metavar="PATH", help="also write the line with the addresses to this file"
+    )
+    made.add_argument("--verbose", action="store_true", help="log details, at level DEBUG")
 
 
 def _checked(is_right: Callable[[float], bool], what: str) -> Callable[[str], float]:

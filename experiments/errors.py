@@ -19,7 +19,8 @@ Every message is a sentence that says what is wrong and what to do.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 
 class ExperimentError(Exception):
@@ -41,10 +42,19 @@ class ScenarioError(ExperimentError):
 
 
 class OverrideError(ScenarioError):
-    """A `--set KEY=VALUE` that fits no key or value of the schema."""
+    """An option or a `--set KEY=VALUE` that fits no key or value of the schema; `place` is the key."""
+
+    OPTIONS: ClassVar[Mapping[str, str]] = {
+        "allocation": "--allocation",
+        "duration_s": "--duration",
+        "sim.trace": "--trace",
+        "variant": "--variant",
+        "workload": "--workload",
+    }
+    """Keys that have an option of their own, which errors name."""
 
     def __str__(self) -> str:
-        return f"--set {self.place}: {self.reason}"
+        return f"{self.OPTIONS.get(self.place, f'--set {self.place}')}: {self.reason}"
 
 
 class DemandError(ScenarioError):

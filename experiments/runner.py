@@ -43,7 +43,7 @@ class Outcome:
 
 
 def prepare_output(out: Path, *, resume: bool = False) -> None:
-    """Make the output folder and check that it takes files.
+    """Make the output folder and check that it takes files; a refusal leaves no folder behind.
 
     Args:
         out: the folder.
@@ -52,12 +52,26 @@ def prepare_output(out: Path, *, resume: bool = False) -> None:
     Raises:
         OutputError: it cannot be written, holds results already, or the disk is all but full.
     """
+    folders = (out / "runs", out / "environments", out, *out.parents)
+    made = [folder for folder in folders if not folder.exists()]
+    try:
+        _check_output(out, resume)
+    except OutputError:
+        for folder in made:  # each after what is in it
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _check_output(out: Path, resume: bool) -> None:
+    probe = out / "runs" / ".probe"
     try:
         for folder in ("runs", "environments"):
             (out / folder).mkdir(parents=True, exist_ok=True)
-        probe = out / "runs" / ".probe"
-        probe.write_bytes(bytes(4096))
-        probe.unlink()
+        try:
+            probe.write_bytes(bytes(4096))
+        finally:
+            probe.unlink(missing_ok=True)
         status = os.statvfs(out)
     except OSError as error:
         raise OutputError(str(out), error.strerror or str(error)) from None

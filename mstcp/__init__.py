@@ -9,6 +9,14 @@ See docs/mstcp.md.
 
 import logging
 
+try:
+    import mstcp._core  # noqa: F401  (first, so that what is missing has a name)
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "the compiled core of mstcp is missing: run `make setup` in a clone, or install the package again",
+        name="mstcp._core",
+    ) from None
+
 from mstcp import blocking
 from mstcp.aio.streams import StreamReader, StreamWriter
 from mstcp.allocation import Allocation, AllocationChanged, RequestedPath

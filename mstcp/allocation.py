@@ -23,14 +23,14 @@ class RequestedPath:
 
 @dataclass(frozen=True)
 class Allocation:
-    """What the controller gave a flow (`get_extra_info("allocation")`).
+    """The controller's allocation for a flow (`get_extra_info("allocation")`).
 
     Attributes:
-        flow_id: The controller's name of the flow.
-        requested_bps: Goodput asked for in bit/s.
-        rate_bps: Goodput given, the sum over the streams.
+        flow_id: The flow's id at the controller.
+        requested_bps: Goodput requested, in bit/s.
+        rate_bps: Goodput granted, the sum over the streams, in bit/s.
         streams: The streams to open.
-        lease_s: The flow is forgotten if it is not renewed for so many seconds.
+        lease_s: Seconds after which the flow ends unless it is renewed.
     """
 
     flow_id: str
@@ -42,7 +42,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class AllocationChanged:
-    """What `on_allocation_changed` gets: a running connection has other rates, or none allocated any more.
+    """The event for `on_allocation_changed`. The rates of a running connection have changed, or ended.
 
     With `may_grow` it may have other streams too: new ones are opened, those that are missing are closed.
 

@@ -29,7 +29,7 @@ examples:
   mstcp send 10.0.0.3 9000 disk.iso --streams 2          on the other; both print the SHA-256
   mstcp proxy exit 10.0.0.3:9000 127.0.0.1:22            MSTCP in, TCP to the SSH server out
   mstcp proxy enter 127.0.0.1:2222 10.0.0.3:9000         TCP in, MSTCP out; then: ssh -p 2222 127.0.0.1
-  mstcp proxy exit 10.0.0.3:9000                         to whatever on 10.0.0.3 connections ask for
+  mstcp proxy exit 10.0.0.3:9000                         to any port of 10.0.0.3, as each connection asks
   mstcp run --via :9000 -- curl http://10.0.0.3/         the program's connections go over MSTCP
   mstcp bench                                            loopback, 5 s
   mstcp receive 9000 copy.iso --tls-cert cert.pem --tls-key key.pem
@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter would complain once more at its end.
+        # The reader of our output has gone; the interpreter would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (mstcp.MstcpError, OSError, ValueError, asyncio.TimeoutError) as error:
@@ -140,23 +140,39 @@ def _rates(text: str) -> list[float]:
 
 def _add_connection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("streams")
-    group.add_argument("--streams", type=_count, metavar="N", help="how many, without rates (default: 2)")
-    group.add_argument("--rates", type=_rates, metavar="BPS,...", help="a stream for each rate in bit/s")
-    group.add_argument("--rate", type=_rate, metavar="BPS", help="goodput to ask the controller for")
     group.add_argument(
-        "--may-grow", action="store_true", help="let the controller add streams and take some off on the way"
+        "--streams", type=_count, metavar="N", help="number of streams if --rates is not given (default: 2)"
     )
-    group.add_argument("--source-address", metavar="ADDRESS", help="ours (default: the system's choice)")
-    group.add_argument("--scheduler", choices=_core.SCHEDULERS, help="what picks the stream of each frame")
+    group.add_argument(
+        "--rates", type=_rates, metavar="BPS,...", help="open one stream for each rate, in bit/s: 5e6,3e6"
+    )
+    group.add_argument(
+        "--rate", type=_rate, metavar="BPS", help="goodput to request from the controller, in bit/s"
+    )
+    group.add_argument(
+        "--may-grow",
+        action="store_true",
+        help="let the controller add and remove streams while the connection runs",
+    )
+    group.add_argument(
+        "--source-address",
+        metavar="ADDRESS",
+        help="local address to connect from (default: the system's choice)",
+    )
+    group.add_argument(
+        "--scheduler",
+        choices=_core.SCHEDULERS,
+        help="how frames are distributed over the streams (default: weighted)",
+    )
     add_controller(parser)
 
 
 def _add_security(parser: argparse.ArgumentParser, *, listens: bool = False, connects: bool = False) -> None:
-    parser.add_argument("--secret-file", metavar="FILE", help="a secret that both sides must have")
+    parser.add_argument("--secret-file", metavar="FILE", help="file with a secret that both sides share")
     parser.add_argument(
         "--authenticate-frames",
         action="store_true",
-        help="authenticate every byte by the secret (who listens: let no other client in)",
+        help="authenticate every byte with the secret; a side that listens refuses clients that do not",
     )
     add_tls(parser, listens=listens, connects=connects)
 
@@ -183,7 +199,7 @@ def _asking(arguments: argparse.Namespace) -> dict[str, Any] | None:
             raise ValueError("--may-grow is for a controller, which adds the streams: give --controller")
         return None
     if arguments.rate is None or arguments.streams or arguments.rates:
-        raise ValueError("--controller takes --rate, and neither --streams nor --rates")
+        raise ValueError("--controller needs --rate, and cannot be combined with --streams or --rates")
     return {"controller": controller, "rate": arguments.rate, "may_grow": arguments.may_grow}
 
 
@@ -249,15 +265,25 @@ def _listening(text: str) -> tuple[str, int]:
 
 # --- allocate -----------------------------------------------------------------------------------------------
 def _add_allocate(commands: Any) -> None:
-    allocate = commands.add_parser("allocate", help="print what a controller would allocate")
-    allocate.add_argument("host", help="destination")
+    allocate = commands.add_parser("allocate", help="print the streams that a controller would allocate")
+    allocate.add_argument("host", help="destination: a name or an address")
     allocate.add_argument("--port", type=_port, required=True, help="TCP port of the destination")
     allocate.add_argument(
-        "--rate", type=_rate, required=True, metavar="BPS", help="goodput in bit/s, as 8.5e6"
+        "--rate", type=_rate, required=True, metavar="BPS", help="goodput to request in bit/s: 8.5e6"
     )
-    allocate.add_argument("--source-address", help="ours (default: the system's choice)")
-    allocate.add_argument("--max-paths", type=_count, default=DEFAULT_MAX_PATHS)
-    allocate.add_argument("--objective", default=None)
+    allocate.add_argument(
+        "--source-address", metavar="ADDRESS", help="address of the source (default: the system's choice)"
+    )
+    allocate.add_argument(
+        "--max-paths",
+        type=_count,
+        default=DEFAULT_MAX_PATHS,
+        metavar="N",
+        help="use at most so many paths (default: %(default)s)",
+    )
+    allocate.add_argument(
+        "--objective", default=None, metavar="NAME", help="routing objective (default: the controller's)"
+    )
     add_controller(allocate, required=True)
     allocate.set_defaults(work=_allocate)
 
@@ -292,10 +318,10 @@ async def _allocate(arguments: argparse.Namespace) -> None:
 
 # --- send, receive ------------------------------------------------------------------------------------------
 def _add_send(commands: Any) -> None:
-    send = commands.add_parser("send", help="send a file to `mstcp receive`, print its SHA-256")
-    send.add_argument("host")
-    send.add_argument("port", type=_port)
-    send.add_argument("file", help="what to send; - is standard input")
+    send = commands.add_parser("send", help="send a file to `mstcp receive` and print its SHA-256")
+    send.add_argument("host", help="name or address of the receiver")
+    send.add_argument("port", type=_port, help="TCP port of the receiver")
+    send.add_argument("file", help="file to send; - is standard input")
     _add_connection(send)
     _add_security(send, connects=True)
     send.set_defaults(work=_send)
@@ -309,9 +335,11 @@ async def _send(arguments: argparse.Namespace) -> None:
 
 
 def _add_receive(commands: Any) -> None:
-    receive = commands.add_parser("receive", help="receive one connection, print the SHA-256 of what came")
-    receive.add_argument("port", type=_port)
-    receive.add_argument("file", nargs="?", help="where to write it (default: nowhere); - is standard output")
+    receive = commands.add_parser("receive", help="accept one connection, print the SHA-256 of what it sends")
+    receive.add_argument("port", type=_port, help="TCP port to listen on")
+    receive.add_argument(
+        "file", nargs="?", help="file to write (default: discard the data); - is standard output"
+    )
     receive.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     _add_security(receive, listens=True)
     receive.set_defaults(work=_receive)
@@ -329,36 +357,48 @@ async def _receive(arguments: argparse.Namespace) -> None:
 def _add_proxy(commands: Any) -> None:
     proxy = commands.add_parser(
         "proxy",
-        help="carry TCP connections over MSTCP, for applications that do not know it",
-        description="One end takes TCP in (enter), the other lets TCP out (exit); MSTCP is between them.",
+        help="forward TCP connections over MSTCP, for applications that do not support it",
+        description="`enter` accepts TCP connections and forwards them over MSTCP; `exit` accepts MSTCP "
+        "connections and forwards them to the target over TCP.",
     )
     ends = proxy.add_subparsers(dest="end", required=True, metavar="END")
-    enter = ends.add_parser("enter", help="TCP in, MSTCP out")
-    enter.add_argument("listen", type=_checked(_listening), metavar="[HOST:]PORT", help="where TCP comes in")
-    enter.add_argument("to", type=_checked(parse_endpoint), metavar="HOST:PORT", help="the other end")
+    enter = ends.add_parser("enter", help="accept TCP, forward over MSTCP")
     enter.add_argument(
-        "--target", type=_checked(parse_endpoint), metavar="HOST:PORT", help="what the other end connects to"
+        "listen",
+        type=_checked(_listening),
+        metavar="[HOST:]PORT",
+        help="address to accept TCP connections on",
+    )
+    enter.add_argument("to", type=_checked(parse_endpoint), metavar="HOST:PORT", help="address of the `exit`")
+    enter.add_argument(
+        "--target",
+        type=_checked(parse_endpoint),
+        metavar="HOST:PORT",
+        help="what the `exit` connects to, if it was started without a target",
     )
     _add_connection(enter)
     _add_security(enter, connects=True)
     enter.set_defaults(work=_enter)
-    leave = ends.add_parser("exit", help="MSTCP in, TCP out")
+    leave = ends.add_parser("exit", help="accept MSTCP, connect over TCP")
     leave.add_argument(
-        "listen", type=_checked(_listening), metavar="[HOST:]PORT", help="where MSTCP comes in"
+        "listen",
+        type=_checked(_listening),
+        metavar="[HOST:]PORT",
+        help="address to accept MSTCP connections on",
     )
     leave.add_argument(
         "target",
         nargs="?",
         type=_checked(parse_endpoint),
         metavar="HOST:PORT",
-        help="what to connect to (default: what each connection asks for)",
+        help="target to connect to (default: the one that each connection asks for)",
     )
     leave.add_argument(
         "--allow",
         action="append",
         type=_checked(parse_rule),
         metavar="ADDRESS[/BITS][:PORT]",
-        help="what connections may ask for; repeatable (default: this host's addresses)",
+        help="targets that connections may ask for; repeatable (default: addresses of this host)",
     )
     _add_security(leave, listens=True)
     leave.set_defaults(work=_exit)
@@ -388,7 +428,7 @@ async def _exit(arguments: argparse.Namespace) -> None:
 def _add_run(commands: Any) -> None:
     run = commands.add_parser(
         "run",
-        help="run a program whose TCP connections go over MSTCP",
+        help="run a program and carry its TCP connections over MSTCP",
         usage="mstcp run --via [HOST]:PORT [options] -- COMMAND [ARGUMENT ...]",
     )
     run.add_argument(
@@ -396,7 +436,7 @@ def _add_run(commands: Any) -> None:
         required=True,
         type=_checked(_via),
         metavar="[HOST]:PORT",
-        help="an `mstcp proxy exit` without target; without HOST: at each destination itself",
+        help="address of an `mstcp proxy exit` without target; without HOST, that port of each destination",
     )
     run.add_argument(
         "--only",
@@ -405,7 +445,7 @@ def _add_run(commands: Any) -> None:
         metavar="ADDRESS[/BITS][:PORT]",
         help="destinations that go over MSTCP; repeatable (default: all but loopback)",
     )
-    run.add_argument("program", nargs="+", metavar="COMMAND")
+    run.add_argument("program", nargs="+", metavar="COMMAND", help="the program and its arguments")
     _add_connection(run)
     _add_security(run, connects=True)
     run.set_defaults(work=_run)
@@ -429,10 +469,23 @@ async def _run(arguments: argparse.Namespace) -> int:
 # --- bench --------------------------------------------------------------------------------------------------
 def _add_bench(commands: Any) -> None:
     bench = commands.add_parser("bench", help="measure goodput to `mstcp bench --serve`, or over loopback")
-    bench.add_argument("to", nargs="?", type=_checked(parse_endpoint), metavar="HOST:PORT")
-    bench.add_argument("--serve", type=_checked(_listening), metavar="[HOST:]PORT", help="be the other side")
-    bench.add_argument("--seconds", type=_seconds, default=5.0, help="how long (default: 5)")
-    bench.add_argument("--json", action="store_true", help="print JSON")
+    bench.add_argument(
+        "to",
+        nargs="?",
+        type=_checked(parse_endpoint),
+        metavar="HOST:PORT",
+        help="where `mstcp bench --serve` runs (default: measure over loopback)",
+    )
+    bench.add_argument(
+        "--serve",
+        type=_checked(_listening),
+        metavar="[HOST:]PORT",
+        help="run the receiving side on this address",
+    )
+    bench.add_argument(
+        "--seconds", type=_seconds, default=5.0, metavar="S", help="seconds to measure (default: 5)"
+    )
+    bench.add_argument("--json", action="store_true", help="print the figures as JSON")
     _add_connection(bench)
     _add_security(bench, listens=True, connects=True)
     bench.set_defaults(work=_bench)

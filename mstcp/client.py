@@ -67,7 +67,7 @@ def open_connection(
         objective: What the controller shall optimise; None: its default.
         paths: Paths to ask the controller for instead of letting it compute them.
         max_paths: The most paths that the controller may allocate (so many source ports are bound).
-        may_grow: The controller may add streams, up to `max_paths`, and take some off while the connection
+        may_grow: The controller may add streams, up to `max_paths`, and remove some while the connection
             runs: when a link fails or returns, or others need its place. The ports that are not used stay
             bound for that, and a connection of one stream is no plain TCP: its peer must speak MSTCP.
         on_allocation_changed: Called by the event loop, with an `AllocationChanged`, after the controller has
@@ -166,7 +166,9 @@ async def _open_given(host: str | None, port: int | None, options: ClientOptions
     if host is not None or port is not None:
         raise LocalProtocolError("host and port are given, and so is sock: leave one of them out")
     if options.ssl and options.server_hostname is None:
-        raise LocalProtocolError("with sock and ssl, server_hostname says whom the certificate must name")
+        raise LocalProtocolError(
+            "sock with ssl needs server_hostname: the name that the certificate must have"
+        )
     tls = client_settings(options.ssl, options.server_hostname, "")
     with closing_on_error() as socks:
         socks += options.given_sockets
@@ -198,7 +200,11 @@ async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
 
 
 async def _resolve_all(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
-    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    loop = asyncio.get_running_loop()
+    try:
+        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise socket.gaierror(error.errno, f"{host}: {error.strerror}") from None
     return [(family, address) for family, _, _, _, address in addresses]
 
 

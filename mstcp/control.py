@@ -309,7 +309,7 @@ class ControllerClient:
                 if error.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
                     hint = f" (give a token: token=, --controller-token-file or {TOKEN_VARIABLE})"
                     return f"{self.address} refuses this client: {error.details()}{hint}"
-                return f"cannot reach {self.address}: {error.details()}"
+                return f"cannot reach {self.address}: {_reason(error.details() or error.code().name)}"
         return f"{self.address} ended the session"
 
     def _channel(self) -> Any:
@@ -399,6 +399,11 @@ class ControllerClient:
                 except MstcpError as error:
                     LOGGER.warning("flow %s keeps its rates: %s", allocation.flow_id, error)
         return allocation
+
+
+def _reason(details: str) -> str:
+    """Return why gRPC could not connect, without its words for "there was one address"."""
+    return details.removeprefix("failed to connect to all addresses; last error: ").removeprefix("UNKNOWN: ")
 
 
 def _allocation(message: pb.Allocation) -> Allocation:

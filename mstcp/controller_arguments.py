@@ -13,19 +13,30 @@ def add_controller(parser: argparse.ArgumentParser, *, required: bool = False) -
     """Add the arguments of a command that asks a controller, or may."""
     group = parser.add_argument_group("controller")
     group.add_argument(
-        "--controller", required=required, metavar="ADDRESS:PORT", help="ask it for streams; needs --rate"
+        "--controller",
+        required=required,
+        metavar="ADDRESS:PORT",
+        help="controller to request the streams from; needs --rate",
     )
     group.add_argument(
         "--controller-token-file",
         metavar="FILE",
-        help=f"what the controller knows us by (default: {TOKEN_VARIABLE}, if it is set)",
-    )
-    group.add_argument("--controller-ca", metavar="FILE", help="speak TLS to it, and trust this (PEM)")
-    group.add_argument(
-        "--controller-cert", metavar="FILE", help="our certificate, for a controller that asks for one (PEM)"
+        help=f"file with the token for the controller (default: the variable {TOKEN_VARIABLE}, if set)",
     )
     group.add_argument(
-        "--controller-key", metavar="FILE", help="its key (default: it is in --controller-cert's file)"
+        "--controller-ca",
+        metavar="FILE",
+        help="connect to the controller over TLS and trust this authority (PEM)",
+    )
+    group.add_argument(
+        "--controller-cert",
+        metavar="FILE",
+        help="client certificate for a controller that requires one (PEM)",
+    )
+    group.add_argument(
+        "--controller-key",
+        metavar="FILE",
+        help="key of the client certificate (default: in the file of --controller-cert)",
     )
 
 
@@ -40,12 +51,12 @@ def controller_of(arguments: argparse.Namespace) -> ControllerAddress | None:
     certificate, key = arguments.controller_cert, arguments.controller_key
     if arguments.controller is None:
         if any(file is not None for file in (token_file, ca_file, certificate, key)):
-            raise ValueError("the --controller-... options say how, and --controller is not given")
+            raise ValueError("the --controller-... options need --controller")
         return None
     if key is not None and certificate is None:
         raise ValueError("--controller-key is the key of --controller-cert: give both")
     if certificate is not None and ca_file is None:
-        raise ValueError("--controller-cert is for TLS: --controller-ca says whom to trust")
+        raise ValueError("--controller-cert is for TLS, which needs --controller-ca")
     for file in (ca_file, certificate, key):
         if file is not None:
             check_readable(file)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from ssl import SSLCertVerificationError, SSLError
 
 
@@ -149,6 +150,9 @@ _TLS = {
 }
 
 
+_CONNECT = re.compile(r"Connect call failed \('([^']+)', (\d+)")
+
+
 def sentence(error: BaseException) -> str:
     """Return what went wrong as a sentence for people."""
     if isinstance(error, SSLCertVerificationError):
@@ -160,7 +164,7 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, MstcpError) or not isinstance(error, OSError) or error.strerror is None:
         return str(error) or type(error).__name__
     why = error.strerror
-    if error.errno is not None:
+    if error.errno is not None and (address := _CONNECT.match(why)):
         # Of a connect that took a moment asyncio says no more than the address.
-        why = why.replace("Connect call failed", os.strerror(error.errno))
+        why = f"{address[1]} port {address[2]}: {os.strerror(error.errno)}"
     return why if error.filename is None else f"{error.filename}: {why}"

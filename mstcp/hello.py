@@ -99,7 +99,7 @@ async def _read_reason(reader: Opening, deadline: float) -> str:
 
 @dataclass(frozen=True)
 class PlainOpening:
-    """A stream taken for plain TCP.
+    """A stream treated as plain TCP.
 
     Attributes:
         data: What was read of it so far.

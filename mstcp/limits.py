@@ -1,4 +1,4 @@
-"""What a server lets strangers cost it, and what all connections of the process may promise to receive."""
+"""What unknown clients may cost a server, and how much all connections of the process may receive."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def limit_receive_memory(limit_bytes: int) -> None:
     """Bound the memory for received bytes, over all connections of this process.
 
     A peer may always send 256 KiB that the application has not read; what all windows allow beyond that stays
-    within `limit_bytes` together (1 GiB unless this is called). While less than half is promised every
+    within `limit_bytes` together (1 GiB unless this is called). While less than half is granted every
     connection gets the window it asks for (`reorder_buffer_bytes`), then an equal part at most.
 
     Args:
-        limit_bytes: The bound; what was promised before stays promised.
+        limit_bytes: The bound; windows that were granted before stay granted.
 
     Raises:
         LocalProtocolError: It is negative, or no whole number.
@@ -38,7 +38,7 @@ def limit_receive_memory(limit_bytes: int) -> None:
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """What a server takes from strangers before it says LIMIT_EXCEEDED or lets them wait.
+    """What unknown clients may cost a server before it answers LIMIT_EXCEEDED or lets them wait.
 
     Attributes:
         hellos_per_s: Hellos that are looked at in a second (TLS handshakes too); further ones wait for their

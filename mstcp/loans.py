@@ -30,7 +30,7 @@ class Loans:
         self._numbers = itertools.count()
         self._all: weakref.WeakValueDictionary[int, ConnectionTransport] = weakref.WeakValueDictionary()
         self._loans: weakref.WeakKeyDictionary[ConnectionTransport, _core.Loan] = weakref.WeakKeyDictionary()
-        # Those that threads have used of late: nobody else may hold them.
+        # Those that threads have used recently: nobody else may hold them.
         self._out: dict[int, ConnectionTransport] = {}
         self._timer: asyncio.TimerHandle | None = None
         loop.add_reader(self._bell.fileno(), self._on_bell)

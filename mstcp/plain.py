@@ -172,7 +172,7 @@ class PlainConnection:
             return
         self._opening += data
         if self._opening.startswith(_core.MAGIC):
-            raise RemoteProtocolError("an MSTCP hello came on a stream that was already taken for plain TCP")
+            raise RemoteProtocolError("an MSTCP hello came on a stream that was already treated as plain TCP")
         if not _core.MAGIC.startswith(self._opening):
             self._ready.append(bytes(self._opening))
             self._opening = None

@@ -41,7 +41,7 @@ class Reception:
         loop: The event loop.
         protocol_factory: Makes the protocol of each connection.
         options: The server's.
-        limits: What strangers may cost.
+        limits: What unknown clients may cost.
         tls: What TLS on each stream needs, if it is wanted.
         on_rejected: Told of each stream that is not let in, and why.
 

@@ -80,7 +80,7 @@ async def start_server(
         reconnect_timeout: Seconds that a connection lives on without any stream.
         ssl: TLS on every stream, with this context's certificate; streams without TLS are rejected. Plain TCP
             means TLS as any client speaks it.
-        limits: What strangers may cost; None: the defaults of `ServerLimits`.
+        limits: What unknown clients may cost; None: the defaults of `ServerLimits`.
         on_rejected: Called with (error, peer address) for each stream that was rejected; by default it is
             logged as a warning of logger `mstcp`.
         start_serving: Whether to accept at once; else from `start_serving()` or `serve_forever()` on.

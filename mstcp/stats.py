@@ -18,7 +18,7 @@ _TCP_INFO_BYTES = 168
 
 @dataclass(frozen=True)
 class TcpInfo:
-    """What the kernel knows of a stream (TCP_INFO); None where it doesn't say.
+    """The kernel's figures of a stream (TCP_INFO); None where it has none.
 
     Attributes:
         rtt_us: Smoothed round-trip time in microseconds.
@@ -26,7 +26,7 @@ class TcpInfo:
         min_rtt_us: The least that was seen.
         cwnd: Congestion window in segments.
         retransmits: Segments sent again, since the beginning.
-        delivery_rate_bps: What the path carried of late, in bit/s.
+        delivery_rate_bps: What the path recently carried, in bit/s.
     """
 
     rtt_us: int | None = None
@@ -68,8 +68,8 @@ class StreamStats:
         is_alive: Whether it carries bytes.
         is_stalled: Whether it brings nothing through: others carry its frames.
         carried: What it has carried since the connection began.
-        tcp: What the kernel knows of it.
-        sent_bps: Application bytes sent on it since the last look, in bit/s; None at the first.
+        tcp: The kernel's figures.
+        sent_bps: Rate of application bytes sent on it since the last call, in bit/s; None at the first.
         received_bps: Those received.
     """
 
@@ -90,7 +90,8 @@ class ConnectionStats:
         at_s: When, on the event loop's clock.
         streams: Each stream, in the order of their indices.
         total: Reorder depth, bytes queued, unacknowledged and sent again, over all streams.
-        sent_bps: Application bytes sent since the last look, bytes sent again included; None at the first.
+        sent_bps: Rate of application bytes sent since the last call, in bit/s, resent ones included; None at
+            the first.
         received_bps: Those received.
     """
 

@@ -13,12 +13,20 @@ def add_tls(parser: argparse.ArgumentParser, *, listens: bool = False, connects:
     """Add the arguments of the side that listens, of the one that connects, or of both."""
     group = parser.add_argument_group("TLS")
     if listens:
-        group.add_argument("--tls-cert", metavar="FILE", help="accept TLS only, with this chain (PEM)")
-        group.add_argument("--tls-key", metavar="FILE", help="the key (default: it is in --tls-cert's file)")
+        group.add_argument(
+            "--tls-cert", metavar="FILE", help="accept only TLS, with this certificate chain (PEM)"
+        )
+        group.add_argument(
+            "--tls-key", metavar="FILE", help="key of the certificate (default: in the file of --tls-cert)"
+        )
     if connects:
-        group.add_argument("--tls", action="store_true", help="TLS on every stream")
-        group.add_argument("--tls-ca", metavar="FILE", help="whom to trust (PEM; default: as the system)")
-        group.add_argument("--tls-name", metavar="NAME", help="whom the certificate names (default: HOST)")
+        group.add_argument("--tls", action="store_true", help="use TLS on every stream")
+        group.add_argument(
+            "--tls-ca", metavar="FILE", help="certificate authority to trust (PEM; default: the system's)"
+        )
+        group.add_argument(
+            "--tls-name", metavar="NAME", help="name that the server's certificate must have (default: HOST)"
+        )
 
 
 def server_tls(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -63,10 +71,10 @@ def client_tls(arguments: argparse.Namespace) -> dict[str, Any]:
     authorities, name = arguments.tls_ca, arguments.tls_name
     if not arguments.tls:
         if authorities is not None or name is not None:
-            raise ValueError("--tls-ca and --tls-name say how, and --tls is not given")
+            raise ValueError("--tls-ca and --tls-name need --tls")
         return {}
     if name == "":
-        raise ValueError("--tls-name is empty: say whom the certificate must name")
+        raise ValueError("--tls-name is empty: give the name that the certificate must have")
     if authorities is not None:
         check_readable(authorities)
     try:

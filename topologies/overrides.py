@@ -59,7 +59,7 @@ def apply_overrides(
                 lead + key, f"there is no such key to set; there are {', '.join(fields)}", file
             )
         table.setdefault(known[path[1]], {})[path[2]] = value
-    # Made anew: a copy would keep what the network has cached of its old links.
+    # A new object: a copy would keep what the network has cached of its old links.
     return Network(
         name=network.name,
         description=network.description,

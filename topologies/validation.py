@@ -1,8 +1,8 @@
-"""Turns pydantic's complaints into a `TopologyError` that names the place."""
+"""Turns pydantic's errors into sentences, and into a `TopologyError` that names the place."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -58,7 +58,37 @@ def _reason(model: type[BaseModel], problem: Any) -> str:
         return f"unknown key{here}"
     if problem["type"] == "missing":
         return "this key is missing"
-    message = problem["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
-    value = repr(problem["input"])
-    return f"{message}, not {value}" if len(value) <= 60 else message
+    return requirement(problem)
+
+
+_PHRASES = (
+    ("Value error, ", ""),
+    ("Input should be", "must be"),
+    ("a valid boolean, unable to interpret input", "true or false"),
+    ("a valid boolean", "true or false"),
+    ("a valid integer, unable to parse string as an integer", "a whole number"),
+    ("a valid integer, got a number with a fractional part", "a whole number"),
+    ("a valid integer", "a whole number"),
+    ("a valid number, unable to parse string as a number", "a number"),
+    ("a valid number", "a number"),
+    ("a valid string", "a text"),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+)
+"""pydantic's words, and those of all our errors about values."""
+_LONGEST_VALUE = 60
+
+
+def requirement(problem: Mapping[str, Any]) -> str:
+    """Return what a value must be and what it is, of one of pydantic's errors.
+
+    For example: `must be greater than 0, not -1`.
+    """
+    message = str(problem["msg"])
+    for theirs, ours in _PHRASES:
+        message = message.replace(theirs, ours)
+    value = problem.get("input")
+    if not message.startswith("must be ") or not isinstance(value, str | int | float):
+        return message
+    written = repr(value)
+    return f"{message}, not {written}" if len(written) <= _LONGEST_VALUE else message

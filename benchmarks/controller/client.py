@@ -59,10 +59,10 @@ class Session:
         answer: asyncio.Future[pb.ServerMessage] = asyncio.get_running_loop().create_future()
         self._waiting[self._last] = answer
         await self._send(message)
-        found = await answer
-        if found.WhichOneof("body") == "error":
-            raise Refused(found.error.reason)
-        return found
+        reply = await answer
+        if reply.WhichOneof("body") == "error":
+            raise Refused(reply.error.reason)
+        return reply
 
     async def _send(self, message: pb.ClientMessage) -> None:
         self._unsent.append(message)

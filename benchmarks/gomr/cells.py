@@ -107,12 +107,12 @@ def _measured(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:
     run = _runner(engine, effort.budget_s)
     problem = loaded.problem
     run(problem if len(problem.demands) < 10 else replace(problem, demands=problem.demands[:10]))  # warms up
-    cold_ms, found = _timed(lambda: run(problem), effort)
-    if found is None:
+    cold_ms, allocation = _timed(lambda: run(problem), effort)
+    if allocation is None:
         return cell
-    share = found.admitted_bps / found.requested_bps
+    share = allocation.admitted_bps / allocation.requested_bps
     cell = replace(
-        cell, cold_ms=cold_ms, admitted_share=share, admitted_bps=found.admitted_bps, gap=found.gap
+        cell, cold_ms=cold_ms, admitted_share=share, admitted_bps=allocation.admitted_bps, gap=allocation.gap
     )
     if engine == PATH_FORM:
         return cell
@@ -144,15 +144,15 @@ def over_shortest(problem: Problem, count: int = 8) -> Problem:
 def _timed(run: Callable[[], Allocation], effort: Effort) -> tuple[float | None, Allocation | None]:
     """Return the median of some runs in ms, and the last answer; None for over the budget."""
     times_s: list[float] = []
-    found = None
+    allocation = None
     while len(times_s) < effort.repeats and sum(times_s) < effort.budget_s:
         started = time.thread_time()
         try:
-            found = run()
+            allocation = run()
         except SolverError:
             return None, None
         times_s.append(time.thread_time() - started)
-    return statistics.median(times_s) * 1e3, found
+    return statistics.median(times_s) * 1e3, allocation
 
 
 def _with_events(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:

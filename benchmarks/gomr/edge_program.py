@@ -86,7 +86,7 @@ class EdgeProgram:
         objective = np.zeros(size)
         for variable, cost in costs.items():
             objective[variable] += cost
-        found = linprog(
+        solution = linprog(
             objective,
             *_matrix(self._most, size),
             *_matrix(self._equal, size),
@@ -94,9 +94,9 @@ class EdgeProgram:
             method="highs-ds",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        if found.status != 0:
-            raise ArithmeticError(f"scipy: {found.message}")
-        return float(found.fun), found.x
+        if solution.status != 0:
+            raise ArithmeticError(f"scipy: {solution.message}")
+        return float(solution.fun), solution.x
 
     def _conserve(self, demand: int) -> None:
         ends = self.problem.demands[demand]

@@ -117,9 +117,11 @@ def _problem(network: Network, flows: int) -> Problem:
 
 def _solve(cell: Cell, problem: Problem, budget_s: float) -> Cell:
     started = time.process_time()
-    found = solve(problem, engine=cell.engine, time_limit_s=budget_s)
+    allocation = solve(problem, engine=cell.engine, time_limit_s=budget_s)
     taken_s = time.process_time() - started
-    return replace(cell, solve_s=taken_s, gap=found.gap, timed_out=found.timed_out, peak_mb=peak_mb())
+    return replace(
+        cell, solve_s=taken_s, gap=allocation.gap, timed_out=allocation.timed_out, peak_mb=peak_mb()
+    )
 
 
 def _pdlp(cell: Cell, problem: Problem, budget_s: float) -> Cell:

@@ -117,18 +117,18 @@ class Comparison:
 
 def compare(name: str, problem: Problem, objective: str) -> Comparison:
     """Solve a problem both ways."""
-    found, expected = solve(problem, objective), optimum(problem, objective)
-    differences = {"value": _apart(found.value_bps, expected.value_bps)}
+    allocation, expected = solve(problem, objective), optimum(problem, objective)
+    differences = {"value": _apart(allocation.value_bps, expected.value_bps)}
     if expected.cost_bps_s is not None:
         scale = max(edge.delay_s for edge in problem.edges) * max(expected.value_bps, 1e-300)
-        differences["cost"] = abs(found.cost_bps_s - expected.cost_bps_s) / max(scale, 1e-300)
+        differences["cost"] = abs(allocation.cost_bps_s - expected.cost_bps_s) / max(scale, 1e-300)
     if expected.rates_bps is not None:
         pairs = zip(problem.demands, expected.rates_bps, strict=True)
-        apart = (_apart(found.rate_bps(demand.id), rate_bps) for demand, rate_bps in pairs)
+        apart = (_apart(allocation.rate_bps(demand.id), rate_bps) for demand, rate_bps in pairs)
         differences["rates"] = max(apart, default=0.0)
     if expected.max_utilisation is not None:
-        differences["utilisation"] = _apart(found.max_utilisation, expected.max_utilisation)
-    return Comparison(name, objective, differences, _violation(problem, found), found.gap)
+        differences["utilisation"] = _apart(allocation.max_utilisation, expected.max_utilisation)
+    return Comparison(name, objective, differences, _violation(problem, allocation), allocation.gap)
 
 
 def _apart(one: float, other: float) -> float:
@@ -136,12 +136,12 @@ def _apart(one: float, other: float) -> float:
     return abs(one - other) / largest if largest else 0.0
 
 
-def _violation(problem: Problem, found: Allocation) -> float:
+def _violation(problem: Problem, allocation: Allocation) -> float:
     edges = {edge.id: edge for edge in problem.edges}
     load_bps = dict.fromkeys(edges, 0.0)
     worst = 0.0
     for demand in problem.demands:
-        for path in found.paths[demand.id]:
+        for path in allocation.paths[demand.id]:
             at = demand.source
             for edge in (edges[name] for name in path.edges):
                 if edge.tail != at:
@@ -150,37 +150,37 @@ def _violation(problem: Problem, found: Allocation) -> float:
                 load_bps[edge.id] += path.rate_bps
             if at != demand.destination or path.rate_bps <= 0:
                 return 1.0
-        worst = max(worst, found.rate_bps(demand.id) / demand.rate_bps - 1)
+        worst = max(worst, allocation.rate_bps(demand.id) / demand.rate_bps - 1)
     return max(worst, *(load_bps[edge.id] / edge.capacity_bps - 1 for edge in problem.edges))
 
 
-def table(found: Sequence[Comparison]) -> str:
+def table(comparisons: Sequence[Comparison]) -> str:
     """Return a line for each objective, and each comparison that is further apart than `EXACT`."""
     lines = [
         "| objective | problems | value | cost | rates | utilisation | limits | largest gap |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for objective in OBJECTIVES:
-        own = [one for one in found if one.objective == objective]
+        own = [one for one in comparisons if one.objective == objective]
         what = [
             max((one.differences.get(name, 0.0) for one in own), default=0.0)
             for name in ("value", "cost", "rates", "utilisation")
         ]
         cells = [*what, max(one.violation for one in own), max(one.gap for one in own)]
         lines.append(f"| {objective} | {len(own)} | " + " | ".join(f"{cell:.1e}" for cell in cells) + " |")
-    lines += [f"- {one.name}, {one.objective}: {one}" for one in found if one.worst > EXACT]
+    lines += [f"- {one.name}, {one.objective}: {one}" for one in comparisons if one.worst > EXACT]
     return "\n".join(lines) + "\n"
 
 
 def main(count: int, seed: int, out: Path) -> int:
     """Compare so many problems under every objective; returns 1 if one is further apart than `EXACT`."""
-    found = []
+    comparisons = []
     for name, problem in problems(count, seed):
         own = [compare(name, problem, objective) for objective in OBJECTIVES]
-        found += own
+        comparisons += own
         print(f"{name}: {max(one.worst for one in own):.1e}", file=sys.stderr, flush=True)
-    text = table(found)
+    text = table(comparisons)
     out.mkdir(parents=True, exist_ok=True)
     (out / "independent.md").write_text(text, encoding="utf-8")
     sys.stdout.write(text)
-    return 0 if all(one.worst <= EXACT for one in found) else 1
+    return 0 if all(one.worst <= EXACT for one in comparisons) else 1

@@ -61,7 +61,7 @@ def measure(size: Size, objective: str, events: int, failures: int) -> list[Seri
     name = OBJECTIVES[0] if min_churn else objective
     live = LiveEngine(loaded.problem, name, min_churn=min_churn)
     _ = live.allocation
-    found = []
+    series = []
     for kind, every in (("flows", _flows(loaded, events)), ("links", _links(loaded, failures))):
         event_ms, fresh_ms = [], []
         for event in every:
@@ -69,8 +69,8 @@ def measure(size: Size, objective: str, events: int, failures: int) -> list[Seri
             fresh = (_cpu_ms(lambda: solve(live.problem, name)) for _ in range(_REPEATS))
             fresh_ms.append(statistics.median(fresh))
         network = f"{size.name}, {size.flows} flows"
-        found.append(Series(network, objective, kind, tuple(event_ms), tuple(fresh_ms)))
-    return found
+        series.append(Series(network, objective, kind, tuple(event_ms), tuple(fresh_ms)))
+    return series
 
 
 def _flows(loaded: Loaded, count: int) -> Iterator[Event]:
@@ -95,7 +95,7 @@ def _cpu_ms(run: Callable[[], object]) -> float:
     return (time.process_time() - started) * 1e3
 
 
-def table(found: Sequence[Series]) -> str:
+def table(series: Sequence[Series]) -> str:
     """Return a line for each series."""
     lines = [
         "| network | objective | events | median | worst | fresh solve | worst in its fresh solve's time |",
@@ -105,22 +105,22 @@ def table(found: Sequence[Series]) -> str:
         f"| {one.network} | {one.objective} | {len(one.event_ms)} {one.kind} "
         f"| {statistics.median(one.event_ms):.3g} ms | {max(one.event_ms):.3g} ms "
         f"| {statistics.median(one.fresh_ms):.3g} ms | {one.worst_times:.2f} |"
-        for one in found
+        for one in series
     ]
     return "\n".join(lines) + "\n"
 
 
 def main(sizes: Sequence[Size], events: int, failures: int, out: Path) -> int:
     """Measure every objective on these networks and write the table; returns 1 if an event costs too much."""
-    found: list[Series] = []
+    series: list[Series] = []
     for size in sizes:
         for objective in (*OBJECTIVES, LEAST_CHURN):
-            found += measure(size, objective, events, failures)
-            for one in found[-2:]:
+            series += measure(size, objective, events, failures)
+            for one in series[-2:]:
                 times = f"worst {one.worst_times:.2f} times a fresh solve"
                 print(f"{one.network}, {objective}, {one.kind}: {times}", file=sys.stderr, flush=True)
-    text = table(found)
+    text = table(series)
     out.mkdir(parents=True, exist_ok=True)
     (out / "live.md").write_text(text, encoding="utf-8")
     sys.stdout.write(text)
-    return 0 if all(one.worst_times <= MOST_TIMES_FRESH for one in found) else 1
+    return 0 if all(one.worst_times <= MOST_TIMES_FRESH for one in series) else 1

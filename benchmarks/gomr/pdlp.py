@@ -35,12 +35,12 @@ def main(path: str, budget_s: float) -> None:
     criteria.simple_optimality_criteria.eps_optimal_absolute = 1e-9
     criteria.time_sec_limit = budget_s
     started = time.process_time()
-    found = pdlp.primal_dual_hybrid_gradient(program, parameters)
-    reason = found.solve_log.termination_reason
+    solution = pdlp.primal_dual_hybrid_gradient(program, parameters)
+    reason = solution.solve_log.termination_reason
     is_optimal = reason == solve_log_pb2.TERMINATION_REASON_OPTIMAL
     said = {
         "status": "optimal" if is_optimal else "stopped",
-        "value": float(model["worth"] @ found.primal_solution),
+        "value": float(model["worth"] @ solution.primal_solution),
         "cpu_s": time.process_time() - started,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }

@@ -144,10 +144,10 @@ def compare(instance: Instance, budget_s: float) -> Comparison:
 def _timed(problem: Problem, objective: str, engine: str, budget_s: float) -> tuple[float, Allocation | str]:
     started = time.process_time()
     try:
-        found: Allocation | str = solve(problem, objective, engine, time_limit_s=budget_s)
+        allocation: Allocation | str = solve(problem, objective, engine, time_limit_s=budget_s)
     except SolverError as error:
-        found = str(error)
-    return time.process_time() - started, found
+        allocation = str(error)
+    return time.process_time() - started, allocation
 
 
 def _difference(problem: Problem, one: Allocation, other: Allocation) -> float:
@@ -165,16 +165,16 @@ def warm_up() -> None:
             solve(problem, objective, engine)
 
 
-def table(found: Sequence[Comparison]) -> str:
+def table(comparisons: Sequence[Comparison]) -> str:
     """Return what the comparisons come to, and each that is not right."""
-    wrong = [comparison for comparison in found if not comparison.is_right]
-    slowest = max(found, key=lambda comparison: comparison.times)
-    compared = [comparison.difference for comparison in found if comparison.difference is not None]
+    wrong = [comparison for comparison in comparisons if not comparison.is_right]
+    slowest = max(comparisons, key=lambda comparison: comparison.times)
+    compared = [comparison.difference for comparison in comparisons if comparison.difference is not None]
     lines = [
         "| instances | ended | compared with highs | largest difference | most CPU time | in highs' time |",
         "|---|---|---|---|---|---|",
-        f"| {len(found)} | {sum(c.failure is None for c in found)} | {len(compared)} "
-        f"| {max(compared, default=0.0):.1e} | {max(c.native_s for c in found):.2f} s "
+        f"| {len(comparisons)} | {sum(c.failure is None for c in comparisons)} | {len(compared)} "
+        f"| {max(compared, default=0.0):.1e} | {max(c.native_s for c in comparisons):.2f} s "
         f"| {slowest.times:.2g} times ({slowest.instance}) |",
         "",
     ]
@@ -188,15 +188,15 @@ def table(found: Sequence[Comparison]) -> str:
 def main(budget_s: float, out: Path) -> int:
     """Compare all instances and write the table; returns 1 if one is not right."""
     warm_up()
-    found = []
+    comparisons = []
     for instance in instances():
-        found.append(compare(instance, budget_s))
-        one = found[-1]
+        comparisons.append(compare(instance, budget_s))
+        one = comparisons[-1]
         print(
             f"{instance}: native {one.native_s:.3g} s, highs {one.highs_s:.3g} s", file=sys.stderr, flush=True
         )
-    text = table(found)
+    text = table(comparisons)
     out.mkdir(parents=True, exist_ok=True)
     (out / "structured.md").write_text(text, encoding="utf-8")
     sys.stdout.write(text)
-    return 0 if all(one.is_right for one in found) else 1
+    return 0 if all(one.is_right for one in comparisons) else 1

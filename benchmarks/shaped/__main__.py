@@ -7,7 +7,7 @@ less the start-up, and of all but its first quarter; and how long the kernel's M
 connections, one on each path and both sending without end, for as many bytes (1.00: as long as MSTCP; above:
 MSTCP was faster).
 
-The start-up is reckoned: bytes take a path's delay to arrive, and a window that starts with ten segments and
+The start-up is estimated: bytes take a path's delay to arrive, and a window that starts with ten segments and
 doubles each round trip leaves the path idle until it fills it.
 """
 

@@ -1,6 +1,6 @@
 """Measures throughput, cost and delay over two unlimited veth pairs between two network namespaces.
 
-python -m benchmarks.transport [--quick] [--json]      (as root)
+python -m benchmarks.transport [--quick] [--busy N] [--json]      (as root)
 
 Plain TCP, two TCPs at once (iperf3), the kernel's MPTCP, asyncio's streams over one TCP, and MSTCP, in turn,
 several rounds; the medians of the rounds are given. Then 8 streams over loopback beside asyncio's one TCP,
@@ -21,6 +21,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.occupied import occupied
 from benchmarks.transport.network import Network, path_address
 from benchmarks.transport.peer import MESSAGE_BYTES
 
@@ -197,8 +198,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help="3 rounds of 1 s instead of 5 of 4 s")
+    parser.add_argument(
+        "--busy", type=int, default=0, metavar="N", help="beside N computing processes for each processor (0)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args(argv)
+    if args.busy < 0:
+        parser.error(f"--busy must be 0 or more, not {args.busy}")
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         parser.error(f"{', '.join(missing)} not found: run `make setup`")
@@ -210,7 +216,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.execvpe(words[0], words, {**os.environ, INSIDE: "1"})
     network = Network()
     try:
-        results = measure(network, 3 if args.quick else 5, 1.0 if args.quick else 4.0)
+        with occupied(args.busy):
+            results = measure(network, 3 if args.quick else 5, 1.0 if args.quick else 4.0)
     except KeyboardInterrupt:
         return 130
     except (RuntimeError, subprocess.SubprocessError) as error:

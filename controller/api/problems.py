@@ -44,7 +44,7 @@ class Problem(BaseModel):
     type: str = Field(description="Always about:blank: `code` says more.", examples=["about:blank"])
     title: str = Field(description="The name of the status.", examples=["Unprocessable Content"])
     status: int = Field(description="The HTTP status.", examples=[422])
-    detail: str = Field(description="A sentence.", examples=["rate_bps: Input should be greater than 0"])
+    detail: str = Field(description="A sentence.", examples=["rate_bps: must be greater than 0, not -1.0"])
     instance: str = Field(description="The path that was asked for.", examples=["/v1/flows"])
     code: str = Field(
         description="INVALID, NOT_FOUND, CONFLICT, INFEASIBLE, UNAVAILABLE, UNAUTHENTICATED, FORBIDDEN, "
@@ -53,7 +53,7 @@ class Problem(BaseModel):
     )
     field: str = Field(description="The field to blame; empty if it is none.", examples=["rate_bps"])
     reason: str = Field(
-        description="`detail` without the field.", examples=["Input should be greater than 0"]
+        description="`detail` without the field.", examples=["must be greater than 0, not -1.0"]
     )
 
 
@@ -84,7 +84,7 @@ _EXAMPLES = {
         "A field has a value that no network could serve.",
         "INVALID",
         "rate_bps",
-        "Input should be greater than 0",
+        "must be greater than 0, not -1.0",
     ),
     500: ("The controller failed; its log says why.", "UNAVAILABLE", "", "the controller failed"),
     503: (

@@ -21,6 +21,7 @@ from controller.core.requests import (
     Scaling,
 )
 from controller.errors import InvalidRequest
+from topologies.validation import requirement
 
 __all__ = [
     "MAX_TIMEOUT_S",
@@ -238,10 +239,9 @@ def invalid_request(errors: list[Any]) -> InvalidRequest:
             field += f"[{part}]"
         else:
             field += f".{part}" if field else str(part)
-    reason = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        reason = "there is no such field"
-    return InvalidRequest(field, reason)
+        return InvalidRequest(field, "there is no such field")
+    return InvalidRequest(field, requirement(error))
 
 
 def parse(fields: dict[str, Any]) -> FlowRequest:

@@ -228,7 +228,7 @@ class Core:
         for datapath_id in [each for each, time in self._gone_at.items() if time <= self._now]:
             del self._gone_at[datapath_id]
             name = self._state.live.switch_name(datapath_id)
-            text = f"{name} did not come back: its links are taken for down"
+            text = f"{name} did not come back: its links count as down"
             self._outbox.tell(ClientEventKind.SWITCH_LOST, text, {"switch": name}, "warning")
             self._state.live.disconnect(datapath_id)
             self._links_may_have_changed()

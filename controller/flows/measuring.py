@@ -85,7 +85,7 @@ class Measuring(Journaled):
             lambda by: self._entry_port(switch, by),
         )
         changed = measured.follow(event.datapath_id, self._state.settings.yielded_share)
-        for arc, unrequested_bps in measured.take_news(event.datapath_id).items():
+        for arc, unrequested_bps in measured.take_unrequested_changes(event.datapath_id).items():
             self._tell(arc, unrequested_bps)
         if any(is_bps < was_bps for was_bps, is_bps in changed.values()):
             self._capacity_returned(now)

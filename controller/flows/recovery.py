@@ -44,7 +44,7 @@ _IMPROVE_AFTER_S = 0.2
 """After capacity has returned: what else happens within so long is dealt with together."""
 
 _RETRY_S = 5.0
-"""A flow that a switch would not move, or that others were in the way of, is tried again after so long."""
+"""A flow that a switch refused to move, or that had no room beside others, is tried again after this time."""
 
 
 @dataclass

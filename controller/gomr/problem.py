@@ -162,7 +162,7 @@ class Problem:
 
     @cached_property
     def unit_bps(self) -> float:
-        """A unit that keeps the numbers of a programme around 1: the largest useful rate, to a power of two.
+        """A unit that keeps the numbers of a programme around 1, the largest useful rate to a power of two.
 
         A power of two, so that scaling rounds nothing; 0 if nothing can be carried.
         """

@@ -174,19 +174,19 @@ class MeasuredLoad(Journaled):
                 changed[name] = (was_bps, is_bps)
         return changed
 
-    def take_news(self, datapath_id: int) -> dict[str, float]:
+    def take_unrequested_changes(self, datapath_id: int) -> dict[str, float]:
         """Return the arcs of a switch where traffic that nobody asked for began (its rate) or ended (0)."""
-        news = {}
+        changes = {}
         for name in self._arcs_counted_by(datapath_id).values():
             unrequested_bps = self.unrequested_bps(name) or 0.0
             begins = unrequested_bps >= 2 * _NEGLIGIBLE_SHARE * self._live.arcs[name].rate_bps
             if begins and name not in self._told:
                 self._told.add(name)
-                news[name] = unrequested_bps
+                changes[name] = unrequested_bps
             elif not unrequested_bps and name in self._told:
                 self._told.discard(name)
-                news[name] = 0.0
-        return news
+                changes[name] = 0.0
+        return changes
 
     def _compare(self, datapath_id: int, intervals: tuple[_Interval, ...]) -> None:
         """Take in the average of what belonged to no flow, by arc."""

@@ -36,7 +36,7 @@ class Difference:
     """What is to be done, in this order.
 
     Attributes:
-        removed_first: Cookies whose rules go first: what is in the way of `entries`.
+        removed_first: Cookies whose rules are removed first: those that conflict with `entries`.
         removed_groups_first: The same for groups.
         entries: What is missing or different; groups and meters before rules. Other meters stay.
         removed_rules: Rules that go while others of the same cookie stay.

@@ -1,6 +1,6 @@
 """Split flows: one TCP connection over several paths, chosen packet by packet instead of stream by stream.
 
-Each path has a stamp, an Ethernet source address of its own. Whoever splits writes the stamp of the chosen
+Each path has a stamp, an Ethernet source address of its own. The splitter writes the stamp of the chosen
 path into each packet; the switches forward by the stamp, and the last one puts the source's address back.
 
 - `packets`: a splitter in front of the ingress switch chooses (PPFS). Packets without a stamp take path 0.

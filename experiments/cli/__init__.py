@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+
+from experiments.installation import repair_command
+
+EXIT_INCOMPLETE = 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status (0 done, 1 failed, 2 wrong arguments, 130 stopped)."""
-    # Modules of this package run as programs of their own too, and need none of the commands then.
-    from experiments.cli import command_line
+    try:
+        # Modules of this package run as programs of their own too, and need none of the commands then.
+        from experiments.cli import command_line
 
-    return command_line.main(argv)
+        return command_line.main(argv)
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"mstcp-lab: {error}: the installation is not complete. Run: {repair_command()}\n")
+        return EXIT_INCOMPLETE

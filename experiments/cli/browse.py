@@ -9,7 +9,7 @@ from experiments.cli.argument_types import port
 from experiments.cli.messages import say
 
 NAME = "browse"
-HELP = "look at results in a browser: choose, compare, replay, export"
+HELP = "show results in a browser: filter, compare, replay and export them"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,10 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="RESULTS",
-        help="folders with results (of run, sweep, …), or their documents",
+        help="folders with results (of run, sweep, …), or the documents themselves",
     )
     parser.add_argument(
-        "--port", type=port, default=0, help="the page's port on 127.0.0.1 (default: any that is free)"
+        "--port",
+        type=port,
+        default=0,
+        metavar="PORT",
+        help="port of the page on 127.0.0.1 (default: a free one)",
     )
     parser.set_defaults(command=main)
 

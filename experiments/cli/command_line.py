@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Protocol
 
 from controller.errors import InvalidProblem, SolverError
@@ -77,6 +79,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(error, EXIT_INTERRUPTED)
     except KeyboardInterrupt:
         return complain("Stopped.", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does; the interpreter would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
     except (ScenarioError, ExtensionError, UnknownName, TopologyError, InvalidProblem) as error:
         return complain(error, EXIT_USAGE)
     except (ExperimentError, SolverError) as error:
@@ -90,10 +96,12 @@ def make_parser() -> argparse.ArgumentParser:
         prog="mstcp-lab",
         description="Experiments with globally optimal multipath routing and Multi-Stream TCP.",
     )
+    parser.add_argument("--version", action="version", version=f"mstcp-lab {version('mstcp-lab')}")
     _add_extend(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
-        command.add_arguments(commands.add_parser(command.NAME, help=command.HELP))
+        description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
+        command.add_arguments(commands.add_parser(command.NAME, help=command.HELP, description=description))
     return parser
 
 

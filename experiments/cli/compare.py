@@ -13,7 +13,7 @@ from experiments.errors import ScenarioError
 from experiments.model.reading import DOCUMENT, read_results
 
 NAME = "compare"
-HELP = "compare results folders: what differs, and whether it matters"
+HELP = "compare results: which settings and figures differ, and whether significantly"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="RESULTS",
-        help="two or more folders with results.json, or such files; the others are held against the first",
+        help="two or more folders with results.json, or the files themselves; all are compared with "
+        "the first",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write compare.html and its plots there")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write compare.html and its plots to this folder"
+    )
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON instead of tables")
     parser.set_defaults(command=main)
 

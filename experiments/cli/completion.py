@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "completion"
-HELP = "print the script by which a shell completes these commands"
+HELP = "print the completion script for a shell"
 
 SHELLS = ("bash", "zsh")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `completion` to a parser."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell that the script is for")
+    parser.add_argument("shell", choices=SHELLS, help='the shell: eval "$(mstcp-lab completion bash)"')
     parser.set_defaults(command=main)
 
 

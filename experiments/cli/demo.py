@@ -22,7 +22,7 @@ from experiments.model.job import Job
 from experiments.probe import probe
 
 NAME = "demo"
-HELP = "Table I simulated, then the butterfly live or in virtual time"
+HELP = "simulate the paper's Table I, then run the butterfly live or in virtual time"
 
 ENGINES = ("auto", "live", "virtual")
 TABLE_SEEDS, TABLE_DURATION_S = 2, 60.0
@@ -40,13 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=ENGINES,
         default="auto",
-        help="live, virtual, or auto: live if this machine can carry it now (default %(default)s)",
+        help="live, virtual, or auto: live if this machine can do it now (default %(default)s)",
     )
     parser.add_argument(
-        "--duration", type=float, default=4.0, metavar="S", help="seconds a run (default %(default)g)"
+        "--duration",
+        type=float,
+        default=4.0,
+        metavar="S",
+        help="seconds to measure in each run (default %(default)g)",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where the results go (default results/demo-TIME)"
+        "--out", type=Path, metavar="DIR", help="folder for the results (default results/demo-TIME)"
     )
     parser.set_defaults(command=main)
 

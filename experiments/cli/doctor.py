@@ -15,12 +15,12 @@ from rich.text import Text
 from experiments.doctor import Check, can_run_live, examine
 
 NAME = "doctor"
-HELP = "check what this machine can run, and how to fix what is missing"
+HELP = "check what this machine can run, and print how to fix what is missing"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `doctor` to a parser."""
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="print the checks as JSON")
     parser.set_defaults(command=main)
 
 
@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
 def print_checks(checks: list[Check], console: Console) -> None:
     """Print the findings as a table, then what to do; in plain ASCII where the console is no terminal."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for column in ("capability", "state", "found"):
+    for column in ("capability", "state", "details"):
         table.add_column(column, overflow="fold")
     colours = {"ok": "green", "degraded": "yellow", "missing": "red", "unknown": "yellow"}
     for check in checks:

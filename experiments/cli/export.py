@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,10 @@ from experiments.analysis.tables import Table, tables
 from experiments.errors import MissingRequirement, OutputError, ScenarioError
 from experiments.installation import extra_command
 from experiments.model.reading import read_results
+from experiments.model.whole_files import whole_file
 
 NAME = "export"
-HELP = "write a results document as tables: CSV or Parquet"
+HELP = "export a results document as tables, in CSV or Parquet"
 
 Writer = Callable[[Table, Path], None]
 
@@ -22,12 +24,14 @@ Writer = Callable[[Table, Path], None]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `export` to a parser."""
     parser.add_argument(
-        "results", type=Path, metavar="RESULTS", help="a folder with results.json, or such a file"
+        "results", type=Path, metavar="RESULTS", help="a folder with results.json, or the file itself"
     )
     parser.add_argument(
         "--csv", type=Path, metavar="DIR", help="write DIR/runs.csv, flows.csv, links.csv, series.csv, …"
     )
-    parser.add_argument("--parquet", type=Path, metavar="DIR", help="the same as Parquet (needs pyarrow)")
+    parser.add_argument(
+        "--parquet", type=Path, metavar="DIR", help="write the same tables as Parquet (needs pyarrow)"
+    )
     parser.set_defaults(command=main)
 
 
@@ -57,11 +61,12 @@ def _write_all(by_name: dict[str, Table], folder: Path, suffix: str, write: Writ
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in by_name.items():
-            partial = folder / f"{name}.{suffix}.partial"
-            write(table, partial)
-            partial.replace(folder / f"{name}.{suffix}")
+            with whole_file(folder / f"{name}.{suffix}") as partial:
+                write(table, partial)
     except OSError as error:
-        raise OutputError(str(folder), error.strerror or str(error)) from None
+        # The messages of pyarrow name its functions.
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OutputError(str(folder), reason) from None
 
 
 def _write_csv(table: Table, path: Path) -> None:

@@ -24,10 +24,10 @@ from experiments.scheduling.simulator import simulator
 from experiments.studies.own_methods import FIGURES, KINDS, check, describe
 
 NAME = "methods"
-HELP = "compare schedulers, congestion controls or responses"
+HELP = "compare schedulers, congestion controls or responses to reordering"
 
 DURATION_S = 20.0
-HEADINGS = ("Mbit/s", "delay ms", "out of order %", "buffer kB", "resent", "of these needless")
+HEADINGS = ("Mbit/s", "delay ms", "out of order %", "buffer kB", "resent", "resent needlessly")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE.py:NAME",
-        help="a class of one's own, or MODULE:NAME; repeatable",
+        help="add a class of your own, from a file or as MODULE:NAME; repeatable",
     )
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds 1 to N (default 5)")
     parser.add_argument(
-        "--duration", type=float, default=DURATION_S, metavar="S", help=f"seconds (default {DURATION_S:g})"
+        "--seeds", type=int, default=5, metavar="N", help="repeat each run with the seeds 1 to N (default 5)"
+    )
+    parser.add_argument(
+        "--duration",
+        type=float,
+        default=DURATION_S,
+        metavar="S",
+        help=f"seconds to simulate (default {DURATION_S:g})",
     )
     add_scheduler(parser)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON and nothing else")

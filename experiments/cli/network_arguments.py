@@ -14,7 +14,7 @@ def add_network_arguments(parser: argparse.ArgumentParser) -> None:
         "network",
         metavar="NETWORK",
         help="a file (.graphml, .gml, .json, .toml, SNDlib's or REPETITA's), a built-in network, or a "
-        "generator as waxman:50:seed=1",
+        "generator: waxman:50:seed=1",
     )
     parser.add_argument(
         "--demands",
@@ -23,27 +23,28 @@ def add_network_arguments(parser: argparse.ArgumentParser) -> None:
         help="gravity, uniform, bimodal, all-pairs (a whole matrix by gravity) or a file: CSV, JSON, .npy, "
         ".npz, pickled NumPy, SNDlib's or REPETITA's (default gravity)",
     )
-    parser.add_argument("--flows", type=whole, metavar="N", help="how many flows to generate (default 100)")
+    parser.add_argument("--flows", type=whole, metavar="N", help="number of flows to generate (default 100)")
     parser.add_argument(
         "--capacity",
         type=rate,
         metavar="RATE",
-        help="of the links for which a file gives none, as 1e9 or 10Gbit/s (default 1 Gbit/s)",
+        help="capacity of links without one in the file: 1e9, 10Gbit/s (default 1 Gbit/s)",
     )
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say what a network's or demands' file leaves open."""
     parser.add_argument(
-        "--rate-unit", type=rate_unit, metavar="U", help="of rates that files give without one, as Mbit/s"
+        "--rate-unit", type=rate_unit, metavar="U", help="unit of rates without one in the file: Mbit/s"
     )
     parser.add_argument(
-        "--delay-unit", type=delay_unit, metavar="U", help="of delays that files give without one, as ms"
+        "--delay-unit", type=delay_unit, metavar="U", help="unit of delays without one in the file: ms"
     )
     parser.add_argument(
         "--links",
         choices=("both-ways", "one-way"),
-        help="how links of an SNDlib file lead (default: both ways, unless every link has its opposite)",
+        help="direction of the links of an SNDlib file (default: both ways, unless every link has "
+        "its reverse)",
     )
 
 

@@ -32,7 +32,7 @@ from experiments.studies.evaluate import evaluate, together
 from experiments.studies.text import print_study
 
 NAME = "reproduce"
-HELP = "reproduce a paper's tables in the simulator, claim by claim"
+HELP = "reproduce the tables and claims of a paper in the simulator"
 
 TABLE1 = "table1"
 STUDY = "study.json"
@@ -46,27 +46,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `reproduce` to a parser."""
     names = ", ".join([*schema.available(), schema.ALL])
     parser.add_argument(
-        "study", metavar="NAME", help=f"a paper's study: {names}; or a TOML file of one's own"
+        "study", metavar="NAME", help=f"a built-in study: {names}; or a TOML file of your own"
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help="keep finished runs in DIR/runs.jsonl, the document in DIR/study.json; table1: where page, "
-        "plots and results go (default results/table1-TIME)",
+        help="write finished runs to DIR/runs.jsonl and the document to DIR/study.json; table1: "
+        "folder of the "
+        "page, plots and results (default results/table1-TIME)",
     )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on in DIR; studies and seeds may be added (not for table1's page)",
+        help="continue an earlier call in DIR; studies and seeds may be added (not with table1 alone)",
     )
     add_scheduler(parser)
-    parser.add_argument("--seeds", type=int, default=4, metavar="N", help="seeds 1 to N (default 4)")
+    parser.add_argument(
+        "--seeds", type=int, default=4, metavar="N", help="repeat each run with the seeds 1 to N (default 4)"
+    )
     parser.add_argument(
         "--duration",
         type=float,
         metavar="S",
-        help="seconds to simulate (default what the paper has)",
+        help="seconds to simulate (default: as in the paper)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print claims, columns and cells as JSON and nothing else"

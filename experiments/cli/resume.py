@@ -12,12 +12,12 @@ from experiments.cli.watch import add_watch_arguments, watching
 from experiments.model.job import begun
 
 NAME = "resume"
-HELP = "rerun those of a results folder that are missing or were not valid"
+HELP = "make the missing runs of a results folder, and rerun the invalid ones"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `resume` to a parser."""
-    parser.add_argument("folder", type=Path, help="a folder that `run --out` wrote to")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder that `run --out` wrote to")
     add_retries(parser)
     add_scheduler(parser)
     parser.add_argument("--json", action="store_true", help=JSON_HELP)

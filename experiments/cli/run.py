@@ -30,30 +30,35 @@ ALL = "all"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `run` to a parser."""
     parser.add_argument(
-        "scenario_file", metavar="SCENARIO", help="a built-in scenario (butterfly) or a TOML file"
+        "scenario_file", metavar="SCENARIO", help="a built-in scenario (see `mstcp-lab list`) or a TOML file"
     )
     parser.add_argument(
-        "--engine", default="live", help=f"one of {', '.join(engines.ENGINES)} (default live)"
+        "--engine", default="live", metavar="E", help=f"{', '.join(engines.ENGINES)} (default live)"
     )
     parser.add_argument(
         "--protocol",
         metavar="P,…",
-        help="protocols, by commas, or `all` (default: the scenario's; with the simulator, all that it has)",
+        help="protocols, separated by commas, or `all` (default: the scenario's; with the "
+        "simulator, all that it "
+        "supports)",
     )
     parser.add_argument(
-        "--case", dest="cases", metavar="C,…", help="cases, by commas (default: all of the file)"
+        "--case",
+        dest="cases",
+        metavar="C,…",
+        help="cases, separated by commas (default: all of the scenario)",
     )
     # What `--case` was called before.
     parser.add_argument("--scenario", dest="cases", help=argparse.SUPPRESS)
     parser.add_argument(
-        "--seeds", type=int, default=1, metavar="N", help="run each with seeds 1 to N (default 1)"
+        "--seeds", type=int, default=1, metavar="N", help="repeat each run with the seeds 1 to N (default 1)"
     )
     add_retries(parser)
     parser.add_argument(
         "--jobs",
         type=int,
         metavar="N",
-        help="virtual engine and simulator: runs made at once (default: one per core)",
+        help="virtual engine and simulator: number of runs at once (default: one per core)",
     )
     add_scheduler(parser)
     parser.add_argument(
@@ -63,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allocation",
         metavar="A",
-        help=f"{', '.join(scenario.OBJECTIVES)}, or one that the scenario gives (default: the case's)",
+        help=f"{', '.join(scenario.OBJECTIVES)}, or an allocation that the scenario defines "
+        "(default: the case's)",
     )
     parser.add_argument(
         "--set",
@@ -71,21 +77,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="override a value of the scenario or network, as tcp.sack=true, flows.1.requested_bps=5e6, "
+        help="override a value of the scenario or network: tcp.sack=true, flows.1.requested_bps=5e6, "
         "links.S0-S4.rate_bps=8e6; repeatable",
     )
     parser.add_argument(
         "--workload",
         metavar="W",
-        help="what all flows send: cbr, bulk:size=20MB, onoff:on=1,off=0.5, requests:per_s=20,sizes=30kB",
+        help="workload of all flows: cbr, bulk:size=20MB, onoff:on=1,off=0.5, requests:per_s=20,sizes=30kB",
     )
     parser.add_argument(
         "--trace",
         metavar="F,…",
-        help="simulator: files of every packet in DIR/logs/RUN: csv, pcap (of each host), parquet",
+        help="simulator: record every packet in DIR/logs/RUN, as csv, pcap (one file per host) or parquet",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where the results go (default results/NAME-TIME)"
+        "--out", type=Path, metavar="DIR", help="folder for the results (default results/NAME-TIME)"
     )
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
     add_watch_arguments(parser)

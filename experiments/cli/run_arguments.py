@@ -15,7 +15,7 @@ def add_scheduler(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="make the simulations on the Dask cluster there, as tcp://HOST:8786 (default: on this machine)",
+        help="simulate on the Dask cluster with this scheduler: tcp://HOST:8786 (default: on this machine)",
     )
 
 
@@ -26,7 +26,7 @@ def add_retries(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="rerun a run that is not valid (the machine was too busy), up to N times (default 0)",
+        help="rerun invalid runs (the machine was too busy) up to N times (default 0)",
     )
 
 

@@ -28,7 +28,7 @@ from topologies import load as load_network
 from topologies.model import Network
 
 NAME = "shell"
-HELP = "bring a network up and open Mininet's prompt in it (needs root)"
+HELP = "start a network and open Mininet's prompt in it (needs root)"
 
 WELCOME = """
 Hosts: {hosts} (each with its address on 10.0.0.0/16). Switches: {switches}.
@@ -41,17 +41,21 @@ Leave with `exit` or Ctrl-D; nothing stays behind.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "network", help="a built-in network, a .toml, .json or .graphml file, or a generator (ring:6)"
+        "network",
+        metavar="NETWORK",
+        help="a built-in network, a .toml, .json or .graphml file, or a generator (ring:6)",
     )
-    parser.add_argument("--variant", help="variant of the network")
-    parser.add_argument("--mtu", type=int, default=1500, help="MTU of the hosts in bytes (default 1500)")
+    parser.add_argument("--variant", metavar="V", help="variant of the network")
+    parser.add_argument(
+        "--mtu", type=int, default=1500, metavar="BYTES", help="MTU of the hosts (default 1500)"
+    )
     parser.add_argument(
         "--set",
         dest="assignments",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="override a value of the network, as links.S0-S4.rate_bps=8e6; repeatable",
+        help="override a value of the network: links.S0-S4.rate_bps=8e6; repeatable",
     )
     parser.set_defaults(command=main)
 

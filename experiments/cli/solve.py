@@ -16,7 +16,7 @@ from experiments.routing.time_limit import TimeLimit
 from topologies.routable import load_routable
 
 NAME = "solve"
-HELP = "route demands over a network by GOMR, with the certificate"
+HELP = "route demands over a network with GOMR and print the certificate of optimality"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,33 +27,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--load",
         type=load_number,
         metavar="X",
-        help="asked for over what the network can carry: at 1 all just fits, at 1.1 a share of 1/1.1 is "
-        "admitted (default 1; a file's rates stay as they are)",
+        help="offered load: requested rates over what the network can carry; at 1 all just fits, at "
+        "1.1 a share "
+        "of 1/1.1 is admitted (default 1; the rates of a file are not scaled unless this is given)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the flows and events (default 1)")
-    parser.add_argument("--engine", default="native", help="native, highs or pulp (default native)")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="seed of the generated flows and events (default 1)"
+    )
+    parser.add_argument(
+        "--engine", default="native", metavar="E", help="native, highs or pulp (default native)"
+    )
     parser.add_argument(
         "--objective",
         default="max_throughput_min_delay",
+        metavar="O",
         help="max_throughput_min_delay (default), fair, max_min, min_max_utilisation or even_split",
     )
-    parser.add_argument("--max-paths", type=whole, metavar="K", help="at most so many paths for each flow")
+    parser.add_argument("--max-paths", type=whole, metavar="K", help="at most K paths for each flow")
     parser.add_argument(
-        "--events", type=whole, metavar="N", help="measure N flow events and N/4 link failures as well"
+        "--events", type=whole, metavar="N", help="also measure N flow events and N/4 link failures"
     )
     parser.add_argument(
         "--time-limit",
         type=positive,
         metavar="S",
-        help="seconds for everything: reading, scaling to the load, solving, events, failures and backups "
-        "(writing with --out comes after)",
+        help="limit in seconds for reading, scaling to the load, solving, events, failures and backups "
+        "together (writing --out is not counted)",
     )
     parser.add_argument(
         "--failures",
         choices=("links", "nodes", "all"),
-        help="also what would be admitted if each link or node failed, and backup paths",
+        help="also compute what is admitted after each single failure of a link or node, and backup paths",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write a page, tables and a map there")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write a page, tables and a map to this folder"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     parser.set_defaults(command=main)
 

@@ -15,13 +15,14 @@ from experiments.cli.network_arguments import add_network_arguments
 from experiments.cli.run_arguments import add_scheduler
 from experiments.cli.stopping import stop_on_sigterm
 from experiments.errors import OutputError, UnknownName
+from experiments.model.whole_files import write_whole
 
 if TYPE_CHECKING:
     from experiments.sweep.plan import Sweep
     from experiments.sweep.store import Store
 
 NAME = "sweep"
-HELP = "simulate a network under rising load, each protocol in turn"
+HELP = "simulate protocols on a network under rising load"
 ENGINE = "sim"
 LOADS = "0.5,0.8,1,1.2,1.5"
 PROTOCOLS = "mstcp,ospf,ecmp"
@@ -35,18 +36,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=loads,
         default=LOADS,
         metavar="X,…",
-        help=f"asked for over what the network can carry, as solve has it (default {LOADS})",
+        help=f"offered loads, separated by commas: see `solve --load` (default {LOADS})",
     )
     parser.add_argument(
-        "--protocol", type=names, default=PROTOCOLS, metavar="P,…", help=f"of {PROTOCOLS} (default all)"
+        "--protocol",
+        type=names,
+        default=PROTOCOLS,
+        metavar="P,…",
+        help=f"{PROTOCOLS}, or some of these (default all)",
     )
-    parser.add_argument("--engine", default=ENGINE, help=f"{ENGINE}, the one there is for sweeps")
-    parser.add_argument("--seeds", type=whole, default=1, metavar="N", help="seeds 1 to N (default 1)")
+    parser.add_argument("--engine", default=ENGINE, metavar="E", help=f"{ENGINE}, the only engine for sweeps")
+    parser.add_argument(
+        "--seeds",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="repeat each point with the seeds 1 to N (default 1)",
+    )
     parser.add_argument(
         "--duration", type=positive, default=10.0, metavar="S", help="seconds to measure (default 10)"
     )
     parser.add_argument(
-        "--warm-up", type=seconds, default=2.0, metavar="S", help="seconds before that (default 2)"
+        "--warm-up", type=seconds, default=2.0, metavar="S", help="seconds before the measurement (default 2)"
     )
     parser.add_argument(
         "--scale",
@@ -60,29 +71,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole,
         default=100,
         metavar="N",
-        help="packets in a queue for which the network gives no limit (default 100)",
+        help="queue limit in packets of links without one in the network (default 100)",
     )
     parser.add_argument(
         "--objective",
         default="max_throughput_min_delay",
-        help="of the allocation, as solve has it (default max_throughput_min_delay)",
+        metavar="O",
+        help="objective of the allocation: see `solve --objective` (default max_throughput_min_delay)",
     )
     parser.add_argument(
         "--metric",
         choices=("delay", "hops"),
         default="delay",
-        help="what is short for ospf and ecmp: delay, as for the controller (default), or few links",
+        help="metric of the shortest paths of ospf and ecmp: delay, as in the controller (default), or hops",
     )
     add_scheduler(parser)
     parser.add_argument(
         "--workers",
         type=whole,
         metavar="N",
-        help="points at once (default: as many as there are cores, or room in the cluster)",
+        help="number of points at once (default: one per core, or what the cluster has room for)",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the results go")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
     parser.add_argument(
-        "--resume", action="store_true", help="go on in DIR; loads, protocols and seeds may be added"
+        "--resume",
+        action="store_true",
+        help="continue an earlier sweep in DIR; loads, protocols and seeds may be added",
     )
     parser.add_argument("--json", action="store_true", help="print the document on standard output")
     parser.set_defaults(command=main)
@@ -169,10 +183,10 @@ def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
     plot = plot_sweep(rows(sweep, results), title, seeds)
     text = json.dumps(document(sweep, results), indent=1, allow_nan=False) + "\n"
     try:
-        (args.out / "sweep.json").write_text(text, encoding="utf-8")
-        (args.out / "sweep.csv").write_text(points_csv(results), encoding="utf-8")
+        write_whole(args.out / "sweep.json", text)
+        write_whole(args.out / "sweep.csv", points_csv(results))
         plot.write(args.out)
-        (args.out / "sweep.html").write_text(render_sweep(sweep, results, plot, title), encoding="utf-8")
+        write_whole(args.out / "sweep.html", render_sweep(sweep, results, plot, title))
     except OSError as error:
         raise OutputError(str(args.out), error.strerror or str(error)) from None
     if args.json:

@@ -22,14 +22,14 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch",
         action="store_true",
-        help="show the runs on a page while they are made; its address is printed",
+        help="show the progress of the runs on a web page; its address is printed",
     )
     parser.add_argument(
         "--watch-port",
         type=port,
         default=0,
         metavar="PORT",
-        help="the page's port on 127.0.0.1 (default: any that is free)",
+        help="port of the page on 127.0.0.1 (default: a free one)",
     )
 
 

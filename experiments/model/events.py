@@ -43,7 +43,7 @@ class TimeMeasured(_Event):
 
 
 class RunRepeated(_Event):
-    """A run was not valid and is made again."""
+    """A run was not valid and is rerun."""
 
     event: Literal["run-repeated"] = "run-repeated"
     run: str

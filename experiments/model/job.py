@@ -12,6 +12,7 @@ from experiments.errors import OutputError, ScenarioError
 from experiments.model.plan import RunPlan
 from experiments.model.results import RunResult
 from experiments.model.scenario import Scenario, first_problem
+from experiments.model.whole_files import write_whole
 from experiments.registry import extend
 from topologies.model import Network
 
@@ -108,9 +109,7 @@ def begun(out: Path) -> Job:
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that it is there whole or not at all; OutputError says why not."""
-    partial = path.with_suffix(".partial")
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise OutputError(str(path), error.strerror or str(error)) from None

@@ -106,13 +106,13 @@ class FlowResult(_Model):
     group: str | None = None
     """Flows of one group are reported together."""
     active_goodput_bps: float | None = None
-    """Of on/off: over its on periods. Of bulk: from its start to the last byte. None for others."""
+    """Goodput over the on periods of on/off, or from start to last byte of bulk; None for others."""
     transfers: TransferCounts | None = None
     """Files or requests; None where there are none."""
     completion_s: float | None = None
-    """Of bulk: from the flow's start to the read of the last byte; None if that was not read in time."""
+    """Time of bulk from the flow's start to the read of the last byte; None if that was not read in time."""
     fct_s: CompletionTimes | None = None
-    """Of requests: flow completion times; None where none was completed."""
+    """Flow completion times of requests; None where none was completed."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
     """Metrics that the program that wrote the document had beside those above, by name with unit."""
 
@@ -158,11 +158,11 @@ class RunResult(_Model):
     seed: int
     duration_s: float
     started_at: str | None
-    """UTC, ISO 8601; None where time is simulated: the same seed gives the same bytes."""
+    """UTC, ISO 8601; None where time is simulated, since the same seed gives the same bytes."""
     valid: bool
     why_invalid: list[str]
     earlier_attempts: list[list[str]] = Field(default_factory=list)
-    """Of each attempt that was made before this one and was not valid: why."""
+    """For each invalid attempt that was made before this one, why it was not valid."""
     host_cpu_busy: float | None
     """Mean share of the machine's cores that was busy during the measurement."""
     programs: list[ProgramTimes] = Field(default_factory=list)
@@ -172,13 +172,13 @@ class RunResult(_Model):
     flows: list[FlowResult]
     links: list[LinkResult]
     digest: str | None = None
-    """Of every packet on every link and when it left: the same for the same seed under any load. None where
-    time is real or packets are not seen."""
+    """Digest of every packet on every link and when it left, the same for the same seed under any load. None
+    where time is real or packets are not seen."""
     charged_s: dict[str, float] | None = None
-    """In virtual time: what a wake-up of a source or sink takes, and the planning of a request by the
+    """In virtual time, what a wake-up of a source or sink takes, and the planning of a request by the
     controller; all else takes nothing. None where programs take the time that they take."""
     environment: int = Field(default=0, ge=0)
-    """Where it was made: 0 for the document's `environment`, n for the n-th of `other_environments`."""
+    """Where it was made. 0 is the document's `environment`, n the n-th of `other_environments`."""
     evidence: Evidence = Evidence()
     """What shows that the protocol did what its name says."""
 

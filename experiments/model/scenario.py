@@ -25,6 +25,7 @@ from pydantic import (
 
 from experiments.errors import ScenarioError, UnknownName
 from experiments.workloads import Cbr, Workload
+from topologies.validation import requirement
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -53,7 +54,7 @@ def _one_of(known: Sequence[str]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in known and re.fullmatch(OWN, name) is None:
-            raise ValueError(f"{name!r} is none of {', '.join(known)}, nor FILE.py:NAME of one's own")
+            raise ValueError(f"{name!r} is none of {', '.join(known)}, nor FILE.py:NAME of your own")
         return name
 
     return AfterValidator(check)
@@ -429,12 +430,11 @@ def check_flows(checked: Scenario, cases: Sequence[str], hosts: Sequence[str]) -
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
     """Return place and reason of the first problem that pydantic found."""
-    problem = error.errors(include_url=False, include_input=False)[0]
+    problem = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in _keys_alone(problem["loc"]))
-    reason = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
-        reason = "there is no such key"
-    return place, reason
+        return place, "there is no such key"
+    return place, requirement(problem)
 
 
 def _keys_alone(place: tuple[int | str, ...]) -> Iterator[int | str]:

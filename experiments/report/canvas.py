@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from experiments.model.whole_files import write_whole
 from experiments.report.palette import FAINT, INK, MUTED, PAPER
 
 POINTS_PER_INCH = 72
@@ -76,9 +77,9 @@ class Plot:
 
     def write(self, folder: Path) -> None:
         """Write the plot as SVG, PNG and PDF, named after it; raises OSError."""
-        folder.joinpath(f"{self.name}.svg").write_text(self.svg, encoding="utf-8")
-        folder.joinpath(f"{self.name}.png").write_bytes(self.png)
-        folder.joinpath(f"{self.name}.pdf").write_bytes(self.pdf)
+        write_whole(folder / f"{self.name}.svg", self.svg)
+        write_whole(folder / f"{self.name}.png", self.png)
+        write_whole(folder / f"{self.name}.pdf", self.pdf)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 
 from experiments.errors import OutputError
+from experiments.model.whole_files import write_whole
 from experiments.report import units
 from experiments.report.canvas import Plot, inline
 from experiments.report.summary import unique
@@ -49,7 +50,7 @@ def write_page(page: str, plots: Iterable[Plot], out_dir: Path, name: str) -> Pa
         folder.mkdir(parents=True, exist_ok=True)
         for plot in plots:
             plot.write(folder)
-        path.write_text(page, encoding="utf-8")
+        write_whole(path, page)
     except OSError as error:
         raise OutputError(str(out_dir), error.strerror or str(error)) from error
     return path

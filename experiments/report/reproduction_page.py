@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.errors import OutputError
+from experiments.model.whole_files import write_whole
 from experiments.report.notes import Notes
 from experiments.report.pages import render_template, write_page
 from experiments.report.plot_delay_time import plot_delay_over_time
@@ -41,7 +42,7 @@ def write_reproduction(reproduction: Reproduction, out_dir: Path) -> Path:
     )
     path = write_page(page, [section[3] for section in sections], out_dir, PAGE)
     try:
-        (out_dir / MARKDOWN).write_text(to_markdown(reproduction), encoding="utf-8")
+        write_whole(out_dir / MARKDOWN, to_markdown(reproduction))
     except OSError as error:
         raise OutputError(str(out_dir), error.strerror or str(error)) from error
     return path

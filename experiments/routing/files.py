@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.errors import OutputError
+from experiments.model.whole_files import whole_file, write_whole
 from experiments.routing.document import Solved, summary
 from experiments.routing.tables import (
     allocation_json,
@@ -39,7 +40,7 @@ def write_files(solved: Solved, described: str, folder: Path) -> None:
     drawing = draw_map(solved, described)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "summary.json").write_text(to_json(summary(solved)), encoding="utf-8")
+        write_whole(folder / "summary.json", to_json(summary(solved)))
         for name, lines in (
             ("allocation.json", allocation_json(solved)),
             ("flows.csv", flows_csv(solved)),
@@ -50,7 +51,7 @@ def write_files(solved: Solved, described: str, folder: Path) -> None:
         ):
             if solved.survey is None and name in ("failures.csv", "backups.csv"):
                 continue
-            with (folder / name).open("w", encoding="utf-8") as file:
+            with whole_file(folder / name) as partial, partial.open("w", encoding="utf-8") as file:
                 file.writelines(lines)
         drawing.write(folder)
     except OSError as error:

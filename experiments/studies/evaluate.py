@@ -22,8 +22,8 @@ def evaluate(study: Study, measured: Measured) -> StudyDocument:
             row=cell.row,
             column=cell.column,
             paper=cell.paper,
-            ours=(found := _estimate(measured[cell.case, cell.metric], study.trim)).mean,
-            interval=_interval(found),
+            ours=(ours := _estimate(measured[cell.case, cell.metric], study.trim)).mean,
+            interval=_interval(ours),
         )
         for cell in study.cells
     ]
@@ -49,31 +49,31 @@ def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
     return StudyDocument(
         study=name,
         claims=[
-            claim.model_copy(update={"source": f"{found.study}: {claim.source}"})
-            for found in documents
-            for claim in found.claims
+            claim.model_copy(update={"source": f"{document.study}: {claim.source}"})
+            for document in documents
+            for claim in document.claims
         ],
-        columns=ranks.together([found.columns for found in documents]),
+        columns=ranks.together([document.columns for document in documents]),
         cells=[
-            cell.model_copy(update={"table": f"{found.study}: {cell.table}"})
-            for found in documents
-            for cell in found.cells
+            cell.model_copy(update={"table": f"{document.study}: {cell.table}"})
+            for document in documents
+            for cell in document.cells
         ],
-        assumptions=[f"{found.study}: {text}" for found in documents for text in found.assumptions],
-        left_out=[f"{found.study}: {text}" for found in documents for text in found.left_out],
+        assumptions=[f"{document.study}: {text}" for document in documents for text in document.assumptions],
+        left_out=[f"{document.study}: {text}" for document in documents for text in document.left_out],
     )
 
 
 def _estimate(values: Sequence[float], trim: float) -> Estimate:
-    found = estimate(values, trim=trim)
-    assert found is not None, "every case has been run with a seed at least"
-    return found
+    computed = estimate(values, trim=trim)
+    assert computed is not None, "every case has been run with a seed at least"
+    return computed
 
 
-def _interval(found: Estimate) -> tuple[float, float] | None:
-    if found.half_width is None:
+def _interval(ours: Estimate) -> tuple[float, float] | None:
+    if ours.half_width is None:
         return None
-    return found.mean - found.half_width, found.mean + found.half_width
+    return ours.mean - ours.half_width, ours.mean + ours.half_width
 
 
 def _check(claim: Claim, measured: Measured, trim: float) -> CheckedClaim:
@@ -110,10 +110,10 @@ def _told_apart(part: Holds, measured: Measured, trim: float) -> bool:
 
 def _right(part: Holds, measured: Measured, trim: float) -> tuple[str, float]:
     if isinstance(part.right, str):
-        found = _estimate(measured[split_side(part.right)], trim)
-        return f"{part.right} {_text(found)}", found.mean
+        right = _estimate(measured[split_side(part.right)], trim)
+        return f"{part.right} {_text(right)}", right.mean
     return f"{part.right:g}", part.right
 
 
-def _text(found: Estimate) -> str:
-    return f"{found.mean:.4g}" + (f" ± {found.half_width:.2g}" if found.half_width is not None else "")
+def _text(value: Estimate) -> str:
+    return f"{value.mean:.4g}" + (f" ± {value.half_width:.2g}" if value.half_width is not None else "")

@@ -100,10 +100,10 @@ def run(
 
     def simulate(one: Planned) -> dict[str, float]:
         try:
-            found = simulator.run(one.description).document
+            document = simulator.run(one.description).document
         except SimulationFailed as error:
             raise RunFailed(one.label, str(error)) from error
-        return {name: _figure(one.study, name, found) for name in one.study.metrics}
+        return {name: _figure(one.study, name, document) for name in one.study.metrics}
 
     waiting = [one for runs in planned for one in runs if not store.has(one)]
     begin(len(waiting))
@@ -178,10 +178,10 @@ def _entry(line: bytes, place: str) -> tuple[str, dict[str, float]]:
         raise ScenarioError(place, "", "is not a run of a study; remove the line") from None
 
 
-def _figure(study: Study, name: str, found: dict[str, Any]) -> float:
+def _figure(study: Study, name: str, document: dict[str, Any]) -> float:
     """Return a metric of a run: 0 where nothing was counted, or another protocol has it."""
     metric = study.metrics[name]
-    value: Any = found
+    value: Any = document
     try:
         for part in metric.of.split("."):
             value = _step(value, part)

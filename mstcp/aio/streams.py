@@ -145,7 +145,7 @@ class StreamWriter(asyncio.StreamWriter):
 
     @property
     def transport(self) -> ConnectionTransport:
-        """The connection, with what it has beyond asyncio: `stats`, `try_write`, `sendfile` and more."""
+        """The connection. Beyond asyncio it has `stats`, `try_write`, `sendfile` and more."""
         return cast(ConnectionTransport, super().transport)
 
     async def __aenter__(self) -> StreamWriter:

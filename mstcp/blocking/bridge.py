@@ -37,7 +37,7 @@ class Bridge(asyncio.Protocol):
         self.transport: ConnectionTransport
         self.loan: _core.Loan | None = None
         lock = threading.Lock()
-        # Readers and writers wait apart, so that each is woken by its own news alone.
+        # Readers and writers have separate conditions, so that each is woken by its own events alone.
         self.readable = threading.Condition(lock)
         self.writable = threading.Condition(lock)
         self.chunks: deque[bytes | memoryview] = deque()

@@ -206,7 +206,7 @@ class Socket(WithTimeout):
         return self._bridge.background.call(self._bridge.transport.stats)
 
     def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
-        """Ask for signs of life; see `ConnectionTransport.set_keepalive`."""
+        """Detect a peer that has gone; see `ConnectionTransport.set_keepalive`."""
         self._bridge.background.call(lambda: self._bridge.transport.set_keepalive(idle_s, probes))
 
     def start_trace(self, path: str) -> None:
@@ -214,7 +214,7 @@ class Socket(WithTimeout):
         self._bridge.background.call(lambda: self._bridge.transport.start_trace(path))
 
     def remove_stream(self, index: int) -> None:
-        """Take a stream out; see `ConnectionTransport.remove_stream`."""
+        """Remove a stream; see `ConnectionTransport.remove_stream`."""
         self._bridge.background.call(lambda: self._bridge.transport.remove_stream(index))
 
     def streams(self) -> list[StreamInfo]:

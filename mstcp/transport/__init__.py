@@ -12,7 +12,7 @@ only what they are given.
 | `sending` | from the core into the sockets, back-pressure, the core's timer |
 | `delivery`, `receiving` | from the sockets through the core to the protocol |
 | `membership` | streams that come, go and change their rates |
-| `health` | figures, traces, signs of life |
+| `health` | figures, traces, keepalive |
 | `ending` | closing, breaking, and what is said of it |
 | `lending` | threads that drive the connection in the loop's stead |
 """

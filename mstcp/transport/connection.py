@@ -301,7 +301,7 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
                 f"{size} bytes never fit into a send buffer of {limit}: write them in pieces"
             )
 
-    # --- streams and figures: see the parts -----------------------------------------------------------------
+    # --- streams and figures --------------------------------------------------------------------------------
     def counters(self) -> ConnectionCounters:
         """Return what the connection has carried; cheap, at any time, also after it was closed."""
         return self.health.counters()
@@ -316,11 +316,20 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         return self.membership.alive_streams
 
     def stats(self) -> ConnectionStats:
-        """Return how the connection and each stream is now; see `Health.stats`."""
+        """Return how the connection and each stream is now, with rates since the last call.
+
+        `counters()` beside what the kernel knows of each stream (RTT, congestion window, retransmissions,
+        delivery rate). One system call a stream; also after the end, without the kernel's part.
+        """
         return self.health.stats()
 
     def start_trace(self, path: str | Path) -> None:
-        """Write a qlog-style trace of the connection from now on; see `Health.start_trace`.
+        """Write a qlog-style trace of the connection from now on; see mstcp/trace.py.
+
+        A file that cannot be written on with (a full disk) ends the trace, never the connection.
+
+        Args:
+            path: The file, or a folder, in which the file is named after the connection.
 
         Raises:
             LocalProtocolError: The file cannot be opened, or the connection has a trace already.
@@ -328,9 +337,16 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         self.health.start_trace(path)
 
     def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
-        """Ask for a sign of life after `idle_s` of silence; give streams up after `probes` without an answer.
+        """Ask for a sign of life when nothing came for a while, and give streams up whose peer gives none.
 
-        See `Health.set_keepalive`.
+        After `idle_s` of silence a PING goes out, and the next after as long again; after `probes` that
+        nothing answers all streams count as lost: they are opened again or the connection is lost, as
+        otherwise. The kernel does the same for each stream (SO_KEEPALIVE), so that one whose path broke is
+        found though others are used.
+
+        Args:
+            idle_s: Seconds; None: no more.
+            probes: How many may go unanswered.
 
         Raises:
             LocalProtocolError: The values make no sense.
@@ -338,7 +354,10 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         self.health.set_keepalive(idle_s, probes)
 
     def set_rates(self, rates: Mapping[int, float]) -> None:
-        """Give running streams new rates: goodput in bit/s by source port; see `Membership.set_rates`.
+        """Give running streams new rates: the weights of the draw and the pacing.
+
+        Args:
+            rates: Goodput in bit/s by source port; streams that are not named get 0 and carry no new frames.
 
         Raises:
             LocalProtocolError: No stream of the connection is left with a rate.
@@ -346,7 +365,13 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         self.membership.set_rates(rates)
 
     def set_priority(self, index: int, priority: int) -> None:
-        """Use a stream by this priority, 0 to 255, from now on; see `Membership.set_priority`.
+        """Use a stream by this priority from now on, in both directions.
+
+        The streams of the lowest value that work carry everything; others are their backup.
+
+        Args:
+            index: The stream's.
+            priority: 0 to 255.
 
         Raises:
             LocalProtocolError: There is no such stream or priority, or the connection is plain TCP.
@@ -354,7 +379,9 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         self.membership.set_priority(index, priority)
 
     def remove_stream(self, index: int) -> None:
-        """Take a stream out while the others go on; nothing is lost, and it is not opened again.
+        """Remove a stream while the others go on; nothing is lost, and it is not opened again.
+
+        It gets no new frames, and ends when the peer has reported those it took.
 
         Raises:
             LocalProtocolError: There is no such stream, or it is the last.

@@ -1,4 +1,4 @@
-"""How a connection is, and whether its peer is there: figures, traces, signs of life."""
+"""State of a connection and of its peer: figures, traces, keepalive."""
 
 from __future__ import annotations
 
@@ -58,11 +58,7 @@ class Health:
         ]
 
     def stats(self) -> ConnectionStats:
-        """Return how the connection and each stream is now, with rates since the last call.
-
-        `counters()` beside what the kernel knows of each stream (RTT, congestion window, retransmissions,
-        delivery rate). One system call a stream; also after the end, without the kernel's part.
-        """
+        """As `ConnectionTransport.stats` says."""
         return self._look(self._meter)
 
     def _look(self, meter: Meter) -> ConnectionStats:
@@ -74,16 +70,7 @@ class Health:
         return meter.look(self._state.loop.time(), self.counters(), self.streams(), tcp, alive, stalled)
 
     def start_trace(self, path: str | Path) -> None:
-        """Write a qlog-style trace of the connection from now on; see mstcp/trace.py.
-
-        A file that cannot be written on with (a full disk) ends the trace, never the connection.
-
-        Args:
-            path: The file, or a folder, in which the file is named after the connection.
-
-        Raises:
-            LocalProtocolError: The file cannot be opened, or the connection has a trace already.
-        """
+        """As `ConnectionTransport.start_trace` says."""
         if self._trace is not None:
             raise LocalProtocolError("the connection has a trace already")
         name = self._state.information.get("connection_id", b"plain").hex()
@@ -103,22 +90,9 @@ class Health:
         if self._trace is not None:
             self._trace.event(self._state.loop.time(), name, **data)
 
-    # --- signs of life --------------------------------------------------------------------------------------
+    # --- keepalive ------------------------------------------------------------------------------------------
     def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
-        """Ask for a sign of life when nothing came for a while, and give streams up whose peer gives none.
-
-        After `idle_s` of silence a PING goes out, and the next after as long again; after `probes` that
-        nothing answers all streams count as lost: they are opened again or the connection is lost, as
-        otherwise. The kernel does the same for each stream (SO_KEEPALIVE), so that one whose path broke is
-        found though others are used.
-
-        Args:
-            idle_s: Seconds; None: no more.
-            probes: How many may go unanswered.
-
-        Raises:
-            LocalProtocolError: The values make no sense.
-        """
+        """As `ConnectionTransport.set_keepalive` says."""
         if idle_s is not None and not 0.01 <= idle_s <= 32_767:
             raise LocalProtocolError(f"idle_s is 0.01 to 32767 seconds or None, not {idle_s!r}")
         if not 1 <= probes <= 127:

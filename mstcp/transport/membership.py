@@ -96,14 +96,7 @@ class Membership:
         self._state.information["allocation"] = allocation
 
     def set_rates(self, rates: Mapping[int, float]) -> None:
-        """Give running streams new rates: the weights of the draw and the pacing.
-
-        Args:
-            rates: Goodput in bit/s by source port; streams that are not named get 0 and carry no new frames.
-
-        Raises:
-            LocalProtocolError: No stream of the connection is left with a rate.
-        """
+        """As `ConnectionTransport.set_rates` says."""
         old = [stream.spec for stream in self._state.streams]
         specs = [replace(spec, rate_bps=rates.get(spec.source_port, 0.0)) for spec in old]
         self._state.core.set_weights(weights_of(specs))
@@ -115,17 +108,7 @@ class Membership:
         self._sender.pump()
 
     def set_priority(self, index: int, priority: int) -> None:
-        """Use a stream by this priority from now on, in both directions.
-
-        The streams of the lowest value that work carry everything; others are their backup.
-
-        Args:
-            index: The stream's.
-            priority: 0 to 255.
-
-        Raises:
-            LocalProtocolError: There is no such stream or priority, or the connection is plain TCP.
-        """
+        """As `ConnectionTransport.set_priority` says."""
         if self._state.mstcp is None:
             raise LocalProtocolError("a plain TCP connection has one stream: there is nothing to prefer")
         if not 0 <= index < len(self._state.streams) or not 0 <= priority < 1 << 32:
@@ -169,13 +152,7 @@ class Membership:
         self._sender.pump()
 
     def remove_stream(self, index: int) -> None:
-        """Take a stream out while the others go on; nothing is lost, and it is not opened again.
-
-        It gets no new frames, and ends when the peer has reported those it took.
-
-        Raises:
-            LocalProtocolError: There is no such stream, or it is the last.
-        """
+        """As `ConnectionTransport.remove_stream` says."""
         if self._state.mstcp is None:
             raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
         self._state.mstcp.remove_stream(index)

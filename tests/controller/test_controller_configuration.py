@@ -89,7 +89,7 @@ def test_options_come_before_the_file() -> None:
 @pytest.mark.parametrize(
     ("wrong", "right", "said"),
     [
-        ("lease_s = 12.5", "lease_s = -1", "routing.lease_s: Input should be greater than 0"),
+        ("lease_s = 12.5", "lease_s = -1", "routing.lease_s: must be greater than 0"),
         ("lease_s = 12.5", 'lease_s = "long"', "routing.lease_s"),
         ("lease_s = 12.5", "leese_s = 12.5", "routing.leese_s: there is no such setting"),
         ('objective = "fair"', 'objective = "best"', "routing.objective: there is no objective"),

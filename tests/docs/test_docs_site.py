@@ -46,3 +46,17 @@ def test_the_reference_has_what_users_import(site: Path) -> None:
         names = [f"{module.__name__}.{name}" for name, value in named if callable(value) or ismodule(value)]
         missing = [name for name in names if f'id="{name}"' not in text and f'id="module-{name}"' not in text]
         assert missing == [], page
+
+
+@pytest.mark.timeout(600)
+def test_the_reference_has_what_the_library_s_page_names_of_connections(site: Path) -> None:
+    table = (
+        (ROOT / "docs" / "mstcp.md")
+        .read_text()
+        .partition("## Beyond asyncio")[2]
+        .partition("**Logging.**")[0]
+    )
+    methods = re.findall(r"^\| `(\w+)\(", table, re.MULTILINE)
+    assert "stats" in methods
+    text = (site / "reference-mstcp.html").read_text()
+    assert [name for name in methods if f'id="mstcp.ConnectionTransport.{name}"' not in text] == []

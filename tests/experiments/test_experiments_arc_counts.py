@@ -23,8 +23,8 @@ def test_paths_that_do_not_join_again_are_told_exactly(packets: tuple[int, ...])
     for path, count in zip(PATHS, packets, strict=True):
         for hop in itertools.pairwise(path):
             counts[hop] = counts.get(hop, 0) + count
-    found = {tuple(path): count for path, count in peel_paths(counts, "a", "z")}
-    assert found == {tuple(path): count for path, count in zip(PATHS, packets, strict=True) if count}
+    peeled = {tuple(path): count for path, count in peel_paths(counts, "a", "z")}
+    assert peeled == {tuple(path): count for path, count in zip(PATHS, packets, strict=True) if count}
 
 
 def test_packets_that_were_lost_lead_nowhere() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,7 @@ def status_of(*argv: str) -> int:
         (["run", "butterfly", "--engine", "lve"], "no engine called 'lve'. Did you mean live?"),
         (["run", "butterfly", "--variant", "c"], "no variant 'c'"),
         (["run", "butterfly", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
-        (["run", "butterfly", "--duration", "-1"], "duration_s: Input should be greater than 0"),
+        (["run", "butterfly", "--duration", "-1"], "--duration: must be greater than 0"),
         (["run", "butterfly", "--allocation", "best"], "'best' is not given for flow 1, 2"),
         (["run", "butterfly", "--set", "tcp.sak=true"], "the nearest are tcp.sack"),
         (["run", "butterfly", "--set", "links.S0-S9.rate_bps=1e6"], "no link 'S0-S9'"),
@@ -127,6 +129,27 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
         assert name in out
 
 
+def test_a_reader_that_goes_away_gets_no_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "experiments.cli", "list"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("--version") == 0
+    assert capsys.readouterr().out == f"mstcp-lab {version('mstcp-lab')}\n"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_a_shell_gets_a_script_that_knows_commands_and_options(
     shell: str, capsys: pytest.CaptureFixture[str]
@@ -156,3 +179,14 @@ def test_no_command_waits_for_libraries_that_only_some_need() -> None:
         cwd=Path(__file__).parents[2],
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_an_incomplete_installation_is_told_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "experiments.cli.command_line", None)
+    monkeypatch.delattr("experiments.cli.command_line", raising=False)
+    assert cli.main(["list"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("mstcp-lab: ")
+    assert said.endswith("the installation is not complete. Run: make setup\n")

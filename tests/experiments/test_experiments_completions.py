@@ -38,9 +38,15 @@ def test_transfers_complete_in_their_order_and_none_before_it_was_wanted(
 
 
 def test_statistics_count_each_transfer_once() -> None:
-    found = logs.completion_statistics(np.arange(1.0, 101.0))
-    assert found is not None
-    assert (found.mean, found.p50, found.p95, found.p99, found.max) == (50.5, 50.0, 95.0, 99.0, 100.0)
-    assert found.quantiles[0] == 1.0
-    assert len(found.quantiles) == 101
+    statistics = logs.completion_statistics(np.arange(1.0, 101.0))
+    assert statistics is not None
+    assert (statistics.mean, statistics.p50, statistics.p95, statistics.p99, statistics.max) == (
+        50.5,
+        50.0,
+        95.0,
+        99.0,
+        100.0,
+    )
+    assert statistics.quantiles[0] == 1.0
+    assert len(statistics.quantiles) == 101
     assert logs.completion_statistics(np.array([])) is None

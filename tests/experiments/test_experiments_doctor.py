@@ -28,7 +28,7 @@ def lacks(name: str, remedy: str = "install it", tried: bool = True) -> Capabili
 
 
 @pytest.mark.parametrize(
-    ("found", "state", "blocks"),
+    ("capability", "state", "blocks"),
     [
         (has("rights"), "ok", False),
         (lacks("rights", "run it with sudo"), "missing", True),
@@ -42,10 +42,10 @@ def lacks(name: str, remedy: str = "install it", tried: bool = True) -> Capabili
         (lacks("something-new"), "missing", False),
     ],
 )
-def test_states_of_capabilities(found: Capability, state: str, blocks: bool) -> None:
-    check = doctor.from_capability(found)
+def test_states_of_capabilities(capability: Capability, state: str, blocks: bool) -> None:
+    check = doctor.from_capability(capability)
     assert (check.state, check.blocks) == (state, blocks)
-    assert check.remedy == found.remedy
+    assert check.remedy == capability.remedy
 
 
 def test_one_datapath_is_enough() -> None:
@@ -136,12 +136,12 @@ def test_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
     status = command.main(parser.parse_args(["--json"]))
     document = json.loads(capsys.readouterr().out)
     assert status == (0 if document["live"] else 1)
-    found = {check["name"]: check for check in document["checks"]}
+    checks = {check["name"]: check for check in document["checks"]}
     assert {"rights", "openvswitch", "sch_netem", "xdp", "mptcp", "mininet", "links", "free-cpu"} <= set(
-        found
+        checks
     )
     if os.geteuid() != 0:
-        assert found["rights"]["state"] == "missing"
+        assert checks["rights"]["state"] == "missing"
     assert document["live"] == (not any(c["required"] and c["state"] != "ok" for c in document["checks"]))
 
 

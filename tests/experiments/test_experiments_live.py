@@ -57,14 +57,14 @@ def lab() -> Iterator[Lab]:
 
 def traces(out: Path) -> list[str]:
     """Return what is there of a call: processes that name its folder, interfaces."""
-    found = [
+    left = [
         line
         for entry in Path("/proc").glob("[0-9]*/cmdline")
         if str(out) in (line := _read(entry).replace("\0", " "))
     ]
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
-    found += [line for line in links.splitlines() if "mgmt" in line or "S0" in line]
-    return found
+    left += [line for line in links.splitlines() if "mgmt" in line or "S0" in line]
+    return left
 
 
 def _read(path: Path) -> str:

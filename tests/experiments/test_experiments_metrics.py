@@ -53,19 +53,19 @@ def test_statistics_are_those_of_the_single_bytes(transfer: tuple[Log, Log], sta
     inside = [i for i, time in enumerate(read) if window.start_ns < time <= window.end_ns]
     delays = sorted((read[i] - written[i]) / SECOND for i in inside)
     assert logs.goodput_bps(reads, window) == pytest.approx(len(inside) * 8 / length)
-    found = logs.delays(writes, reads, window)
-    assert found.weight.sum() == len(inside)
-    statistics = logs.delay_statistics(found)
+    joined = logs.delays(writes, reads, window)
+    assert joined.weight.sum() == len(inside)
+    statistics = logs.delay_statistics(joined)
     if not delays:
         assert statistics is None
-        assert logs.delay_cdf(found) == []
+        assert logs.delay_cdf(joined) == []
         return
     assert statistics is not None
     assert statistics.mean == pytest.approx(sum(delays) / len(delays))
     assert statistics.max == pytest.approx(delays[-1])
     # The smallest value that at least half of the bytes do not exceed.
     assert statistics.p50 == pytest.approx(delays[-(-len(delays) // 2) - 1])
-    cdf = logs.delay_cdf(found)
+    cdf = logs.delay_cdf(joined)
     assert len(cdf) == 101
     assert cdf == sorted(cdf)
     assert cdf[0] == pytest.approx(delays[0])
@@ -80,21 +80,21 @@ def test_series_conserve_bytes_and_delay(transfer: tuple[Log, Log], start: int, 
     series = logs.goodput_series(reads, window)
     assert len(series) == len(window.times_s()) == len(widths)
     assert np.dot(series, widths) / length == pytest.approx(logs.goodput_bps(reads, window))
-    found = logs.delays(writes, reads, window)
+    joined = logs.delays(writes, reads, window)
     total = sum(
         delay * rate * width / 8
-        for delay, rate, width in zip(logs.delay_series(found, window), series, widths, strict=True)
+        for delay, rate, width in zip(logs.delay_series(joined, window), series, widths, strict=True)
         if delay is not None
     )
-    assert total == pytest.approx(float(np.dot(found.delay_s, found.weight)), abs=1e-6)
+    assert total == pytest.approx(float(np.dot(joined.delay_s, joined.weight)), abs=1e-6)
 
 
 def test_reads_and_writes_of_other_sizes_are_joined_by_offset() -> None:
     writes = log((10, 0), (20, SECOND))
     reads = log((5, SECOND), (20, 3 * SECOND))
-    found = logs.delays(writes, reads, Window(0, 10.0))
-    assert found.delay_s.tolist() == [1.0, 3.0, 2.0]
-    assert found.weight.tolist() == [5, 5, 10]
+    joined = logs.delays(writes, reads, Window(0, 10.0))
+    assert joined.delay_s.tolist() == [1.0, 3.0, 2.0]
+    assert joined.weight.tolist() == [5, 5, 10]
 
 
 def test_only_bytes_read_in_the_window_count() -> None:
@@ -125,9 +125,9 @@ def test_a_log_that_does_not_increase_is_refused(entries: list[tuple[int, int]])
 
 def test_nothing_sent_is_nothing_received() -> None:
     window = Window(0, 1.0, interval_s=0.5)
-    found = logs.delays(log(), log(), window)
+    joined = logs.delays(log(), log(), window)
     assert logs.goodput_bps(log(), window) == 0.0
-    assert logs.delay_series(found, window) == [None, None]
+    assert logs.delay_series(joined, window) == [None, None]
     assert logs.goodput_series(log(), window) == [0.0, 0.0]
 
 

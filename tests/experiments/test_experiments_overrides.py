@@ -86,9 +86,9 @@ def test_network_keys_are_set_apart_and_all_are_recorded() -> None:
         ("flows.9.src=T0", "there is no such key"),
         ("zzz=1", "known are allocation, cases"),
         ("network=line:2", "there is no such key"),
-        ("tcp.sack=maybe", "--set tcp.sack: Input should be a valid boolean"),
-        ("packet_bytes=10", "--set packet_bytes: Input should be greater than or equal to 200"),
-        ("flows.1.requested_bps=0", "--set flows.1.requested_bps: Input should be greater than 0"),
+        ("tcp.sack=maybe", "--set tcp.sack: must be true or false"),
+        ("packet_bytes=10", "--set packet_bytes: must be at least 200"),
+        ("flows.1.requested_bps=0", "--set flows.1.requested_bps: must be greater than 0"),
         ("flows.1.dst=T0", "--set flows.1.dst: src and dst are both T0"),
         (
             "allocation=unfair",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from experiments.model.events import Event, PhaseBegun, Report, RunBroken, RunFi
 from experiments.model.job import Job, write_atomically
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, FlowResult, FlowSeries, Results, RunResult
+from experiments.model.whole_files import whole_file
 from experiments.report.notes import environment_sentences
 
 
@@ -262,7 +264,22 @@ def test_output_folders_that_will_not_do(tmp_path: Path, monkeypatch: pytest.Mon
     real = os.statvfs
     monkeypatch.setattr(os, "statvfs", lambda path: full(path) if "other" in str(path) else real(path))
     with pytest.raises(OutputError, match="only 0 MB are free"):
-        runner.prepare_output(tmp_path / "other")
+        runner.prepare_output(tmp_path / "other" / "place")
+    assert not (tmp_path / "other").exists(), "a refusal leaves nothing behind"
+
+
+def test_a_file_that_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    def write_half(path: Path) -> None:
+        with whole_file(path) as partial:
+            partial.write_text("half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    for path in (tmp_path / "new.csv", tmp_path / "old.csv"):
+        if path.name == "old.csv":
+            path.write_text("as before")
+        with pytest.raises(OSError, match="No space left"):
+            write_half(path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old.csv", "as before")]
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:

@@ -25,16 +25,16 @@ def test_a_connection_as_asked_for_has_no_mismatch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "reason"),
+    ("actual", "reason"),
     [
         (socket_with("bbr", "sack"), "congestion control bbr where cubic was asked for"),
         (socket_with("cubic"), "flow 1 sent without tcp_sack, which was set to 1"),
         (socket_with("cubic", "ts", "sack"), "flow 1 sent with tcp_timestamps, which was set to 0"),
     ],
 )
-def test_each_mismatch_is_told_even_of_one_connection_among_others(found: SocketState, reason: str) -> None:
+def test_each_mismatch_is_told_even_of_one_connection_among_others(actual: SocketState, reason: str) -> None:
     asked = Tcp(congestion_control="cubic", sack=True, timestamps=False)
-    (told,) = mismatches(asked, "1", [socket_with("cubic", "sack"), found])
+    (told,) = mismatches(asked, "1", [socket_with("cubic", "sack"), actual])
     assert told.endswith(reason)
 
 

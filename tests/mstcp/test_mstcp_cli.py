@@ -229,11 +229,11 @@ def test_wrong_arguments_are_named(
     ("arguments", "sentence"),
     [
         (("send", "127.0.0.1", "9", "x", "--may-grow"), "--may-grow is for a controller"),
-        (("send", "127.0.0.1", "9", "x", "--controller", "c:1"), "--controller takes --rate"),
-        (("send", "127.0.0.1", "9", "x", "--controller-ca", "ca.pem"), "--controller is not given"),
+        (("send", "127.0.0.1", "9", "x", "--controller", "c:1"), "--controller needs --rate"),
+        (("send", "127.0.0.1", "9", "x", "--controller-ca", "ca.pem"), "need --controller"),
         (
             ("send", "127.0.0.1", "9", "x", "--controller", "c:1", "--controller-cert", "cert.pem"),
-            "--controller-ca says whom to trust",
+            "which needs --controller-ca",
         ),
         (
             ("send", "127.0.0.1", "9", "x", "--controller", "c:1", "--controller-ca", "/no/ca"),

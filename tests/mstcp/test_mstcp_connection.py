@@ -203,7 +203,7 @@ async def test_a_connection_whose_streams_do_not_come_back_is_lost_after_its_tim
         (client_reader, _),
         (reader, server_writer),
     ):
-        # The server forgets the connection, as one that was started anew would.
+        # The server forgets the connection, as one that was restarted would.
         transport(server_writer).ending.finish(None, reset=True)
         loop = asyncio.get_running_loop()
         started = loop.time()

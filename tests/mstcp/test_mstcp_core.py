@@ -79,8 +79,8 @@ def loopback(stack: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]
 def shares_of_slow_streams(has_rates: bool) -> list[float]:
     """Return, for each of two streams, its part of the bytes when it was said to carry nothing.
 
-    TCP's figures stay as they are meanwhile, since nothing is sent, and each split begins without the debts that the
-    transfer and other splits leave between streams: the machine's speed does not matter.
+    TCP's figures stay as they are meanwhile, since nothing is sent, and each split begins without the debts
+    that the transfer and other splits leave between streams: the machine's speed does not matter.
     """
     with contextlib.ExitStack() as stack:
         ends = list(zip(*(loopback(stack) for _ in range(2)), strict=True))

@@ -25,14 +25,10 @@ def test_the_documented_programs_run(program: str, says: str) -> None:
     assert says in result.stdout
 
 
-def test_the_first_program_passes_a_strict_type_checker(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAMS[0])
-    argv = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        str(tmp_path / "program.py"),
-    ]
+def test_the_programs_pass_a_strict_type_checker(tmp_path: Path) -> None:
+    files = [tmp_path / f"program_{number}.py" for number in range(len(PROGRAMS))]
+    for file, program in zip(files, PROGRAMS, strict=True):
+        file.write_text(program)
+    argv = [sys.executable, "-m", "mypy", "--strict", *map(str, files)]
     result = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stdout

@@ -29,12 +29,12 @@ pytestmark = pytest.mark.timeout(600)  # building the programs counts
 @pytest.fixture(scope="module")
 def examples() -> Path:
     """The folder of the programs, which are built if they are not."""
-    found = subprocess.run(
+    cargo = subprocess.run(
         [ROOT / "scripts" / "find-cargo"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    if found.returncode:
+    if cargo.returncode:
         pytest.skip("cargo is not installed")
-    command = [found.stdout.strip(), "build", "--quiet", "--release", "--locked", "--package", "mstcp-net"]
+    command = [cargo.stdout.strip(), "build", "--quiet", "--release", "--locked", "--package", "mstcp-net"]
     subprocess.run([*command, "--examples"], cwd=ROOT, check=True)
     return ROOT / "target" / "release" / "examples"
 

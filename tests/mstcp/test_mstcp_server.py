@@ -104,7 +104,7 @@ async def test_a_hello_after_the_silence_is_an_error_and_no_data() -> None:
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
         await until(lambda: server.errors)
-        assert "already taken for plain TCP" in str(server.errors[0])
+        assert "already treated as plain TCP" in str(server.errors[0])
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()

@@ -66,14 +66,14 @@ def test_bad_hellos_are_refused(vector: dict[str, Any]) -> None:
 
 
 def said(vector: dict[str, Any]) -> list[list[Any]]:
-    found = _core.decode_frames(bytes.fromhex(vector["bytes"]), vector["frame_payload_bytes"])
+    frames = _core.decode_frames(bytes.fromhex(vector["bytes"]), vector["frame_payload_bytes"])
     return [
         ["data", frame[1], frame[2].hex()]
         if frame[0] == "data"
         else ["confirm", frame[1].hex()]
         if frame[0] == "confirm"
         else json.loads(json.dumps(frame))  # lists for tuples
-        for frame in found
+        for frame in frames
     ]
 
 

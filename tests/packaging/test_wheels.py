@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,12 +32,12 @@ def run(*argv: object, cwd: Path, status: int = 0) -> str:
 def interpreters() -> list[str]:
     """Return one Python of each supported minor version that this machine has, on PATH or of pyenv."""
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    found = []
+    present = []
     for minor in MINORS:
         name = f"python3.{minor}"
         candidates = [shutil.which(name), *sorted(versions.glob(f"3.{minor}.*/bin/{name}"))]
-        found += [str(path) for path in candidates if path and answers(path)][:1]
-    return found
+        present += [str(path) for path in candidates if path and answers(path)][:1]
+    return present
 
 
 def answers(python: str | Path) -> bool:
@@ -49,6 +50,19 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     run(ROOT / "scripts" / "build-wheels", folder, cwd=ROOT)
     return folder
+
+
+def test_the_images_constraints_are_those_of_the_lock_without_hashes() -> None:
+    """With hashes in its constraints pip refuses our own wheels, which have none."""
+    [expression] = re.findall(r"RUN sed -E '(.*?)' /tmp/requirements.lock", (ROOT / "Dockerfile").read_text())
+    lock = ROOT / "requirements.lock"
+    constraints = run("sed", "-E", expression, lock, cwd=ROOT)
+    kept = [line for line in constraints.splitlines() if line and not line.lstrip().startswith("#")]
+    pinned = [
+        line.removesuffix(" \\") for line in lock.read_text().splitlines() if "==" in line.split(";")[0]
+    ]
+    assert len(pinned) > 50
+    assert kept == pinned
 
 
 def environment(folder: Path, python: str, *requirements: object) -> Path:

@@ -36,7 +36,7 @@ def use_one_instance() -> dict[str, Any]:
             one.add_bridge("S0", datapath_id=7, ports=[Port("v0", 5)], controllers=[("127.0.0.1", 6653)])
             one.add_bridge("S1", datapath_id=8)
             one.add_ports("S1", [Port("v1", 3)])
-            found: dict[str, Any] = {
+            outcome: dict[str, Any] = {
                 "bridges": one.vsctl("list-br").split(),
                 "shown": one.ofctl("show", "S0") + one.ofctl("show", "S1"),
                 "controller": one.vsctl("get-controller", "S0").strip(),
@@ -48,26 +48,26 @@ def use_one_instance() -> dict[str, Any]:
             }
             one.start()
             one.remove_bridge("S0", "not-there")
-            found["removed"] = one.vsctl("list-br")
+            outcome["removed"] = one.vsctl("list-br")
         two.stop()
         subprocess.run(["ip", "link", "del", "v0"], check=True)
-    return {**found, "before": before, "after": snapshot()}
+    return {**outcome, "before": before, "after": snapshot()}
 
 
 @pytest.mark.root
 def test_bridges_are_what_was_asked_for_and_leave_nothing() -> None:
-    found = run_in_sandbox(use_one_instance)
-    assert found["bridges"] == ["S0", "S1"]
-    assert "dpid:0000000000000007" in found["shown"]
-    assert " 5(v0):" in found["shown"]
-    assert " 3(v1):" in found["shown"]
-    assert found["controller"] == "tcp:127.0.0.1:6653"
-    assert "actions" not in found["flows"]
-    assert found["datapath"] == "netdev"
-    assert "ovs-vswitchd" in found["version"]
-    assert found["removed"] == "S1\n"
-    assert "unshare --net" in found["second"]
-    assert found["after"] == found["before"]
+    outcome = run_in_sandbox(use_one_instance)
+    assert outcome["bridges"] == ["S0", "S1"]
+    assert "dpid:0000000000000007" in outcome["shown"]
+    assert " 5(v0):" in outcome["shown"]
+    assert " 3(v1):" in outcome["shown"]
+    assert outcome["controller"] == "tcp:127.0.0.1:6653"
+    assert "actions" not in outcome["flows"]
+    assert outcome["datapath"] == "netdev"
+    assert "ovs-vswitchd" in outcome["version"]
+    assert outcome["removed"] == "S1\n"
+    assert "unshare --net" in outcome["second"]
+    assert outcome["after"] == outcome["before"]
 
 
 def refuse() -> dict[str, str]:
@@ -159,8 +159,8 @@ def room_of_ports() -> dict[str, int]:
         ovs.add_bridge("s1", datapath_id=1, ports=[Port("p1", 1)])
         ovs.add_ports("s1", [Port("p2", 2)])
         told = subprocess.run(["ss", "-0HOnm"], capture_output=True, text=True, check=True).stdout
-    found = re.findall(r":(p\d) .*\brb(\d+)", told)
-    return {name: int(size) for name, size in found}
+    sizes = re.findall(r":(p\d) .*\brb(\d+)", told)
+    return {name: int(size) for name, size in sizes}
 
 
 @pytest.mark.root

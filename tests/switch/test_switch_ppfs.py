@@ -144,17 +144,17 @@ def exchange_frames(mode: Mode) -> dict[str, Any]:
 @pytest.mark.root
 @pytest.mark.parametrize("mode", ["native", "generic"])
 def test_packets_of_the_flow_are_stamped_and_no_others(mode: Mode) -> None:
-    found = run_in_sandbox(exchange_frames, mode)
-    assert found["mode"] == mode
+    outcome = run_in_sandbox(exchange_frames, mode)
+    assert outcome["mode"] == mode
     split_udp = [frame for name, frame in crafted().items() if name.startswith("split") and "TCP" not in name]
     for name, frame in crafted().items():
         # A tag is taken off the frame before a packet socket has it.
         if name == "pass: tagged":
             continue
         stamped = frame[:6] + bytes.fromhex("0a5050000100") + frame[12:]
-        assert found["came"][name] == (stamped if name.startswith("split") else frame).hex(), name
-    assert found["came"]["pass: tagged"][12:24] == SOURCE_MAC.replace(":", "")
-    assert found["counted"] == {
+        assert outcome["came"][name] == (stamped if name.startswith("split") else frame).hex(), name
+    assert outcome["came"]["pass: tagged"][12:24] == SOURCE_MAC.replace(":", "")
+    assert outcome["counted"] == {
         str(UDP): [[len(split_udp), sum(map(len, split_udp))], [0, 0]],
         str(TCP): [[1, 60], [0, 0]],
         str(CUT): [[0, 0], [0, 0]],
@@ -185,13 +185,13 @@ def split_before_ovs(shares: list[float], count: int, mode: Mode) -> dict[str, A
     [(shares, "native") for shares in ppfs_split.SHARES] + [(ppfs_split.SHARES[2], "generic")],
 )
 def test_realised_split_is_the_one_asked_for(shares: list[float], mode: Mode) -> None:
-    found = run_in_sandbox(split_before_ovs, shares, 20_000, mode)
-    assert found["arrived"] == sum(found["counted"]) == 20_000
+    outcome = run_in_sandbox(split_before_ovs, shares, 20_000, mode)
+    assert outcome["arrived"] == sum(outcome["counted"]) == 20_000
     # The stamp is the path: no packet took another than the one that was drawn.
-    assert found["over_paths"] == found["counted"]
+    assert outcome["over_paths"] == outcome["counted"]
     # By chance it is further away in one of 10,000 runs.
-    assert sigmas(found["counted"], shares) < 4.5
-    assert found["megaflows"] <= 20
+    assert sigmas(outcome["counted"], shares) < 4.5
+    assert outcome["megaflows"] <= 20
 
 
 def send_until(done: threading.Event, sent: list[int]) -> None:
@@ -242,13 +242,13 @@ def change_while_packets_flow() -> dict[str, Any]:
 
 @pytest.mark.root
 def test_change_is_whole_for_every_packet_and_keeps_the_counters() -> None:
-    found = run_in_sandbox(change_while_packets_flow)
+    outcome = run_in_sandbox(change_while_packets_flow)
     # Half of one split and half of the other would be the other two stamps.
-    assert set(found["seen"]) == {"0a:50:50:00:00:00", "0a:50:50:00:01:01"}
-    assert min(found["seen"].values()) > 100
-    assert found["before"][1][0] > 100
-    assert found["after"][1] == found["before"][1]
-    assert found["descriptors"] < 30
+    assert set(outcome["seen"]) == {"0a:50:50:00:00:00", "0a:50:50:00:01:01"}
+    assert min(outcome["seen"].values()) > 100
+    assert outcome["before"][1][0] > 100
+    assert outcome["after"][1] == outcome["before"][1]
+    assert outcome["descriptors"] < 30
 
 
 def use_and_leave() -> dict[str, Any]:
@@ -284,13 +284,13 @@ def use_and_leave() -> dict[str, Any]:
 
 @pytest.mark.root
 def test_closing_leaves_nothing() -> None:
-    found = run_in_sandbox(use_and_leave)
-    assert len(found["during"]) == 1
-    assert found["left"] == []
-    assert found["after"] == found["before"]
-    assert found["longest"] == 2
-    assert found["counted"] == [[0, 0]]
-    assert found["said"] == {
+    outcome = run_in_sandbox(use_and_leave)
+    assert len(outcome["during"]) == 1
+    assert outcome["left"] == []
+    assert outcome["after"] == outcome["before"]
+    assert outcome["longest"] == 2
+    assert outcome["counted"] == [[0, 0]]
+    assert outcome["said"] == {
         "removed": f"InvalidSplit: flow: {UDP} is not split at v0",
         "again": "InvalidSplit: shares: their sum is 0.5, not 1",
         "flows": "()",
@@ -317,12 +317,12 @@ def kill_holder(mode: Mode) -> dict[str, Any]:
 @pytest.mark.root
 @pytest.mark.parametrize("mode", ["native", "generic"])
 def test_program_goes_with_a_killed_process(mode: Mode) -> None:
-    found = run_in_sandbox(kill_holder, mode)
-    assert found["said"] == mode
-    assert found["during"] == 1
-    assert found["refused"].startswith("BpfFailed: attaching the splitter to v0 in ")
-    assert "another XDP program is there" in found["refused"]
-    assert found["after"] == "native"
+    outcome = run_in_sandbox(kill_holder, mode)
+    assert outcome["said"] == mode
+    assert outcome["during"] == 1
+    assert outcome["refused"].startswith("BpfFailed: attaching the splitter to v0 in ")
+    assert "another XDP program is there" in outcome["refused"]
+    assert outcome["after"] == "native"
 
 
 def attempt_the_impossible() -> dict[str, Any]:
@@ -382,17 +382,17 @@ def test_kernel_needs_no_btf() -> None:
 
 def switch_gro() -> list[bool]:
     veth()
-    found = [gro.is_on("v0")]
+    states = [gro.is_on("v0")]
     run("ethtool -K v0 gro on")
-    found.append(gro.is_on("v0"))
+    states.append(gro.is_on("v0"))
     gro.switch_off("v0")
-    found.append(gro.is_on("v0"))
+    states.append(gro.is_on("v0"))
     with Splitter("v0", "native"):
-        found.append(gro.is_on("v0"))
+        states.append(gro.is_on("v0"))
     with pytest.raises(BpfFailed) as caught:
         gro.switch_off("nowhere")
     assert caught.value.number == errno.ENODEV
-    return found
+    return states
 
 
 @pytest.mark.root
@@ -438,13 +438,13 @@ def transfer(mode: Mode, size: int) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ["native", "generic"])
 def test_tcp_arrives_whole_over_both_paths(mode: Mode) -> None:
     size = 251 * 8_000
-    found = run_in_sandbox(transfer, mode, size)
-    assert found["mode"] == mode
-    assert found["digest"] == hashlib.sha256(bytes(range(251)) * 8_000).hexdigest()
+    outcome = run_in_sandbox(transfer, mode, size)
+    assert outcome["mode"] == mode
+    assert outcome["digest"] == hashlib.sha256(bytes(range(251)) * 8_000).hexdigest()
     # A sender without a limit overruns the switch now and then, after the splitter has counted.
-    assert all(0 < over <= of for over, of in zip(found["over_paths"], found["counted"], strict=True))
+    assert all(0 < over <= of for over, of in zip(outcome["over_paths"], outcome["counted"], strict=True))
     # 4 standard deviations of some 3,800 segments.
-    assert abs(found["counted"][0] / sum(found["counted"]) - 0.7) < 0.03
+    assert abs(outcome["counted"][0] / sum(outcome["counted"]) - 0.7) < 0.03
 
 
 def test_missing_interface_is_named_to_any_user() -> None:

@@ -35,29 +35,29 @@ def star(hosts: list[str], switch: str) -> Network:
 def test_interface_names_are_unique_and_fit(nodes: list[str]) -> None:
     network = star(nodes[1:], nodes[0])
     given_names = InterfaceNames(network)
-    found = [given_names.bridge(nodes[0])]
-    found += [given_names.management(host) for host in network.hosts]
+    all_names = [given_names.bridge(nodes[0])]
+    all_names += [given_names.management(host) for host in network.hosts]
     for index, arc in enumerate(list(network.arcs())[::2]):
-        found += [given_names.port(arc.tail, arc.tail_port), given_names.port(arc.head, arc.head_port)]
-        found += given_names.wire(index)
-    assert len(set(found)) == len(found)
-    assert max(map(len, found)) <= MAX_LENGTH
-    assert not RESERVED & set(found)
+        all_names += [given_names.port(arc.tail, arc.tail_port), given_names.port(arc.head, arc.head_port)]
+        all_names += given_names.wire(index)
+    assert len(set(all_names)) == len(all_names)
+    assert max(map(len, all_names)) <= MAX_LENGTH
+    assert not RESERVED & set(all_names)
 
 
 def test_interface_names_are_those_of_mininet_where_they_fit() -> None:
     network = topologies.load("butterfly")
-    found = InterfaceNames(network)
-    assert found.bridge("S0") == "S0"
-    assert found.port("S0", 2) == "S0-eth2"
-    assert found.port("T0", 1) == "T0-eth0"
+    given_names = InterfaceNames(network)
+    assert given_names.bridge("S0") == "S0"
+    assert given_names.port("S0", 2) == "S0-eth2"
+    assert given_names.port("T0", 1) == "T0-eth0"
 
 
 @pytest.mark.parametrize("name", ["lo", "mgmt", "a_switch_with_a_long_name"])
 def test_bridges_avoid_names_that_are_taken(name: str) -> None:
-    found = InterfaceNames(star(["h1"], name)).bridge(name)
-    assert found != name
-    assert found.startswith(name[:6])
+    bridge = InterfaceNames(star(["h1"], name)).bridge(name)
+    assert bridge != name
+    assert bridge.startswith(name[:6])
 
 
 @pytest.mark.parametrize("spec", ["butterfly", "fat-tree:4", "waxman:20:seed=5"])
@@ -141,9 +141,9 @@ def test_netem_that_is_what_was_asked_for() -> None:
     ],
 )
 def test_netem_that_is_not_what_was_asked_for(change: dict[str, object], difference: str) -> None:
-    found = netem_difference(QDISC, link(**{**ASKED, **change}), 590)
-    assert found is not None
-    assert difference in found
+    reason = netem_difference(QDISC, link(**{**ASKED, **change}), 590)
+    assert reason is not None
+    assert difference in reason
 
 
 def test_missing_netem_is_noticed() -> None:

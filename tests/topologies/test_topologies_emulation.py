@@ -90,21 +90,21 @@ def build_line() -> dict[str, Any]:
 
 
 def test_line_carries_packets_no_faster_than_its_links_and_leaves_nothing() -> None:
-    found = run_in_sandbox(build_line)
-    assert len(found["rtts"]) == 10
-    assert min(found["rtts"]) >= found["least_rtt_s"]
-    assert found["management"] == 0
-    assert "10.0.0.1/16" in found["addresses"]
-    assert "10.255.0.2/16" in found["addresses"]
-    assert "inet6" not in found["addresses"]
-    assert "mtu 576" in found["link"]
-    assert "link/ether 02:00:0a:00:00:01" in found["link"]
-    assert "tx-checksumming: off" in found["offloads"]
+    outcome = run_in_sandbox(build_line)
+    assert len(outcome["rtts"]) == 10
+    assert min(outcome["rtts"]) >= outcome["least_rtt_s"]
+    assert outcome["management"] == 0
+    assert "10.0.0.1/16" in outcome["addresses"]
+    assert "10.255.0.2/16" in outcome["addresses"]
+    assert "inet6" not in outcome["addresses"]
+    assert "mtu 576" in outcome["link"]
+    assert "link/ether 02:00:0a:00:00:01" in outcome["link"]
+    assert "tx-checksumming: off" in outcome["offloads"]
     # Ten pings, ARP, and nothing else that would disturb a measurement.
-    assert 11 <= found["carried"]["s1->s2"] <= 16
-    assert found["wrong"] == 0
-    assert len(found["described"]) == 6
-    assert found["after"] == found["before"]
+    assert 11 <= outcome["carried"]["s1->s2"] <= 16
+    assert outcome["wrong"] == 0
+    assert len(outcome["described"]) == 6
+    assert outcome["after"] == outcome["before"]
 
 
 RECEIVE = """
@@ -151,18 +151,18 @@ def build_butterfly() -> dict[str, Any]:
 
 
 def test_butterfly_has_the_numbers_of_the_model_and_carries_tcp() -> None:
-    found = run_in_sandbox(build_butterfly)
+    outcome = run_in_sandbox(build_butterfly)
     network = topologies.load("butterfly", "b")
     for arc in network.arcs():
         if arc.tail in network.switches:
-            shown = found["ports"][arc.tail]
+            shown = outcome["ports"][arc.tail]
             assert f"dpid:{network.datapath_id(arc.tail):016x}" in shown
             assert re.search(rf"^ {arc.tail_port}\({arc.tail}-eth{arc.tail_port}\)", shown, re.MULTILINE)
-    for source, least in found["least"].items():
-        assert len(found["rtts"][source]) == 10
-        assert min(found["rtts"][source]) >= least
-    assert found["transferred"] == 200_000
-    assert found["after"] == found["before"]
+    for source, least in outcome["least"].items():
+        assert len(outcome["rtts"][source]) == 10
+        assert min(outcome["rtts"][source]) >= least
+    assert outcome["transferred"] == 200_000
+    assert outcome["after"] == outcome["before"]
 
 
 def change_links() -> dict[str, Any]:
@@ -173,43 +173,43 @@ def change_links() -> dict[str, Any]:
         install_path(ovs, network, ("h1", "s1", "s2", "h2"))
 
         def port_state() -> str:
-            found = re.search(
+            match = re.search(
                 r"^ 2\(s1-eth2\).*?state:\s+(\w+)", ovs.ofctl("show", "s1"), re.MULTILINE | re.DOTALL
             )
-            assert found is not None
-            return found[1]
+            assert match is not None
+            return match[1]
 
-        found: dict[str, Any] = {"before": min(ping_s(emulation, "h1", "h2"))}
+        outcome: dict[str, Any] = {"before": min(ping_s(emulation, "h1", "h2"))}
         emulation.set_link("s2-s1", delay_us=20_000, rate_bps=1e6)
-        found["slow"] = min(ping_s(emulation, "h1", "h2"))
-        found["least_slow"] = least_rtt_s(emulation.network, ("h1", "s1", "s2", "h2"))
+        outcome["slow"] = min(ping_s(emulation, "h1", "h2"))
+        outcome["least_slow"] = least_rtt_s(emulation.network, ("h1", "s1", "s2", "h2"))
         emulation.set_link("s1-s2", up=False)
         wait_until(lambda: port_state() == "LINK_DOWN", "the carrier's loss")
-        found["cut"] = ping_s(emulation, "h1", "h2", 2)
+        outcome["cut"] = ping_s(emulation, "h1", "h2", 2)
         emulation.set_link("s1-s2", up=True)
         wait_until(lambda: port_state() == "LIVE", "the carrier's return")
-        found["mended"] = ping_s(emulation, "h1", "h2", 2)
+        outcome["restored"] = ping_s(emulation, "h1", "h2", 2)
         emulation.set_link("s1-s2", up=False, silent=True)
-        found["silent"] = ping_s(emulation, "h1", "h2", 2)
-        found["silent_state"] = port_state()
+        outcome["silent"] = ping_s(emulation, "h1", "h2", 2)
+        outcome["silent_state"] = port_state()
         emulation.set_link("s1-s2", up=True)
-        found["back"] = ping_s(emulation, "h1", "h2", 2)
+        outcome["back"] = ping_s(emulation, "h1", "h2", 2)
         try:
             emulation.set_link("s1-s2", rate_bps=0)
         except topologies.TopologyError as error:
-            found["refused"] = str(error)
-        found["still"] = ping_s(emulation, "h1", "h2", 2)
-    return found
+            outcome["refused"] = str(error)
+        outcome["still"] = ping_s(emulation, "h1", "h2", 2)
+    return outcome
 
 
 def test_links_change_while_packets_flow() -> None:
-    found = run_in_sandbox(change_links)
-    assert found["before"] < 0.02
-    assert found["slow"] >= found["least_slow"] > 0.04
-    assert found["cut"] == found["silent"] == []
-    assert len(found["mended"]) == len(found["back"]) == len(found["still"]) == 2
-    assert found["silent_state"] == "LIVE"
-    assert "links.s1-s2.rate_bps" in found["refused"]
+    outcome = run_in_sandbox(change_links)
+    assert outcome["before"] < 0.02
+    assert outcome["slow"] >= outcome["least_slow"] > 0.04
+    assert outcome["cut"] == outcome["silent"] == []
+    assert len(outcome["restored"]) == len(outcome["back"]) == len(outcome["still"]) == 2
+    assert outcome["silent_state"] == "LIVE"
+    assert "links.s1-s2.rate_bps" in outcome["refused"]
 
 
 def fail_to_build(clash: str) -> dict[str, Any]:
@@ -248,12 +248,12 @@ def fail_to_build(clash: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("clash", ["s1-eth1", "wire2b", "mgmt", "h2-m", "s2", "bridge"])
 def test_failed_build_leaves_what_was_there_and_nothing_else(clash: str) -> None:
-    found = run_in_sandbox(fail_to_build, clash)
-    assert found["failure"].startswith("CommandFailed: ")
-    assert ("s2" if clash == "bridge" else clash) in found["failure"]
-    assert found["after"] == found["before"]
-    assert found["bridges"] == (["s2"] if clash == "bridge" else [])
-    assert found["end"] == found["start"]
+    outcome = run_in_sandbox(fail_to_build, clash)
+    assert outcome["failure"].startswith("CommandFailed: ")
+    assert ("s2" if clash == "bridge" else clash) in outcome["failure"]
+    assert outcome["after"] == outcome["before"]
+    assert outcome["bridges"] == (["s2"] if clash == "bridge" else [])
+    assert outcome["end"] == outcome["start"]
 
 
 def refuse_netem() -> list[Any]:
@@ -291,10 +291,10 @@ def build_with_netem() -> dict[str, Any]:
 def test_links_of_netem() -> None:
     if not probe_netem().available:
         pytest.skip("needs sch_netem")
-    found = run_in_sandbox(build_with_netem)
-    assert len(found["rtts"]) == 10
-    assert min(found["rtts"]) >= found["least"]
-    assert found["counters"]["s1->s2"] >= 10
+    outcome = run_in_sandbox(build_with_netem)
+    assert len(outcome["rtts"]) == 10
+    assert min(outcome["rtts"]) >= outcome["least"]
+    assert outcome["counters"]["s1->s2"] >= 10
 
 
 def set_up_and_tear_down(count: int) -> dict[str, Any]:
@@ -310,9 +310,9 @@ def set_up_and_tear_down(count: int) -> dict[str, Any]:
 
 
 def test_repeated_set_up_leaves_nothing() -> None:
-    found = run_in_sandbox(set_up_and_tear_down, 5, timeout=110)
-    assert found["after"] == found["before"]
-    assert found["bridges"] == []
+    outcome = run_in_sandbox(set_up_and_tear_down, 5, timeout=110)
+    assert outcome["after"] == outcome["before"]
+    assert outcome["bridges"] == []
 
 
 def run_mn() -> dict[str, Any]:
@@ -337,12 +337,12 @@ def run_mn() -> dict[str, Any]:
 
 
 def test_mininets_own_command_line_runs_our_networks() -> None:
-    found = run_in_sandbox(run_mn)
-    rtts = [float(ms) for ms in re.findall(r"time=([\d.]+) ms", found["output"])]
-    assert len(rtts) == 3, found["output"]
+    outcome = run_in_sandbox(run_mn)
+    rtts = [float(ms) for ms in re.findall(r"time=([\d.]+) ms", outcome["output"])]
+    assert len(rtts) == 3, outcome["output"]
     assert min(rtts) >= 10.4
-    assert "s1-eth2<->s2-eth2 (OK OK)" in found["output"]
-    assert found["after"] == found["before"]
+    assert "s1-eth2<->s2-eth2 (OK OK)" in outcome["output"]
+    assert outcome["after"] == outcome["before"]
 
 
 def run_mn_without_switches() -> tuple[int, str]:

@@ -93,7 +93,7 @@ def test_unknown_variant(spec: str) -> None:
     ("old", "new", "place", "reason"),
     [
         ("rate_bps = 5e6", "rate_bps = 0", "links[2].rate_bps", "greater than 0"),
-        ("rate_bps = 5e6", 'rate_bps = "fast"', "links[2].rate_bps", "valid number"),
+        ("rate_bps = 5e6", 'rate_bps = "fast"', "links[2].rate_bps", "must be a number"),
         ("rate_bps = 5e6", "rate_bps = nan", "links[2].rate_bps", "finite"),
         ("rate_bps = 5e6", "rate_bps = 5e6, speed = 1", "links[2].speed", "unknown key"),
         ("rate_bps = 5e6, ", "", "links[2].rate_bps", "missing"),

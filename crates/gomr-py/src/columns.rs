@@ -180,16 +180,16 @@ pub(crate) fn audit(
     if cuts.iter().any(outside) {
         return Err(invalid("cuts", "name a flow that is not there"));
     }
-    let found = py.detach(|| ::gomr::audit(&problem, &answer.paths, objective, &prices, &cuts));
-    let found = found.map_err(|reason| invalid("answer", reason))?;
+    let audited = py.detach(|| ::gomr::audit(&problem, &answer.paths, objective, &prices, &cuts));
+    let audited = audited.map_err(|reason| invalid("answer", reason))?;
     Ok(Audit {
-        admitted_bps: found.admitted_bps,
-        requested_bps: found.requested_bps,
-        cost_bps_s: found.cost_bps_s,
-        value: found.value,
-        upper_bound: found.upper_bound,
-        max_violation_bps: found.max_violation_bps,
-        loads_bps: found.loads_bps,
+        admitted_bps: audited.admitted_bps,
+        requested_bps: audited.requested_bps,
+        cost_bps_s: audited.cost_bps_s,
+        value: audited.value,
+        upper_bound: audited.upper_bound,
+        max_violation_bps: audited.max_violation_bps,
+        loads_bps: audited.loads_bps,
     })
 }
 

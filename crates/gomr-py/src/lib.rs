@@ -198,9 +198,9 @@ impl Network {
     ) -> PyResult<Option<(f64, f64, bool)>> {
         let problem = self.with(flows);
         let halt = halt_after(time_limit_s);
-        let found = py.detach(|| ::gomr::max_concurrent(&problem, load, threads, halt));
-        let found = found.map_err(refuse)?;
-        Ok(found.map(|found| (found.factor, found.upper_bound, found.complete)))
+        let scaling = py.detach(|| ::gomr::max_concurrent(&problem, load, threads, halt));
+        let scaling = scaling.map_err(refuse)?;
+        Ok(scaling.map(|scaling| (scaling.factor, scaling.upper_bound, scaling.complete)))
     }
 
     #[pyo3(signature = (flows, *, threads=1, time_limit_s=None))]
@@ -344,16 +344,16 @@ impl Engine {
     ) -> PyResult<LeastChanges<'py>> {
         self.limit(time_limit_s);
         let inner = &mut self.inner;
-        let found = py
+        let solved = py
             .detach(|| inner.least_changes(&resized))
             .map_err(refuse)?;
         let network = self.network.get();
-        let flows = found.changes.flows.iter();
+        let flows = solved.changes.flows.iter();
         let paths = flows.map(|flow| network.paths_of(py, flow));
         Ok((
-            found.changes.summary.into(),
+            solved.changes.summary.into(),
             paths.collect::<PyResult<_>>()?,
-            found.complete,
+            solved.complete,
         ))
     }
 

@@ -11,11 +11,22 @@
 const NOISE: f64 = 1e-13;
 
 /// `W⁻¹`: row `i` belongs to working column `i`, column `t` to saturated arc `t`.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Inverse {
     size: usize,
     stride: usize,
     entries: Vec<f64>,
+}
+
+impl Clone for Inverse {
+    /// Copies what is in use, not the room to grow.
+    fn clone(&self) -> Self {
+        Self {
+            size: self.size,
+            stride: self.stride,
+            entries: self.entries[..self.size * self.stride].to_vec(),
+        }
+    }
 }
 
 impl Inverse {
@@ -63,6 +74,8 @@ impl Inverse {
 
     fn reserve(&mut self, size: usize) {
         if size <= self.stride {
+            let least = size * self.stride;
+            self.entries.resize(self.entries.len().max(least), 0.0);
             return;
         }
         let stride = (2 * size).max(16);

@@ -29,16 +29,25 @@ const KEPT: f64 = 1e-10;
 const ROUNDING: f64 = 1e-11;
 /// Rounding of a difference of loads, in shares of the capacity.
 const NOISE: f64 = 1e-15;
+/// The solve and the choice may cost so many tenths of a solve from scratch, the rest being for what is not foreseen, and
+/// so much where that is less than anyone notices.
+const MOST_TENTHS: u64 = 8;
+const LEAST_WORK: u64 = 1_000_000;
+/// Work that a path of the face counts, and a flow that may move before its paths are known.
+const PATH_WORK: u64 = 3000;
+const MOVER_WORK: u64 = 6 * PATH_WORK;
 /// What a bit/s on a path that a flow did not have counts.
 const NEW_PATH: f64 = 2.0;
 
-/// What [`Engine::least_changes`] found.
+/// What [`Engine::least_changes`] led to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeastChanges {
     /// What the solve changed, with the optimum that was chosen.
     pub changes: Changes,
-    /// Whether the choice came to its end; else the optimum is the one that the solve met.
+    /// Whether there was time for the choice; else more flows move than need to.
     pub complete: bool,
+    /// Whether every flow that moves was tried; else a solve from scratch would have cost less by then.
+    pub all_tried: bool,
 }
 
 impl Engine {
@@ -50,29 +59,37 @@ impl Engine {
     /// # Errors
     /// As [`Engine::solve`].
     pub fn least_changes(&mut self, resized: &[FlowId]) -> Result<LeastChanges, Error> {
+        let before = self.solver.master.work;
         let Allocation {
             mut flows,
             mut summary,
         } = self.allocation()?;
+        let most_work = self.most_choice_work(before);
         let movers = self.movers(&flows);
         let may_move = |flow: FlowId| resized.contains(&flow) || self.told_at(flow).is_none();
-        let mut complete = true;
-        if !movers.iter().all(|&at| may_move(flows[at].flow)) {
-            let found: Vec<FlowAllocation> = movers.iter().map(|&at| flows[at].clone()).collect();
-            let ids: Vec<FlowId> = found.iter().map(|flow| flow.flow).collect();
+        let is_needed = !movers.iter().all(|&at| may_move(flows[at].flow));
+        let is_cheap = MOVER_WORK * movers.len() as u64 <= most_work;
+        let (mut complete, mut all_tried) = (true, is_cheap || !is_needed);
+        if is_needed && is_cheap {
+            let solved: Vec<FlowAllocation> = movers.iter().map(|&at| flows[at].clone()).collect();
+            let ids: Vec<FlowId> = solved.iter().map(|flow| flow.flow).collect();
             let face = self.face_of(&ids)?;
-            let mut choice = Choice::new(self, &face, &found, resized);
-            let end = choice.settle();
-            complete = end != End::Halted;
-            // Where rounding defeats the choice, the optimum found stands.
-            if end == End::Optimal {
+            let mut choice = Choice::new(self, &face, &solved, resized);
+            choice.limit_work(most_work);
+            let (nearest, tried) = choice.settle();
+            let work = choice.work();
+            complete = nearest != End::Halted && tried != End::Halted;
+            all_tried = nearest == End::Optimal && tried == End::Optimal;
+            // Where rounding or the work defeats the choice, the optimum that the solve met stands.
+            if nearest == End::Optimal {
                 let mut totals = Totals::new(&face);
-                for ((at, before), after) in movers.into_iter().zip(&found).zip(choice.flows()) {
+                for ((at, before), after) in movers.into_iter().zip(&solved).zip(choice.flows()) {
                     totals.shift(self, before, &after);
                     flows[at] = after;
                 }
                 totals.correct(self, &mut summary);
             }
+            self.solver.master.work += work;
         }
         Ok(LeastChanges {
             changes: Changes {
@@ -80,7 +97,20 @@ impl Engine {
                 summary,
             },
             complete,
+            all_tried,
         })
+    }
+
+    /// What a choice may cost after a solve that began at `before`: what that leaves of a solve from scratch.
+    fn most_choice_work(&self, before: u64) -> u64 {
+        match self.solver.fresh_work() {
+            0 => u64::MAX,
+            fresh => {
+                let most = MOST_TENTHS * (fresh + self.stage_work) / 10;
+                let spent = self.solver.master.work - before;
+                most.max(LEAST_WORK).saturating_sub(spent)
+            }
+        }
     }
 
     fn told_at(&self, flow: FlowId) -> Option<&FlowAllocation> {
@@ -123,7 +153,8 @@ struct Mover {
 /// The choice among all optima.
 struct Choice<'a> {
     engine: &'a Engine,
-    found: &'a [FlowAllocation],
+    /// The movers in the optimum that the solve met, by their numbers.
+    solved: &'a [FlowAllocation],
     movers: Vec<Mover>,
     paths: Vec<&'a FacePath>,
     nearest: Nearest,
@@ -140,20 +171,20 @@ struct OnFace<'a> {
 /// The parts of a flow are paid by the price of its paths alone, so that they share the cheapest: one rate for each path
 /// stands for all parts.
 fn on_face<'a>(face: &'a Face, flows: &[FlowId]) -> BTreeMap<FlowId, OnFace<'a>> {
-    let mut found: BTreeMap<FlowId, OnFace<'a>> = BTreeMap::new();
+    let mut by_flow: BTreeMap<FlowId, OnFace<'a>> = BTreeMap::new();
     for commodity in &face.commodities {
         for &(flow, asked) in &commodity.members {
             if flows.binary_search(&flow).is_err() {
                 continue;
             }
-            let own = found.entry(flow).or_default();
+            let own = by_flow.entry(flow).or_default();
             own.least += if commodity.full { asked } else { 0.0 };
             own.most += asked;
             let paths = std::mem::take(&mut own.paths);
             own.paths = merged(paths, &commodity.paths);
         }
     }
-    found
+    by_flow
 }
 
 /// Paths with those of another part that are not among them.
@@ -168,19 +199,19 @@ fn merged<'a>(mut known: Vec<&'a FacePath>, more: &'a [FacePath]) -> Vec<&'a Fac
 }
 
 impl<'a> Choice<'a> {
-    /// `found` are the movers in the optimum found, by their numbers.
+    /// `solved` are the movers in the optimum that the solve met, by their numbers.
     fn new(
         engine: &'a Engine,
         face: &'a Face,
-        found: &'a [FlowAllocation],
+        solved: &'a [FlowAllocation],
         resized: &[FlowId],
     ) -> Self {
-        let ids: Vec<FlowId> = found.iter().map(|flow| flow.flow).collect();
+        let ids: Vec<FlowId> = solved.iter().map(|flow| flow.flow).collect();
         let on_face = on_face(face, &ids);
         let mut movers = Vec::new();
         let (mut rates, mut paths, mut limits) = (Vec::new(), Vec::new(), Vec::new());
         let mut arcs = ArcRows::default();
-        for now in found {
+        for now in solved {
             let Some(own) = on_face.get(&now.flow) else {
                 continue;
             };
@@ -222,7 +253,7 @@ impl<'a> Choice<'a> {
                     && !resized.contains(&now.flow)
                     && kept.count() == base.paths.len(),
             });
-            // What the optimum found leaves free, the movers' own part of it included.
+            // What that optimum leaves free, the movers' own part of it included.
             for path in &own.paths {
                 let rate = rate_of(now, path);
                 for &(arc, load) in &path.loads {
@@ -239,18 +270,34 @@ impl<'a> Choice<'a> {
         limits.append(&mut arcs.limits);
         Self {
             engine,
-            found,
+            solved,
             movers,
             paths,
             nearest: Nearest::new(rates, limits, engine.solver.master.halt.clone()),
         }
     }
 
-    fn settle(&mut self) -> End {
+    /// Ends the choice where it would cost more, its paths counted.
+    fn limit_work(&mut self, most_work: u64) {
+        let paths = PATH_WORK * self.paths.len() as u64;
+        self.nearest.most_work = most_work.saturating_sub(paths);
+    }
+
+    fn work(&self) -> u64 {
+        self.nearest.work + PATH_WORK * self.paths.len() as u64
+    }
+
+    /// Looks for the nearest rates, and tries the flows that move there; how each of both ended.
+    fn settle(&mut self) -> (End, End) {
         let end = self.nearest.search();
-        if end != End::Optimal {
-            return end;
+        match end {
+            End::Optimal => (end, self.try_each()),
+            _ => (end, end),
         }
+    }
+
+    /// Holds each flow that moves where it was, if that leaves an optimum.
+    fn try_each(&mut self) -> End {
         let (tried, staying): (Vec<usize>, Vec<usize>) =
             (0..self.movers.len()).partition(|&at| self.has_moved(&self.movers[at]));
         let held = staying.iter().flat_map(|&at| self.movers[at].rates.clone());
@@ -263,9 +310,9 @@ impl<'a> Choice<'a> {
             if !self.movers[at].can_stay || !self.has_moved(&self.movers[at]) {
                 continue;
             }
-            let end = self.nearest.hold(self.movers[at].rates.clone());
-            if end == End::Halted || end == End::Stuck {
-                return end;
+            match self.nearest.hold(self.movers[at].rates.clone()) {
+                End::Optimal | End::Infeasible => (),
+                end => return end,
             }
         }
         End::Optimal
@@ -279,13 +326,13 @@ impl<'a> Choice<'a> {
     /// The movers, by their numbers; those that stay as they were told.
     fn flows(&self) -> impl Iterator<Item = FlowAllocation> + '_ {
         let mut movers = self.movers.iter().peekable();
-        self.found.iter().map(move |found| {
-            let mover = movers.next_if(|mover| mover.flow == found.flow);
-            match (mover, self.engine.told_at(found.flow)) {
+        self.solved.iter().map(move |solved| {
+            let mover = movers.next_if(|mover| mover.flow == solved.flow);
+            match (mover, self.engine.told_at(solved.flow)) {
                 (Some(mover), Some(told)) if !self.has_moved(mover) => told.clone(),
                 (mover, _) => {
                     let mut flow = FlowAllocation {
-                        flow: found.flow,
+                        flow: solved.flow,
                         rate_bps: 0.0,
                         paths: mover.map_or_else(Vec::new, |mover| self.new_rates(mover)),
                     };

@@ -61,6 +61,8 @@ pub struct Engine {
     pub(crate) solver: Solver,
     /// Where the answer is read from after objectives of several stages.
     staged: Option<Box<Staged>>,
+    /// Work of the further stages in the last solve.
+    pub(crate) stage_work: u64,
     commodities: BTreeMap<Key, u32>,
     members: Vec<Members>,
     fresh: Vec<u32>,
@@ -88,6 +90,7 @@ impl Engine {
             flows: Vec::new(),
             solver: Solver::new(problem.graph(), capacity),
             staged: None,
+            stage_work: 0,
             commodities: BTreeMap::new(),
             members: Vec::new(),
             fresh: Vec::new(),
@@ -146,6 +149,8 @@ impl Engine {
                 utilisation::spread(&mut staged.solver).map(|_| ())
             }
         };
+        self.stage_work = staged.solver.master.work - self.solver.master.work;
+        self.solver.master.work += self.stage_work;
         // What was reached by a halt is the answer until the next solve.
         self.staged = Some(staged);
         outcome

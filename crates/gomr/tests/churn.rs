@@ -107,3 +107,86 @@ fn the_choice_is_an_optimum_and_moves_fewer_flows() {
         assert!(fewest < most, "{name}: {fewest} and {most}");
     }
 }
+
+/// A ring with chords: unequal links and delays, and flows beyond what fits.
+fn chords(nodes: usize, flows: usize, rng: &mut Rng) -> Problem {
+    let mut links: Vec<(usize, usize)> =
+        (0..nodes).map(|node| (node, (node + 1) % nodes)).collect();
+    for node in 0..nodes {
+        links.push((node, (node + 2 + rng.below(nodes / 3)) % nodes));
+    }
+    let mut arcs = Vec::new();
+    for (a, b) in links {
+        let capacity_bps = rng.pick(&[10.0, 20.0, 40.0]);
+        let delay_s = 1.0 + rng.unit();
+        for (tail, head) in [(a, b), (b, a)] {
+            arcs.push(Arc {
+                tail,
+                head,
+                capacity_bps,
+                delay_s,
+                reverse: None,
+            });
+        }
+    }
+    let flow = |rng: &mut Rng| {
+        let source = rng.below(nodes);
+        let target = (source + 1 + rng.below(nodes - 1)) % nodes;
+        Flow::new(source, target, 1.0 + 20.0 * rng.unit())
+    };
+    Problem {
+        nodes,
+        arcs,
+        flows: (0..flows).map(|_| flow(rng)).collect(),
+    }
+}
+
+/// Work that a solve of the problem from scratch takes.
+fn fresh_work(problem: &Problem, objective: Objective) -> u64 {
+    let mut fresh = Engine::new(problem, objective).expect("valid");
+    fresh.solve().expect("solves");
+    fresh.effort().work
+}
+
+#[test]
+fn an_event_costs_little_more_than_a_fresh_solve_at_worst() {
+    for (name, objective) in Objective::ALL {
+        let mut rng = Rng(3);
+        let mut problem = chords(30, 120, &mut rng);
+        let mut live = Engine::new(&problem, objective).expect("valid");
+        live.keep_shares();
+        live.least_changes(&[]).expect(name);
+        let cost = |live: &mut Engine, problem: &Problem| {
+            let before = live.effort().work;
+            live.least_changes(&[]).expect(name);
+            let work = live.effort().work - before;
+            let fresh = fresh_work(problem, objective);
+            assert!(
+                10 * work <= 12 * fresh,
+                "{name}: {work} instead of {fresh} from scratch"
+            );
+            work as f64 / fresh as f64
+        };
+        let mut shares = Vec::new();
+        for event in 0..10 {
+            let arc = 2 * rng.below(problem.arcs.len() / 2);
+            let capacity_bps = problem.arcs[arc].capacity_bps;
+            for failed in [arc, arc + 1] {
+                live.fail_link(failed).expect("there");
+                problem.arcs[failed].capacity_bps = 0.0;
+            }
+            shares.push(cost(&mut live, &problem));
+            for failed in [arc, arc + 1] {
+                live.restore_link(failed).expect("there");
+                problem.arcs[failed].capacity_bps = capacity_bps;
+            }
+            shares.push(cost(&mut live, &problem));
+            problem.flows[event].rate_bps *= 0.5;
+            live.change_rate(event, problem.flows[event].rate_bps)
+                .expect("there");
+            shares.push(cost(&mut live, &problem));
+        }
+        shares.sort_by(f64::total_cmp);
+        assert!(shares[shares.len() / 2] < 1.0, "{name}: {shares:?}");
+    }
+}

@@ -132,8 +132,8 @@ fn streams_without_rates_share_by_what_they_were_found_to_carry() {
         connection.write(&[0; ALL_BYTES]).unwrap();
         let taken = send_reported(&mut connection, 0);
         assert_eq!(taken.iter().sum::<usize>(), ALL_BYTES);
-        let found = taken[0] as f64 / ALL_BYTES as f64;
-        assert!((found - share).abs() < 0.01, "{found} of {rates_bps:?}");
+        let carried = taken[0] as f64 / ALL_BYTES as f64;
+        assert!((carried - share).abs() < 0.01, "{carried} of {rates_bps:?}");
     }
 }
 

@@ -22,9 +22,9 @@ fn random_bytes(length: usize) -> Vec<u8> {
 fn parse(parser: &mut Parser, input: &[u8], data: &mut Vec<(u64, Vec<u8>)>) -> usize {
     let (mut at, mut controls) = (0, 0);
     loop {
-        let (consumed, found) = parser.next(&input[at..]).unwrap();
+        let (consumed, parsed) = parser.next(&input[at..]).unwrap();
         at += consumed;
-        match found {
+        match parsed {
             None => return controls,
             Some(Parsed::Data {
                 offset, payload, ..
@@ -60,28 +60,28 @@ fn nothing_is_expected_before_a_frame_or_of_small_ones() {
 #[test]
 fn the_rest_of_a_large_frame_is_expected_and_then_a_header_like_its_own() {
     let mut parser = Parser::new(PAYLOAD_BYTES);
-    let mut found = Vec::new();
+    let mut data = Vec::new();
     let first = data_frame(0, 70_000);
     let (header, payload) = first.split_at(LONG_HEADER_BYTES);
-    parse(&mut parser, header, &mut found);
+    parse(&mut parser, header, &mut data);
     assert_eq!(
         parser.expected(1 << 14),
         expected(70_000, LONG_HEADER_BYTES)
     );
-    parse(&mut parser, &payload[..69_999], &mut found);
+    parse(&mut parser, &payload[..69_999], &mut data);
     assert_eq!(parser.expected(1 << 14), expected(1, LONG_HEADER_BYTES));
-    parse(&mut parser, &payload[69_999..], &mut found);
+    parse(&mut parser, &payload[69_999..], &mut data);
     assert_eq!(parser.expected(1 << 14), expected(0, LONG_HEADER_BYTES));
     let second = data_frame(70_000, 70_000);
-    parse(&mut parser, &second[..5], &mut found);
+    parse(&mut parser, &second[..5], &mut data);
     assert_eq!(parser.expected(1 << 14), expected(0, LONG_HEADER_BYTES - 5));
     // Of a header of another length it is only a guess, and nothing comes of that.
     let mut parser = Parser::new(PAYLOAD_BYTES);
-    parse(&mut parser, &first, &mut found);
+    parse(&mut parser, &first, &mut data);
     parse(
         &mut parser,
         &data_frame(70_000, PAYLOAD_BYTES)[..8],
-        &mut found,
+        &mut data,
     );
     assert_eq!(parser.expected(1 << 14), None);
 }
@@ -89,14 +89,14 @@ fn the_rest_of_a_large_frame_is_expected_and_then_a_header_like_its_own() {
 #[test]
 fn nothing_is_expected_within_a_control_frame() {
     let mut parser = Parser::new(PAYLOAD_BYTES);
-    let mut found = Vec::new();
-    parse(&mut parser, &data_frame(0, 70_000), &mut found);
+    let mut data = Vec::new();
+    parse(&mut parser, &data_frame(0, 70_000), &mut data);
     let mut ping = Vec::new();
     frame::encode_control(&mut ping, &Control::Ping(7));
     let (last, head) = ping.split_last().unwrap();
-    parse(&mut parser, head, &mut found);
+    parse(&mut parser, head, &mut data);
     assert_eq!(parser.expected(1 << 14), None);
-    assert_eq!(parse(&mut parser, &[*last], &mut found), 1);
+    assert_eq!(parse(&mut parser, &[*last], &mut data), 1);
     assert_eq!(parser.expected(1 << 14), expected(0, LONG_HEADER_BYTES));
 }
 
@@ -116,24 +116,24 @@ proptest! {
                 frame::encode_control(&mut input, &Control::Ping(1));
             }
         }
-        let (mut parser, mut at, mut found, mut controls) = (Parser::new(PAYLOAD_BYTES), 0, Vec::new(), 0);
+        let (mut parser, mut at, mut data, mut controls) = (Parser::new(PAYLOAD_BYTES), 0, Vec::new(), 0);
         while at < input.len() {
-            let before = found.len();
+            let before = data.len();
             let rest = &input[at..];
             let taken = match parser.expected(1 << 14) {
                 Some(Expected { payload_bytes, header_bytes }) => {
                     let payload = payload_bytes.min(most).min(rest.len());
-                    controls += parse(&mut parser, &rest[..payload], &mut found);
+                    controls += parse(&mut parser, &rest[..payload], &mut data);
                     // No header is ever taken for payload.
-                    prop_assert_eq!(found.len() - before, usize::from(payload > 0));
+                    prop_assert_eq!(data.len() - before, usize::from(payload > 0));
                     let header = if payload == payload_bytes { header_bytes } else { 0 };
                     let header = header.min(rest.len() - payload);
-                    controls += parse(&mut parser, &rest[payload..payload + header], &mut found);
+                    controls += parse(&mut parser, &rest[payload..payload + header], &mut data);
                     payload + header
                 }
                 None => {
                     let all = most.min(rest.len());
-                    controls += parse(&mut parser, &rest[..all], &mut found);
+                    controls += parse(&mut parser, &rest[..all], &mut data);
                     all
                 }
             };
@@ -142,7 +142,7 @@ proptest! {
         }
         let mut next = 0;
         let mut frames = lengths.iter().map(|length| random_bytes(*length)).collect::<Vec<_>>().concat();
-        for (offset, payload) in found {
+        for (offset, payload) in data {
             prop_assert_eq!(offset, next);
             next += payload.len() as u64;
             prop_assert_eq!(&frames[..payload.len()], &payload[..]);
@@ -189,8 +189,8 @@ fn storage(bytes: &[u8]) -> (Slice, Arc<AtomicUsize>) {
 fn the_shell_knows_its_own_memory_again_if_it_is_whole() {
     let (whole, _) = storage(b"abcdef");
     assert_eq!(&whole[..], b"abcdef");
-    let found = whole.whole_storage().unwrap();
-    assert!(found.as_any().downcast_ref::<Counted>().is_some());
+    let owner = whole.whole_storage().unwrap();
+    assert!(owner.as_any().downcast_ref::<Counted>().is_some());
     assert!(whole.part(0..6).whole_storage().is_some());
     for range in [0..5, 1..6, 3..3] {
         assert_eq!(&whole.part(range.clone())[..], &b"abcdef"[range.clone()]);

@@ -141,9 +141,9 @@ fn bad_hellos_are_refused() {
 fn read(payload: usize, data: &[u8]) -> Result<Value, RemoteError> {
     let mut parser = Parser::new(payload);
     let (mut said, mut at) = (Vec::new(), 0);
-    while let (consumed, Some(found)) = parser.next(&data[at..])? {
+    while let (consumed, Some(frame)) = parser.next(&data[at..])? {
         at += consumed;
-        said.push(match found {
+        said.push(match frame {
             Parsed::Data {
                 offset, payload, ..
             } => json!(["data", offset, hex(payload)]),
@@ -171,9 +171,9 @@ fn read(payload: usize, data: &[u8]) -> Result<Value, RemoteError> {
 
 fn write(payload: usize, data: &[u8]) -> Vec<u8> {
     let (mut parser, mut out, mut at) = (Parser::new(payload), Vec::new(), 0);
-    while let (consumed, Some(found)) = parser.next(&data[at..]).unwrap() {
+    while let (consumed, Some(frame)) = parser.next(&data[at..]).unwrap() {
         at += consumed;
-        match found {
+        match frame {
             Parsed::Data {
                 offset,
                 payload: bytes,

@@ -105,7 +105,7 @@ fn socket_count(socket: RawFd, request: libc::c_ulong) -> usize {
 /// What TCP knows of the path of a socket.
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
-    /// What it delivered of late, or could by its window where the application did not give it enough.
+    /// What it recently delivered, or could by its window where the application did not give it enough.
     pub rate_bps: f64,
     /// Half of the smoothed round-trip time, queues included.
     pub delay_ns: u64,

@@ -71,9 +71,9 @@ impl End {
         while !is_over.load(Ordering::Relaxed) {
             let now_ns = self.now_ns();
             let mut locked = self.shared.lock();
-            let found = locked.claim();
-            let broken = found.broken.iter().map(|(stream, _)| *stream);
-            for stream in found.ended.iter().chain(broken) {
+            let claimed = locked.claim();
+            let broken = claimed.broken.iter().map(|(stream, _)| *stream);
+            for stream in claimed.ended.iter().chain(broken) {
                 locked.on_stream_end(stream).unwrap();
             }
             if locked.look(now_ns, SECOND_NS / 500) == Use::Idle {

@@ -121,9 +121,9 @@ fn set_errno(value: c_int) -> c_int {
 /// The function that would have been called without this library.
 fn next(name: &CStr) -> *mut c_void {
     // SAFETY: the name ends with a zero.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    assert!(!found.is_null(), "libc has the function");
-    found
+    let function = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    assert!(!function.is_null(), "libc has the function");
+    function
 }
 
 fn real_connect() -> Connect {
@@ -281,8 +281,8 @@ pub unsafe extern "C" fn connect(
     length: socklen_t,
 ) -> c_int {
     let real = real_connect();
-    let found = Address::read(address, length).filter(|to| to.port != 0 && is_tcp(socket));
-    let (Some(to), Some(path)) = (found, run_path()) else {
+    let destination = Address::read(address, length).filter(|to| to.port != 0 && is_tcp(socket));
+    let (Some(to), Some(path)) = (destination, run_path()) else {
         return real(socket, address, length);
     };
     // A program may ask again how a connect goes that it began.

@@ -442,7 +442,7 @@ pub enum DupackName {
 #[serde(rename_all = "snake_case")]
 pub enum Binding {
     /// When it is written, as in the paper: each stream has a send buffer of its own, and a write whose stream is full is
-    /// skipped; the next write draws anew.
+    /// skipped; the next write draws again.
     Early,
     /// When a stream has room for it, as the library does: what is written waits in one queue.
     Late,

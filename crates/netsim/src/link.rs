@@ -266,9 +266,12 @@ impl Link {
     }
 
     /// Whether a packet that would start at `start` may wait.
+    ///
+    /// What arrives at the nanosecond at which a place becomes free comes before it does, as in ns-3, where the arrival was scheduled
+    /// first. Such ties are common where links of one rate follow each other.
     fn has_room(&mut self, now: Nanos, start: Nanos, bytes: u32) -> bool {
         while let Some(&(begun, size)) = self.waiting.front() {
-            if begun > now {
+            if begun >= now {
                 break;
             }
             self.waiting_bytes -= u64::from(size);
@@ -406,12 +409,11 @@ mod tests {
             .map(|_| matches!(link.transmit(0, 590), Verdict::Arrives(_)))
             .collect();
         assert_eq!(verdicts, [true, true, true, false]);
-        assert!(matches!(link.transmit(472_000, 590), Verdict::Arrives(_)));
-        assert_eq!(
-            link.transmit(472_000, 590),
-            Verdict::Dropped(Drop::QueueFull)
-        );
-        assert_eq!(link.counters().dropped_queue, 2);
+        let full = Verdict::Dropped(Drop::QueueFull);
+        assert_eq!(link.transmit(472_000, 590), full);
+        assert!(matches!(link.transmit(472_001, 590), Verdict::Arrives(_)));
+        assert_eq!(link.transmit(472_001, 590), full);
+        assert_eq!(link.counters().dropped_queue, 3);
     }
 
     #[test]

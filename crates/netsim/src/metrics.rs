@@ -56,19 +56,19 @@ impl Histogram {
 
     /// Several quantiles in one pass over the buckets; `qs` rise. None of nothing.
     pub fn quantiles_ns(&self, qs: &[f64]) -> Vec<Nanos> {
-        let mut found = Vec::with_capacity(qs.len());
+        let mut values = Vec::with_capacity(qs.len());
         let mut seen = 0;
         for (bucket, count) in self.counted() {
             seen += count;
-            while let Some(&q) = qs.get(found.len()) {
+            while let Some(&q) = qs.get(values.len()) {
                 let rank = ((q * self.weight as f64).ceil() as u64).clamp(1, self.weight);
                 if seen < rank {
                     break;
                 }
-                found.push(middle_of(bucket).min(self.max));
+                values.push(middle_of(bucket).min(self.max));
             }
         }
-        found
+        values
     }
 
     /// The buckets in which something was counted, with how much, in order.

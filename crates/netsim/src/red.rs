@@ -120,8 +120,8 @@ mod tests {
         assert_eq!(share_at(4), 0.0);
         // Uniform distances up to 1 / p have a mean of half of that: twice the share.
         for (packets, share) in [(10, 0.02), (15, 0.04)] {
-            let found = share_at(packets);
-            assert!((found / share - 1.0).abs() < 0.1, "{packets}: {found}");
+            let dropped = share_at(packets);
+            assert!((dropped / share - 1.0).abs() < 0.1, "{packets}: {dropped}");
         }
         assert_eq!(share_at(31), 1.0);
     }

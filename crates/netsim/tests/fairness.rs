@@ -45,8 +45,8 @@ fn shared(control: &str, seed: u64, bottleneck: &Value) -> Vec<FlowResults> {
 /// What MPTCP takes for each byte of the TCP: goodputs of all seeds, one over the other.
 fn beside_a_tcp(control: &str, bottleneck: &Value, seeds: u64) -> f64 {
     let sums = (1..=seeds).fold([0.0; 2], |[mptcp, tcp], seed| {
-        let found = shared(control, seed, bottleneck);
-        [mptcp + found[0].goodput_bps, tcp + found[1].goodput_bps]
+        let flows = shared(control, seed, bottleneck);
+        [mptcp + flows[0].goodput_bps, tcp + flows[1].goodput_bps]
     });
     sums[0] / sums[1]
 }
@@ -57,7 +57,7 @@ fn disjoint(control: &str, loss: [f64; 2]) -> [f64; 2] {
     let rest = |ends: [&str; 2]| json!({"ends": ends, "rate_bps": 1e9, "delay_us": 0});
     let mut sums = [0.0; 2];
     for seed in 1..=6 {
-        let found = run(&json!({
+        let flows = run(&json!({
             "format": 1, "seed": seed, "duration_s": 150.0, "warm_up_s": 10.0,
             "links": [link(["S", "A"], loss[0]), rest(["A", "D"]), link(["S", "B"], loss[1]), rest(["B", "D"])],
             "tcp": {"profile": "linux", "mss_bytes": 1400, "congestion_control": "reno"},
@@ -65,7 +65,7 @@ fn disjoint(control: &str, loss: [f64; 2]) -> [f64; 2] {
                        "mptcp": {"congestion_control": control}, "paths": [{"path": ["S", "A", "D"]}, {"path": ["S", "B", "D"]}]}],
         }))
         .flows;
-        for (sum, stream) in sums.iter_mut().zip(&found[0].streams) {
+        for (sum, stream) in sums.iter_mut().zip(&flows[0].streams) {
             *sum += stream.throughput_bps / 6e6;
         }
     }
@@ -162,12 +162,12 @@ fn over_disjoint_links_they_take_what_the_fluid_model_says() {
     for loss in [[0.002, 0.002], [0.001, 0.004], [0.001, 0.002]] {
         let alone = reno(loss[0]);
         for control in ["lia", "olia", "balia"] {
-            let found = disjoint(control, loss).map(|mbps| mbps / alone);
+            let rates = disjoint(control, loss).map(|mbps| mbps / alone);
             let expected = fluid(control, loss);
             let chance = by_chance(&*rule(control), loss);
-            let total = found[0] + found[1];
+            let total = rates[0] + rates[1];
             let place =
-                format!("{control} {loss:?}: {found:?}, fluid {expected:?}, by chance {chance:?}");
+                format!("{control} {loss:?}: {rates:?}, fluid {expected:?}, by chance {chance:?}");
             // The fluid's total is one Reno on the best path, for all three. OLIA loses more of it to chance, which tells it now and
             // then that the worse path is better.
             let least = if control == "olia" { 0.87 } else { 0.9 };
@@ -177,7 +177,7 @@ fn over_disjoint_links_they_take_what_the_fluid_model_says() {
                 "{place}"
             );
             let model = if control == "olia" { chance } else { expected };
-            for (share, model) in found.iter().zip(model) {
+            for (share, model) in rates.iter().zip(model) {
                 assert!((share - model).abs() < 0.1, "{place}");
             }
         }
@@ -225,12 +225,12 @@ fn where_all_is_in_step_a_full_queue_drops_more_of_one_flow_than_of_another() {
     let mut segments = [0.0; 2];
     let mut sums = [0.0; 2];
     for seed in 1..=16 {
-        for (flow, found) in shared("lia", seed, &json!({"queue_packets": 100}))
+        for (flow, results) in shared("lia", seed, &json!({"queue_packets": 100}))
             .iter()
             .enumerate()
         {
-            sums[flow] += found.goodput_bps;
-            for stream in &found.streams {
+            sums[flow] += results.goodput_bps;
+            for stream in &results.streams {
                 events[flow] += (stream.fast_retransmits + stream.timeouts) as f64;
                 segments[flow] += stream.data_segments_sent as f64;
             }
@@ -239,10 +239,10 @@ fn where_all_is_in_step_a_full_queue_drops_more_of_one_flow_than_of_another() {
     let unfairness = (events[1] / segments[1]) / (events[0] / segments[0]);
     assert!(unfairness > 1.2, "{unfairness}");
     let expected = unfairness.sqrt() * chance;
-    let found = sums[0] / sums[1];
+    let ratio = sums[0] / sums[1];
     assert!(
-        (found / expected - 1.0).abs() < 0.15,
-        "{found}, expected {expected}"
+        (ratio / expected - 1.0).abs() < 0.15,
+        "{ratio}, expected {expected}"
     );
 }
 

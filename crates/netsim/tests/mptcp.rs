@@ -43,12 +43,12 @@ fn disjoint_paths_add_up_whatever_the_control_and_the_scheduler() {
     for control in ["uncoupled", "lia", "olia", "balia", "wvegas"] {
         let mut description = two_paths([10.0, 6.0], [5.0, 10.0]);
         description["flows"][0]["mptcp"]["congestion_control"] = json!(control);
-        let found = flow(&description);
-        let share = found.goodput_bps / (capacity_bps(10.0) + capacity_bps(6.0));
+        let results = flow(&description);
+        let share = results.goodput_bps / (capacity_bps(10.0) + capacity_bps(6.0));
         // wVegas empties its queues again and again to see the bare round trip.
         let least = if control == "wvegas" { 0.8 } else { 0.93 };
         assert!((least..=1.0).contains(&share), "{control}: {share}");
-        assert!(found.bytes_read <= found.bytes_written);
+        assert!(results.bytes_read <= results.bytes_written);
     }
     for scheduler in ["minrtt", "roundrobin", "blest", "ecf", "linux"] {
         let mut description = two_paths([10.0, 6.0], [5.0, 10.0]);
@@ -68,7 +68,7 @@ fn a_redundant_connection_is_as_fast_as_its_fastest_path_and_survives_loss_witho
     let redundant = flow(&description);
     description["flows"][0]["mptcp"]["scheduler"] = json!("minrtt");
     let single = flow(&description);
-    let p99 = |found: &FlowResults| found.delay_s.expect("something arrived").p99;
+    let p99 = |results: &FlowResults| results.delay_s.expect("something arrived").p99;
     assert!(p99(&redundant) < 0.02, "{}", p99(&redundant));
     assert!(p99(&single) > p99(&redundant));
     let bytes: Vec<u64> = redundant
@@ -89,9 +89,9 @@ fn the_fast_path_carries_what_fits_on_it() {
     let mut description = two_paths([10.0, 10.0], [5.0, 50.0]);
     description["flows"][0]["traffic"] =
         json!({"kind": "cbr", "rate_bps": 4e6, "write_bytes": 1400});
-    let found = flow(&description);
-    assert_eq!(found.streams[1].bytes, 0);
-    assert!(found.delay_s.expect("something arrived").max < 0.012);
+    let results = flow(&description);
+    assert_eq!(results.streams[1].bytes, 0);
+    assert!(results.delay_s.expect("something arrived").max < 0.012);
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn a_small_send_buffer_is_held_by_the_slow_path() {
         "{}",
         small.goodput_bps
     );
-    let retransmitted = |found: &FlowResults| {
-        found
+    let retransmitted = |results: &FlowResults| {
+        results
             .mptcp
             .as_ref()
             .expect("mptcp")
@@ -130,14 +130,14 @@ fn a_small_send_buffer_is_held_by_the_slow_path() {
 
 #[test]
 fn a_small_receive_buffer_penalises_the_slow_path() {
-    let found = |penalisation: bool| {
+    let run_with = |penalisation: bool| {
         let mut description = two_paths([50.0, 50.0], [1.0, 60.0]);
         description["flows"][0]["mptcp"] =
             json!({"receive_buffer_bytes": 300_000, "penalisation": penalisation});
         flow(&description)
     };
-    let (with, without) = (found(true), found(false));
-    let penalties = |found: &FlowResults| found.mptcp.as_ref().expect("mptcp").penalties;
+    let (with, without) = (run_with(true), run_with(false));
+    let penalties = |results: &FlowResults| results.mptcp.as_ref().expect("mptcp").penalties;
     assert!(penalties(&with) > 0);
     assert_eq!(penalties(&without), 0);
     assert!(with.goodput_bps > 0.9 * without.goodput_bps);
@@ -150,14 +150,14 @@ fn what_a_dead_path_had_goes_over_the_other() {
     let mut description = two_paths([10.0, 10.0], [5.0, 10.0]);
     description["flows"][0]["traffic"] = json!({"kind": "bulk", "total_bytes": 10_000_000});
     description["links"][2]["down_s"] = json!([[2.0, 20.0]]);
-    let found = flow(&description);
-    assert_eq!(found.bytes_read, 10_000_000);
-    assert!(found.mptcp.as_ref().expect("mptcp").reinjected > 0);
+    let results = flow(&description);
+    assert_eq!(results.bytes_read, 10_000_000);
+    assert!(results.mptcp.as_ref().expect("mptcp").reinjected > 0);
     // 5 MB over both until 2 s, the rest over one.
     assert!(
-        found.completion_s.expect("a whole file") < 9.0,
+        results.completion_s.expect("a whole file") < 9.0,
         "{:?}",
-        found.completion_s
+        results.completion_s
     );
 }
 
@@ -186,7 +186,7 @@ fn subflows_join_and_leave_at_their_times() {
 
 #[test]
 fn acknowledging_by_the_connection_costs_what_disorder_there_is() {
-    let found = |dupack: &str, delays: [f64; 2]| {
+    let run_with = |dupack: &str, delays: [f64; 2]| {
         let mut description = two_paths([10.0, 10.0], delays);
         description["tcp"] = json!({
             "profile": "ns3", "mss_bytes": 1400, "sack": false,
@@ -197,8 +197,8 @@ fn acknowledging_by_the_connection_costs_what_disorder_there_is() {
         flow(&description)
     };
     let (subflow, connection) = (
-        found("subflow", [5.0, 30.0]),
-        found("connection", [5.0, 30.0]),
+        run_with("subflow", [5.0, 30.0]),
+        run_with("connection", [5.0, 30.0]),
     );
     assert!(
         connection.goodput_bps < 0.7 * subflow.goodput_bps,
@@ -206,8 +206,8 @@ fn acknowledging_by_the_connection_costs_what_disorder_there_is() {
         connection.goodput_bps,
         subflow.goodput_bps
     );
-    let fast_retransmits = |found: &FlowResults| {
-        found
+    let fast_retransmits = |results: &FlowResults| {
+        results
             .streams
             .iter()
             .map(|stream| stream.fast_retransmits)
@@ -318,8 +318,8 @@ fn dsack_of_the_ns3_model_charges_the_subflow_that_is_late() {
         "congestion_control": "lia", "dupack": "connection", "scheduler": "roundrobin", "opportunistic_retransmission": false,
         "penalisation": false, "reinjection": false, "send_buffer_bytes": 10_000_000, "receive_buffer_bytes": 10_000_000,
     });
-    let found = flow(&description);
-    assert!(found.goodput_bps > 13e6, "{}", found.goodput_bps);
-    let ratio = found.out_of_order_ratio.expect("packets");
+    let results = flow(&description);
+    assert!(results.goodput_bps > 13e6, "{}", results.goodput_bps);
+    let ratio = results.out_of_order_ratio.expect("packets");
     assert!(ratio < 0.15, "{ratio}");
 }

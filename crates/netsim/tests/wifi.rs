@@ -49,8 +49,8 @@ fn datagrams(wifi: Value, rate_bps: f64) -> Value {
     link(wifi, traffic, "datagram", 3.0)
 }
 
-fn close(found: f64, expected: f64, tolerance: f64) -> bool {
-    (found / expected - 1.0).abs() <= tolerance
+fn close(ours: f64, expected: f64, tolerance: f64) -> bool {
+    (ours / expected - 1.0).abs() <= tolerance
 }
 
 /// Without fading and contention a frame takes its airtime, SIFS, ACK, DIFS and half the contention window.
@@ -65,10 +65,10 @@ fn one_way_traffic_fills_the_medium_as_the_standard_says() {
         ("802.11b", 1.0, 20.0, 192.0 + 11648.0, 304.0, 31.0),
     ] {
         let exchange_us = frame_us + 10.0 + ack_us + 10.0 + 2.0 * slot_us + window / 2.0 * slot_us;
-        let found = mbps(&datagrams(wifi(standard, rate, 5.0, still.clone()), 60e6));
+        let rate_mbps = mbps(&datagrams(wifi(standard, rate, 5.0, still.clone()), 60e6));
         assert!(
-            close(found, 11_200.0 / exchange_us, 0.02),
-            "{standard} {rate}: {found}"
+            close(rate_mbps, 11_200.0 / exchange_us, 0.02),
+            "{standard} {rate}: {rate_mbps}"
         );
     }
 }
@@ -90,10 +90,10 @@ fn ten_metres_are_within_five_per_cent_of_ns3() {
         (4.57, tcp(wifi("802.11g", 6.0, 10.0, json!({})), 12.0)),
         (1.50, tcp(wifi("802.11b", 2.0, 10.0, json!({})), 20.0)),
     ] {
-        let found = mbps(&description);
+        let rate_mbps = mbps(&description);
         assert!(
-            close(found, expected, 0.05),
-            "{found} Mbit/s, ns-3 {expected}"
+            close(rate_mbps, expected, 0.05),
+            "{rate_mbps} Mbit/s, ns-3 {expected}"
         );
     }
 }
@@ -109,10 +109,10 @@ fn throughput_falls_with_the_distance_as_in_ns3() {
         (2.0, "table", 90.0, 13.4),
     ] {
         let changes = json!({"path_loss_exponent": exponent, "error_model": model});
-        let found = mbps(&tcp(wifi("802.11g", 54.0, distance_m, changes), 10.0));
+        let rate_mbps = mbps(&tcp(wifi("802.11g", 54.0, distance_m, changes), 10.0));
         assert!(
-            close(found, expected, 0.1),
-            "{model} {exponent} {distance_m} m: {found}, ns-3 {expected}"
+            close(rate_mbps, expected, 0.1),
+            "{model} {exponent} {distance_m} m: {rate_mbps}, ns-3 {expected}"
         );
     }
     let far = wifi("802.11g", 54.0, 40.0, json!({}));
@@ -122,15 +122,15 @@ fn throughput_falls_with_the_distance_as_in_ns3() {
 #[test]
 fn every_packet_is_delivered_dropped_or_on_its_way() {
     for distance_m in [10.0, 30.0, 60.0] {
-        let found = run(&tcp(
+        let results = run(&tcp(
             wifi("802.11g", 54.0, distance_m, json!({"rate_control": "aarf"})),
             3.0,
         ));
-        let count = |name: &str| found["counters"][name].as_u64().expect("a count");
+        let count = |name: &str| results["counters"][name].as_u64().expect("a count");
         let ended =
             count("packets_delivered") + count("packets_dropped") + count("packets_in_flight");
         assert_eq!(count("packets_sent"), ended, "{distance_m} m");
-        assert_eq!(found["flows"][0]["bytes_wrong"], 0);
+        assert_eq!(results["flows"][0]["bytes_wrong"], 0);
     }
 }
 
@@ -155,9 +155,9 @@ fn short_frames_have_the_same_share_of_turns_as_long_ones() {
         });
         let flows = description["flows"].as_array_mut().expect("flows");
         flows.push(back);
-        let found = run(&description);
+        let results = run(&description);
         let packets = |flow: usize, bytes: f64| {
-            found["flows"][flow]["goodput_bps"]
+            results["flows"][flow]["goodput_bps"]
                 .as_f64()
                 .expect("a rate")
                 / bytes
@@ -185,9 +185,9 @@ fn stations_of_one_channel_share_it() {
             .as_array_mut()
             .expect("flows")
             .push(flow);
-        let found = run(&description);
+        let results = run(&description);
         [0, 1].map(|flow| {
-            found["flows"][flow]["goodput_bps"]
+            results["flows"][flow]["goodput_bps"]
                 .as_f64()
                 .expect("a rate")
                 / 1e6
@@ -207,8 +207,8 @@ fn a_link_that_goes_down_loses_what_waits_and_comes_back() {
     let mut description = tcp(wifi("802.11g", 54.0, 10.0, json!({})), 8.0);
     description["links"][1]["down_s"] = json!([[1.0, 2.0]]);
     description["series_interval_s"] = json!(1.0);
-    let found = run(&description);
-    let series = found["flows"][0]["series"]["goodput_bps"]
+    let results = run(&description);
+    let series = results["flows"][0]["series"]["goodput_bps"]
         .as_array()
         .expect("a series");
     assert_eq!(series[1].as_f64(), Some(0.0));
@@ -216,7 +216,12 @@ fn a_link_that_goes_down_loses_what_waits_and_comes_back() {
         series.last().and_then(Value::as_f64).expect("a rate") > 5e6,
         "{series:?}"
     );
-    assert!(found["links"][2]["dropped_down"].as_u64().expect("a count") > 0);
+    assert!(
+        results["links"][2]["dropped_down"]
+            .as_u64()
+            .expect("a count")
+            > 0
+    );
 }
 
 #[test]

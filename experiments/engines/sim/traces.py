@@ -5,17 +5,27 @@ Imports nothing but what it needs for the files asked for: it runs in the simula
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
+
+from experiments.model.whole_files import whole_file
 
 ROWS = "packets.csv"
 PARQUET = "packets.parquet"
 
 
+class TraceNotWritten(Exception):
+    """A file of a trace could not be written; the text says where and why."""
+
+
 class TraceFiles:
-    """Writes the files of one run into a folder; a context manager. Files that are there are replaced."""
+    """Writes the files of one run into a folder; a context manager.
+
+    Files that are there are replaced. What cannot be written whole is removed, so that a disk that is full
+    has room for the results.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -23,19 +33,41 @@ class TraceFiles:
         self._files = ExitStack()
 
     def __enter__(self) -> TraceFiles:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._failure(error) from None
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._files.close()
+        try:
+            self._files.close()
+        except OSError as failure:
+            error = self._failure(failure)
+        if isinstance(error, TraceNotWritten):
+            for name in self._open:
+                (self._folder / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                self._folder.rmdir()
+            raise error
 
     def __call__(self, name: str, piece: bytes) -> None:
-        """Append the next bytes of a file."""
-        if name not in self._open:
-            self._open[name] = self._files.enter_context((self._folder / name).open("wb"))
-        self._open[name].write(piece)
+        """Append the next bytes of a file.
+
+        Raises:
+            TraceNotWritten: The disk is full, or the folder takes no files.
+        """
+        try:
+            if name not in self._open:
+                self._open[name] = self._files.enter_context((self._folder / name).open("wb"))
+            self._open[name].write(piece)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> TraceNotWritten:
+        return TraceNotWritten(f"its traces cannot be written to {self._folder}: {error.strerror or error}")
 
 
 def to_parquet(folder: Path, *, keep_csv: bool) -> None:
@@ -57,7 +89,7 @@ def to_parquet(folder: Path, *, keep_csv: bool) -> None:
     types = {**text, **times, **dict.fromkeys(numbers, pa.int64())}
     source = folder / ROWS
     reader = pa_csv.open_csv(source, convert_options=pa_csv.ConvertOptions(column_types=types))
-    with pa_parquet.ParquetWriter(folder / PARQUET, reader.schema) as writer:
+    with whole_file(folder / PARQUET) as partial, pa_parquet.ParquetWriter(partial, reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)
     if not keep_csv:

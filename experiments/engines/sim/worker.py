@@ -1,4 +1,4 @@
-"""One simulation in a process of its own: a description on standard input, what was found on standard output.
+"""One simulation in a process of its own: a description on standard input, its results on standard output.
 
 A process for each run tells its memory, can be ended at once, and imports little.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 import netsim_native as sim
 
 from experiments.engines.sim.methods import load
+from experiments.engines.sim.traces import TraceFiles, TraceNotWritten, to_parquet
 
 REFUSED = 2
 """Exit status for a run that was not made or not kept; the reason is on standard error."""
@@ -32,7 +33,10 @@ def main() -> int:
     try:
         results = _traced(description, *sys.argv[1:]) if sys.argv[1:] else simulate(description)
     except (OSError, ModuleNotFoundError) as error:
-        sys.stderr.write(f"its traces could not be written: {error}")
+        sys.stderr.write(f"its traces cannot be written: {error}")
+        return REFUSED
+    except TraceNotWritten as error:
+        sys.stderr.write(str(error))
         return REFUSED
     except sim.InvalidDescription as error:
         sys.stderr.write(": ".join(filter(None, map(str, error.args))))
@@ -56,10 +60,11 @@ def simulate(description: str, trace: Callable[[str, bytes], object] | None = No
     Raises:
         InvalidDescription: it is none.
         OwnMethodFailed: a method of one's own raised something.
+        TraceNotWritten: `trace` could not write.
     """
     try:
         return sim.run(description, trace, load)
-    except sim.InvalidDescription:
+    except (sim.InvalidDescription, TraceNotWritten):
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
@@ -71,8 +76,6 @@ def simulate(description: str, trace: Callable[[str, bytes], object] | None = No
 
 
 def _traced(description: str, folder: str, formats: str) -> str:
-    from experiments.engines.sim.traces import TraceFiles, to_parquet
-
     with TraceFiles(Path(folder)) as files:
         results = simulate(description, files)
     if "parquet" in formats.split(","):

@@ -173,9 +173,9 @@ async def test_changed_rates_are_pushed_to_the_session_of_the_flow(channel: grpc
     two, one = Session(channel), Session(channel)
     before = await two.ask(1, request=flow_request(source="T1", destination="T3", rate_bps=31.32e6))
     await one.ask(1, request=flow_request(rate_bps=8.95e6))
-    news = await two.receive()
-    assert news.request_id == 0
-    allocation = news.changed.allocation
+    notification = await two.receive()
+    assert notification.request_id == 0
+    allocation = notification.changed.allocation
     assert allocation.flow_id == before.allocation.flow_id
     assert [list(s.path) for s in allocation.streams] == [list(s.path) for s in before.allocation.streams]
     assert [s.rate_bps for s in allocation.streams] != [s.rate_bps for s in before.allocation.streams]

@@ -38,7 +38,7 @@ async def test_the_life_of_a_flow(client: httpx.AsyncClient) -> None:
         ["T0", "S0", "S4", "T2"],
         ["T0", "S0", "S2", "S3", "S4", "T2"],
     ]
-    assert [found["flow_id"] for found in (await client.get("/v1/flows")).json()] == [flow["flow_id"]]
+    assert [listed["flow_id"] for listed in (await client.get("/v1/flows")).json()] == [flow["flow_id"]]
 
     changed = await client.patch(where, json={"rate_bps": 2e6})
     assert changed.status_code == 200

@@ -30,12 +30,12 @@ def test_any_change_leads_to_the_optimum(objective: str, data: st.DataObject) ->
         ]
         lost = data.draw(st.sets(st.sampled_from(sorted(live.arcs)), max_size=3))
         free = {name: arc.rate_bps for name, arc in live.arcs.items() if name not in lost}
-        found = optima.solve(objective, demands, free)
-        anew = LiveOptima(live).solve(objective, demands, free)
-        assert found.value_bps == pytest.approx(anew.value_bps, rel=1e-9, abs=1e-3)
-        assert found.max_violation_bps <= 1.0
+        allocation = optima.solve(objective, demands, free)
+        from_scratch = LiveOptima(live).solve(objective, demands, free)
+        assert allocation.value_bps == pytest.approx(from_scratch.value_bps, rel=1e-9, abs=1e-3)
+        assert allocation.max_violation_bps <= 1.0
         assert all(
-            edge not in lost for paths in found.paths.values() for path in paths for edge in path.edges
+            edge not in lost for paths in allocation.paths.values() for path in paths for edge in path.edges
         )
 
 
@@ -50,6 +50,6 @@ def test_an_optimum_that_fails_is_found_from_scratch(monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patched:
         patched.setattr(LiveEngine, "become", fails)
-        found = optima.solve("fair", [Demand("b", "T1", "T3", 2e6)], free)
-    assert found.rate_bps("b") == pytest.approx(2e6)
+        allocation = optima.solve("fair", [Demand("b", "T1", "T3", 2e6)], free)
+    assert allocation.rate_bps("b") == pytest.approx(2e6)
     assert optima.solve("fair", [Demand("b", "T1", "T3", 3e6)], free).rate_bps("b") == pytest.approx(3e6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from dataclasses import replace
 
@@ -40,7 +41,7 @@ def best_of_all_choices(problem: Problem, objective: str) -> float | None:
         list(itertools.combinations(paths, min(demand.max_paths or 0, len(paths))))
         for paths, demand in zip(every, problem.demands, strict=True)
     ]
-    if any(not paths for paths in every) or len(list(itertools.product(*choices))) > MOST_CHOICES:
+    if any(not paths for paths in every) or math.prod(map(len, choices)) > MOST_CHOICES:
         return None
     values = []
     for choice in itertools.product(*choices):
@@ -58,11 +59,11 @@ def test_a_few_limited_demands_get_the_best_of_all_paths(objective: str, seeds: 
         best_bps = best_of_all_choices(problem, objective)
         if best_bps is None:
             continue
-        found = solve(problem, objective)
-        check_allocation(problem, found)
-        assert found.value_bps == pytest.approx(best_bps, rel=1e-7), seed
-        assert found.upper_bound_bps >= best_bps * (1 - 1e-9), seed
-        assert found.gap <= 1e-8, seed
+        allocation = solve(problem, objective)
+        check_allocation(problem, allocation)
+        assert allocation.value_bps == pytest.approx(best_bps, rel=1e-7), seed
+        assert allocation.upper_bound_bps >= best_bps * (1 - 1e-9), seed
+        assert allocation.gap <= 1e-8, seed
         compared += 1
     assert compared >= seeds // 3
 
@@ -88,16 +89,16 @@ def test_acknowledgements_and_delay_limits_count_in_the_search() -> None:
     }
     reverse |= {back: on for on, back in reverse.items()}
     demand = Demand("f", "A", "B", 30.0, max_paths=1, ack_ratio=0.1, max_delay_s=5e-3)
-    found = solve(Problem(tuple(edges), (demand,), reverse))
-    assert found.admitted_bps == pytest.approx(6.0)
-    assert found.gap <= 1e-8
+    allocation = solve(Problem(tuple(edges), (demand,), reverse))
+    assert allocation.admitted_bps == pytest.approx(6.0)
+    assert allocation.gap <= 1e-8
 
 
 def test_without_time_for_the_search_the_gap_is_told() -> None:
     problem = small(3)
-    found = solve(problem, time_limit_s=0.0)
-    assert found.timed_out
-    assert found.upper_bound_bps >= solve(problem).value_bps * (1 - 1e-9)
+    allocation = solve(problem, time_limit_s=0.0)
+    assert allocation.timed_out
+    assert allocation.upper_bound_bps >= solve(problem).value_bps * (1 - 1e-9)
 
 
 def many_limited(seed: int) -> Problem:
@@ -121,11 +122,11 @@ def many_limited(seed: int) -> Problem:
 def test_the_bound_for_many_limited_demands_knows_the_limits() -> None:
     for seed in range(2):
         problem = many_limited(seed)
-        found = solve(problem)
-        check_allocation(problem, found)
-        assert found.gap <= 0.02, seed
+        allocation = solve(problem)
+        check_allocation(problem, allocation)
+        assert allocation.gap <= 0.02, seed
         unlimited = replace(problem, demands=tuple(replace(d, max_paths=None) for d in problem.demands))
-        assert found.upper_bound_bps <= solve(unlimited).value_bps * (1 + 1e-8), seed
+        assert allocation.upper_bound_bps <= solve(unlimited).value_bps * (1 + 1e-8), seed
 
 
 @pytest.mark.parametrize("objective", ["fair", "max_min"])
@@ -134,18 +135,18 @@ def test_fair_objectives_keep_limits_and_are_no_worse_than_with_the_paths_of_mos
 ) -> None:
     for seed in range(2):
         problem = many_limited(seed)
-        found, widest = solve(problem, objective), solve(problem)
-        check_allocation(problem, found)
+        allocation, widest = solve(problem, objective), solve(problem)
+        check_allocation(problem, allocation)
         kept = tuple(
             replace(demand, fixed_paths=tuple(path.edges for path in own), max_paths=None)
             for demand in problem.demands
             if (own := widest.paths[demand.id])
         )
         bound = solve(replace(problem, demands=kept), objective)
-        least = min(found.rate_bps(demand.id) / demand.weight for demand in problem.demands)
+        least = min(allocation.rate_bps(demand.id) / demand.weight for demand in problem.demands)
         others = [bound.rate_bps(demand.id) / demand.weight for demand in kept]
         others += [0.0] * (len(problem.demands) - len(kept))
         if objective == "fair":
-            assert found.value_bps >= bound.value_bps * (1 - 1e-9), seed
+            assert allocation.value_bps >= bound.value_bps * (1 - 1e-9), seed
         else:
             assert least >= min(others) * (1 - 1e-9), seed

@@ -37,20 +37,20 @@ def test_the_answer_is_that_of_single_demands(objective: str) -> None:
     hosts = list(network.hosts)
     columns = DemandColumns.from_matrix(hosts, draw.exponential(size=(len(hosts), len(hosts))))
     problem = at_load(from_network(network, columns), 1.2)
-    found = solve(problem, objective)
+    allocation = solve(problem, objective)
     single = solve(from_network(network, tuple(problem.demands)), objective)
-    check_allocation(problem, found)
-    assert found.gap <= 1e-9
-    assert found.value_bps == pytest.approx(single.value_bps, rel=1e-12)
-    assert found.paths.keys() == single.paths.keys()
-    loads_bps = loads_of_allocation(problem, found)
+    check_allocation(problem, allocation)
+    assert allocation.gap <= 1e-9
+    assert allocation.value_bps == pytest.approx(single.value_bps, rel=1e-12)
+    assert allocation.paths.keys() == single.paths.keys()
+    loads_bps = loads_of_allocation(problem, allocation)
     assert loads_bps == pytest.approx(loads_of_allocation(problem, single), rel=1e-9, abs=1e-3)
 
 
 def test_demands_that_stay_at_their_source_are_admitted() -> None:
     demands = DemandColumns(["f", "g"], NODES, [0, 1], [0, 2], [5.0, 7.0])
-    found = solve(Problem((Edge("BC", "B", "C", 4.0, 1.0), Edge("AB", "A", "B", 1.0, 1.0)), demands))
-    assert (found.rate_bps("f"), found.rate_bps("g")) == (5.0, 4.0)
+    allocation = solve(Problem((Edge("BC", "B", "C", 4.0, 1.0), Edge("AB", "A", "B", 1.0, 1.0)), demands))
+    assert (allocation.rate_bps("f"), allocation.rate_bps("g")) == (5.0, 4.0)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_a_rate_that_is_no_usable_number_is_refused_by_name(rate: object) -> Non
 
 def test_a_rate_of_0_gets_nothing_and_harms_nobody() -> None:
     edge = Edge("e", "A", "B", 1.0, 1.0)
-    found = solve(Problem((edge,), (Demand("f", "A", "B", 0.0), Demand("g", "A", "B", 2.0))))
-    assert (found.paths["f"], found.rate_bps("g"), found.gap) == ((), 1.0, 0.0)
+    allocation = solve(Problem((edge,), (Demand("f", "A", "B", 0.0), Demand("g", "A", "B", 2.0))))
+    assert (allocation.paths["f"], allocation.rate_bps("g"), allocation.gap) == ((), 1.0, 0.0)
 
 
 @pytest.mark.parametrize("load", [0.9, 1.3])

@@ -16,25 +16,25 @@ def ids(paths: list[tuple[tuple[Edge, ...], float]]) -> list[tuple[str, float]]:
 
 
 def test_the_shortest_path_comes_first() -> None:
-    found = decompose({AC: 0.25, AB: 0.5, BC: 0.5}, [(Demand("f", "A", "C", 1), 0.75)], ())
-    assert ids(found["f"]) == [("ab-bc", 0.5), ("ac", 0.25)]
+    paths = decompose({AC: 0.25, AB: 0.5, BC: 0.5}, [(Demand("f", "A", "C", 1), 0.75)], ())
+    assert ids(paths["f"]) == [("ab-bc", 0.5), ("ac", 0.25)]
 
 
 def test_cycles_are_left_behind() -> None:
-    found = decompose({AB: 0.75, BC: 0.5, CB: 0.25}, [(Demand("f", "A", "C", 1), 0.25)], ())
-    assert ids(found["f"]) == [("ab-bc", 0.25)]
+    paths = decompose({AB: 0.75, BC: 0.5, CB: 0.25}, [(Demand("f", "A", "C", 1), 0.25)], ())
+    assert ids(paths["f"]) == [("ab-bc", 0.25)]
 
 
 def test_demands_of_one_source_share_its_flow() -> None:
     demands = [(Demand("c", "A", "C", 1), 0.5), (Demand("b", "A", "B", 1), 0.25)]
-    found = decompose({AB: 0.5, BC: 0.25, AC: 0.25}, demands, ())
-    assert ids(found["c"]) == [("ab-bc", 0.25), ("ac", 0.25)]
-    assert ids(found["b"]) == [("ab", 0.25)]
+    paths = decompose({AB: 0.5, BC: 0.25, AC: 0.25}, demands, ())
+    assert ids(paths["c"]) == [("ab-bc", 0.25), ("ac", 0.25)]
+    assert ids(paths["b"]) == [("ab", 0.25)]
 
 
 def test_rounding_makes_no_paths() -> None:
-    found = decompose({AC: 0.5, AB: 1e-14, BC: 1e-14}, [(Demand("f", "A", "C", 1), 0.5)], ())
-    assert ids(found["f"]) == [("ac", 0.5)]
+    paths = decompose({AC: 0.5, AB: 1e-14, BC: 1e-14}, [(Demand("f", "A", "C", 1), 0.5)], ())
+    assert ids(paths["f"]) == [("ac", 0.5)]
 
 
 def test_what_has_no_flow_gets_no_path() -> None:

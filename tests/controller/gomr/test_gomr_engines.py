@@ -90,10 +90,10 @@ def test_unknown_names_are_refused_with_those_there_are(name: str) -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_without_time_the_answer_is_within_the_limits_and_bounded(engine: str, objective: str) -> None:
     whole = solve(PROBLEM, objective, engine)
-    found = solve(PROBLEM, objective, engine, time_limit_s=0.0)
-    assert found.timed_out
-    check_allocation(PROBLEM, found)
-    assert found.upper_bound_bps >= whole.value_bps * (1 - 1e-9)
+    allocation = solve(PROBLEM, objective, engine, time_limit_s=0.0)
+    assert allocation.timed_out
+    check_allocation(PROBLEM, allocation)
+    assert allocation.upper_bound_bps >= whole.value_bps * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("engine", [highs_engine, pulp_engine])
@@ -106,11 +106,11 @@ def test_time_that_runs_out_midway_leaves_rates_within_the_limits(engine: Module
     reached = []
     for limit_s in range(1, whole_s // 2):
         seconds = itertools.count()
-        found = engine.solve(PROBLEM, objective, limit_s, clock=lambda seconds=seconds: float(next(seconds)))
-        assert not found.complete
-        over_bps = largest_violation_bps(PROBLEM, found.rates, edge_loads(PROBLEM, found.rates))
+        answer = engine.solve(PROBLEM, objective, limit_s, clock=lambda seconds=seconds: float(next(seconds)))
+        assert not answer.complete
+        over_bps = largest_violation_bps(PROBLEM, answer.rates, edge_loads(PROBLEM, answer.rates))
         assert over_bps <= 1e-9 * PROBLEM.unit_bps
-        reached.append(sum(rate_bps for paths in found.rates.values() for _, rate_bps in paths))
+        reached.append(sum(rate_bps for paths in answer.rates.values() for _, rate_bps in paths))
     assert reached[-1] > 0 or whole_s < 6
 
 
@@ -123,21 +123,23 @@ def test_a_time_limit_leads_to_the_best_answer_so_far_with_its_gap(engine: str, 
     whole = solve(problem, objective, engine, clock=lambda: 0.0)
     assert not whole.timed_out
     for power in range(-20, 4, 3):
-        found = solve(problem, objective, engine, time_limit_s=2.0**power, clock=lambda: 0.0)
-        if not found.timed_out:
-            assert found == whole
+        allocation = solve(problem, objective, engine, time_limit_s=2.0**power, clock=lambda: 0.0)
+        if not allocation.timed_out:
+            assert allocation == whole
             continue
-        assert found.max_violation_bps <= 1e-9 * problem.unit_bps
-        assert found.upper_bound_bps >= whole.value_bps * (1 - 1e-9)
-        assert found.gap == pytest.approx(1 - found.value_bps / found.upper_bound_bps, abs=1e-12)
+        assert allocation.max_violation_bps <= 1e-9 * problem.unit_bps
+        assert allocation.upper_bound_bps >= whole.value_bps * (1 - 1e-9)
+        assert allocation.gap == pytest.approx(
+            1 - allocation.value_bps / allocation.upper_bound_bps, abs=1e-12
+        )
 
 
 def test_limits_on_paths_hold_without_time() -> None:
     edges = tuple(Edge(f"e{i}", "A", "B", i * 1e6, 1e-3 * i) for i in range(1, 5))
     problem = Problem(edges, (Demand("f", "A", "B", 20e6, max_paths=2),))
-    found = solve(problem, time_limit_s=0.0)
-    assert found.timed_out
-    assert len(found.paths["f"]) <= 2
+    allocation = solve(problem, time_limit_s=0.0)
+    assert allocation.timed_out
+    assert len(allocation.paths["f"]) <= 2
 
 
 @pytest.mark.parametrize("limit_s", [math.nan, -1.0])

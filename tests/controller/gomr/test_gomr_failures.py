@@ -53,9 +53,9 @@ def test_what_time_did_not_suffice_for_has_bounds_that_hold() -> None:
         given, failures, time_limit_s=1e6, workers=1, clock=lambda: 0.0 if next(ticks) < 8 else 1e7
     )
     assert bounded.unsolved > len(failures) // 2
-    for known, found in zip(exact.outcomes, bounded.outcomes, strict=True):
-        assert found.admitted_bps <= known.admitted_bps * (1 + 1e-9)
-        assert known.admitted_bps <= found.upper_bound_bps * (1 + 1e-9)
+    for known, outcome in zip(exact.outcomes, bounded.outcomes, strict=True):
+        assert outcome.admitted_bps <= known.admitted_bps * (1 + 1e-9)
+        assert known.admitted_bps <= outcome.upper_bound_bps * (1 + 1e-9)
 
 
 def test_a_node_takes_its_own_flows_with_it() -> None:

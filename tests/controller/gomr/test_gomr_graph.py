@@ -40,11 +40,11 @@ def test_k_shortest_paths_are_the_first_of_all(problem: Problem) -> None:
     by_id = problem.edges_by_id
     everything = [tuple(by_id[name] for name in path) for path in simple_paths(problem, demand)]
     assume(len(everything) <= 200)
-    found = Graph(problem.edges, problem.endpoints).shortest_paths(source, destination, 6, delay)
+    shortest = Graph(problem.edges, problem.endpoints).shortest_paths(source, destination, 6, delay)
     lengths = sorted(sum(edge.delay_s for edge in path) for path in everything)
-    assert len(set(found)) == len(found) == min(6, len(everything))
-    assert set(found) <= set(everything)
-    assert [sum(edge.delay_s for edge in path) for path in found] == pytest.approx(lengths[:6])
+    assert len(set(shortest)) == len(shortest) == min(6, len(everything))
+    assert set(shortest) <= set(everything)
+    assert [sum(edge.delay_s for edge in path) for path in shortest] == pytest.approx(lengths[:6])
 
 
 def test_ties_go_to_fewer_edges_then_to_the_first() -> None:

@@ -150,7 +150,11 @@ class Events(RuleBasedStateMachine):
         """Draw what a flow may become: another rate, other paths, or both."""
         every = [] if flow.is_local else simple_paths(problem, replace(flow, fixed_paths=None))
         bound = st.lists(st.sampled_from(every), min_size=1, max_size=3, unique=True) if every else st.none()
-        paths = st.just(flow.fixed_paths) | st.none() | bound.map(lambda found: found and tuple(found))
+        paths = (
+            st.just(flow.fixed_paths)
+            | st.none()
+            | bound.map(lambda paths_or_none: paths_or_none and tuple(paths_or_none))
+        )
         return st.builds(lambda rate, own: replace(flow, rate_bps=rate, fixed_paths=own), rates_bps, paths)
 
     def settled(self, change: Change) -> None:
@@ -307,11 +311,11 @@ def test_without_time_events_happen_and_rates_keep_within_all_limits(
         lambda: live.set_link_rate("C->B", 1e6),
     ]
     for event in events:
-        found = event().allocation
-        assert found.timed_out
-        check_allocation(live.problem, found)
+        allocation = event().allocation
+        assert allocation.timed_out
+        check_allocation(live.problem, allocation)
         best = solve(live.problem, objective, engine)
-        assert found.upper_bound_bps >= best.value_bps * (1 - EXACT)
+        assert allocation.upper_bound_bps >= best.value_bps * (1 - EXACT)
     assert live.problem.demands[0].rate_bps == 5e6
 
 
@@ -388,7 +392,7 @@ def an_optimum_keeps(
     )
     for index, (demand, path) in enumerate(program.columns):
         if demand.id in kept:
-            rate_bps = sum(found.rate_bps for found in kept[demand.id] if found.edges == path)
+            rate_bps = sum(allocated.rate_bps for allocated in kept[demand.id] if allocated.edges == path)
             program.limit({index: 1.0}, rate_bps, rate_bps)
     everything = range(len(program.columns))
     if most_used is not None:

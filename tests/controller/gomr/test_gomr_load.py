@@ -83,11 +83,11 @@ def test_what_makes_no_sense_is_refused() -> None:
 def test_scaling_to_a_load_ends_when_its_time_is_up() -> None:
     network = topologies.load("waxman:30:seed=1")
     problem = from_network(network, Traffic("gravity", network.hosts, 1).flows(300))
-    found = find_load_factor(problem, 1.1, time_limit_s=0.0)
-    assert found.timed_out
+    scaling = find_load_factor(problem, 1.1, time_limit_s=0.0)
+    assert scaling.timed_out
     whole = find_load_factor(problem, 1.1)
     assert not whole.timed_out
-    assert found.factor <= whole.factor <= found.most
+    assert scaling.factor <= whole.factor <= scaling.most
     # What is asked for then is no more than was wanted, and can be routed.
     small = at_load(problem, 1.1, time_limit_s=0.0)
     assert solve(small).admitted_bps == pytest.approx(solve(small).requested_bps)

@@ -26,8 +26,8 @@ def length(problem: Problem, path: Path) -> float:
 def every_path(problem: Problem, source: str, destination: str) -> list[Path]:
     by_id = problem.edges_by_id
     paths = simple_paths(problem, Demand("f", source, destination, 1.0))
-    found = [tuple(by_id[name] for name in path) for path in paths]
-    return [path for path in found if all(edge.capacity_bps > 0 for edge in path)]
+    every = [tuple(by_id[name] for name in path) for path in paths]
+    return [path for path in every if all(edge.capacity_bps > 0 for edge in path)]
 
 
 @given(problems())
@@ -35,11 +35,11 @@ def every_path(problem: Problem, source: str, destination: str) -> list[Path]:
 def test_k_shortest_paths_are_the_first_of_all(problem: Problem) -> None:
     source, destination = problem.edges[0].tail, problem.edges[0].head
     everything = every_path(problem, source, destination)
-    found = PathFinder(problem).shortest(source, destination, 6)
-    assert len(set(found)) == len(found) == min(6, len(everything))
-    assert set(found) <= set(everything)
+    shortest = PathFinder(problem).shortest(source, destination, 6)
+    assert len(set(shortest)) == len(shortest) == min(6, len(everything))
+    assert set(shortest) <= set(everything)
     lengths = sorted(length(problem, path) for path in everything)
-    assert [length(problem, path) for path in found] == pytest.approx(lengths[:6])
+    assert [length(problem, path) for path in shortest] == pytest.approx(lengths[:6])
 
 
 @given(problems())
@@ -61,8 +61,8 @@ def test_k_shortest_paths_are_as_long_as_those_of_networkx(problem: Problem) -> 
             expected.append(nx.path_weight(graph, nodes, "weight"))
             if len(expected) == 4:
                 break
-    found = PathFinder(problem).shortest(source, destination, 4)
-    assert [length(problem, path) for path in found] == pytest.approx(expected)
+    shortest = PathFinder(problem).shortest(source, destination, 4)
+    assert [length(problem, path) for path in shortest] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("nodes", [False, True])
@@ -70,14 +70,14 @@ def test_k_shortest_paths_are_as_long_as_those_of_networkx(problem: Problem) -> 
 @unhurried
 def test_disjoint_paths_are_as_many_and_as_short_as_networkx_finds(nodes: bool, problem: Problem) -> None:
     source, destination = problem.edges[0].tail, problem.edges[0].head
-    found = PathFinder(problem).disjoint(source, destination, 100, nodes=nodes)
-    assert are_disjoint(found, nodes=nodes)
-    assert set(found) <= set(every_path(problem, source, destination))
+    disjoint = PathFinder(problem).disjoint(source, destination, 100, nodes=nodes)
+    assert are_disjoint(disjoint, nodes=nodes)
+    assert set(disjoint) <= set(every_path(problem, source, destination))
     graph = unit_graph(problem, source, destination, nodes=nodes)
-    assert len(found) == nx.maximum_flow_value(graph, "source", "sink")
+    assert len(disjoint) == nx.maximum_flow_value(graph, "source", "sink")
     least = nx.cost_of_flow(graph, nx.max_flow_min_cost(graph, "source", "sink"))
     # networkx takes whole numbers as weights.
-    assert sum(length(problem, path) for path in found) == pytest.approx(least / SCALE, abs=1e-6)
+    assert sum(length(problem, path) for path in disjoint) == pytest.approx(least / SCALE, abs=1e-6)
 
 
 def unit_graph(problem: Problem, source: str, destination: str, *, nodes: bool) -> nx.DiGraph:
@@ -126,6 +126,6 @@ def test_a_limited_flow_takes_a_path_that_is_not_among_its_shortest(longer: int)
     problem = Problem(
         (*short, Edge("wide", "A", "B", 100.0, 9e-3)), (Demand("f", "A", "B", float(longer), max_paths=1),)
     )
-    found = solve(problem)
-    assert [path.edges for path in found.paths["f"]] == [("wide",)]
-    assert found.admitted_bps == pytest.approx(longer)
+    allocation = solve(problem)
+    assert [path.edges for path in allocation.paths["f"]] == [("wide",)]
+    assert allocation.admitted_bps == pytest.approx(longer)

@@ -77,9 +77,9 @@ def test_the_line_under_every_objective() -> None:
     for column, name in enumerate(header[1:], start=1):
         allocation = solve(line(8e6), name.strip("`"))
         check_allocation(line(8e6), allocation)
-        found = {flow: allocation.rate_bps(flow) / 1e6 for flow in allocation.paths}
-        found["T"] = allocation.admitted_bps / 1e6
-        assert found == pytest.approx({row[0]: float(row[column]) for row in rows}), name
+        rates_mbps = {flow: allocation.rate_bps(flow) / 1e6 for flow in allocation.paths}
+        rates_mbps["T"] = allocation.admitted_bps / 1e6
+        assert rates_mbps == pytest.approx({row[0]: float(row[column]) for row in rows}), name
 
 
 def test_the_long_flow_starves() -> None:
@@ -96,13 +96,13 @@ def test_room_where_all_fits() -> None:
     for column, name in enumerate(header[1:], start=1):
         allocation = solve(problem, name.strip("`"))
         mbps = {path: rate / 1e6 for path, rate in rates(allocation, "f").items()}
-        found = [
+        figures = [
             mbps.get("S-A-D", 0.0),
             mbps.get("S-B-D", 0.0),
             allocation.max_utilisation * 100,
             allocation.cost_bps_s / 1e3,
         ]
-        assert found == pytest.approx([float(row[column]) for row in rows]), name
+        assert figures == pytest.approx([float(row[column]) for row in rows]), name
 
 
 def test_the_guides_examples_print_what_they_say() -> None:

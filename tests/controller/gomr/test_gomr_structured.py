@@ -21,27 +21,27 @@ def test_every_objective_ends_and_is_exact(kind: str, size: int) -> None:
     problem = problem_of(graph, FLOWS_PER_LINK * graph.number_of_edges(), seed=size)
     most_bps = most_admitted_bps(problem)
     for objective in OBJECTIVES:
-        found = solve(problem, objective)
-        check_allocation(problem, found)
-        assert found.gap <= 1e-9, objective
-        assert found.admitted_bps <= most_bps * (1 + 1e-9)
+        allocation = solve(problem, objective)
+        check_allocation(problem, allocation)
+        assert allocation.gap <= 1e-9, objective
+        assert allocation.admitted_bps <= most_bps * (1 + 1e-9)
         if objective not in ("fair", "max_min"):
-            assert found.admitted_bps == pytest.approx(most_bps, rel=1e-9), objective
+            assert allocation.admitted_bps == pytest.approx(most_bps, rel=1e-9), objective
 
 
 @pytest.mark.parametrize("flows", [700, 1500])
 def test_a_grid_of_81_nodes_ends_at_the_optimum(flows: int) -> None:
     problem = problem_of(KINDS["grid"][0](9), flows, seed=1)
-    found = solve(problem)
-    assert found.gap <= 1e-12
-    assert found.max_violation_bps <= 1e-9
+    allocation = solve(problem)
+    assert allocation.gap <= 1e-12
+    assert allocation.max_violation_bps <= 1e-9
 
 
 def test_max_min_on_a_grid_of_81_nodes_ends_at_the_optimum() -> None:
     problem = Instance("grid", 9, 700, "max_min").problem()
-    found = solve(problem, "max_min")
-    check_allocation(problem, found)
-    assert found.gap <= 1e-9
+    allocation = solve(problem, "max_min")
+    check_allocation(problem, allocation)
+    assert allocation.gap <= 1e-9
 
 
 SMALL = [instance for instance in instances() if instance.flows <= 40]
@@ -51,11 +51,11 @@ SMALL = [instance for instance in instances() if instance.flows <= 40]
 @pytest.mark.parametrize("kind", KINDS)
 def test_native_finds_what_highs_finds(kind: str) -> None:
     for instance in (instance for instance in SMALL if instance.kind == kind):
-        found = compare(instance, budget_s=100.0)
-        assert found.failure is None, instance
-        assert found.highs_ended, instance
-        assert found.difference is not None and found.difference <= EXACT, instance
-        assert found.gap is not None and found.gap <= EXACT, instance
+        comparison = compare(instance, budget_s=100.0)
+        assert comparison.failure is None, instance
+        assert comparison.highs_ended, instance
+        assert comparison.difference is not None and comparison.difference <= EXACT, instance
+        assert comparison.gap is not None and comparison.gap <= EXACT, instance
 
 
 def test_there_are_two_hundred_instances_of_every_kind_and_objective() -> None:

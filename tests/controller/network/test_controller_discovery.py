@@ -68,9 +68,9 @@ def test_one_direction_of_discovery_is_not_enough() -> None:
     net.switches.lose_probes()
     for event in net.switches.connections():
         net.handle(event)
-    for found in net.switches.discoveries():
-        if found.tail_datapath_id < found.head_datapath_id:
-            net.handle(found)
+    for discovery in net.switches.discoveries():
+        if discovery.tail_datapath_id < discovery.head_datapath_id:
+            net.handle(discovery)
     assert len(net.snapshot().health.links_down) == 7
 
 

@@ -62,13 +62,13 @@ print(total)
 
 def paths_of(watch: Watch, side: str) -> dict[int, Counter[str]]:
     """Return how many segments of each connection (by its A port) came to a side by each middle switch."""
-    found: dict[int, Counter[str]] = {}
+    packets: dict[int, Counter[str]] = {}
     for sighting, count in watch.seen.items():
         end, middle = sighting.interface.split("-")
         if end == side:
             port = sighting.source_port if side == "R" else sighting.destination_port
-            found.setdefault(port, Counter())[middle] += count
-    return found
+            packets.setdefault(port, Counter())[middle] += count
+    return packets
 
 
 def converse(lab: Lab, first_port: int, connections: int, writes: int, pause_s: float = 0.01) -> int:
@@ -91,13 +91,13 @@ def groups(lab: Lab) -> dict[str, int]:
 
 def summary(watch: Watch) -> dict[str, Any]:
     """Return, for each direction, connections by path, and those that were seen on several."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for side, name in (("R", "there"), ("L", "back")):
         paths = paths_of(watch, side)
-        found[name] = Counter(next(iter(counts)) for counts in paths.values() if len(counts) == 1)
-        found[f"{name}_on_several"] = {port: counts for port, counts in paths.items() if len(counts) > 1}
-        found[f"{name}_least_segments"] = min(sum(counts.values()) for counts in paths.values())
-    return found
+        figures[name] = Counter(next(iter(counts)) for counts in paths.values() if len(counts) == 1)
+        figures[f"{name}_on_several"] = {port: counts for port, counts in paths.items() if len(counts) > 1}
+        figures[f"{name}_least_segments"] = min(sum(counts.values()) for counts in paths.values())
+    return figures
 
 
 def observe(lab: Lab, seen: dict[str, Any]) -> None:

@@ -60,11 +60,11 @@ def ping() -> bool:
 
 def pinned_packets(ovs: PrivateInstance) -> dict[str, list[int]]:
     """Return the packet counters of the pinned rules of each switch."""
-    found = {}
+    packets = {}
     for name in NETWORK.switches:
         rules = [line for line in ovs.ofctl("dump-flows", name, "table=1").splitlines() if "tcp" in line]
-        found[name] = [int(match[1]) for line in rules if (match := re.search(r"n_packets=(\d+)", line))]
-    return found
+        packets[name] = [int(match[1]) for line in rules if (match := re.search(r"n_packets=(\d+)", line))]
+    return packets
 
 
 def observe(lab: Lab, seen: dict[str, Any]) -> None:

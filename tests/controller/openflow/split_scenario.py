@@ -56,11 +56,11 @@ def request(lab: Lab, splitting: str, source_port: int, rates: tuple[float, floa
 
 def ways(watch: Watch, source_port: int) -> dict[str, Counter[str]]:
     """Return how many segments of a connection came into S4 by which way, by their Ethernet source."""
-    found: dict[str, Counter[str]] = {}
+    packets: dict[str, Counter[str]] = {}
     for sighting, count in watch.seen.items():
         if sighting.interface in INTO_S4 and sighting.source_port == source_port:
-            found.setdefault(sighting.source_mac, Counter())[INTO_S4[sighting.interface]] += count
-    return found
+            packets.setdefault(sighting.source_mac, Counter())[INTO_S4[sighting.interface]] += count
+    return packets
 
 
 def send(host: str, frames: list[bytes]) -> None:
@@ -74,13 +74,13 @@ def arrived(watch: Watch) -> int:
 
 def leftovers(lab: Lab) -> list[str]:
     """Return the rules of flows and the groups that are in any switch, but those that guard ports."""
-    found = []
+    lines_left = []
     for name in lab.network.switches:
         flows = lab.ovs.ofctl("dump-flows", name, "cookie=0x4d53000200000000/0xffffffff00000000")
         groups = lab.ovs.ofctl("dump-groups", name)
         lines = [line for line in (flows + groups).splitlines() if "cookie=" in line or "group_id" in line]
-        found += [line for line in lines if "type=ff" not in line]
-    return found
+        lines_left += [line for line in lines if "type=ff" not in line]
+    return lines_left
 
 
 def stamped_frames(lab: Lab, seen: dict[str, Any]) -> None:
@@ -119,8 +119,8 @@ def sight_in_host(host: str, act: Callable[[], None]) -> list[list[Any]]:
     process.stdout.readline()
     act()
     output, _ = process.communicate(timeout=PATIENCE_S)
-    found: list[list[Any]] = json.loads(output)
-    return found
+    sightings: list[list[Any]] = json.loads(output)
+    return sightings
 
 
 def group(lab: Lab, seen: dict[str, Any]) -> None:

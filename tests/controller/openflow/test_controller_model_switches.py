@@ -143,8 +143,8 @@ async def protected(fleet: Fleet) -> None:
     groups = [(switch, port_group_number(port)) for switch in fleet.switches.values() for port in range(1, 8)]
 
     def with_bypass() -> int:
-        found = (switch.tables.groups.get(number) for switch, number in groups)
-        return sum(group is not None and len(group.buckets()) == 2 for group in found)
+        present = (switch.tables.groups.get(number) for switch, number in groups)
+        return sum(group is not None and len(group.buckets()) == 2 for group in present)
 
     await until(lambda: with_bypass() == 14, "all bypasses")
 

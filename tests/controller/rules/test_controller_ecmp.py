@@ -130,7 +130,7 @@ def fail(net: ControlledNetwork, tail: int, port: int, head: int, head_port: int
     net.handle(PortWentDown(head, head_port))
 
 
-def mend(net: ControlledNetwork, tail: int, port: int, head: int, head_port: int) -> None:
+def restore(net: ControlledNetwork, tail: int, port: int, head: int, head_port: int) -> None:
     net.handle(PortCameUp(tail, port))
     net.handle(PortCameUp(head, head_port))
     net.handle(LinkDiscovered(tail, port, head, head_port))
@@ -144,7 +144,7 @@ def test_a_group_of_one_is_no_group_and_comes_back(net: ControlledNetwork) -> No
     for a, b, segment in connections(net, range(40000, 40020)):
         assert net.switches.path(Packet.tcp(segment), a) == (a, "L", "M2", "R", b)
         assert net.switches.path(Packet.tcp(segment.reverse), b) == (b, "R", "M2", "L", a)
-    mend(net, L, 5, M1, 1)
+    restore(net, L, 5, M1, 1)
     assert (net.switches.tables[L].select_groups(), net.switches.tables[L].rules) == before
     assert net.snapshot().health.ready
 

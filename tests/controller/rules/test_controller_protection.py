@@ -61,17 +61,17 @@ def arrives(net: ControlledNetwork, packet: Packet, source: str) -> str:
 def packets(net: ControlledNetwork) -> list[tuple[Packet, str, str]]:
     """Return a packet of each stream and direction, and one of some pairs of hosts without a flow."""
     network = net.switches.network
-    found = []
+    cases = []
     for flow in net.snapshot().flows:
         for stream in flow.streams:
             ends = (flow.source, flow.destination), (stream.source_port, flow.destination_port)
             for (a, b), (p, q) in (ends, (ends[0][::-1], ends[1][::-1])):
                 packet = Packet(ETH_TYPE_IPV4, IP_PROTO_TCP, network.host_ip(a), network.host_ip(b), p, q)
-                found.append((packet, a, b))
+                cases.append((packet, a, b))
     hosts = network.hosts
     pairs = [(a, b) for k, a in enumerate(hosts) for b in hosts[k + 1 : k + 4]]
-    found += [(Packet(ETH_TYPE_IPV4, 17, network.host_ip(a), network.host_ip(b)), a, b) for a, b in pairs]
-    return found
+    cases += [(Packet(ETH_TYPE_IPV4, 17, network.host_ip(a), network.host_ip(b)), a, b) for a, b in pairs]
+    return cases
 
 
 @pytest.mark.parametrize("network", ["butterfly", "ring:5", "fat-tree:4:rate_bps=10e6"])

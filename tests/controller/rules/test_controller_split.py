@@ -281,11 +281,11 @@ def test_the_owner_hears_of_new_shares(net: ControlledNetwork, splitting: str) -
     assert split_of(two).shares[1] > 0.5
     net.release(by_hand_flow.flow_id)
     net.pass_time(0.5)
-    news = net.notifications[-1].change
+    change = net.notifications[-1].change
     assert net.notifications[-1].owner == "two"
-    assert isinstance(news, AllocationChanged)
-    assert split_of(news.flow).shares == pytest.approx((1.0, 0.0))
-    assert split_of(news.flow).stamps == split_of(two).stamps
+    assert isinstance(change, AllocationChanged)
+    assert split_of(change.flow).shares == pytest.approx((1.0, 0.0))
+    assert split_of(change.flow).stamps == split_of(two).stamps
     if splitting == "group":
         assert [bucket.weight for bucket in group_of(net).buckets] == [1, 0]
 

@@ -74,11 +74,11 @@ def longest_path(network: Network, src: str, dst: str) -> list[str]:
     delay_s = {(arc.tail, arc.head): arc.delay_s for arc in network.arcs()}
     hosts = set(network.hosts) - {src, dst}
     graph = nx.DiGraph([arc for arc in delay_s if not hosts & set(arc)])
-    found: list[str] = max(
+    longest: list[str] = max(
         nx.all_simple_paths(graph, src, dst),
         key=lambda path: sum(delay_s[hop] for hop in itertools.pairwise(path)),
     )
-    return found
+    return longest
 
 
 protocols.register(Longest())

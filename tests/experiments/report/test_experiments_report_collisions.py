@@ -48,10 +48,10 @@ def test_a_run_is_counted_by_what_it_recorded() -> None:
             taken = FlowEvidence(paths=[PathEvidence(path=path, packets=9, realised=1.0)])
             run.evidence = Evidence(flows={**run.evidence.flows, flow.flow: taken})
     (summary,) = summarise(results)
-    (found,) = collisions(summary, network)
-    assert (found.runs, found.flows, found.shared) == (2, 4, 2)
-    assert found.measured == found.expected == 0.5
-    assert (found.shared_bps, found.alone_bps) == (4e6, 8e6)
+    (counted,) = collisions(summary, network)
+    assert (counted.runs, counted.flows, counted.shared) == (2, 4, 2)
+    assert counted.measured == counted.expected == 0.5
+    assert (counted.shared_bps, counted.alone_bps) == (4e6, 8e6)
     for run in results.runs:
         run.evidence = Evidence()
     assert collisions(summary, network) == []

@@ -47,15 +47,15 @@ def with_group(size: int = 30) -> list[FlowResult]:
 
 def test_completion_times_are_counted_and_averaged_over_the_seeds() -> None:
     results = with_requests()
-    found = completions(summarise(results)[0].flows)
-    ospf, mstcp = found["1"]
+    by_case = completions(summarise(results)[0].flows)
+    ospf, mstcp = by_case["1"]
     assert (ospf.started, ospf.completed) == (620, 600)
     assert not ospf.is_single
     times = [run.flows[0].fct_s for run in results.runs if run.protocol == "ospf"]
     assert ospf.mean_s is not None
     assert ospf.mean_s.mean == pytest.approx(np.mean([each.mean for each in times if each]))
     assert ospf.quantile_s("p99") == pytest.approx(np.mean([each.p99 for each in times if each]))
-    none, whole = found["2"]
+    none, whole = by_case["2"]
     assert (none.completed, none.mean_s, none.quantile_s("max")) == (0, None, None)
     assert whole.is_single
     assert whole.mean_s is not None

@@ -40,20 +40,22 @@ class Page(HTMLParser):
         assert not self._open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
+        attributes = dict(attrs)
         self.tags.append(tag)
         if tag not in VOID:
             self._open.append(tag)
-        self.ids += [found["id"] or ""] if "id" in found else []
-        self.references += [value for name in ("src", "href", "xlink:href") if (value := found.get(name))]
+        self.ids += [attributes["id"] or ""] if "id" in attributes else []
+        self.references += [
+            value for name in ("src", "href", "xlink:href") if (value := attributes.get(name))
+        ]
         if tag == "tr":
-            key = tuple(found.get(f"data-{name}") for name in ("case", "flow", "protocol"))
+            key = tuple(attributes.get(f"data-{name}") for name in ("case", "flow", "protocol"))
             self._row = self.cells.setdefault(key, {}) if None not in key else None  # type: ignore[arg-type]
         elif tag == "td" and self._row is not None:
-            self._cell = (found.get("class") or "").split()[0]
+            self._cell = (attributes.get("class") or "").split()[0]
             self._row[self._cell] = ("", None)
         elif tag == "data" and self._row is not None and self._cell:
-            self._row[self._cell] = (self._row[self._cell][0], found["value"])
+            self._row[self._cell] = (self._row[self._cell][0], attributes["value"])
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)

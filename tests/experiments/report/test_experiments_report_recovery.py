@@ -51,7 +51,7 @@ def test_a_host_of_two_flows_tells_nothing_of_one() -> None:
     for run in results.runs:
         run.flows[1].src = "T0"
     (scenario,) = summarise(results)
-    assert all(found.recoveries is None for found in recoveries(scenario.flows))
+    assert all(flow.recoveries is None for flow in recoveries(scenario.flows))
 
 
 def test_without_evidence_there_is_no_table() -> None:

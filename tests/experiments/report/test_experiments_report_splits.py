@@ -24,8 +24,8 @@ def splits_of(results: Results) -> dict[str, FlowSplit]:
 
 def with_evidence(*per_seed: Any) -> Results:
     results = make_results(("ppfs",), ("2",), seeds=len(per_seed))
-    for run, found in zip(results.runs, per_seed, strict=True):
-        old = {**run.model_dump(), "protocol_evidence": {"split": {"1": found}} if found else {}}
+    for run, split in zip(results.runs, per_seed, strict=True):
+        old = {**run.model_dump(), "protocol_evidence": {"split": {"1": split}} if split else {}}
         run.evidence = RunResult.model_validate(old).evidence
     return results
 
@@ -85,8 +85,8 @@ def test_packets_on_a_path_of_no_share_have_no_deviation() -> None:
 
 
 def test_no_packet_at_all_is_missing_and_not_zero() -> None:
-    found = {"paths": [SHORT, LONG], "asked": [0.5, 0.5], "realised": None, "forwarded_packets": [0, 0]}
-    split = splits_of(with_evidence(found))["ppfs"]
+    recorded = {"paths": [SHORT, LONG], "asked": [0.5, 0.5], "realised": None, "forwarded_packets": [0, 0]}
+    split = splits_of(with_evidence(recorded))["ppfs"]
     assert [share.realised for share in split.shares] == [None, None]
 
 

@@ -37,11 +37,11 @@ def test_arguments_out_of_range_are_refused(probability: float, degrees: int) ->
 
 def test_an_interval_computed_by_hand() -> None:
     # Mean 9, deviations -1, 0, 1: variance 1, standard error 1/sqrt(3), t of two degrees of freedom 4.302653.
-    found = estimate([8.0, 9.0, 10.0])
-    assert found is not None
-    assert found.mean == 9.0
-    assert found.half_width == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
-    assert found.count == 3
+    computed = estimate([8.0, 9.0, 10.0])
+    assert computed is not None
+    assert computed.mean == 9.0
+    assert computed.half_width == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert computed.count == 3
 
 
 def test_one_measurement_has_no_interval_and_none_has_no_estimate() -> None:
@@ -67,19 +67,19 @@ def test_one_and_two_degrees_of_freedom_have_a_closed_form(t: float) -> None:
 def test_a_difference_computed_by_hand() -> None:
     # Variances 1 and 4 of three each: standard error sqrt(5/3), 2 (5/3)^2 / ((1/3)^2 + (4/3)^2) = 2.941
     # degrees of freedom, whose quantile is a little above the printed 3.182 of three.
-    found = welch([8.0, 9.0, 10.0], [10.0, 12.0, 14.0])
-    assert found is not None
-    assert found.value == 3.0
-    assert found.half_width is not None
-    assert 3.182 < found.half_width / math.sqrt(5 / 3) < 3.3
-    assert found.significant is False
+    difference = welch([8.0, 9.0, 10.0], [10.0, 12.0, 14.0])
+    assert difference is not None
+    assert difference.value == 3.0
+    assert difference.half_width is not None
+    assert 3.182 < difference.half_width / math.sqrt(5 / 3) < 3.3
+    assert difference.significant is False
 
 
 def test_equal_spreads_and_counts_have_the_degrees_of_both() -> None:
-    found = welch([1.0, 2.0, 3.0], [11.0, 12.0, 13.0])
-    assert found is not None
-    assert found.half_width == pytest.approx(2.776445 * math.sqrt(2 / 3), rel=1e-6)
-    assert found.significant is True
+    difference = welch([1.0, 2.0, 3.0], [11.0, 12.0, 13.0])
+    assert difference is not None
+    assert difference.half_width == pytest.approx(2.776445 * math.sqrt(2 / 3), rel=1e-6)
+    assert difference.significant is True
 
 
 @given(

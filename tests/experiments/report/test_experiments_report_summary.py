@@ -68,9 +68,9 @@ def test_missing_values_stay_missing_and_have_a_reason() -> None:
 def test_the_delay_is_averaged_over_the_seeds_that_have_one() -> None:
     results = make_results(("ospf",), ("1",), seeds=3)
     results.runs[0].flows[0].delay_s = None
-    found = summarise(results)[0].flows["1"][0].delay_mean_s
-    assert found is not None
-    assert found.count == 2
+    delay = summarise(results)[0].flows["1"][0].delay_mean_s
+    assert delay is not None
+    assert delay.count == 2
 
 
 def test_links_take_the_worst_lateness_and_the_mean_utilisation() -> None:
@@ -79,7 +79,7 @@ def test_links_take_the_worst_lateness_and_the_mean_utilisation() -> None:
     first.utilisation, second.utilisation = 0.2, 0.4
     first.lateness_max_us, second.lateness_max_us = 100.0, None
     first.packets_dropped, second.packets_dropped = 3, 4
-    link = next(found for found in summarise_links(results.runs) if found.link == first.link)
+    link = next(summary for summary in summarise_links(results.runs) if summary.link == first.link)
     assert link.utilisation == pytest.approx(0.3)
     assert link.lateness_max_us == 100.0
     assert link.packets_dropped == 7

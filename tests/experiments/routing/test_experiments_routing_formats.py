@@ -82,10 +82,10 @@ def test_a_matrix_of_teal_for_its_network() -> None:
     """Row and column are the numbers of the nodes, not their order in the network's file."""
     routable = load_routable(DATA / "teal" / "B4.json")
     matrix = pickle.loads((DATA / "teal" / "B4_real_0.pkl").read_bytes())
-    found = asked(DATA / "teal" / "B4_real_0.pkl", Context(routable.nodes, routable.network.switches))
+    read = asked(DATA / "teal" / "B4_real_0.pkl", Context(routable.nodes, routable.network.switches))
     expected = {(f"n{i}", f"n{j}"): rate for (i, j), rate in np.ndenumerate(matrix) if i != j and rate > 0}
-    assert found == pytest.approx(expected)
-    assert len(found) == 132
+    assert read == pytest.approx(expected)
+    assert len(read) == 132
 
 
 @pytest.mark.parametrize("name", ["poland.txt", "poland.xml"])
@@ -181,9 +181,9 @@ def test_an_array_that_is_no_matrix_is_named(content: bytes, sentence: str, tmp_
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_pickled_array_is_the_one_that_was_pickled(protocol: int, dtype: str, order: Any) -> None:
     array = np.asarray(np.arange(12).reshape(3, 4), dtype=dtype, order=order)
-    found = load_array(pickle.dumps(array, protocol))
-    assert found.dtype == array.dtype
-    assert np.array_equal(found, array)
+    loaded = load_array(pickle.dumps(array, protocol))
+    assert loaded.dtype == array.dtype
+    assert np.array_equal(loaded, array)
 
 
 class Attack:

@@ -51,7 +51,7 @@ def test_the_document_has_just_the_keys_of_the_contract(
     france: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ("--demands", "gravity", "--flows", "30", "--load", "1.1", "--seed", "1")
-    found = solved(capsys, france, *asked, "--events", "8")
+    summary = solved(capsys, france, *asked, "--events", "8")
     times = {"p50": 0, "p95": 0}
     shape = {
         "nodes": 4, "links": 4, "flows": 30, "engine": "native", "objective": "max_throughput_min_delay",
@@ -63,12 +63,12 @@ def test_the_document_has_just_the_keys_of_the_contract(
     def keys(node: Any) -> Any:
         return {key: keys(value) for key, value in node.items()} if isinstance(node, dict) else None
 
-    assert keys(found) == keys(shape)
-    assert list(found) == list(shape)
-    assert {key: found[key] for key in ("nodes", "links", "flows")} == {"nodes": 4, "links": 4, "flows": 30}
-    assert found["requested_bps"] / found["admitted_bps"] == pytest.approx(1.1)
-    assert found["certificate"]["gap"] < 1e-9
-    assert found["certificate"]["upper_bound_bps"] == pytest.approx(found["admitted_bps"])
+    assert keys(summary) == keys(shape)
+    assert list(summary) == list(shape)
+    assert {key: summary[key] for key in ("nodes", "links", "flows")} == {"nodes": 4, "links": 4, "flows": 30}
+    assert summary["requested_bps"] / summary["admitted_bps"] == pytest.approx(1.1)
+    assert summary["certificate"]["gap"] < 1e-9
+    assert summary["certificate"]["upper_bound_bps"] == pytest.approx(summary["admitted_bps"])
     assert "events" not in solved(capsys, france, *asked)
 
 
@@ -83,8 +83,8 @@ def test_the_engines_agree(france: str, engine: str, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("spec", ["butterfly", "ring:5", "waxman:8:seed=2"])
 def test_any_network_serves(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = solved(capsys, spec, "--flows", "10", "--demands", "bimodal")
-    assert found["admitted_bps"] == pytest.approx(found["requested_bps"])
+    summary = solved(capsys, spec, "--flows", "10", "--demands", "bimodal")
+    assert summary["admitted_bps"] == pytest.approx(summary["requested_bps"])
 
 
 def test_the_capacity_is_for_links_without_one(france: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,12 +97,12 @@ def test_the_folder_holds_what_was_found(
     france: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "new" / "out"
-    found = solved(capsys, france, "--flows", "20", "--load", "1.2", "--out", str(out))
+    summary = solved(capsys, france, "--flows", "20", "--load", "1.2", "--out", str(out))
     document = json.loads((out / "allocation.json").read_text())
-    assert document["summary"] == json.loads((out / "summary.json").read_text()) == found
+    assert document["summary"] == json.loads((out / "summary.json").read_text()) == summary
     paths = [path for flow in document["flows"] for path in flow["paths"]]
-    assert len(paths) == found["paths"]
-    assert math.fsum(path["rate_bps"] for path in paths) == pytest.approx(found["admitted_bps"])
+    assert len(paths) == summary["paths"]
+    assert math.fsum(path["rate_bps"] for path in paths) == pytest.approx(summary["admitted_bps"])
     for link in document["links"]:
         assert 0 <= link["load_bps"] <= link["capacity_bps"]
         over = (link["from"], link["to"])
@@ -112,9 +112,9 @@ def test_the_folder_holds_what_was_found(
         assert link["load_bps"] == pytest.approx(carried)
     rows = list(csv.DictReader((out / "paths.csv").read_text().splitlines()))
     assert {row["flow"] for row in rows} == {flow["flow"] for flow in document["flows"]}
-    assert math.fsum(float(row["rate_bps"]) for row in rows) == pytest.approx(found["admitted_bps"])
+    assert math.fsum(float(row["rate_bps"]) for row in rows) == pytest.approx(summary["admitted_bps"])
     flows = list(csv.DictReader((out / "flows.csv").read_text().splitlines()))
-    assert math.fsum(float(row["admitted_bps"]) for row in flows) == pytest.approx(found["admitted_bps"])
+    assert math.fsum(float(row["admitted_bps"]) for row in flows) == pytest.approx(summary["admitted_bps"])
     links = list(csv.DictReader((out / "links.csv").read_text().splitlines()))
     assert max(float(row["utilisation"]) for row in links) == pytest.approx(1.0)
     assert (out / "network.png").read_bytes().startswith(b"\x89PNG")
@@ -272,7 +272,7 @@ def test_the_page_shows_the_map_and_the_starved_flows_first(
     france: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ("--flows", "30", "--load", "2", "--failures", "all", "--out", str(tmp_path))
-    found = solved(capsys, france, *asked)
+    summary = solved(capsys, france, *asked)
     page = (tmp_path / "solution.html").read_text()
     flows = page[page.index('id="flows"') : page.index('id="links"')]
     shares = [float(text) for text in re.findall(r"<td>(\d+\.\d)</td>", flows)]
@@ -282,11 +282,11 @@ def test_the_page_shows_the_map_and_the_starved_flows_first(
         assert text in page
     assert "<script" not in page
     failures = list(csv.DictReader((tmp_path / "failures.csv").read_text().splitlines()))
-    assert len(failures) == found["failures"]["surveyed"] == 4 + 4
-    assert failures[0]["name"] == found["failures"]["worst"][0]["name"]
+    assert len(failures) == summary["failures"]["surveyed"] == 4 + 4
+    assert failures[0]["name"] == summary["failures"]["worst"][0]["name"]
     assert float(failures[0]["lost_bps"]) == max(float(row["lost_bps"]) for row in failures)
     backups = list(csv.DictReader((tmp_path / "backups.csv").read_text().splitlines()))
-    assert len(backups) == found["paths"]
+    assert len(backups) == summary["paths"]
     # Rennes hangs on one link, so paths to it share that one with their backups.
     assert all(("Rennes" in row["path"]) == bool(row["shared_links"]) for row in backups)
 
@@ -294,10 +294,10 @@ def test_the_page_shows_the_map_and_the_starved_flows_first(
 def test_all_pairs_are_one_demand_between_each_ordered_pair(
     france: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = solved(capsys, france, "--demands", "all-pairs", "--load", "0.9")
-    assert found["flows"] == 4 * 3
-    assert found["admitted_bps"] == pytest.approx(found["requested_bps"])
-    assert found["certificate"]["gap"] < 1e-9
+    summary = solved(capsys, france, "--demands", "all-pairs", "--load", "0.9")
+    assert summary["flows"] == 4 * 3
+    assert summary["admitted_bps"] == pytest.approx(summary["requested_bps"])
+    assert summary["certificate"]["gap"] < 1e-9
     case = make_case(load_routable(france), "all-pairs", flows=None, load=0.9, seed=1)
     pairs = {(demand.source, demand.destination) for demand in case.demands}
     assert len(pairs) == 12
@@ -318,8 +318,8 @@ def test_each_direction_of_an_asymmetric_network_carries_what_it_can(
     network = Path(__file__).parents[2] / "data" / "formats" / "asymmetric.graphml"
     demands = tmp_path / "demands.json"
     demands.write_text('{"A": {"C": "20Gbps", "B": "20Gbps"}, "B": {"A": "20 Gbit/s"}, "C": {"A": "1G"}}')
-    found = solved(capsys, str(network), "--demands", str(demands), "--out", str(tmp_path))
-    assert found["admitted_bps"] == pytest.approx(10e9 + 2.5e9)
+    summary = solved(capsys, str(network), "--demands", str(demands), "--out", str(tmp_path))
+    assert summary["admitted_bps"] == pytest.approx(10e9 + 2.5e9)
     flows = {
         (row["source"], row["destination"]): float(row["admitted_bps"]) for row in read(tmp_path, "flows.csv")
     }

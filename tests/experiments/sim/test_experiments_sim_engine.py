@@ -151,16 +151,16 @@ def test_what_takes_ppfs_from_6_mbps() -> None:
 def test_settings_reach_the_simulator(key: str, value: object, place: tuple[str | int, ...]) -> None:
     import netsim_native as sim
 
-    def found(plan: RunPlan) -> object:
+    def described_value(plan: RunPlan) -> object:
         at: Any = described(plan)
         sim.check(json.dumps(at))
         for step in place:
             at = at.get(step) if isinstance(at, dict) else at[step]
         return at
 
-    assert found(plan_of("mstcp")) != value
+    assert described_value(plan_of("mstcp")) != value
     sets: dict[str, Any] = {key.replace(".", "__"): value}
-    assert found(plan_of("mstcp", **sets)) == value
+    assert described_value(plan_of("mstcp", **sets)) == value
 
 
 def test_the_librarys_whole_protocol_is_a_choice_with_late_binding() -> None:

@@ -35,10 +35,10 @@ def test_ns3_has_a_row_for_each_of_the_papers() -> None:
 
 def test_the_table_is_reproduced(folder: Path) -> None:
     """In 20 s queues that walk at random have not settled: delays of full links are left to longer runs."""
-    found = reproduce({variant: Results.read(folder / variant / "results.json") for variant in "ab"})
-    assert found.seeds == 2
-    assert not found.is_the_papers
-    for variant, rows in found.rows.items():
+    reproduction = reproduce({variant: Results.read(folder / variant / "results.json") for variant in "ab"})
+    assert reproduction.seeds == 2
+    assert not reproduction.is_the_papers
+    for variant, rows in reproduction.rows.items():
         assert len(rows) == len(load_reference().row)
         for row in rows:
             if row.name == "2.2 ppfs":  # needs longer to settle
@@ -51,7 +51,7 @@ def test_the_table_is_reproduced(folder: Path) -> None:
             given = [path.rate_bps for path in row.paper.paths]
             if row.paper.protocol != "ospf":
                 assert [path.rate_bps for path in row.flow.allocated] == given
-    mstcp = found.rows["b"][0].delay_mean_s
+    mstcp = reproduction.rows["b"][0].delay_mean_s
     assert mstcp is not None
     assert 0.0145 < mstcp.mean < 0.0205
 
@@ -70,8 +70,8 @@ def test_page_markdown_and_plots_are_written(folder: Path) -> None:
 
 
 def test_joined_intervals_keep_the_mean(folder: Path) -> None:
-    found = reproduce({"a": Results.read(folder / "a" / "results.json")})
-    for row in found.rows["a"]:
+    reproduction = reproduce({"a": Results.read(folder / "a" / "results.json")})
+    for row in reproduction.rows["a"]:
         times_s, delays_ms = joined(row)
         assert delays_ms.shape == (2, times_s.size)
         assert np.all(np.diff(times_s) > 0)
@@ -90,9 +90,9 @@ def test_results_that_are_there_are_not_overwritten(folder: Path, capsys: pytest
     [
         (["table2"], "There is no study called 'table2'. Did you mean table1?"),
         (["table1", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
-        (["table1", "--duration", "-3"], "duration_s: Input should be greater than 0"),
+        (["table1", "--duration", "-3"], "--duration: must be greater than 0"),
         (["kato-cc", "--seeds", "0"], "--seeds: 0 is not between 1 and 1000"),
-        (["kato-cc", "--duration", "-3"], "--duration: Input should be greater than 0"),
+        (["kato-cc", "--duration", "-3"], "--duration: must be greater than 0"),
         (["kato-cc", "--resume"], "--resume"),
     ],
 )

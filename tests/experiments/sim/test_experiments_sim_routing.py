@@ -1,4 +1,4 @@
-"""Paths of simulated flows: the controller's own, whoever asks first."""
+"""Paths of simulated flows: the controller's own, in whatever order flows ask."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def test_the_computed_allocation_is_the_papers(protocol: str, case: str) -> None
 
 
 def test_ospf_takes_the_path_of_least_delay_in_both_directions() -> None:
-    found = routes(plan_of("ospf"))
-    assert [path.path for path in found["2"].allocated] == [Q2]
-    assert found["2"].allocated[0].rate_bps is None
-    assert found["2"].acks == tuple(reversed(Q2))
+    routed = routes(plan_of("ospf"))
+    assert [path.path for path in routed["2"].allocated] == [Q2]
+    assert routed["2"].allocated[0].rate_bps is None
+    assert routed["2"].acks == tuple(reversed(Q2))
 
 
 def test_ecmp_hashes_over_equal_paths_alike_for_a_seed() -> None:
@@ -74,8 +74,8 @@ def test_a_flow_that_finds_the_network_full_gets_nothing() -> None:
         return Newcomer(id_, a, b, rate_bps, Framing(), max_paths=1, streams=None)
 
     wanted = [newcomer("x", capacity * 2), newcomer("y", capacity)]
-    found = optimise_together(state, "max_throughput_min_delay", wanted)
-    granted = sum(path.rate_bps for paths in found.values() for path in paths)
+    allocated = optimise_together(state, "max_throughput_min_delay", wanted)
+    granted = sum(path.rate_bps for paths in allocated.values() for path in paths)
     assert granted == pytest.approx(Framing().goodput_bps(capacity, 1), rel=1e-6)
 
 

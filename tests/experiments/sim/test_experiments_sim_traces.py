@@ -14,6 +14,7 @@ import pytest
 
 from experiments import cli
 from experiments.engines.sim.engine import SimEngine
+from experiments.engines.sim.traces import TraceFiles, TraceNotWritten
 from experiments.errors import MissingRequirement
 from experiments.model.results import RunResult
 from tests.experiments.sim.sim_plans import plan_of
@@ -164,6 +165,16 @@ def test_parquet_without_pyarrow_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("experiments.engines.sim.engine.find_spec", lambda name: None)
     with pytest.raises(MissingRequirement, match="make setup"):
         SimEngine().check([plan_of("ospf", sim__trace=["parquet"])])
+
+
+def test_a_disk_that_is_full_is_told_and_keeps_no_half_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "trace"
+    folder.mkdir()
+    (folder / "packets.csv").symlink_to("/dev/full")
+    with pytest.raises(TraceNotWritten, match="No space left on device") as told, TraceFiles(folder) as files:
+        files("packets.csv", bytes(1 << 20))
+    assert str(folder) in str(told.value)
+    assert not folder.exists()
 
 
 def test_the_command_writes_traces_beside_the_results(

@@ -41,7 +41,7 @@ def test_a_slower_rate_reaches_farther(capsys: pytest.CaptureFixture[str], tmp_p
 @pytest.mark.parametrize(
     ("assignment", "reason"),
     [
-        ("links.AP-STA.distance_m=0", "links.AP-STA.distance_m: input should be greater than 0"),
+        ("links.AP-STA.distance_m=0", "links.AP-STA.distance_m: must be greater than 0"),
         ("links.AP-STA.phy_rate_bps=11e6", "802.11g has no rate of 11 Mbit/s; it has 6, 9, 12, 18"),
         ("links.SRV-AP.distance_m=5", "distance_m: only a link with wifi has this"),
         ("links.AP-STA.rate_bps=5e6", "a link with wifi has no rate_bps"),

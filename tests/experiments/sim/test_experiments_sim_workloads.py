@@ -76,8 +76,8 @@ def test_a_queue_can_be_bounded_in_bytes() -> None:
     def dropped(settings: dict[str, Any]) -> int:
         network = make_network(["A", "B"], [("A", "S", 20e6, 1000), ("S", "B", 5e6, 1000)])
         study = Simulation(network, settings=settings).flow("A", "B", 5e6, workload="bulk:size=20MB")
-        found = study.run(["ospf"], duration_s=10)
-        return sum(row["packets_dropped"] for row in found.links)
+        results = study.run(["ospf"], duration_s=10)
+        return sum(row["packets_dropped"] for row in results.links)
 
     assert dropped({}) == 0
     assert dropped({"links.S-B.queue_bytes": 30_000}) > 0

@@ -27,8 +27,8 @@ def test_a_pair_that_seeds_do_not_tell_apart_is_open() -> None:
 
 
 def test_a_single_seed_tells_all_apart_that_differs() -> None:
-    found = rank(column((1, [5.0]), (2, [6.0]), (3, [6.0])))
-    assert (found.pairs_alike, found.pairs_open, found.uncontradicted) == (2, 1, 1)
+    ranked = rank(column((1, [5.0]), (2, [6.0]), (3, [6.0])))
+    assert (ranked.pairs_alike, ranked.pairs_open, ranked.uncontradicted) == (2, 1, 1)
 
 
 def test_counts_of_several_studies_add_up() -> None:

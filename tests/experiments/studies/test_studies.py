@@ -85,7 +85,7 @@ def measured(study: schema.Study, seeds: int) -> Measured:
 
 
 @pytest.fixture(scope="module")
-def found() -> StudyDocument:
+def document() -> StudyDocument:
     study = small()
     return evaluate(study, measured(study, 2))
 
@@ -118,21 +118,21 @@ def test_a_study_may_make_some_of_the_cases_alone() -> None:
     assert list(cases(study)) == ["fast"]
 
 
-def test_figures_stand_beside_the_papers(found: StudyDocument) -> None:
-    slow, fast = found.cells
+def test_figures_stand_beside_the_papers(document: StudyDocument) -> None:
+    slow, fast = document.cells
     assert (slow.paper, fast.paper) == (1.0, 20.0)
     assert 0.8 < slow.ours < 1.0
     assert 15.0 < fast.ours < 20.0
     assert slow.interval is not None
     assert slow.interval[0] <= slow.ours <= slow.interval[1]
-    assert (found.columns.ranked_alike, found.columns.of) == (1, 1)
+    assert (document.columns.ranked_alike, document.columns.of) == (1, 1)
 
 
-def test_sentences_are_checked_with_their_figures(found: StudyDocument) -> None:
-    assert [claim.status for claim in found.claims] == ["reproduced", "not reproduced", "contradictory"]
-    assert "> 10 x slow: goodput_mbps" in found.claims[0].evidence
-    assert "about 2 within 10%" in found.claims[1].evidence
-    assert found.claims[2].evidence == "Table 1 has it otherwise"
+def test_sentences_are_checked_with_their_figures(document: StudyDocument) -> None:
+    assert [claim.status for claim in document.claims] == ["reproduced", "not reproduced", "contradictory"]
+    assert "> 10 x slow: goodput_mbps" in document.claims[0].evidence
+    assert "about 2 within 10%" in document.claims[1].evidence
+    assert document.claims[2].evidence == "Table 1 has it otherwise"
 
 
 def test_what_seeds_do_not_tell_apart_is_not_reproduced() -> None:
@@ -189,7 +189,7 @@ def test_few_runs_are_not_trimmed() -> None:
 
 @pytest.mark.parametrize("share", ["0.5", "-0.1"])
 def test_a_study_cannot_trim_all_or_less_than_nothing(share: str) -> None:
-    with pytest.raises(ScenarioError, match="trim: Input should be"):
+    with pytest.raises(ScenarioError, match="trim: must be"):
         small(("duration_s = 2.0", f"duration_s = 2.0\ntrim = {share}"))
 
 
@@ -203,9 +203,9 @@ def test_a_metric_that_only_some_protocols_have_is_0_for_the_others_if_it_is_opt
         measured(required, 1)
 
 
-def test_the_same_seeds_give_the_same_document(found: StudyDocument) -> None:
+def test_the_same_seeds_give_the_same_document(document: StudyDocument) -> None:
     study = small()
-    assert evaluate(study, measured(study, 2)).model_dump_json() == found.model_dump_json()
+    assert evaluate(study, measured(study, 2)).model_dump_json() == document.model_dump_json()
 
 
 def test_a_single_seed_has_no_interval() -> None:
@@ -213,8 +213,8 @@ def test_a_single_seed_has_no_interval() -> None:
     assert all(cell.interval is None for cell in evaluate(study, measured(study, 1)).cells)
 
 
-def test_several_studies_are_one_document(found: StudyDocument) -> None:
-    both = together("all", [found, found])
+def test_several_studies_are_one_document(document: StudyDocument) -> None:
+    both = together("all", [document, document])
     assert both.study == "all"
     assert (both.columns.ranked_alike, len(both.claims), len(both.cells)) == (2, 6, 4)
     assert both.claims[0].source == "small: section 1"
@@ -226,7 +226,7 @@ def test_several_studies_are_one_document(found: StudyDocument) -> None:
         (("links.A-B.rate_bps", "links.A-C.rate_bps"), "level slow: links.A-C.rate_bps"),
         (('case = "fast"', 'case = "quick"'), "there is no case 'quick'; cases: slow, fast"),
         (('left = "fast: goodput_mbps"', 'left = "fast: speed"'), "claim 1: there is no metric 'speed'"),
-        (("duration_s = 2.0", "duration_s = 0"), "duration_s: Input should be greater than 0"),
+        (("duration_s = 2.0", "duration_s = 0"), "duration_s: must be greater than 0"),
         (('title = "One', 'titel = "One'), "title: Field required"),
         (('contradiction = "Table 1 has it otherwise"', ""), "a claim needs `holds`"),
     ],

@@ -41,12 +41,12 @@ def run_all(out: Path) -> Results:
 def programs() -> dict[str, str]:
     """Return what decides on every packet's time, with versions."""
     versions = environment.versions()
-    found = {name: versions[name] for name in ("python", "open_vswitch", "mininet", "grpcio", "os-ken")}
+    used = {name: versions[name] for name in ("python", "open_vswitch", "mininet", "grpcio", "os-ken")}
     for package, call in (("iproute2", ["ip", "-V"]), ("libc", ["ldd", "--version"])):
-        found[package] = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()[
+        used[package] = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()[
             0
         ]
-    return {**found, "kernel": kernel_image.record().kernel_sha256}
+    return {**used, "kernel": kernel_image.record().kernel_sha256}
 
 
 def summary(results: Results) -> dict[str, Any]:

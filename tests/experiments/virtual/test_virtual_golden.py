@@ -78,7 +78,7 @@ def test_every_run_is_valid_and_whole(results: Results) -> None:
             assert flow.bytes_read == flow.bytes_written > 0
             assert flow.bytes_wrong == 0
             assert flow.congestion_control == "reno"
-        used = [state for found in run.evidence.flows.values() for state in found.connections]
+        used = [state for evidence in run.evidence.flows.values() for state in evidence.connections]
         assert {state.congestion_control for state in used} <= {"reno"}
 
 

@@ -73,18 +73,18 @@ def ping_and_transfer() -> dict[str, object]:
 
 
 def test_links_are_exact() -> None:
-    found = run_in_virtual_kernel(ping_and_transfer)
-    assert found["backend"] == "netem"
-    assert found["datapath"] == "system"
+    measured = run_in_virtual_kernel(ping_and_transfer)
+    assert measured["backend"] == "netem"
+    assert measured["datapath"] == "system"
     shortest, mean, longest, _ = map(
         float,
-        re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms", str(found["ping"])).groups(),  # type: ignore[union-attr]
+        re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms", str(measured["ping"])).groups(),  # type: ignore[union-attr]
     )
     # Twice two links of 5 ms, and 98 bytes at 10 Mbit/s on each of the four.
     assert shortest == pytest.approx(20 + 4 * 98 * 8 / 10e6 * 1e3, abs=0.02)
     assert longest == pytest.approx(shortest, abs=0.01)
     assert mean == pytest.approx(shortest, abs=0.01)
-    assert found["goodput_bps"] == pytest.approx(10e6 * PAYLOAD_BYTES / PACKET_BYTES, rel=0.005)
+    assert measured["goodput_bps"] == pytest.approx(10e6 * PAYLOAD_BYTES / PACKET_BYTES, rel=0.005)
 
 
 def clock_and_randomness() -> dict[str, Any]:

@@ -113,11 +113,11 @@ def test_rules_are_read_back_as_they_were_sent(switch: ModelSwitch) -> None:
         DATAPATH, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0xA0, 0xF0, parser.OFPMatch()
     )
     (reply,) = decoded(switch.receive(encoded(request)))
-    found = {entry.cookie: entry for entry in reply.body}
-    assert found.keys() == {0xA1, 0xA2}
-    assert found[0xA2].match["ipv4_dst"] == "10.0.0.2"
-    assert (found[0xA2].priority, found[0xA2].table_id) == (9, 1)
-    assert found[0xA2].instructions[0].actions[0].port == 2
+    by_cookie = {entry.cookie: entry for entry in reply.body}
+    assert by_cookie.keys() == {0xA1, 0xA2}
+    assert by_cookie[0xA2].match["ipv4_dst"] == "10.0.0.2"
+    assert (by_cookie[0xA2].priority, by_cookie[0xA2].table_id) == (9, 1)
+    assert by_cookie[0xA2].instructions[0].actions[0].port == 2
 
 
 def test_many_rules_come_in_several_replies(switch: ModelSwitch) -> None:

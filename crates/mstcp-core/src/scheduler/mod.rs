@@ -107,7 +107,7 @@ pub struct StreamView {
     pub weight: f64,
     /// One-way propagation delay of its path in nanoseconds; 0 where it is not known.
     pub delay_ns: u64,
-    /// Bytes handed to the stream that have not left the host yet: told by the shell, and reckoned by the rate since.
+    /// Bytes handed to the stream that have not left the host yet: reported by the shell, and estimated from the rate since.
     pub backlog_bytes: f64,
 }
 

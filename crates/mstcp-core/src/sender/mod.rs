@@ -87,7 +87,7 @@ pub struct Sender {
     has_reports: bool,
     /// Streams that were stalled and are not any more, since the shell was told.
     recovered: StreamSet,
-    /// How often streams were opened again of late because all were stalled, and when that was last.
+    /// How often streams were recently opened again because all were stalled, and when that was last.
     clogs: u32,
     clogged_ns: u64,
     /// When a stream was lost last that was not stalled.

@@ -5,7 +5,7 @@ use super::stream::{InFlight, Span};
 use super::Sender;
 use crate::receiver::{ACK_BYTES, ACK_DELAY_NS};
 
-/// A stream is slower than reckoned if its peer reports nothing for so long.
+/// A stream is slower than estimated if its peer reports nothing for this time.
 const SILENT_NS: u64 = 2 * ACK_DELAY_NS;
 /// Bytes are sent again for a gain of so much and more, in seconds.
 const LEAST_GAIN_S: f64 = 0.02;

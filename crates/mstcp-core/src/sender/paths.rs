@@ -1,14 +1,14 @@
-//! What is known of the streams' paths: told by the shell, measured, or reckoned since.
+//! What is known of the streams' paths: reported by the shell, measured, or estimated since.
 
 use super::Sender;
 use crate::error::LocalError;
 use crate::scheduler::{StreamSet, StreamView};
 
-/// Of what a stream with a rate sent beyond it, so much is reckoned to wait on its path, in seconds of the rate.
+/// Of what a stream with a rate sent beyond it, so much is assumed to wait on its path, in seconds of the rate.
 const MOST_UNSEEN_S: f64 = 1.0;
 
 impl Sender {
-    /// Take what the shell found a stream to carry, in bit/s, and how long that takes to arrive: for streams whose rates
+    /// Take what the shell measured a stream to carry, in bit/s, and how long that takes to arrive: for streams whose rates
     /// nobody gave. A stream whose weight is 0 keeps it.
     pub fn on_measured(
         &mut self,
@@ -34,7 +34,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Take what the shell found of a stream's bytes to be still in the host; without such reports it is reckoned.
+    /// Take how many of a stream's bytes the shell measured to be still in the host; without such reports it is estimated.
     pub fn on_unsent(
         &mut self,
         now_ns: u64,
@@ -84,7 +84,7 @@ impl Sender {
         }
     }
 
-    /// Whether all that the streams took has left the host, as far as it was told or reckoned.
+    /// Whether all that the streams took has left the host, as far as it was reported or estimated.
     fn is_idle(&self) -> bool {
         (self.alive.iter()).all(|slot| self.views[slot].backlog_bytes <= 0.0)
     }

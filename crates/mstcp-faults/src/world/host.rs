@@ -193,11 +193,11 @@ impl World {
             let Some((slot, size)) = self.sides[side].core.poll_frame(self.now_ns) else {
                 break;
             };
-            let found = self
+            let position = self
                 .streams
                 .iter()
                 .position(|stream| stream.slots[side] == Some(slot));
-            let Some(index) = found else {
+            let Some(index) = position else {
                 let _ = self.sides[side].core.on_stream_end(slot);
                 continue;
             };

@@ -155,11 +155,11 @@ impl World {
 
     /// Close a side's socket of the stream in this slot.
     pub(super) fn close(&mut self, side: usize, slot: usize, is_reset: bool) {
-        let found = self
+        let position = self
             .streams
             .iter()
             .position(|stream| stream.slots[side] == Some(slot));
-        if let Some(index) = found {
+        if let Some(index) = position {
             self.streams[index].slots[side] = None;
             self.let_go(side, index, is_reset);
         }

@@ -62,9 +62,9 @@ impl Findings {
 /// How threads use a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Not of late: the loop has it back.
+    /// Not recently: the loop has it back.
     Idle,
-    /// Of late.
+    /// Recently.
     Recent,
     /// A thread waits, and has for a while: it says when it leaves.
     Waiting,

@@ -268,8 +268,8 @@ impl Driver {
 
     /// Wait until something has happened, and take it.
     fn poll(&mut self, context: &mut Context<'_>, timer: Pin<&mut Sleep>) -> Poll<()> {
-        let mut has_news = timer.poll(context).is_ready();
-        if has_news {
+        let mut has_progress = timer.poll(context).is_ready();
+        if has_progress {
             for slot in self.endpoint.core.blocked().iter() {
                 // The stream is there.
                 let _ = self.endpoint.core.on_writable(slot);
@@ -277,17 +277,17 @@ impl Driver {
         }
         while let Poll::Ready(Some(joined)) = self.joins.poll_recv(context) {
             self.add(joined);
-            has_news = true;
+            has_progress = true;
         }
         for slot in 0..self.streams.len() {
             let stream = self.streams[slot].as_ref();
             if stream.is_some_and(|stream| stream.socket.poll_read_ready(context).is_ready()) {
                 self.read(slot);
-                has_news = true;
+                has_progress = true;
             }
         }
-        has_news |= self.deliver(context) | self.take_written(context);
-        match has_news || self.over.is_some() {
+        has_progress |= self.deliver(context) | self.take_written(context);
+        match has_progress || self.over.is_some() {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

@@ -128,10 +128,10 @@ pub(super) fn carriers(
                     network.arcs()[arcs[0] as usize].tail,
                     network.arcs()[arcs[0] as usize].head,
                 ];
-                let found = media.join(wifi, link.queue_packets, link_header_bytes, nodes, arcs);
+                let joined = media.join(wifi, link.queue_packets, link_header_bytes, nodes, arcs);
                 let differs =
                     |reason| Error::description(format!("links[{index}].wifi.channel"), reason);
-                Some(found.map_err(differs)?)
+                Some(joined.map_err(differs)?)
             }
             None => None,
         };

@@ -37,16 +37,16 @@ impl Builder<'_> {
         nodes.windows(2).map(hop).collect()
     }
 
-    fn found(
+    fn searched(
         &self,
         place: &str,
-        found: FoundPath,
+        search: FoundPath,
         index: u32,
         ends: [&str; 2],
     ) -> Result<Vec<u32>, Error> {
         let [source, destination] = [self.node(place, ends[0])?, self.node(place, ends[1])?];
         let seed = derive_seed(self.description.seed, Purpose::Hash, u64::from(index));
-        let path = match found {
+        let path = match search {
             FoundPath::Shortest => self.network.shortest_path(source, destination),
             FoundPath::Ecmp => {
                 let hash = |node| derive_seed(seed, Purpose::Hash, u64::from(node));
@@ -73,7 +73,7 @@ impl Builder<'_> {
             let place = format!("{place}.paths[{number}]");
             let links = match &path.path {
                 PathChoice::Nodes(nodes) => self.links(&place, nodes, ends)?,
-                PathChoice::Found(found) => self.found(&place, *found, index, ends)?,
+                PathChoice::Found(search) => self.searched(&place, *search, index, ends)?,
             };
             if !(0.0..=1e13).contains(&path.rate_bps) {
                 return Err(Error::description(place, "rate_bps is between 0 and 1e13"));
@@ -130,7 +130,7 @@ impl Builder<'_> {
             AckRule::Reverse => self.route(&back[..1]),
             AckRule::Split => self.route(&back),
             AckRule::Shortest => {
-                let links = self.found(&place, FoundPath::Shortest, 0, ends)?;
+                let links = self.searched(&place, FoundPath::Shortest, 0, ends)?;
                 self.switches.pin(&links)
             }
         })

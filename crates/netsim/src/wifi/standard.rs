@@ -96,8 +96,8 @@ impl Standard {
 
     /// The rate of `bps`, if it has one.
     pub fn rate(self, bps: f64) -> Option<Rate> {
-        let found = |rate: &&Rate| (rate.bps as f64 - bps).abs() < 0.5;
-        self.rates().iter().find(found).copied()
+        let is_rate = |rate: &&Rate| (rate.bps as f64 - bps).abs() < 0.5;
+        self.rates().iter().find(is_rate).copied()
     }
 
     /// The rate at which a frame of `rate` is answered: the fastest mandatory one that is not above it (10.6.6.5).

@@ -176,14 +176,14 @@ fn run(control: &str, loss: f64, queue: u64) -> Results {
 #[test]
 fn bbr_fills_a_path_without_filling_its_queue_and_does_not_mind_loss() {
     let full_bps = 20e6 * 1400.0 / 1466.0;
-    let found = run("bbr", 0.0, 1000);
-    let flow = &found.flows[0];
+    let results = run("bbr", 0.0, 1000);
+    let flow = &results.flows[0];
     assert!(flow.goodput_bps > 0.9 * full_bps, "{}", flow.goodput_bps);
-    let wait = &found.links[0];
+    let wait = &results.links[0];
     assert!(wait.utilisation <= 1.0);
     // CUBIC waits until the queue of 1000 packets overflows: half a second.
-    let rtt = |found: &Results| found.flows[0].streams[0].srtt_s.expect("measured");
-    assert!(rtt(&found) < 0.1, "{}", rtt(&found));
+    let rtt = |results: &Results| results.flows[0].streams[0].srtt_s.expect("measured");
+    assert!(rtt(&results) < 0.1, "{}", rtt(&results));
     assert!(rtt(&run("cubic", 0.0, 1000)) > 0.2);
     let lossy = run("bbr", 0.01, 1000).flows[0].goodput_bps;
     assert!(lossy > 0.85 * full_bps, "{lossy}");

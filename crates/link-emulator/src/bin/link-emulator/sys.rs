@@ -154,7 +154,7 @@ impl EventFd {
         own(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Self)
     }
 
-    /// Wakes whoever waits for the descriptor.
+    /// Wakes the thread that waits for the descriptor.
     pub fn notify(&self) {
         let one = 1u64;
         // SAFETY: eight bytes are read from a variable of ours.

@@ -91,10 +91,10 @@ mod tests {
             (ErrorModel::Nist, [3.4, 12.9, 22.0]),
             (ErrorModel::Yans, [0.0, 9.2, 18.5]),
         ] {
-            for (found, expected) in halves(model).into_iter().zip(expected) {
+            for (snr_db, expected) in halves(model).into_iter().zip(expected) {
                 assert!(
-                    (found - expected).abs() < 0.2,
-                    "{model:?}: {found} dB, not {expected}"
+                    (snr_db - expected).abs() < 0.2,
+                    "{model:?}: {snr_db} dB, not {expected}"
                 );
             }
         }

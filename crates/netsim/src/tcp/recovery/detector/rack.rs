@@ -49,12 +49,12 @@ impl Rack {
 
     /// 6.2 steps 1 to 3: the latest delivery, its round trip, and whether what was never sent again came out of order.
     fn update(&mut self, event: &AckEvent, segment: &Segment, board: &mut Scoreboard) {
-        let news = board.take_deliveries();
+        let deliveries = board.take_deliveries();
         if let Some(rtt) = event.rtt {
             self.min_rtt = self.min_rtt.min(rtt);
         }
-        self.reordering_seen |= news.reordered;
-        for delivered in news.latest.into_iter().flatten() {
+        self.reordering_seen |= deliveries.reordered;
+        for delivered in deliveries.latest.into_iter().flatten() {
             let Delivered {
                 sent_at,
                 end,

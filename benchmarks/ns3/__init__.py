@@ -1,0 +1,1 @@
+"""The simulator beside ns-3 3.37: the same networks, sources and draws (docs/simulator.md)."""

@@ -1,0 +1,62 @@
+"""The tables of docs/simulator.md from runs of both simulators."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from experiments.analysis.statistics import estimate
+
+from .cases import LOSSES
+from .outcomes import Outcome
+
+Pairs = Sequence[tuple[Outcome, Outcome]]
+Figure = Callable[[Outcome], float]
+
+
+def queue_lines(pairs: Pairs) -> Iterator[str]:
+    """Yield the table of the butterfly with short queues."""
+    yield f"| queues of 50 packets, {len(pairs)} seeds | ns-3 | ours |"
+    yield "|---|---|---|"
+    for flow, paths in enumerate((("S0-S4", "S2-S3"), ("S1-S5", "S2-S3"))):
+        yield from _flow_lines(pairs, flow)
+        for index, path in enumerate(paths):
+            yield from _stream_lines(pairs, 2 * flow + index, f"flow {flow + 1}'s stream on {path}")
+
+
+def _flow_lines(pairs: Pairs, flow: int) -> Iterator[str]:
+    name = f"flow {flow + 1}"
+    yield _row(f"{name}, mean delay, ms", pairs, lambda run: run.flows[flow].delay_mean_s * 1e3)
+    yield _row(f"{name}, goodput, Mbit/s", pairs, lambda run: run.flows[flow].goodput_bps / 1e6, 2)
+
+
+def _stream_lines(pairs: Pairs, place: int, name: str) -> Iterator[str]:
+    yield _row(f"{name}, segments sent again", pairs, lambda run: run.streams[place].resent, 0)
+    yield _row(f"{name}, recoveries", pairs, lambda run: run.streams[place].recoveries, 0)
+    yield _row(f"{name}, timeouts", pairs, lambda run: run.streams[place].timeouts)
+
+
+def loss_lines(cases: Mapping[str, Pairs]) -> Iterator[str]:
+    """Yield the table of random loss."""
+    count = min(len(pairs) for pairs in cases.values())
+    yield f"| loss, {count} seeds | SACK: ns-3 | ours | ours / ns-3 | none: ns-3 | ours | ours / ns-3 |"
+    yield "|---|---|---|---|---|---|---|"
+    for loss in LOSSES:
+        cells = [f"{loss * 100:g} %"]
+        for kind in ("sack", "none"):
+            pairs = cases[f"{kind} {loss}"]
+            rates = [[run.streams[0].goodput_bps / 1e6 for run in runs] for runs in zip(*pairs, strict=True)]
+            cells += [_interval(side, 3) for side in rates]
+            cells.append(_interval([ours / ns3 for ns3, ours in zip(*rates, strict=True)], 4))
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _row(name: str, pairs: Pairs, figure: Figure, digits: int = 1) -> str:
+    sides = (_interval([figure(run) for run in runs], digits) for runs in zip(*pairs, strict=True))
+    return f"| {name} | " + " | ".join(sides) + " |"
+
+
+def _interval(values: Sequence[float], digits: int) -> str:
+    found = estimate(values)
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return mean if found is None or found.half_width is None else f"{mean} ± {found.half_width:.{digits}f}"

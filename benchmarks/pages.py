@@ -1,0 +1,25 @@
+"""Tables of docs/ that are renewed, between `<!-- NAME: begin -->` and `<!-- NAME: end -->`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def renew(page: str, name: str, lines: Iterable[str]) -> None:
+    """Put `lines` between the markers `name` of docs/`page`.
+
+    Raises:
+        ValueError: the page has no such markers.
+    """
+    path = DOCS / page
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(
+            f"docs/{page} has no table {name!r}: put {begin.strip()} and {end} on lines of their own"
+        )
+    path.write_text(before + begin + "".join(f"{line}\n" for line in lines) + end + after, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""The simulated tables of docs/, a file for each page: python -m benchmarks.tables (`make tables`)."""

@@ -1,0 +1,30 @@
+"""Renews the simulated tables of docs/ or of the pages named: python -m benchmarks.tables [PAGE ...]."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from benchmarks.pages import renew
+
+from . import networks, schedulers, table1
+
+MODULES = (networks, schedulers, table1)
+
+
+def main(pages: list[str]) -> int:
+    """Renew the tables; returns the exit status."""
+    known = [module.PAGE for module in MODULES]
+    if unknown := set(pages) - set(known):
+        print(f"tables: no page {', '.join(sorted(unknown))}: there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    for module in MODULES:
+        for table in module.TABLES if module.PAGE in (pages or known) else ():
+            begun = time.monotonic()
+            renew(module.PAGE, table.name, table.lines())
+            print(f"tables: docs/{module.PAGE}, {table.name}: {time.monotonic() - begun:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,28 @@
+"""Cells of tables: means over seeds with their 95 % confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from experiments.analysis.statistics import estimate
+
+
+def interval(values: Iterable[float | None], scale: float = 1.0, digits: int = 2) -> str:
+    """Return `mean ± half width` of measurements times `scale`; `-` where nothing was measured."""
+    measured = [value * scale for value in values if value is not None]
+    found = estimate(measured)
+    if found is None:
+        return "-"
+    mean = f"{found.mean:.{digits}f}"
+    if found.half_width is None or found.half_width < 0.5 * 10**-digits:
+        return mean
+    return f"{mean} ± {found.half_width:.{digits}f}"
+
+
+def spread(values: Sequence[float], scale: float = 1.0, digits: int = 1) -> str:
+    """Return `mean (least to most)` of measurements times `scale`."""
+    scaled = [value * scale for value in values]
+    mean, least, most = (
+        f"{value:.{digits}f}" for value in (sum(scaled) / len(scaled), min(scaled), max(scaled))
+    )
+    return mean if least == most else f"{mean} ({least} to {most})"

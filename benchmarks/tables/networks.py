@@ -1,0 +1,127 @@
+"""docs/networks.md: the scenarios beside the butterfly, simulated."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.sim import Simulation
+
+from .cells import interval
+
+PAGE = "networks.md"
+SEEDS = range(1, 11)
+STEADY = ("mstcp", "ppfs", "ospf", "ecmp", "mptcp", "mptcp-dualhomed", "mptcp-sdn")
+FEW = ("mstcp", "ospf", "mptcp")
+
+MPTCP = {
+    "sim.mptcp.scheduler": "linux",
+    "sim.mptcp.opportunistic_retransmission": False,
+    "sim.mptcp.penalisation": False,
+}
+"""As Linux since 5.6, and as the butterfly's scenario has it."""
+
+FlowRow = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its head, the metric, its unit's scale and digits."""
+
+    head: str
+    metric: str
+    scale: float = 1.0
+    digits: int = 2
+
+
+GOODPUT = Column("goodput Mbit/s", "goodput_bps", 1e-6)
+DELAYS = (Column("delay mean, ms", "delay_mean_s", 1e3, 1), Column("95 %", "delay_p95_s", 1e3, 1))
+COMPLETION = Column("complete after, s", "completion_s")
+TRANSFERS = (
+    Column("completed", "transfers_completed", digits=0),
+    Column("of", "transfers_started", digits=0),
+    Column("mean, ms", "fct_mean_s", 1e3, 0),
+    Column("p50", "fct_p50_s", 1e3, 0),
+    Column("p95", "fct_p95_s", 1e3, 0),
+    Column("p99", "fct_p99_s", 1e3, 0),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A case of a scenario with some protocols; runs of `duration_s` seconds, None for the scenario's."""
+
+    scenario: str
+    case: str
+    protocols: Sequence[str]
+    columns: Sequence[Column]
+    duration_s: float | None = 20.0
+
+    @property
+    def name(self) -> str:
+        """Between the markers of the page."""
+        return f"{self.scenario} {self.case}"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the table, whose runs are made now."""
+        rows = self._rows()
+        yield "| protocol | flow | paths | " + " | ".join(column.head for column in self.columns) + " |"
+        yield "|---" * (3 + len(self.columns)) + "|"
+        for protocol in self.protocols:
+            mine = [row for row in rows if row["protocol"] == protocol]
+            for flow in dict.fromkeys(row["flow"] for row in mine):
+                yield self._line(protocol, flow, [row for row in mine if row["flow"] == flow])
+
+    def _rows(self) -> list[dict[str, Any]]:
+        study = Simulation.load(self.scenario, self.case, settings=MPTCP)
+        return study.run(self.protocols, seeds=SEEDS, duration_s=self.duration_s).flows
+
+    def _line(self, protocol: str, flow: str, rows: Sequence[FlowRow]) -> str:
+        paths = sorted({row["paths"] for row in rows})
+        cells = [f"`{protocol}`", flow, " to ".join(str(count) for count in paths)]
+        cells += [
+            interval((row[column.metric] for row in rows), column.scale, column.digits)
+            for column in self.columns
+        ]
+        return "| " + " | ".join(cells) + " |"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of many flows: how many are complete, and how long they took."""
+
+    name = "demands 1"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the table, whose runs are made now."""
+        rows = Simulation.load("demands", "1", settings=MPTCP).run(FEW, seeds=SEEDS).flows
+        yield "| protocol | complete | mean, ms | p50 | p95 | p99 |"
+        yield "|---|---|---|---|---|---|"
+        for protocol in FEW:
+            runs = [
+                [row["completion_s"] for row in rows if (row["protocol"], row["seed"]) == (protocol, seed)]
+                for seed in SEEDS
+            ]
+            complete = [sorted(time_s for time_s in run if time_s is not None) for run in runs]
+            count = interval((len(times) for times in complete), digits=0)
+            cells = [f"`{protocol}`", f"{count} of {len(runs[0])}"]
+            cells.append(interval((statistics.fmean(times) for times in complete), 1e3, 0))
+            cells += [
+                interval((times[int(share * (len(times) - 1))] for times in complete), 1e3, 0)
+                for share in (0.5, 0.95, 0.99)
+            ]
+            yield "| " + " | ".join(cells) + " |"
+
+
+TABLES = (
+    Table("ring", "1", STEADY, (GOODPUT, *DELAYS)),
+    Table("wan", "1", STEADY, (GOODPUT, *DELAYS)),
+    Table("fat-tree", "1", STEADY, (GOODPUT, *DELAYS)),
+    Table("bulk", "1", FEW, (COMPLETION,), None),
+    Table("bulk", "2", FEW, (COMPLETION,), None),
+    Table("web", "1", FEW, TRANSFERS),
+    Table("onoff", "1", FEW, (GOODPUT, *DELAYS)),
+    Files(),
+)

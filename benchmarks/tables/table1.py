@@ -1,0 +1,92 @@
+"""docs/simulator.md: Table I of the paper in the simulator beside ns-3, and what each setting does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import topologies
+from experiments.report.reproduction import Ns3Row, load_ns3
+from experiments.sim import Simulation
+
+from .cells import spread
+
+PAGE = "simulator.md"
+SEEDS = range(1, 21)
+DURATION_S = 120.0
+PROTOCOLS = ("mstcp", "ppfs", "ospf")
+PAPER = {"allocation": "paper", "warm_up_s": 0.0}
+"""The paper's allocation as it stands, and all that happened from the first byte on."""
+
+LINKS = [f"{link.ends[0]}-{link.ends[1]}" for link in topologies.load("butterfly").links]
+SETTING_SEEDS = range(1, 5)
+SETTING_DURATION_S = 60.0
+SETTINGS: Sequence[tuple[str, Mapping[str, Any], str]] = (
+    ("as it is", {}, "6.01"),
+    ("SACK on", {"tcp.sack": True}, "1.2 to 3.2 (a: 2.53)"),
+    ("PRR", {"sim.recovery": "prr"}, "3.4"),
+    ("ACKs split at random", {"ppfs.ack_path": "split"}, "1.3 to 3.7"),
+    ("queues of 100 packets", {f"links.{link}.queue_packets": 100 for link in LINKS}, "4.2"),
+)
+"""Settings, and the goodput that ns-3 3.37 has with them."""
+
+
+@dataclass(frozen=True)
+class Table1:
+    """All rows on both variants of the network."""
+
+    name = "table I"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the table, whose runs are made now."""
+        yield "| variant, flow | protocol | goodput Mbit/s | ns-3 | mean delay, ms | ns-3 |"
+        yield "|---|---|---|---|---|---|"
+        rows = {variant: {case: runs(variant, case) for case in ("1", "2")} for variant in ("a", "b")}
+        for row in load_ns3().row:
+            mine = [
+                flow
+                for flow in rows[row.variant][row.case]
+                if (flow["protocol"], flow["flow"]) == (row.protocol, row.flow)
+            ]
+            goodput = spread([flow["goodput_bps"] for flow in mine], 1e-6, 2)
+            delay = spread([flow["delay_mean_s"] for flow in mine], 1e3, 1)
+            name = f"{row.variant}, {row.case}.{row.flow} | {row.protocol}"
+            yield f"| {name} | {goodput} | {row.goodput_bps / 1e6:.2f} | {delay} | {ns3_delay(row)} |"
+
+
+@dataclass(frozen=True)
+class Turnoffs:
+    """PPFS, flow 1 of case 1, variant a, with other settings."""
+
+    name = "settings"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the table, whose runs are made now."""
+        yield "| setting | ns-3 | ours |"
+        yield "|---|---|---|"
+        for setting, values, ns3 in SETTINGS:
+            study = Simulation.load("butterfly", "1", variant="a", settings={**PAPER, **values})
+            found = study.run(("ppfs",), seeds=SETTING_SEEDS, duration_s=SETTING_DURATION_S).flows
+            goodputs = [row["goodput_bps"] for row in found if row["flow"] == "1"]
+            yield f"| {setting} | {ns3} | {spread(goodputs, 1e-6, 2)} |"
+
+
+TABLES = (Table1(), Turnoffs())
+
+
+def runs(variant: str, case: str) -> list[dict[str, Any]]:
+    """Return a row for each flow, protocol and seed; nothing is drawn with OSPF, so one seed serves."""
+    study = Simulation.load("butterfly", case, variant=variant, settings=PAPER)
+    drawn = study.run(PROTOCOLS[:2], seeds=SEEDS, duration_s=DURATION_S)
+    fixed = study.run(PROTOCOLS[2:], seeds=(1,), duration_s=DURATION_S)
+    return [*drawn.flows, *fixed.flows]
+
+
+def ns3_delay(row: Ns3Row) -> str:
+    """Return ns-3's mean delay in ms with its range over the seeds."""
+    mean = f"{row.delay_mean_s * 1e3:.1f}"
+    if row.delay_range_s is None:
+        return mean
+    least, most = (f"{delay_s * 1e3:.1f}" for delay_s in row.delay_range_s)
+    return f"{mean} ({least} to {most})"
