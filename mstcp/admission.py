@@ -122,7 +122,7 @@ class Admission:
         if self._by_id.get(known.connection_id) is not known:
             return
         del self._by_id[known.connection_id]
-        farewell = None if known.transport is None else known.transport.farewell
+        farewell = None if known.transport is None else known.transport.ending.farewell
         if farewell is None:
             self._core.forget(known.connection_id)
         else:

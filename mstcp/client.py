@@ -301,7 +301,7 @@ class _FlowOpening:
             for spec in allocation.streams if self._growing is None else ():
                 if self._opener is not None and spec.source_port not in known:
                     self._opener.reopen(spec)
-        transport.set_allocation(allocation)
+        transport.membership.set_allocation(allocation)
         if self._growing is not None and allocation is not None:
             self._growing.follow(allocation)
 

@@ -58,7 +58,7 @@ class GrowingStreams:
         self._failed: set[int] = set()
         self._leaving: set[int] = set()
         self._again: asyncio.TimerHandle | None = None
-        transport.on_stream_ended = self._ended
+        transport.membership.on_stream_ended = self._ended
 
     def follow(self, allocation: Allocation) -> None:
         """Open the streams that are new, close those that are missing, and say how all are."""
@@ -70,8 +70,9 @@ class GrowingStreams:
         for port in self._opener.opening_ports - wanted.keys():
             self._opener.give_up(port)
             self._bind_another()
+        unwanted = self._transport.membership.open_ports - wanted.keys()
         for stream in self._transport.streams():
-            if stream.source_port not in wanted and stream.source_port in self._transport.open_ports:
+            if stream.source_port in unwanted:
                 self._close(stream.index, stream.source_port)
         known = {stream.source_port for stream in self._transport.streams()}
         for port, spec in wanted.items():
@@ -82,7 +83,7 @@ class GrowingStreams:
     def tell(self) -> None:
         """Tell the controller how the streams are."""
         if self._allocation is not None and not self._transport.is_closing():
-            open_ports = sorted(self._transport.open_ports)
+            open_ports = sorted(self._transport.membership.open_ports)
             self._report(self._allocation.flow_id, open_ports, sorted(self._failed), list(self._spare))
 
     def _open(self, spec: StreamSpec) -> None:
@@ -103,7 +104,7 @@ class GrowingStreams:
             self._failed.add(port)
         finally:
             del self._opening[port]
-            if not self._transport.is_closing() and port not in self._transport.open_ports:
+            if not self._transport.is_closing() and port not in self._transport.membership.open_ports:
                 self._bind_another()
             self.tell()
 

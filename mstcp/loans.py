@@ -38,7 +38,7 @@ class Loans:
     def lend(self, transport: ConnectionTransport) -> _core.Loan | None:
         """Return what threads drive a connection by; None if only the loop can."""
         number = next(self._numbers)
-        loan = transport.lend(self._bell, number)
+        loan = transport.lending.lend(self._bell, number)
         if loan is not None:
             self._all[number] = transport
             self._loans[transport] = loan
@@ -53,9 +53,9 @@ class Loans:
         loan = self._loans[transport]
         stand_by, attend, watch = loan.requests()
         if stand_by:
-            transport.stand_by()
+            transport.lending.stand_by()
         if attend:
-            transport.attend()
+            transport.lending.attend()
         if (stand_by or watch) and loan.is_out:
             self._out[number] = transport
             if self._timer is None:
@@ -68,7 +68,7 @@ class Loans:
             if use != "recent":
                 del self._out[number]
             if use == "idle":
-                transport.take_back()
+                transport.lending.take_back()
         self._timer = None
         if self._out:
             self._timer = self._loop.call_later(max(IDLE_S, _LOOK_S * len(self._out)), self._look)

@@ -227,10 +227,10 @@ class Opener:
         """Open streams for this connection from now on; those that were opened meanwhile join it."""
         self._transport = transport
         waiting, self._joined = self._joined, []
-        known = {stream.sock for stream in transport.open_streams}
+        known = {stream.sock for stream in transport.membership.open_streams}
         for joined in waiting:
             if joined.stream.sock not in known:
-                transport.add_stream(joined.stream, joined.stream_id)
+                transport.membership.add_stream(joined.stream, joined.stream_id)
         lost, self._lost = self._lost, []
         for spec in lost:
             self.reopen(spec)
@@ -241,7 +241,7 @@ class Opener:
         elif self._transport.is_closed:
             sockets.reset(joined.stream.sock)
         else:
-            self._transport.add_stream(joined.stream, joined.stream_id)
+            self._transport.membership.add_stream(joined.stream, joined.stream_id)
 
     def _give_back(self, spec: StreamSpec) -> None:
         """Open a stream later that could not be opened now."""

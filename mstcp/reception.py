@@ -195,7 +195,7 @@ class Reception:
         if known.transport is None or known.transport.is_closed:
             raise ConnectionLost("its connection ended meanwhile")
         stream.spec = replace(stream.spec, priority=verdict.priority)
-        known.transport.add_stream(stream, verdict.stream_id, verdict.confirm)
+        known.transport.membership.add_stream(stream, verdict.stream_id, verdict.confirm)
 
     async def _refuse(self, stream: OpenStream, refusal: Refused) -> None:
         """Tell a peer by an answer and a CLOSE that its stream is not let in."""
@@ -244,7 +244,7 @@ class Reception:
         known.transport = self._transport(core, stream, verdict.frame_payload_bytes, extra, forget)
         self._start(known.transport, came)
         if verdict.early_data and not known.transport.is_closing():
-            known.transport.take_early(verdict.early_data)
+            known.transport.membership.take_early(verdict.early_data)
         known.opened.set()
 
     def _connect_plain(self, stream: OpenStream, opening: PlainOpening) -> None:

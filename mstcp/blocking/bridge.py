@@ -66,7 +66,7 @@ class Bridge(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=QUEUED_BYTES)
         self.background.transports.add(self.transport)
         self.loan = self.background.loans.lend(self.transport)
-        self.transport.on_change = self._changed
+        self.transport.lending.on_change = self._changed
         if self._on_made is not None:
             self._on_made(self)
 
@@ -231,7 +231,7 @@ class Bridge(asyncio.Protocol):
 
     def _close(self) -> None:
         # The library's thread carries it on.
-        self.transport.attend()
+        self.transport.lending.attend()
         self.transport.close()
 
     def _take(self, size: int, deadline: Deadline) -> list[bytes | memoryview]:

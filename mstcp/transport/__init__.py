@@ -1,21 +1,22 @@
 """The asyncio transport of a connection: sockets and event loop around a sans-IO core.
 
-A class for each idea, each on top of those before it; what one needs of a class above it is declared by
-`TransportBase`.
+`ConnectionTransport` is asyncio's interface and owns the parts, which share a `State` and know of each other
+only what they are given.
 
 | module | |
 |---|---|
-| `base` | the core, the streams, how far the connection is |
-| `health` | figures, traces, keepalive |
+| `connection` | asyncio's interface: `ConnectionTransport` |
+| `parts` | how the parts are put together |
+| `state` | the core, the streams, how far the connection is; what a transport is made of |
+| `watching` | what the event loop watches the sockets for |
 | `sending` | from the core into the sockets, back-pressure, the core's timer |
 | `delivery`, `receiving` | from the sockets through the core to the protocol |
 | `membership` | streams that come, go and change their rates |
+| `health` | figures, traces, keepalive |
 | `ending` | closing, breaking, and what is said of it |
 | `lending` | threads that drive the connection in the loop's stead |
-| `connection` | asyncio's interface: `ConnectionTransport` |
 """
 
-from mstcp.transport.base import Setup
 from mstcp.transport.connection import ConnectionTransport
 from mstcp.transport.defaults import (
     HARD_QUEUE_BYTES,
@@ -25,6 +26,7 @@ from mstcp.transport.defaults import (
     SEND_QUEUE_BYTES,
     USER_TIMEOUT_S,
 )
+from mstcp.transport.state import Setup
 
 __all__ = [
     "HARD_QUEUE_BYTES",

@@ -10,14 +10,18 @@ import asyncio
 import logging
 import os
 import time
+from asyncio import constants
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mstcp.checks import check_whole
 from mstcp.errors import ConnectionClosed, LocalProtocolError
-from mstcp.transport.base import Setup
+from mstcp.stats import ConnectionStats
+from mstcp.streams import ConnectionCounters, StreamInfo
 from mstcp.transport.defaults import SEND_QUEUE_BYTES
-from mstcp.transport.ending import ABORTED
-from mstcp.transport.lending import Lending
+from mstcp.transport.parts import Parts
+from mstcp.transport.state import Setup
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,45 +32,72 @@ FILE_PIECE_BYTES = 1 << 22
 _DROPPED_WRITES_TOLD = 5
 
 
-class ConnectionTransport(Lending):
+# `loop.sendfile` takes no transport that is not of this class.
+class ConnectionTransport(asyncio.transports._FlowControlMixin):
     """One connection over its streams; with a single plain stream, TCP as it is.
 
     Made by `open_connection` and `start_server`. All methods belong to the event loop's thread.
+
+    Attributes:
+        ending, health, lending, membership: Parts of the connection, for the library's own use.
     """
 
+    # `loop.sendfile` reads the file and writes it; `loop.start_tls` puts TLS into the connection, end to end.
+    _sendfile_compatible = constants._SendfileMode.FALLBACK
+    _start_tls_compatible = True
+
     def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
+        parts = Parts(setup, self)
+        self._state, self._sender, self._receiver = parts.state, parts.sender, parts.receiver
+        self.ending, self.health = parts.ending, parts.health
+        self.lending, self.membership = parts.lending, parts.membership
+        super().__init__(loop=setup.loop)
         self._send_buffer_bytes = setup.send_buffer_bytes
         self._dropped_writes = 0
         self.set_write_buffer_limits()
-        for index in range(len(self._streams)):
-            self._pace(index)
+        for index in range(len(setup.streams)):
+            self.membership.pace(index)
+
+    # What `loop.sendfile` asks.
+    @property
+    def _protocol_paused(self) -> bool:
+        return self._sender.is_paused
+
+    @_protocol_paused.setter
+    def _protocol_paused(self, is_paused: bool) -> None:
+        self._sender.is_paused = is_paused
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection is over, and takes no stream any more."""
+        return self._state.is_closed
 
     def start(self, opening: bytes = b"") -> None:
         """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP).
 
         What the protocol's `connection_made` raises goes on to the caller, who ends the connection.
         """
-        self._is_started = True
-        self._protocol.connection_made(self)
+        state, receiver = self._state, self._receiver
+        self.membership.is_started = True
+        state.protocol.connection_made(self)
         if opening:
-            self._core.receive(0, opening)
-            self._deliver()
-        self._watch_reading()
-        for index, stream in enumerate(self._streams):
-            self._expect_decrypted(index, stream)
-        self._pump()
+            state.core.receive(0, opening)
+            receiver.deliver()
+        receiver.watch_reading()
+        for index, stream in enumerate(state.streams):
+            receiver.expect_decrypted(index, stream)
+        self._sender.pump()
 
     # --- asyncio.BaseTransport ------------------------------------------------------------------------------
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         """Set the protocol that gets the bytes."""
         # As asyncio's own transports do: the caller passes an asyncio.Protocol.
-        self._protocol = protocol  # type: ignore[assignment]
-        self._delivery.set_protocol(protocol)
+        self._state.protocol = protocol  # type: ignore[assignment]
+        self._receiver.delivery.set_protocol(protocol)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
         """Return the protocol."""
-        return self._protocol
+        return self._state.protocol
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return asyncio's `peername`, `sockname`, `socket`, or ours.
@@ -79,14 +110,14 @@ class ConnectionTransport(Lending):
         if name == "counters":
             return self.counters()
         if name == "protocol":
-            return "tcp" if self._is_plain else "mstcp"
+            return "tcp" if self._state.is_plain else "mstcp"
         if name == "frame_payload_bytes":
-            return self._frame_payload_bytes
-        return self._information.get(name, default)
+            return self._sender.frame_payload_bytes
+        return self._state.information.get(name, default)
 
     def is_closing(self) -> bool:
         """Return whether the connection is closing or closed."""
-        return self._closing
+        return self._state.is_closing
 
     def close(self) -> None:
         """Send what is queued and the end, then close; nothing more is received.
@@ -94,19 +125,11 @@ class ConnectionTransport(Lending):
         The sockets stay until the peer has acknowledged everything and ended a stream too, 2 s at most after
         the last byte was handed over: closing before could reset the connection under data in flight.
         """
-        if self._closing:
-            return
-        self._closing = self._delivery.is_stopped = True
-        self._end()
-        self._watch_reading()
-        self._linger()
+        self.ending.close()
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed, and its allocation given back."""
-        while not self._is_gone:
-            waiter: asyncio.Future[None] = self._loop.create_future()
-            self._end_waiters.append(waiter)
-            await waiter
+        await self.ending.wait()
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,25 +144,23 @@ class ConnectionTransport(Lending):
 
     def abort(self) -> None:
         """Close at once, sending nothing more; the peer sees a broken connection."""
-        if not self._closed:
-            self._say_closed(ABORTED, "the application gave the connection up")
-        self._finish(None, reset=True)
+        self.ending.abort()
 
     # --- asyncio.ReadTransport ------------------------------------------------------------------------------
     def is_reading(self) -> bool:
         """Return whether the protocol gets bytes as they come."""
-        return not (self._closing or self._delivery.is_paused)
+        return not (self._state.is_closing or self._receiver.delivery.is_paused)
 
     def pause_reading(self) -> None:
         """Read no stream until `resume_reading`."""
-        self._delivery.is_paused = True
-        self._watch_reading()
+        self._receiver.delivery.is_paused = True
+        self._receiver.watch_reading()
 
     def resume_reading(self) -> None:
         """Read again."""
-        if self._delivery.is_paused:
-            self._delivery.is_paused = False
-            self._loop.call_soon(self._resume)
+        if self._receiver.delivery.is_paused:
+            self._receiver.delivery.is_paused = False
+            self._state.loop.call_soon(self._receiver.resume)
 
     # --- asyncio.WriteTransport -----------------------------------------------------------------------------
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
@@ -154,15 +175,15 @@ class ConnectionTransport(Lending):
             TypeError: `data` is not bytes-like.
         """
         octets = _octets(data)
-        if self._eof_sent and not self._closing:
+        if self._sender.is_ended and not self._state.is_closing:
             raise LocalProtocolError("write_eof() was called: nothing can be written after it")
-        if self._closing:
+        if self._state.is_closing:
             self._note_dropped_write()
-        elif self._direct is not None:
-            self._note(self._direct.write_now(time.monotonic_ns(), octets))
+        elif self._state.direct is not None:
+            self._sender.note(self._state.direct.write_now(time.monotonic_ns(), octets))
         else:
-            self._core.write(octets)
-            self._pump()
+            self._state.core.write(octets)
+            self._sender.pump()
 
     def _note_dropped_write(self) -> None:
         self._dropped_writes += 1
@@ -181,31 +202,31 @@ class ConnectionTransport(Lending):
             LocalProtocolError: write_eof() was called before, or `data` would not fit into an empty buffer.
         """
         octets = _octets(data)
-        if self._lost is not None:
-            raise self._lost
-        if self._closing:
+        if self._state.lost is not None:
+            raise self._state.lost
+        if self._state.is_closing:
             raise ConnectionClosed("the connection was closed: nothing can be written any more")
-        if self._eof_sent:
+        if self._sender.is_ended:
             raise LocalProtocolError("write_eof() was called: nothing can be written after it")
-        core = self._core
+        core = self._state.core
         limit = self._send_buffer_bytes
         size = len(octets)
         if limit is None:
             if core.queued_bytes + size > SEND_QUEUE_BYTES:
                 self._check_fits(size, SEND_QUEUE_BYTES)
                 return False
-        elif core.queued_bytes + self._kernel_bytes + size > limit:
+        elif core.queued_bytes + self._sender.kernel_bytes + size > limit:
             # What we handed over is an upper bound of what the kernel still has: ask only when it matters.
-            self._kernel_bytes = sum(
+            self._sender.kernel_bytes = sum(
                 stream.unacknowledged_bytes()
-                for index, stream in enumerate(self._streams)
+                for index, stream in enumerate(self._state.streams)
                 if core.alive >> index & 1
             )
-            if core.queued_bytes + self._kernel_bytes + size > limit:
+            if core.queued_bytes + self._sender.kernel_bytes + size > limit:
                 self._check_fits(size, limit)
                 return False
         core.write(octets)
-        self._pump()
+        self._sender.pump()
         return True
 
     async def sendfile(self, file: BinaryIO, offset: int = 0, count: int | None = None) -> int:
@@ -230,18 +251,18 @@ class ConnectionTransport(Lending):
             end = min(end, offset + count)
         at = offset
         while at < end:
-            await self._wait_for_room()
-            if self._lost is not None:
-                raise self._lost
-            if self._closing or self._eof_sent:
+            await self._sender.wait_for_room()
+            if self._state.lost is not None:
+                raise self._state.lost
+            if self._state.is_closing or self._sender.is_ended:
                 raise LocalProtocolError("the connection was closed: the file cannot be sent")
             size = min(end - at, FILE_PIECE_BYTES)
-            if self._direct is not None:
-                self._direct.write_file(file.fileno(), at, size)
+            if self._state.direct is not None:
+                self._state.direct.write_file(file.fileno(), at, size)
             else:
-                self._core.write(os.pread(file.fileno(), size, at))
+                self._state.core.write(os.pread(file.fileno(), size, at))
             at += size
-            self._pump()
+            self._sender.pump()
         return max(0, at - offset)
 
     def can_write_eof(self) -> bool:
@@ -250,8 +271,8 @@ class ConnectionTransport(Lending):
 
     def write_eof(self) -> None:
         """Send the end after what is queued; receiving goes on."""
-        if not self._closing:
-            self._end()
+        if not self._state.is_closing:
+            self._sender.end()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Set when drain() waits: above `high` bytes that no socket has taken, until `low` are left.
@@ -264,21 +285,108 @@ class ConnectionTransport(Lending):
             low = high // 4
         if not high >= low >= 0:
             raise ValueError(f"high ({high}) must not be below low ({low}), nor low below 0")
-        self._high_water, self._low_water = high, low
+        self._sender.high_water, self._sender.low_water = high, low
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
         """Return (low, high)."""
-        return self._low_water, self._high_water
+        return self._sender.low_water, self._sender.high_water
 
     def get_write_buffer_size(self) -> int:
         """Return the bytes that no socket has taken yet."""
-        return self._core.queued_bytes
+        return self._state.core.queued_bytes
 
     def _check_fits(self, size: int, limit: int) -> None:
         if size > limit:
             raise LocalProtocolError(
                 f"{size} bytes never fit into a send buffer of {limit}: write them in pieces"
             )
+
+    # --- streams and figures --------------------------------------------------------------------------------
+    def counters(self) -> ConnectionCounters:
+        """Return what the connection has carried; cheap, at any time, also after it was closed."""
+        return self.health.counters()
+
+    def streams(self) -> list[StreamInfo]:
+        """Return the streams as they are now; after the end, as they were."""
+        return self.health.streams()
+
+    @property
+    def alive_streams(self) -> int:
+        """How many streams carry bytes now."""
+        return self.membership.alive_streams
+
+    def stats(self) -> ConnectionStats:
+        """Return how the connection and each stream is now, with rates since the last call.
+
+        `counters()` beside what the kernel knows of each stream (RTT, congestion window, retransmissions,
+        delivery rate). One system call a stream; also after the end, without the kernel's part.
+        """
+        return self.health.stats()
+
+    def start_trace(self, path: str | Path) -> None:
+        """Write a qlog-style trace of the connection from now on; see mstcp/trace.py.
+
+        A file that cannot be written on with (a full disk) ends the trace, never the connection.
+
+        Args:
+            path: The file, or a folder, in which the file is named after the connection.
+
+        Raises:
+            LocalProtocolError: The file cannot be opened, or the connection has a trace already.
+        """
+        self.health.start_trace(path)
+
+    def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
+        """Ask for a sign of life when nothing came for a while, and give streams up whose peer gives none.
+
+        After `idle_s` of silence a PING goes out, and the next after as long again; after `probes` that
+        nothing answers all streams count as lost: they are opened again or the connection is lost, as
+        otherwise. The kernel does the same for each stream (SO_KEEPALIVE), so that one whose path broke is
+        found though others are used.
+
+        Args:
+            idle_s: Seconds; None: no more.
+            probes: How many may go unanswered.
+
+        Raises:
+            LocalProtocolError: The values make no sense.
+        """
+        self.health.set_keepalive(idle_s, probes)
+
+    def set_rates(self, rates: Mapping[int, float]) -> None:
+        """Give running streams new rates: the weights of the draw and the pacing.
+
+        Args:
+            rates: Goodput in bit/s by source port; streams that are not named get 0 and carry no new frames.
+
+        Raises:
+            LocalProtocolError: No stream of the connection is left with a rate.
+        """
+        self.membership.set_rates(rates)
+
+    def set_priority(self, index: int, priority: int) -> None:
+        """Use a stream by this priority from now on, in both directions.
+
+        The streams of the lowest value that work carry everything; others are their backup.
+
+        Args:
+            index: The stream's.
+            priority: 0 to 255.
+
+        Raises:
+            LocalProtocolError: There is no such stream or priority, or the connection is plain TCP.
+        """
+        self.membership.set_priority(index, priority)
+
+    def remove_stream(self, index: int) -> None:
+        """Remove a stream while the others go on; nothing is lost, and it is not opened again.
+
+        It gets no new frames, and ends when the peer has reported those it took.
+
+        Raises:
+            LocalProtocolError: There is no such stream, or it is the last.
+        """
+        self.membership.remove_stream(index)
 
 
 def _octets(data: bytes | bytearray | memoryview[Any]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,20 @@ from mstcp.plain import PlainConnection, convert_counters
 from mstcp.stats import ConnectionStats, Meter, tcp_info
 from mstcp.streams import ConnectionCounters, StreamInfo
 from mstcp.trace import EVERY_S, Trace
-from mstcp.transport.base import Setup, TransportBase
+from mstcp.transport.state import State
 
 
-class Health(TransportBase):
-    """What a transport knows of itself, and whether its peer is there."""
+class Health:
+    """What a connection knows of itself, and whether its peer is there.
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
+    Args:
+        state: Of the connection.
+        pump: Sends what the core has queued.
+    """
+
+    def __init__(self, state: State, *, pump: Callable[[], None]) -> None:
+        self._state = state
+        self._pump = pump
         self._meter = Meter()
         self._trace: Trace | None = None
         self._trace_timer: asyncio.TimerHandle | None = None
@@ -30,7 +37,7 @@ class Health(TransportBase):
     # --- figures and traces -------------------------------------------------------------------------------
     def counters(self) -> ConnectionCounters:
         """Return what the connection has carried; cheap, at any time, also after it was closed."""
-        core = self._core
+        core = self._state.core
         if isinstance(core, PlainConnection):
             return core.counters()
         assert isinstance(core, _core.Connection)
@@ -47,99 +54,65 @@ class Health(TransportBase):
                 stream.spec.path,
                 stream.congestion_control,
             )
-            for index, stream in enumerate(self._streams)
+            for index, stream in enumerate(self._state.streams)
         ]
 
-    @property
-    def alive_streams(self) -> int:
-        """How many streams carry bytes now."""
-        return self._core.alive.bit_count()
-
-    def set_allocation(self, allocation: object) -> None:
-        """Note what `get_extra_info("allocation")` returns."""
-        self._information["allocation"] = allocation
-
     def stats(self) -> ConnectionStats:
-        """Return how the connection and each stream is now, with rates since the last call.
-
-        `counters()` beside what the kernel knows of each stream (RTT, congestion window, retransmissions,
-        delivery rate). One system call a stream; also after the end, without the kernel's part.
-        """
+        """As `ConnectionTransport.stats` says."""
         return self._look(self._meter)
 
     def _look(self, meter: Meter) -> ConnectionStats:
-        core = self._core
+        core = self._state.core
         alive, stalled = core.alive, core.stalled if isinstance(core, _core.Connection) else 0
-        if self._closed:
+        if self._state.is_closed:
             alive = 0
-        tcp = [tcp_info(stream.sock) for stream in self._streams]
-        return meter.look(self._loop.time(), self.counters(), self.streams(), tcp, alive, stalled)
+        tcp = [tcp_info(stream.sock) for stream in self._state.streams]
+        return meter.look(self._state.loop.time(), self.counters(), self.streams(), tcp, alive, stalled)
 
     def start_trace(self, path: str | Path) -> None:
-        """Write a qlog-style trace of the connection from now on; see mstcp/trace.py.
-
-        A file that cannot be written on with (a full disk) ends the trace, never the connection.
-
-        Args:
-            path: The file, or a folder, in which the file is named after the connection.
-
-        Raises:
-            LocalProtocolError: The file cannot be opened, or the connection has a trace already.
-        """
+        """As `ConnectionTransport.start_trace` says."""
         if self._trace is not None:
             raise LocalProtocolError("the connection has a trace already")
-        name = self._information.get("connection_id", b"plain").hex()
-        vantage = "server" if self._information.get("is_server") else "client"
-        self._trace = Trace(path, name, vantage, self._loop.time())
+        name = self._state.information.get("connection_id", b"plain").hex()
+        vantage = "server" if self._state.information.get("is_server") else "client"
+        self._trace = Trace(path, name, vantage, self._state.loop.time())
         streams = [_told(stream) for stream in self.streams()]
-        self._note_event("connection_started", streams=streams)
+        self.note_event("connection_started", streams=streams)
         self._trace_metrics(Meter())
 
     def _trace_metrics(self, meter: Meter) -> None:
-        if self._trace is not None and not self._closed:
+        if self._trace is not None and not self._state.is_closed:
             self._trace.metrics(self._look(meter))
-            self._trace_timer = self._loop.call_later(EVERY_S, self._trace_metrics, meter)
+            self._trace_timer = self._state.loop.call_later(EVERY_S, self._trace_metrics, meter)
 
-    def _note_event(self, name: str, **data: Any) -> None:
+    def note_event(self, name: str, **data: Any) -> None:
         """Tell the trace, if there is one."""
         if self._trace is not None:
-            self._trace.event(self._loop.time(), name, **data)
+            self._trace.event(self._state.loop.time(), name, **data)
 
     # --- keepalive ------------------------------------------------------------------------------------------
     def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
-        """Ask for a sign of life when nothing came for a while, and give streams up whose peer gives none.
-
-        After `idle_s` of silence a PING goes out, and the next after as long again; after `probes` that
-        nothing answers all streams count as lost: they are opened again or the connection is lost, as
-        otherwise. The kernel does the same for each stream (SO_KEEPALIVE), so that one whose path broke is
-        found though others are used.
-
-        Args:
-            idle_s: Seconds; None: no more.
-            probes: How many may go unanswered.
-
-        Raises:
-            LocalProtocolError: The values make no sense.
-        """
+        """As `ConnectionTransport.set_keepalive` says."""
         if idle_s is not None and not 0.01 <= idle_s <= 32_767:
             raise LocalProtocolError(f"idle_s is 0.01 to 32767 seconds or None, not {idle_s!r}")
         if not 1 <= probes <= 127:
             raise LocalProtocolError(f"probes is 1 to 127, not {probes!r}")
         self._idle_s, self._probes = idle_s, probes
-        if self._closed:
+        if self._state.is_closed:
             return
-        for index, stream in enumerate(self._streams):
-            if self._core.alive >> index & 1:
-                self._keep_alive(stream)
-        if self._mstcp is not None:
-            self._mstcp.set_keepalive(None if idle_s is None else round(idle_s * 1e9), probes)
+        for index, stream in enumerate(self._state.streams):
+            if self._state.is_alive(index):
+                self.keep_alive(stream)
+        if self._state.mstcp is not None:
+            self._state.mstcp.set_keepalive(None if idle_s is None else round(idle_s * 1e9), probes)
             self._pump()
 
-    def _keep_alive(self, stream: OpenStream) -> None:
-        """Have the kernel look after a stream."""
-        sockets.set_keepalive(stream.sock, self._idle_s, self._probes)
+    def keep_alive(self, stream: OpenStream) -> None:
+        """Have the kernel look after a stream, if the application wants it."""
+        if self._idle_s is not None or self._probes:
+            sockets.set_keepalive(stream.sock, self._idle_s, self._probes)
 
-    def _end_health(self) -> None:
+    def end(self) -> None:
         """Stop looking; for the end of the connection."""
         if self._trace_timer is not None:
             self._trace_timer.cancel()

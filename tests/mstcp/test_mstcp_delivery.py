@@ -257,14 +257,14 @@ async def test_what_a_breaking_stream_still_brings_comes_after_what_was_read_bef
     if writes:
         # The application's write finds the stream broken, in the midst of a delivery.
         def answer(_data: bytes) -> None:
-            transport._direct = breaking
+            transport._state.direct = breaking
             transport.write(b"thanks")
 
         protocol.on_data = answer
     else:
-        transport._direct = breaking
-    transport._on_readable(first)
-    transport._direct = connection.core
+        transport._state.direct = breaking
+    transport._receiver.on_readable(first)
+    transport._state.direct = connection.core
     await until(lambda: sum(map(len, protocol.got)) == len(data))
     assert b"".join(protocol.got) == data
     assert transport.alive_streams == 1

@@ -1,5 +1,7 @@
 //! Both directions of one connection: what a shell talks to.
 
+mod counters;
+mod incoming;
 mod timers;
 
 use std::collections::VecDeque;
@@ -8,8 +10,8 @@ use std::sync::Arc;
 use crate::budget::Budget;
 use crate::control::Control;
 use crate::doubt::Doubts;
-use crate::error::{Error, LocalError, RemoteError};
-use crate::frame::{Expected, MAX_PAYLOAD_BYTES};
+use crate::error::LocalError;
+use crate::frame::MAX_PAYLOAD_BYTES;
 use crate::handshake::Proof;
 use crate::hello::MAX_PRIORITY;
 use crate::life::Life;
@@ -21,6 +23,7 @@ use crate::slice::Slice;
 use crate::state::{ConnectionState, Event, StreamState};
 use crate::MAX_STREAMS;
 
+pub use counters::{Counters, StreamCounters};
 use timers::Timers;
 
 /// What a connection is made of.
@@ -34,44 +37,6 @@ pub struct Config {
     pub send_queue_bytes: usize,
     /// The receive window: bound of the bytes that are ahead or not taken by the application; 256 KiB at least.
     pub reorder_buffer_bytes: usize,
-}
-
-/// What one stream has carried, both directions. Bytes are application bytes, without headers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StreamCounters {
-    /// Data frames sent.
-    pub frames_sent: u64,
-    /// Application bytes sent.
-    pub bytes_sent: u64,
-    /// Data frames received.
-    pub frames_received: u64,
-    /// Application bytes received.
-    pub bytes_received: u64,
-    /// Frames received before an earlier one.
-    pub out_of_order_frames: u64,
-    /// Of the bytes sent, those that another stream had carried before.
-    pub resent_bytes: u64,
-    /// How often it was found to bring nothing through.
-    pub stalls: u64,
-}
-
-/// What a connection has carried.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// Each stream's part.
-    pub streams: Vec<StreamCounters>,
-    /// Frames received before an earlier one, over all streams.
-    pub out_of_order_frames: u64,
-    /// Application bytes in the reorder buffer now.
-    pub reorder_bytes: usize,
-    /// The most application bytes that were ever in the reorder buffer.
-    pub reorder_max_bytes: usize,
-    /// Application bytes in the send queue now.
-    pub queued_bytes: usize,
-    /// Application bytes sent that the peer has not acknowledged.
-    pub unacknowledged_bytes: usize,
-    /// Application bytes that arrived more than once.
-    pub duplicate_bytes: u64,
 }
 
 /// One MSTCP connection, after the hellos. `now_ns` is the shell's monotonic clock.
@@ -253,145 +218,6 @@ impl Connection {
         unsent_bytes: usize,
     ) -> Result<(), LocalError> {
         self.sender.on_unsent(now_ns, stream, unsent_bytes)
-    }
-
-    /// Take bytes of a stream; append to `out` the application bytes that are now in order, which count as taken.
-    ///
-    /// After a remote error the connection must not be used again.
-    pub fn on_received(
-        &mut self,
-        stream: usize,
-        data: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
-        let mut slices = Vec::new();
-        self.receive(stream, data, None, &mut slices)?;
-        for slice in &slices {
-            out.extend_from_slice(slice);
-            self.on_consumed(slice.len());
-        }
-        Ok(())
-    }
-
-    /// Take bytes of a stream that lie in `chunk`; append to `out` what is now in order, without copying.
-    ///
-    /// What the application then takes is reported by [`Connection::on_consumed`].
-    pub fn on_chunk(
-        &mut self,
-        stream: usize,
-        chunk: &Arc<Vec<u8>>,
-        length: usize,
-        out: &mut Vec<Slice>,
-    ) -> Result<(), Error> {
-        self.on_slice(stream, &Slice::new(Arc::clone(chunk), 0..length), out)
-    }
-
-    /// Take bytes of a stream in memory that may be kept; append to `out` what is now in order, without copying.
-    pub fn on_slice(
-        &mut self,
-        stream: usize,
-        slice: &Slice,
-        out: &mut Vec<Slice>,
-    ) -> Result<(), Error> {
-        self.receive(stream, slice, Some(slice), out)
-    }
-
-    /// See [`Receiver::next_in_place`].
-    pub fn next_in_place(&self, stream: usize) -> usize {
-        self.receiver.next_in_place(stream)
-    }
-
-    /// See [`Receiver::expects_payload`].
-    pub fn expects_payload(&self, stream: usize) -> bool {
-        self.receiver.expects_payload(stream)
-    }
-
-    /// See [`Receiver::on_in_place`]. The bytes count as taken by the application.
-    pub fn on_in_place(
-        &mut self,
-        stream: usize,
-        count: usize,
-        out: &mut Vec<Slice>,
-    ) -> Result<(), Error> {
-        self.receiver.on_in_place(stream, count, out)?;
-        self.receiver.on_consumed(count);
-        if self.alive().contains(stream) && count > 0 {
-            self.life.hear(stream);
-        }
-        Ok(())
-    }
-
-    /// See [`Receiver::expected`].
-    pub fn expected(&self, stream: usize) -> Option<Expected> {
-        self.receiver.expected(stream)
-    }
-
-    fn receive(
-        &mut self,
-        stream: usize,
-        data: &[u8],
-        shared: Option<&Slice>,
-        out: &mut Vec<Slice>,
-    ) -> Result<(), Error> {
-        let mut controls = Vec::new();
-        let had_last = self.receiver.has_last(stream);
-        match self
-            .receiver
-            .on_received(stream, data, shared, out, &mut controls)
-        {
-            Err(Error::Remote(RemoteError::NotConfirmed)) => {
-                self.give_up(stream);
-                return Ok(());
-            }
-            result => result?,
-        }
-        if self.alive().contains(stream) && !data.is_empty() {
-            self.life.hear(stream);
-            let is_unconfirmed = self.sender.id(stream) > 0 && self.receiver.awaits_confirm(stream);
-            self.sender.set_unconfirmed(stream, is_unconfirmed);
-        }
-        if self.receiver.has_last(stream) && !had_last && !self.trusting {
-            // The peer takes the stream out: so do we, in the other direction.
-            let _ = self.sender.retire(stream);
-        }
-        for control in controls {
-            self.on_control(stream, control)?;
-        }
-        Ok(())
-    }
-
-    fn on_control(&mut self, slot: usize, control: Control) -> Result<(), RemoteError> {
-        match control {
-            Control::Ack {
-                received,
-                limit,
-                streams,
-            } => self.sender.on_ack(self.now_ns, received, limit, &streams)?,
-            Control::Close { code, reason } => self.closed = Some((code, reason)),
-            Control::Ping(token) => {
-                let back = StreamSet::only(slot);
-                self.sender.push_control(Control::Pong(token), back);
-                self.timers.is_asked = true;
-            }
-            Control::Pong(_) => {
-                self.pongs += 1;
-                self.sender.note_pong(self.now_ns, slot);
-            }
-            Control::Seen(streams) => self.sender.on_seen(self.now_ns, &streams)?,
-            Control::Gone(id) => {
-                if let Some(slot) = self.sender.slot_of(id) {
-                    self.give_up(slot);
-                }
-            }
-            Control::Status { id, priority } => {
-                if let Some(slot) = self.sender.slot_of(id) {
-                    // The stream is there.
-                    let _ = self.sender.set_priority(slot, priority);
-                }
-            }
-            Control::Fin { .. } | Control::Last | Control::Confirm(_) => {}
-        }
-        Ok(())
     }
 
     /// See [`Receiver::on_consumed`].
@@ -589,36 +415,5 @@ impl Connection {
     /// How many pings were answered.
     pub fn pongs(&self) -> u64 {
         self.pongs
-    }
-
-    /// What has been carried so far.
-    pub fn counters(&self) -> Counters {
-        let reassembly = self.receiver.reassembly();
-        let streams: Vec<_> = self
-            .sender
-            .sent()
-            .zip(self.receiver.received())
-            .map(|(sent, received)| StreamCounters {
-                frames_sent: sent.frames,
-                bytes_sent: sent.bytes,
-                frames_received: received.frames,
-                bytes_received: received.bytes,
-                out_of_order_frames: received.out_of_order_frames,
-                resent_bytes: sent.resent_bytes,
-                stalls: sent.stalls,
-            })
-            .collect();
-        Counters {
-            out_of_order_frames: streams
-                .iter()
-                .map(|stream| stream.out_of_order_frames)
-                .sum(),
-            streams,
-            reorder_bytes: reassembly.waiting_bytes(),
-            reorder_max_bytes: reassembly.max_waiting_bytes(),
-            queued_bytes: self.sender.queued_bytes(),
-            unacknowledged_bytes: self.sender.unacknowledged_bytes(),
-            duplicate_bytes: reassembly.duplicate_bytes(),
-        }
     }
 }

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use mstcp_core::error::LocalError;
-use mstcp_core::{scheduler, state, Config, Event};
+use mstcp_core::{scheduler, Config};
 use mstcp_net::shared::Locked;
 use mstcp_net::{Endpoint, MappedFile, Sent, SharedEndpoint};
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::bytes::{self, Bytes, PythonMemory};
+use crate::convert::{event, os_error, outcome, signed, Outcome};
 use crate::counters::Counters;
 use crate::loan::{Bell, Loan};
 use crate::receive_memory::budget;
@@ -30,50 +30,8 @@ struct Connection {
     told_due_ns: AtomicU64,
 }
 
-/// Bytes sent and queued, streams blocked and ended (bits), a broken stream and its errno, when to call again.
-type Outcome = (usize, usize, u64, u64, Option<(usize, i32)>, Option<u64>);
-
 /// What was read (an errno if below 0), the bytes taken, whether something ended, and what was sent.
 type Exchange<'py> = (isize, Vec<Bound<'py, PyBytes>>, bool, Option<Outcome>);
-
-fn outcome(sent: Sent) -> Outcome {
-    (
-        sent.bytes,
-        sent.queued_bytes,
-        sent.blocked.bits(),
-        sent.ended.bits(),
-        sent.failed,
-        sent.due_ns,
-    )
-}
-
-/// An errno as Python's exception, with its sentence.
-pub(crate) fn os_error(errno: i32) -> PyErr {
-    let text = std::io::Error::from_raw_os_error(errno).to_string();
-    let sentence = text
-        .split(" (os error")
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    PyOSError::new_err((errno, sentence))
-}
-
-/// What has happened, and to which stream or to how many bytes.
-pub(crate) fn event(event: Event) -> (&'static str, u64) {
-    match event {
-        Event::StreamGone { slot } => ("gone", slot as u64),
-        Event::StreamStalled { slot } => ("stalled", slot as u64),
-        Event::StreamRecovered { slot } => ("recovered", slot as u64),
-        Event::Closed(state::Outcome::Delivered) => ("delivered", 0),
-        Event::Closed(state::Outcome::Undelivered { bytes }) => ("undelivered", bytes),
-        Event::Closed(state::Outcome::Lost) => ("lost", 0),
-    }
-}
-
-/// A count, or an errno below 0.
-fn signed(count: Result<usize, i32>) -> isize {
-    count.map_or_else(|errno| -(errno as isize), |count| count as isize)
-}
 
 fn read(endpoint: &mut Endpoint, py: Python<'_>, stream: usize) -> PyResult<isize> {
     let result = endpoint.read(&mut PythonMemory(py), stream);

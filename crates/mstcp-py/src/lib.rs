@@ -5,6 +5,7 @@
 mod buffer;
 mod bytes;
 mod connection;
+mod convert;
 mod counters;
 mod frames;
 mod handshake;

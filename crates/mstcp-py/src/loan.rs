@@ -12,7 +12,8 @@ use pyo3::types::PyBytes;
 
 use crate::buffer::WritableBuffer;
 use crate::bytes::NewBytes;
-use crate::connection::{self, os_error};
+use crate::connection::Piece;
+use crate::convert::{event, os_error};
 use crate::{either, local};
 
 /// What `recv` makes room for, however much it is asked for.
@@ -144,7 +145,7 @@ impl Loan {
         if self.wait(py, now_ns, &mut wish, timeout_ns)?.is_none() {
             return Ok(false);
         }
-        let piece = connection::Piece::new(data);
+        let piece = Piece::new(data);
         let shared = &self.0;
         let write = move |core: &mut mstcp_core::Connection| piece.push(core);
         py.detach(|| shared.write(now_ns, timeout_ns != Some(0), write))
@@ -182,7 +183,7 @@ impl Loan {
         if let Some(error) = findings.refused {
             return Err(either(error));
         }
-        let events = findings.events.into_iter().map(connection::event).collect();
+        let events = findings.events.into_iter().map(event).collect();
         let (ended, shut) = (findings.ended.bits(), findings.shut.bits());
         Ok((ended, shut, findings.broken, events))
     }

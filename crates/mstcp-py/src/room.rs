@@ -3,7 +3,7 @@
 use mstcp_net::{sys, Room};
 use pyo3::prelude::*;
 
-use crate::connection::os_error;
+use crate::convert::os_error;
 
 /// What may wait unsent in a socket that the endpoint does not have: a plain connection's.
 #[pyclass(module = "mstcp._core")]

@@ -1,0 +1,151 @@
+//! What comes on the streams: bytes for the application, and what the peer says.
+
+use std::sync::Arc;
+
+use super::Connection;
+use crate::control::Control;
+use crate::error::{Error, RemoteError};
+use crate::frame::Expected;
+use crate::scheduler::StreamSet;
+use crate::slice::Slice;
+
+impl Connection {
+    /// Take bytes of a stream; append to `out` the application bytes that are now in order, which count as taken.
+    ///
+    /// After a remote error the connection must not be used again.
+    pub fn on_received(
+        &mut self,
+        stream: usize,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let mut slices = Vec::new();
+        self.receive(stream, data, None, &mut slices)?;
+        for slice in &slices {
+            out.extend_from_slice(slice);
+            self.on_consumed(slice.len());
+        }
+        Ok(())
+    }
+
+    /// Take bytes of a stream that lie in `chunk`; append to `out` what is now in order, without copying.
+    ///
+    /// What the application then takes is reported by [`Connection::on_consumed`].
+    pub fn on_chunk(
+        &mut self,
+        stream: usize,
+        chunk: &Arc<Vec<u8>>,
+        length: usize,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        self.on_slice(stream, &Slice::new(Arc::clone(chunk), 0..length), out)
+    }
+
+    /// Take bytes of a stream in memory that may be kept; append to `out` what is now in order, without copying.
+    pub fn on_slice(
+        &mut self,
+        stream: usize,
+        slice: &Slice,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        self.receive(stream, slice, Some(slice), out)
+    }
+
+    /// See [`Receiver::next_in_place`].
+    pub fn next_in_place(&self, stream: usize) -> usize {
+        self.receiver.next_in_place(stream)
+    }
+
+    /// See [`Receiver::expects_payload`].
+    pub fn expects_payload(&self, stream: usize) -> bool {
+        self.receiver.expects_payload(stream)
+    }
+
+    /// See [`Receiver::on_in_place`]. The bytes count as taken by the application.
+    pub fn on_in_place(
+        &mut self,
+        stream: usize,
+        count: usize,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        self.receiver.on_in_place(stream, count, out)?;
+        self.receiver.on_consumed(count);
+        if self.alive().contains(stream) && count > 0 {
+            self.life.hear(stream);
+        }
+        Ok(())
+    }
+
+    /// See [`Receiver::expected`].
+    pub fn expected(&self, stream: usize) -> Option<Expected> {
+        self.receiver.expected(stream)
+    }
+
+    fn receive(
+        &mut self,
+        stream: usize,
+        data: &[u8],
+        shared: Option<&Slice>,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        let mut controls = Vec::new();
+        let had_last = self.receiver.has_last(stream);
+        match self
+            .receiver
+            .on_received(stream, data, shared, out, &mut controls)
+        {
+            Err(Error::Remote(RemoteError::NotConfirmed)) => {
+                self.give_up(stream);
+                return Ok(());
+            }
+            result => result?,
+        }
+        if self.alive().contains(stream) && !data.is_empty() {
+            self.life.hear(stream);
+            let is_unconfirmed = self.sender.id(stream) > 0 && self.receiver.awaits_confirm(stream);
+            self.sender.set_unconfirmed(stream, is_unconfirmed);
+        }
+        if self.receiver.has_last(stream) && !had_last && !self.trusting {
+            // The peer takes the stream out: so do we, in the other direction.
+            let _ = self.sender.retire(stream);
+        }
+        for control in controls {
+            self.on_control(stream, control)?;
+        }
+        Ok(())
+    }
+
+    fn on_control(&mut self, slot: usize, control: Control) -> Result<(), RemoteError> {
+        match control {
+            Control::Ack {
+                received,
+                limit,
+                streams,
+            } => self.sender.on_ack(self.now_ns, received, limit, &streams)?,
+            Control::Close { code, reason } => self.closed = Some((code, reason)),
+            Control::Ping(token) => {
+                let back = StreamSet::only(slot);
+                self.sender.push_control(Control::Pong(token), back);
+                self.timers.is_asked = true;
+            }
+            Control::Pong(_) => {
+                self.pongs += 1;
+                self.sender.note_pong(self.now_ns, slot);
+            }
+            Control::Seen(streams) => self.sender.on_seen(self.now_ns, &streams)?,
+            Control::Gone(id) => {
+                if let Some(slot) = self.sender.slot_of(id) {
+                    self.give_up(slot);
+                }
+            }
+            Control::Status { id, priority } => {
+                if let Some(slot) = self.sender.slot_of(id) {
+                    // The stream is there.
+                    let _ = self.sender.set_priority(slot, priority);
+                }
+            }
+            Control::Fin { .. } | Control::Last | Control::Confirm(_) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! What the peer is told of its bytes: that they have come, and how many more may.
+
+use super::{Receiver, ACK_BYTES, ACK_DELAY_NS, FIRST_ACK_BYTES, INITIAL_WINDOW_BYTES};
+use crate::control::Control;
+
+impl Receiver {
+    /// The acknowledgement of everything, for a stream that carries nothing else.
+    pub(crate) fn final_ack(&self) -> Control {
+        Control::Ack {
+            received: self.received_position(),
+            limit: self.told_limit,
+            streams: Vec::new(),
+        }
+    }
+
+    /// Whether an acknowledgement should be sent; starts the clock of one that may wait.
+    pub fn wants_ack(&mut self, now_ns: u64) -> bool {
+        let quarter = self.window_bytes as u64 / 4;
+        // At first more often: the sender learns what the streams carry.
+        let much = (self.arrived_bytes / 4).clamp(FIRST_ACK_BYTES, ACK_BYTES);
+        let far = self.arrived_bytes - self.told_arrived_bytes >= quarter.min(much)
+            || self.limit() - self.told_limit >= quarter;
+        let any = self.received_position() > self.told_received
+            || self.limit() > self.told_limit
+            || self
+                .streams
+                .iter()
+                .any(|stream| stream.complete > stream.told);
+        if self.ack_now || far {
+            return true;
+        }
+        if !any {
+            self.ack_at_ns = None;
+            return false;
+        }
+        now_ns >= *self.ack_at_ns.get_or_insert(now_ns + ACK_DELAY_NS)
+    }
+
+    /// When [`Receiver::wants_ack`] should be asked again.
+    pub fn ack_at_ns(&self) -> Option<u64> {
+        self.ack_at_ns
+    }
+
+    /// Make the acknowledgement of all there is.
+    pub fn make_ack(&mut self) -> Control {
+        self.ack_now = false;
+        self.ack_at_ns = None;
+        self.told_limit = self.limit();
+        self.note_promise();
+        self.told_received = self.received_position();
+        self.told_arrived_bytes = self.arrived_bytes;
+        let mut streams = Vec::new();
+        for stream in &mut self.streams {
+            if stream.complete > stream.told {
+                stream.told = stream.complete;
+                streams.push((stream.id, stream.complete));
+            }
+        }
+        Control::Ack {
+            received: self.told_received,
+            limit: self.told_limit,
+            streams,
+        }
+    }
+
+    /// Make sure that all streams' counts are told again: what told them may have been lost with a stream.
+    pub fn tell_again(&mut self) {
+        self.ack_now = true;
+        for stream in self.streams.iter_mut().filter(|stream| stream.alive) {
+            stream.told = 0;
+            stream.acks_told = 0;
+        }
+    }
+
+    fn limit(&self) -> u64 {
+        let more = (self.window_bytes - INITIAL_WINDOW_BYTES) as u64;
+        let more = match &self.share {
+            None => more,
+            // A peer that sends nothing needs no room.
+            Some(_) if self.reassembly.last_end() == 0 => 0,
+            Some(share) => share.most(more),
+        };
+        self.told_limit
+            .max(self.consumed + INITIAL_WINDOW_BYTES as u64 + more)
+    }
+
+    /// Tell the budget what the peer may still send, beyond what each may from the start.
+    pub(super) fn note_promise(&mut self) {
+        if let Some(share) = &mut self.share {
+            let free = self.consumed + INITIAL_WINDOW_BYTES as u64;
+            share.set(self.told_limit.saturating_sub(free));
+        }
+    }
+
+    fn received_position(&self) -> u64 {
+        self.reassembly.next_offset() + u64::from(self.is_ended())
+    }
+}
