@@ -16,13 +16,6 @@ SEEDS = range(1, 11)
 STEADY = ("mstcp", "ppfs", "ospf", "ecmp", "mptcp", "mptcp-dualhomed", "mptcp-sdn")
 FEW = ("mstcp", "ospf", "mptcp")
 
-MPTCP = {
-    "sim.mptcp.scheduler": "linux",
-    "sim.mptcp.opportunistic_retransmission": False,
-    "sim.mptcp.penalisation": False,
-}
-"""As Linux since 5.6, and as the butterfly's scenario has it."""
-
 FlowRow = Mapping[str, Any]
 
 
@@ -75,7 +68,7 @@ class Table:
                 yield self._line(protocol, flow, [row for row in mine if row["flow"] == flow])
 
     def _rows(self) -> list[dict[str, Any]]:
-        study = Simulation.load(self.scenario, self.case, settings=MPTCP)
+        study = Simulation.load(self.scenario, self.case)
         return study.run(self.protocols, seeds=SEEDS, duration_s=self.duration_s).flows
 
     def _line(self, protocol: str, flow: str, rows: Sequence[FlowRow]) -> str:
@@ -96,7 +89,7 @@ class Files:
 
     def lines(self) -> Iterator[str]:
         """Yield the table, whose runs are made now."""
-        rows = Simulation.load("demands", "1", settings=MPTCP).run(FEW, seeds=SEEDS).flows
+        rows = Simulation.load("demands", "1").run(FEW, seeds=SEEDS).flows
         yield "| protocol | complete | mean, ms | p50 | p95 | p99 |"
         yield "|---|---|---|---|---|---|"
         for protocol in FEW:
