@@ -70,7 +70,7 @@ lint: setup
 	@cargo=$(CARGO_COMMAND); if "$$cargo" fmt --version >/dev/null 2>&1; then "$$cargo" fmt --all --check; \
 		else echo "lint: this Rust toolchain has no rustfmt: formatting is not checked"; fi
 	@cargo=$(CARGO_COMMAND); if "$$cargo" clippy --version >/dev/null 2>&1; then \
-		"$$cargo" clippy --quiet --release --locked --workspace --all-targets -- -D warnings; \
+		"$$cargo" clippy --quiet --profile checks --locked --workspace --all-targets -- -D warnings; \
 		else echo "lint: this Rust toolchain has no clippy: Rust is compiled, not linted"; fi
 
 .PHONY: docs
@@ -103,7 +103,7 @@ fuzz: setup ## fuzz every parser, FUZZ_SECONDS each (default 600); needs cargo-f
 .PHONY: test-rust
 test-rust: setup
 	@cargo=$(CARGO_COMMAND); PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
-		"$$cargo" test --quiet --release --locked --workspace $(EXTENSIONS)
+		"$$cargo" test --quiet --profile checks --locked --workspace $(EXTENSIONS)
 
 .PHONY: test-python
 test-python: setup web/node_modules
@@ -121,7 +121,7 @@ test-web: setup web/node_modules ## the tests of the pages, in a real Chromium (
 .PHONY: explore
 explore: setup ## run the random tests with new examples, more of them (half an hour)
 	@cargo=$(CARGO_COMMAND); for round in 1 2 3 4 5 6 7 8 9 10; do \
-		"$$cargo" test --quiet --release --locked --workspace $(EXTENSIONS) || exit 1; done
+		"$$cargo" test --quiet --profile checks --locked --workspace $(EXTENSIONS) || exit 1; done
 	@HYPOTHESIS_PROFILE=explore $(VENV)/python -m pytest --quiet $$(grep -rlE '^(from|import) hypothesis' tests)
 
 .PHONY: agreement

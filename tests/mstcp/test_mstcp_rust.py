@@ -34,9 +34,9 @@ def examples() -> Path:
     )
     if cargo.returncode:
         pytest.skip("cargo is not installed")
-    command = [cargo.stdout.strip(), "build", "--quiet", "--release", "--locked", "--package", "mstcp-net"]
-    subprocess.run([*command, "--examples"], cwd=ROOT, check=True)
-    return ROOT / "target" / "release" / "examples"
+    command = [cargo.stdout.strip(), "build", "--quiet", "--profile", "checks", "--locked"]
+    subprocess.run([*command, "--package", "mstcp-net", "--examples"], cwd=ROOT, check=True)
+    return ROOT / "target" / "checks" / "examples"
 
 
 @contextlib.asynccontextmanager
