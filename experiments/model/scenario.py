@@ -238,18 +238,18 @@ class Virtual(_Model):
 
 
 class SimMptcp(_Model):
-    """MPTCP in the simulator (docs/simulator-mptcp.md).
+    """MPTCP in the simulator (docs/simulator-mptcp.md); the defaults are what Linux does since 5.6.
 
     `dupack` is what raises duplicate ACKs: disorder within a subflow, as with Linux, or disorder of the
     connection too, as in the MPTCP model of ns-3. `send_buffer_bytes` is that of a whole connection; None is
     that of a TCP connection.
     """
 
-    scheduler: Annotated[str, _one_of(SCHEDULERS)] = "minrtt"
+    scheduler: Annotated[str, _one_of(SCHEDULERS)] = "linux"
     congestion_control: Annotated[str, _one_of(COUPLED_CONTROLS)] = "uncoupled"
     dupack: Literal["subflow", "connection"] = "subflow"
-    opportunistic_retransmission: bool = True
-    penalisation: bool = True
+    opportunistic_retransmission: bool = False
+    penalisation: bool = False
     send_buffer_bytes: BufferBytes | None = None
 
 

@@ -126,9 +126,3 @@ impl Layer {
         }
     }
 }
-
-impl From<RecordLayer> for Layer {
-    fn from(records: RecordLayer) -> Self {
-        Self::Records(records)
-    }
-}
