@@ -57,6 +57,23 @@ fn live_on_data(connection: &mut Connection, from_ns: u64, to_ns: u64) {
     }
 }
 
+/// After 100 ms, a connection of one stream that has sent all that the peer allows and was told that it came.
+fn with_a_full_window() -> Connection {
+    let mut connection = connection(&[1.0]);
+    let window_bytes = 262_144;
+    connection.write(&vec![0; window_bytes + 1]).unwrap();
+    send_reported(&mut connection, 0);
+    acknowledge_up_to(
+        &mut connection,
+        window_bytes as u64,
+        window_bytes as u64,
+        &[],
+    );
+    live_on_data(&mut connection, 0, 100 * MS);
+    tell(&mut connection, &Control::Pong(0));
+    connection
+}
+
 fn stalled(connection: &Connection) -> Vec<usize> {
     connection.stalled().iter().collect()
 }
@@ -287,18 +304,7 @@ fn the_only_stream_is_opened_again_where_reports_wait_behind_what_the_peer_sent(
 
 #[test]
 fn the_only_stream_is_opened_again_where_the_answer_to_a_ping_waits_behind_what_the_peer_sent() {
-    let mut connection = connection(&[1.0]);
-    let window_bytes = 262_144;
-    connection.write(&vec![0; window_bytes + 1]).unwrap();
-    send_reported(&mut connection, 0);
-    acknowledge_up_to(
-        &mut connection,
-        window_bytes as u64,
-        window_bytes as u64,
-        &[],
-    );
-    live_on_data(&mut connection, 0, 100 * MS);
-    tell(&mut connection, &Control::Pong(0));
+    let mut connection = with_a_full_window();
     live_on_data(&mut connection, 100 * MS, 500 * MS);
     assert_eq!(told(&mut connection), (vec![], vec![]), "no answer is late");
     live_on_data(&mut connection, 500 * MS, 1_000 * MS);
@@ -307,18 +313,7 @@ fn the_only_stream_is_opened_again_where_the_answer_to_a_ping_waits_behind_what_
 
 #[test]
 fn joins_that_are_never_confirmed_change_nothing_for_the_only_stream() {
-    let mut connection = connection(&[1.0]);
-    let window_bytes = 262_144;
-    connection.write(&vec![0; window_bytes + 1]).unwrap();
-    send_reported(&mut connection, 0);
-    acknowledge_up_to(
-        &mut connection,
-        window_bytes as u64,
-        window_bytes as u64,
-        &[],
-    );
-    live_on_data(&mut connection, 0, 100 * MS);
-    tell(&mut connection, &Control::Pong(0));
+    let mut connection = with_a_full_window();
     for (id, from_ms) in [(1, 100), (2, 450), (3, 800)] {
         let slot = connection.add_stream(id, 1.0).unwrap();
         connection.expect_confirm(slot, [7; 32]).unwrap();

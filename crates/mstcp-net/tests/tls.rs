@@ -1,10 +1,13 @@
 //! Connections for tokio whose streams are inside TLS.
 
+mod common;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mstcp_net::tokio::{connect, ClientTls, Connection, Listener, Options};
+use common::{any, exchange, pair};
+use mstcp_net::tokio::{connect, ClientTls, Listener, Options};
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,51 +49,13 @@ fn options(server: &Arc<ServerConfig>, client: &ClientTls) -> Options {
     }
 }
 
-fn any(streams: usize) -> Vec<SocketAddr> {
-    vec![SocketAddr::from(([127, 0, 0, 1], 0)); streams]
-}
-
-async fn echo(connection: Connection) {
-    let (mut from, mut to) = tokio::io::split(connection);
-    tokio::io::copy(&mut from, &mut to).await.unwrap();
-    to.shutdown().await.unwrap();
-    from.unsplit(to).close().await.unwrap();
-}
-
-/// Have a server send back what a client sends, and compare it.
-async fn exchange(client: Connection, size: usize) {
-    let data: Vec<u8> = (0..size as u32)
-        .map(|at| (at.wrapping_mul(0x9e37_79b1) >> 24) as u8)
-        .collect();
-    let (mut reader, mut writer) = tokio::io::split(client);
-    let sent = data.clone();
-    let sending = tokio::spawn(async move {
-        writer.write_all(&sent).await.unwrap();
-        writer.shutdown().await.unwrap();
-        writer
-    });
-    let mut came = Vec::new();
-    reader.read_to_end(&mut came).await.unwrap();
-    assert!(came == data);
-    let writer = sending.await.unwrap();
-    reader.unsplit(writer).close().await.unwrap();
-}
-
 #[tokio::test]
 async fn streams_inside_tls_carry_everything() {
     let (server, client) = certified(HOST);
     for streams in [1, 3] {
-        let options = options(&server, &client);
-        let mut listener = Listener::bind("127.0.0.1:0", options.clone())
-            .await
-            .unwrap();
-        let address = listener.local_addr().unwrap();
-        let sources = any(streams);
-        let (client, server) = tokio::join!(connect(address, &sources, options), listener.accept());
-        let echoing = tokio::spawn(echo(server.unwrap()));
-        let exchanging = exchange(client.unwrap(), 5_000_000);
+        let (client, server) = pair(streams, options(&server, &client)).await;
+        let exchanging = exchange(client, server, 5_000_000);
         tokio::time::timeout(LIMIT, exchanging).await.unwrap();
-        echoing.await.unwrap();
     }
 }
 
@@ -178,10 +143,8 @@ async fn what_is_changed_or_cut_short_on_the_way_costs_that_stream_alone() {
         });
         let sources = any(3);
         let (client, server) = tokio::join!(connect(address, &sources, options), listener.accept());
-        let echoing = tokio::spawn(echo(server.unwrap()));
-        let exchanging = exchange(client.unwrap(), 8_000_000);
+        let exchanging = exchange(client.unwrap(), server.unwrap(), 8_000_000);
         tokio::time::timeout(LIMIT, exchanging).await.unwrap();
-        echoing.await.unwrap();
         relaying.abort();
     }
 }

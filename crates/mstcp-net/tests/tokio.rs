@@ -1,29 +1,15 @@
 //! Connections for tokio, both ends: what an application sees.
 
-use std::net::SocketAddr;
+mod common;
 
-use mstcp_net::tokio::{connect, Connection, Listener, Options};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-fn any(streams: usize) -> Vec<SocketAddr> {
-    vec![SocketAddr::from(([127, 0, 0, 1], 0)); streams]
-}
+use common::{any, exchange, pair};
+use mstcp_net::tokio::{connect, Listener, Options};
 
 fn options() -> Options {
     Options {
         secret: b"between us".to_vec(),
         ..Options::default()
     }
-}
-
-async fn pair(streams: usize, options: Options) -> (Connection, Connection) {
-    let mut listener = Listener::bind("127.0.0.1:0", options.clone())
-        .await
-        .unwrap();
-    let address = listener.local_addr().unwrap();
-    let sources = any(streams);
-    let (client, server) = tokio::join!(connect(address, &sources, options), listener.accept());
-    (client.unwrap(), server.unwrap())
 }
 
 #[tokio::test]
@@ -34,31 +20,7 @@ async fn both_directions_carry_everything_and_end_one_by_one() {
             ..options()
         };
         let (client, server) = pair(streams, options).await;
-        let data: Vec<u8> = (0..5_000_000_u32)
-            .map(|at| (at.wrapping_mul(0x9e37_79b1) >> 24) as u8)
-            .collect();
-        let (mut reader, mut writer) = tokio::io::split(client);
-        let sent = data.clone();
-        let sending = tokio::spawn(async move {
-            writer.write_all(&sent).await.unwrap();
-            writer.shutdown().await.unwrap();
-            writer
-        });
-        let (mut from, mut to) = tokio::io::split(server);
-        let echoing = tokio::spawn(async move {
-            tokio::io::copy(&mut from, &mut to).await.unwrap();
-            to.write_all(b"the end").await.unwrap();
-            from.unsplit(to).close().await
-        });
-        let mut came = Vec::new();
-        reader.read_to_end(&mut came).await.unwrap();
-        assert!(came[..data.len()] == data && came[data.len()..] == *b"the end");
-        reader
-            .unsplit(sending.await.unwrap())
-            .close()
-            .await
-            .unwrap();
-        echoing.await.unwrap().unwrap();
+        exchange(client, server, 5_000_000).await;
     }
 }
 
