@@ -166,7 +166,7 @@ studies: setup ## run all studies with STUDY_SEEDS seeds (default 30: some 7 min
 	@rm -rf build/studies && mkdir -p build/studies
 	@for study in $(STUDIES); do \
 		$(VENV)/mstcp-lab reproduce $$study --seeds $(STUDY_SEEDS) --out build/studies/$$study --json >build/studies/$$study.json || exit 1; done
-	@scripts/studies-table $(STUDY_SEEDS)
+	@$(VENV)/python -m benchmarks.tables.studies $(STUDY_SEEDS)
 
 .PHONY: tables
 tables: setup ## renew the simulated tables of docs/ (some 3 minutes); ns3, ppfs-table, studies and readme-runs renew the others

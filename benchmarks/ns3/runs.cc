@@ -1,7 +1,7 @@
 // Runs of the simulator's descriptions in ns-3 3.37 (Debian's libns3-dev), for comparison: TCP and early-bound MSTCP from sources of a
 // constant rate over point-to-point links, with the simulator's own draws of streams and of losses.
 //
-// Reads a run as lines of words on standard input (benchmarks/ns3/__init__.py writes them), prints a line of figures for each stream and
+// Reads a run as lines of words on standard input (benchmarks/ns3/descriptions.py writes them), prints a line of figures for each stream and
 // flow, and with a file as argument writes there what every queue was given. Times in that file are nanoseconds.
 
 #include <cstdint>
