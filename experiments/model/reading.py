@@ -29,4 +29,5 @@ def read_results(path: Path) -> Results:
         raise ScenarioError(str(file), "", "is not a results document: it is not text") from None
     except ValidationError as error:
         place, reason = first_problem(error)
-        raise ScenarioError(str(file), place, f"is not a results document: {reason}") from None
+        what = f"{place}: {reason}" if place else reason
+        raise ScenarioError(str(file), "", f"is not a results document: {what}") from None
