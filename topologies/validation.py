@@ -88,11 +88,9 @@ def requirement(problem: Mapping[str, Any]) -> str:
     for theirs, ours in _PHRASES:
         message = message.replace(theirs, ours)
     value = problem.get("input")
-    if (
-        problem.get("type") == "missing"
-        or not message.startswith("must be ")
-        or not isinstance(value, str | int | float)
-    ):
+    # What comes with a missing key is the object around it.
+    is_shown = problem.get("type") != "missing" and isinstance(value, str | int | float)
+    if not (is_shown and message.startswith("must be ")):
         return message
     written = repr(value)
     return f"{message}, not {written}" if len(written) <= _LONGEST_VALUE else message
