@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from experiments.errors import ScenarioError
 from experiments.model.results import Results
-from experiments.model.scenario import first_problem
+from experiments.model.scenario import what_is_wrong
 
 DOCUMENT = "results.json"
 
@@ -28,6 +28,4 @@ def read_results(path: Path) -> Results:
     except UnicodeDecodeError:
         raise ScenarioError(str(file), "", "is not a results document: it is not text") from None
     except ValidationError as error:
-        place, reason = first_problem(error)
-        what = f"{place}: {reason}" if place else reason
-        raise ScenarioError(str(file), "", f"is not a results document: {what}") from None
+        raise ScenarioError(str(file), "", f"is not a results document: {what_is_wrong(error)}") from None
