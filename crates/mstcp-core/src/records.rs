@@ -9,7 +9,7 @@ use crate::error::RemoteError;
 use crate::handshake::{hmac, is_same_tag, Proof};
 
 /// The most bytes of a record.
-pub const MAX_RECORD_BYTES: usize = (1 << 16) - 1;
+pub const MAX_RECORD_BYTES: usize = 1 << 16;
 const LENGTH_BYTES: usize = 4;
 const TAG_BYTES: usize = 16;
 /// What a record costs beside its bytes.

@@ -115,8 +115,8 @@ fn what_is_cut_short_carries_whole_records_alone() {
 #[test]
 fn a_record_carries_at_most_what_the_protocol_allows() {
     let mut wire = Vec::new();
-    RecordWriter::new([0; 32]).write(&[0; 65_536], &mut wire);
-    assert_eq!(wire[..4], 65_535u32.to_be_bytes());
+    RecordWriter::new([0; 32]).write(&[0; 65_537], &mut wire);
+    assert_eq!(wire[..4], 65_536u32.to_be_bytes());
 }
 
 #[test]
