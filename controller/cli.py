@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
-import queue
 import secrets
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,13 +16,12 @@ from controller.access import digest_of
 from controller.configuration import Configuration
 from controller.configuration_file import configure, read
 from controller.errors import ControllerError, CoreFailed
+from controller.instructions import Instructions
 from controller.options import parser, settings_of
 
 __all__ = ["main"]
 
 _EX_SOFTWARE = 70  # sysexits.h: an internal fault
-
-_SIGNALS = {signal.SIGTERM: "stop", signal.SIGINT: "stop", signal.SIGHUP: "reload"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,16 +46,13 @@ def _run(arguments: list[str]) -> int:
     if options.topology is None and options.config is None:
         parser().error("--topology is needed, or --config with a file that names one")
     configuration = _configuration(options)
-    signals: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for number, meaning in _SIGNALS.items():
-        # A SimpleQueue may be put to by a handler that interrupts its own reader.
-        signal.signal(number, lambda *_, meaning=meaning: signals.put(meaning))
-    log = logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
-    try:
-        run = _imported()
-        run(configuration, lambda: _configuration(options), signals, options.ready_file)
-    finally:
-        log.stop()
+    with Instructions() as instructions:
+        log = logs.set_up(options.log_format, logging.DEBUG if options.verbose else logging.INFO)
+        try:
+            run = _imported()
+            run(configuration, lambda: _configuration(options), instructions, options.ready_file)
+        finally:
+            log.stop()
     return 0
 
 

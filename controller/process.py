@@ -6,7 +6,6 @@ import gc
 import json
 import logging
 import os
-import queue
 import secrets
 import sys
 import threading
@@ -28,8 +27,9 @@ from controller.core.core import Core
 from controller.core.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
 from controller.core.messages import Answer, DatapathMessage
 from controller.core.settings import Settings
-from controller.errors import ConfigError, CoreFailed, RequestError
+from controller.errors import ConfigError, RequestError
 from controller.gomr import Demand, Edge, LiveEngine, Problem
+from controller.instructions import Instruction, Instructions
 from controller.loop import ControllerLoop
 from controller.openflow.runtime import OpenFlowRuntime
 from controller.options import NO_STORE
@@ -37,14 +37,9 @@ from controller.store.sqlite import SqliteStore
 from controller.tls import openflow_context
 from topologies.model import Network
 
-__all__ = ["Signal", "random_ids", "run"]
+__all__ = ["random_ids", "run"]
 
 LOG = logging.getLogger("controller")
-
-Signal = str
-"""What the main thread is to do: `stop`, `reload`, or a sentence that says why the process cannot go on."""
-
-STOP, RELOAD = "stop", "reload"
 
 _FIXED = ("topology", "variant", "store", "listen")
 _FIXED_ROUTING = ("planning_s", "fast_failover")
@@ -192,7 +187,7 @@ class ControllerProcess:
 def run(
     configuration: Configuration,
     read: Callable[[], Configuration],
-    signals: queue.SimpleQueue[Signal],
+    instructions: Instructions,
     ready_file: Path | None,
 ) -> None:
     """Start all parts, do what signals say, and stop them.
@@ -200,7 +195,7 @@ def run(
     Args:
         configuration: All settings.
         read: Reads them again; raises ConfigError where they cannot be used.
-        signals: What is to be done.
+        instructions: When to read them, and when to stop.
         ready_file: Gets the line with the addresses too.
 
     Raises:
@@ -208,23 +203,17 @@ def run(
         TopologyError: the topology cannot be loaded.
         CoreFailed: the process could not go on.
     """
-    threading.excepthook = lambda thread: _thread_failed(thread, signals.put)
-    controller = ControllerProcess(configuration, signals.put)
+    threading.excepthook = lambda thread: _thread_failed(thread, instructions.fail)
+    controller = ControllerProcess(configuration, instructions.fail)
     addresses = controller.start()
-    failure = None
     try:
         _announce(ready_file, addresses)
-        while (signal := signals.get()) != STOP:
-            if signal != RELOAD:
-                failure = signal
-                break
+        while instructions.wait() is Instruction.RELOAD:
             controller.reload(read)
     finally:
         controller.stop()
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
-    if failure is not None:
-        raise CoreFailed(failure)
     LOG.info("stopped")
 
 

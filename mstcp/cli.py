@@ -82,9 +82,14 @@ async def _unless_told_to_end(work: Coroutine[Any, Any, int | None]) -> int | No
         told = True
         loop.call_soon_threadsafe(cancel)
 
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
+    numbers = [signal.SIGTERM]
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, end)
+        numbers.append(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        # Another thread may take the signal: this has it wake up the loop, and so run the handler.
+        loop.add_signal_handler(number, lambda: None)
+        signal.signal(number, end)
     try:
         return await work
     except asyncio.CancelledError:
@@ -93,6 +98,7 @@ async def _unless_told_to_end(work: Coroutine[Any, Any, int | None]) -> int | No
         raise
     finally:
         for number, handler in before.items():
+            loop.remove_signal_handler(number)
             signal.signal(number, handler)
 
 

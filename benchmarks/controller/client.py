@@ -72,10 +72,14 @@ class Session:
                 await self._call.write(pb.ClientMessage(bundle=bundle))
 
     async def _read(self) -> None:
-        async for received in self._call:
-            is_bundle = received.HasField("bundle")
-            for message in received.bundle.messages if is_bundle else (received,):
-                self._take(message)
+        try:
+            async for received in self._call:
+                is_bundle = received.HasField("bundle")
+                for message in received.bundle.messages if is_bundle else (received,):
+                    self._take(message)
+        finally:
+            for answer in self._waiting.values():
+                answer.cancel("the session has ended")
 
     def _take(self, message: pb.ServerMessage) -> None:
         body = message.WhichOneof("body")

@@ -16,6 +16,7 @@ import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE_S = 120.0
+_STOPPING_S = 60.0
 
 
 @dataclass
@@ -69,7 +70,11 @@ def _missing(health: dict[str, Any]) -> str:
 
 @contextlib.asynccontextmanager
 async def controller(topology: str, log: Path, *options: str) -> AsyncIterator[Controller]:
-    """Start `mstcp-controller` on free ports; end it afterwards."""
+    """Start `mstcp-controller` on free ports; end it afterwards.
+
+    Raises:
+        RuntimeError: it did not start, or did not stop.
+    """
     addresses = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", "127.0.0.1:0")]
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
@@ -91,4 +96,9 @@ async def controller(topology: str, log: Path, *options: str) -> AsyncIterator[C
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
-        await process.wait()
+        try:
+            await asyncio.wait_for(process.wait(), _STOPPING_S)
+        except asyncio.TimeoutError:
+            process.kill()
+            await process.wait()
+            raise RuntimeError(f"the controller did not stop within {_STOPPING_S:g} s of SIGTERM") from None

@@ -1,5 +1,6 @@
 """The command itself, as a process of its own."""
 
+import ctypes
 import json
 import signal
 import socket
@@ -79,6 +80,16 @@ def test_it_serves_and_stops_cleanly(number: signal.Signals, tmp_path: Path) -> 
         assert process.returncode == 0
         assert json.loads(log.splitlines()[-1])["event"] == "stopped"
         assert not ready_file.exists()
+
+
+def test_a_signal_that_linux_delivers_in_another_thread_stops_it() -> None:
+    """Any thread may take a signal of the process (signal(7)); now and then it is not the main one."""
+    with running() as (process, _):
+        threads = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
+        other = next(thread for thread in threads if thread != process.pid)
+        assert ctypes.CDLL(None).tgkill(process.pid, other, int(signal.SIGTERM)) == 0
+        process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0
 
 
 def test_every_address_is_loopback_unless_told_otherwise() -> None:

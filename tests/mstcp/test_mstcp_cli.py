@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import hashlib
 import io
 import json
@@ -188,6 +189,22 @@ def test_a_background_job_ends_when_it_is_told_to() -> None:
         process.stdout.readline()
         process.terminate()
         _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, b"")
+
+
+def test_a_signal_that_linux_delivers_in_another_thread_ends_it() -> None:
+    """Any thread may take a signal of the process (signal(7)), while the main one waits for its sockets."""
+    argv = [sys.executable, "-m", "mstcp.cli", "bench", "--serve", "127.0.0.1:0"]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        threads = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
+        other = next(thread for thread in threads if thread != process.pid)
+        assert ctypes.CDLL(None).tgkill(process.pid, other, int(signal.SIGTERM)) == 0
+        try:
+            _, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (130, b"")
 
 
