@@ -494,11 +494,15 @@ async def test_windows_of_all_connections_stay_within_the_process_bound() -> Non
     bound = before + (4 << 20)
     stop = asyncio.Event()
 
+    ended = 0
+
     async def ignore(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal ended
         await stop.wait()
         while await reader.read(1 << 20):
             pass
         writer.close()
+        ended += 1
 
     async def fill(port: int) -> asyncio.StreamWriter:
         _, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
@@ -520,6 +524,7 @@ async def test_windows_of_all_connections_stay_within_the_process_bound() -> Non
             for writer in writers:
                 writer.close()
             await asyncio.wait_for(asyncio.gather(*(writer.wait_closed() for writer in writers)), 60)
+            await until(lambda: ended == len(writers), "the other ends to be closed too")
         finally:
             mstcp.limit_receive_memory(1 << 30)
 
