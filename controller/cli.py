@@ -15,7 +15,7 @@ from controller import logs
 from controller.access import digest_of
 from controller.configuration import Configuration
 from controller.configuration_file import configure, read
-from controller.errors import ConfigError, ControllerError, CoreFailed
+from controller.errors import ControllerError, CoreFailed
 from controller.instructions import Instructions
 from controller.options import parser, settings_of
 
@@ -61,10 +61,6 @@ def _imported() -> Callable[..., None]:
     gc.disable()  # or a sixth of the start goes into looking for garbage among classes
     try:
         from controller.process import run
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            "this installation", f"is not complete: {error}. Install mstcp-lab again."
-        ) from None
     finally:
         gc.enable()
     gc.freeze()

@@ -85,8 +85,6 @@ def merge(settings: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, 
 def _reason(problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         return "there is no such setting."
-    if problem["type"] == "missing":
-        return "is missing."
     return requirement(problem).rstrip(".") + "."
 
 

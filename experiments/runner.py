@@ -84,30 +84,43 @@ def _check_output(out: Path, resume: bool) -> None:
         )
 
 
-def run(job: Job, report: Report, *, resume: bool = False, scheduler: str | None = None) -> Outcome:
+def checked_engine(job: Job, scheduler: str | None = None) -> Engine:
+    """Return the engine of a job, after the checks that need no run.
+
+    Args:
+        job: what to run.
+        scheduler: address of the cluster that makes the runs; None for this machine.
+
+    Raises:
+        MissingRequirement: the machine lacks something.
+        ClusterUnreachable: there is no such cluster.
+    """
+    engine = engines.get(job.engine, scheduler)
+    try:
+        engine.check(job.plans())
+        places.of(job.engine).check()
+    except ExperimentError:
+        with suppress(OSError):  # it may not be there, or not be empty
+            job.out.rmdir()
+        raise
+    return engine
+
+
+def run(job: Job, report: Report, *, resume: bool = False, engine: Engine | None = None) -> Outcome:
     """Run a job and collect its document, which is written to OUT/results.json.
 
     Args:
         job: what to run.
         report: is given the events.
         resume: whether OUT may hold results of this job, whose valid ones stay.
-        scheduler: address of the cluster that makes the runs; None for this machine.
+        engine: what `checked_engine` returned for the job; None: it is asked for one that uses this machine.
 
     Raises:
         MissingRequirement: the machine lacks something.
-        ClusterUnreachable: there is no such cluster.
         Interrupted: the user stopped; the document of the finished runs is written.
         OutputError: the results could not be written.
     """
-    engine = engines.get(job.engine, scheduler)
-    place = places.of(job.engine)
-    try:
-        engine.check(job.plans())
-        place.check()
-    except ExperimentError:
-        with suppress(OSError):  # it may not be there, or not be empty
-            job.out.rmdir()
-        raise
+    engine = engine or checked_engine(job)
     prepare_output(job.out, resume=resume)
     write_atomically(job.out / JOB_FILE, job.model_dump_json(indent=1))
     failures: list[str] = []
@@ -119,7 +132,7 @@ def run(job: Job, report: Report, *, resume: bool = False, scheduler: str | None
 
     interrupted = False
     try:
-        place.run(job, engine, note)
+        places.of(job.engine).run(job, engine, note)
     except KeyboardInterrupt:
         interrupted = True
     except RunFailed as error:

@@ -111,10 +111,8 @@ class ControllerClient:
         ca_file: str | os.PathLike[str] | None = None,
         certificate_files: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
     ) -> None:
-        try:
-            importlib.import_module("grpc.aio")
-        except ImportError as error:
-            raise DependencyMissing("grpcio", "control") from error
+        _require("grpc.aio", "grpcio")
+        _require("google.protobuf.message", "protobuf")
         self.address = address
         self._timeout_s = timeout_s
         self._token = token if token is not None else os.environ.get(TOKEN_VARIABLE)
@@ -399,6 +397,13 @@ class ControllerClient:
                 except MstcpError as error:
                     LOGGER.warning("flow %s keeps its rates: %s", allocation.flow_id, error)
         return allocation
+
+
+def _require(module: str, package: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise DependencyMissing(package, "control") from error
 
 
 def _reason(details: str) -> str:

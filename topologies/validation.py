@@ -56,13 +56,12 @@ def _reason(model: type[BaseModel], problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         here = f"; there are {', '.join(model.model_fields)}" if len(problem["loc"]) == 1 else ""
         return f"unknown key{here}"
-    if problem["type"] == "missing":
-        return "this key is missing"
     return requirement(problem)
 
 
 _PHRASES = (
     ("Value error, ", ""),
+    ("Field required", "must be given"),
     ("Input should be", "must be"),
     ("a valid boolean, unable to interpret input", "true or false"),
     ("a valid boolean", "true or false"),
@@ -72,6 +71,7 @@ _PHRASES = (
     ("a valid number, unable to parse string as a number", "a number"),
     ("a valid number", "a number"),
     ("a valid string", "a text"),
+    ("a valid dictionary or object to extract fields from", "an object with keys"),
     ("greater than or equal to", "at least"),
     ("less than or equal to", "at most"),
 )
@@ -88,7 +88,9 @@ def requirement(problem: Mapping[str, Any]) -> str:
     for theirs, ours in _PHRASES:
         message = message.replace(theirs, ours)
     value = problem.get("input")
-    if not message.startswith("must be ") or not isinstance(value, str | int | float):
+    # What comes with a missing key is the object around it.
+    is_shown = problem.get("type") != "missing" and isinstance(value, str | int | float)
+    if not (is_shown and message.startswith("must be ")):
         return message
     written = repr(value)
     return f"{message}, not {written}" if len(written) <= _LONGEST_VALUE else message

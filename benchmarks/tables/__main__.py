@@ -7,9 +7,9 @@ import time
 
 from benchmarks.pages import renew
 
-from . import networks, ppfs, schedulers, table1
+from . import mptcp, networks, ppfs, schedulers, table1
 
-MODULES = (networks, ppfs, schedulers, table1)
+MODULES = (mptcp, networks, ppfs, schedulers, table1)
 
 
 def main(pages: list[str]) -> int:

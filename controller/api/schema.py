@@ -239,9 +239,15 @@ def invalid_request(errors: list[Any]) -> InvalidRequest:
             field += f"[{part}]"
         else:
             field += f".{part}" if field else str(part)
+    if error["type"] == "json_invalid":
+        reason = f"must be JSON: {error['ctx']['error']} at character {parts[0]}"
+        return InvalidRequest(place, reason)
     if error["type"] == "extra_forbidden":
         return InvalidRequest(field, "there is no such field")
-    return InvalidRequest(field, requirement(error))
+    if error["type"] == "missing" and place in _PLACES:
+        where = f" in the request's {place}" if field else ": a JSON object"
+        return InvalidRequest(field or place, f"must be given{where}")
+    return InvalidRequest(field or place, requirement(error))
 
 
 def parse(fields: dict[str, Any]) -> FlowRequest:

@@ -174,7 +174,7 @@ def table1_page(out: Path, seeds: int, duration_s: float | None = None, schedule
 
 def _run(job: Job, errors: Console, scheduler: str | None) -> Results:
     with Display(errors, job.duration_s) as display:
-        outcome = runner.run(job, display, scheduler=scheduler)
+        outcome = runner.run(job, display, engine=runner.checked_engine(job, scheduler))
     if outcome.failures:
         raise RunFailed(f"The table's variant {job.variant}", outcome.failures[0])
     return outcome.results

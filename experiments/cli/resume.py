@@ -10,6 +10,7 @@ from experiments.cli.run_and_report import run_and_report
 from experiments.cli.run_arguments import JSON_HELP, add_retries, add_scheduler, retries
 from experiments.cli.watch import add_watch_arguments, watching
 from experiments.model.job import begun
+from experiments.runner import checked_engine
 
 NAME = "resume"
 HELP = "make the missing runs of a results folder, and rerun the invalid ones"
@@ -35,7 +36,6 @@ def main(args: argparse.Namespace) -> int:
     if not job.pending():
         say(f"Every run in {args.folder} is there and valid.")
         return 0
+    engine = checked_engine(job, args.scheduler)
     with watching(job, args) as watch:
-        return exit_status(
-            run_and_report(job, json=args.json, resume=True, scheduler=args.scheduler, watch=watch)
-        )
+        return exit_status(run_and_report(job, json=args.json, resume=True, engine=engine, watch=watch))

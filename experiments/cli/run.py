@@ -105,8 +105,9 @@ def main(args: argparse.Namespace) -> int:
         ExperimentError: an argument does not fit, the machine lacks something, or the user stopped.
     """
     job = job_from(args, time.time())
+    engine = runner.checked_engine(job, args.scheduler)
     with watching(job, args) as watch:
-        return exit_status(run_and_report(job, json=args.json, scheduler=args.scheduler, watch=watch))
+        return exit_status(run_and_report(job, json=args.json, engine=engine, watch=watch))
 
 
 def job_from(args: argparse.Namespace, now: float) -> Job:

@@ -11,7 +11,7 @@ from rich.console import Console
 from experiments import engines, runner
 from experiments.cli.progress import Display
 from experiments.cli.stopping import stop_on_sigterm
-from experiments.engines.base import Clock
+from experiments.engines.base import Clock, Engine
 from experiments.errors import OutputError
 from experiments.model.events import Event
 from experiments.model.job import Job
@@ -26,7 +26,7 @@ def run_and_report(
     *,
     json: bool,
     resume: bool = False,
-    scheduler: str | None = None,
+    engine: Engine | None = None,
     watch: Callable[[Event], None] = lambda _: None,
 ) -> list[str]:
     """Run a job, show its progress, and write its report; returns a sentence for each failure.
@@ -35,13 +35,14 @@ def run_and_report(
         job: what to run.
         json: print the results document alone on standard output, instead of the table.
         resume: whether the job's folder may hold results of it.
-        scheduler: address of the cluster that makes the runs; None for this machine.
+        engine: what `runner.checked_engine` returned for the job; None for one that uses this machine.
         watch: is given the events too; what it raises ends the runs.
 
     Raises:
         ExperimentError: the machine lacks something, the user stopped, or the results cannot be written.
     """
     stop_on_sigterm()
+    engine = engine or runner.checked_engine(job)
     errors = Console(stderr=True)
     errors.print(how_long(job), highlight=False, soft_wrap=True)
     with Display(errors, job.duration_s) as display:
@@ -50,7 +51,7 @@ def run_and_report(
             display(event)
             watch(event)
 
-        outcome = runner.run(job, take, resume=resume, scheduler=scheduler)
+        outcome = runner.run(job, take, resume=resume, engine=engine)
     if json:
         sys.stdout.write(outcome.results.to_json())
     if outcome.results.runs:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from experiments.errors import OutputError, ScenarioError
 from experiments.model.plan import RunPlan
 from experiments.model.results import RunResult
-from experiments.model.scenario import Scenario, first_problem
+from experiments.model.scenario import Scenario, what_is_wrong
 from experiments.model.whole_files import write_whole
 from experiments.registry import extend
 from topologies.model import Network
@@ -102,8 +102,8 @@ def begun(out: Path) -> Job:
     except OSError as error:
         raise ScenarioError(str(path), "", f"cannot be read ({error.strerror}): no run began here") from None
     except ValidationError as error:
-        place, reason = first_problem(error)
-        raise ScenarioError(str(path), place, f"is not a job of this version: {reason}") from None
+        reason = f"is not a job of this version: {what_is_wrong(error)}"
+        raise ScenarioError(str(path), "", reason) from None
     return job.model_copy(update={"out": out.absolute()})
 
 

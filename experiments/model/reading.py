@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from experiments.errors import ScenarioError
 from experiments.model.results import Results
-from experiments.model.scenario import first_problem
+from experiments.model.scenario import what_is_wrong
 
 DOCUMENT = "results.json"
 
@@ -28,5 +28,4 @@ def read_results(path: Path) -> Results:
     except UnicodeDecodeError:
         raise ScenarioError(str(file), "", "is not a results document: it is not text") from None
     except ValidationError as error:
-        place, reason = first_problem(error)
-        raise ScenarioError(str(file), place, f"is not a results document: {reason}") from None
+        raise ScenarioError(str(file), "", f"is not a results document: {what_is_wrong(error)}") from None

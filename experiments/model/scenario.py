@@ -437,6 +437,12 @@ def first_problem(error: ValidationError) -> tuple[str, str]:
     return place, requirement(problem)
 
 
+def what_is_wrong(error: ValidationError) -> str:
+    """Return the first problem that pydantic found, as `place: reason`."""
+    place, reason = first_problem(error)
+    return f"{place}: {reason}" if place else reason
+
+
 def _keys_alone(place: tuple[int | str, ...]) -> Iterator[int | str]:
     """Yield the keys of a place; pydantic also names the `kind` of a table that has one."""
     before: int | str = ""

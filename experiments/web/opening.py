@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from experiments.analysis.statistics import Estimate
 from experiments.errors import ScenarioError
 from experiments.model.reading import DOCUMENT, read_results
-from experiments.model.scenario import first_problem
+from experiments.model.scenario import what_is_wrong
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 from experiments.web.documents import Document, FinishedResults, NoSuchRun, looks
@@ -104,8 +104,8 @@ class FinishedSweep:
         except OSError as error:
             raise ScenarioError(str(path), "", f"cannot be read: {error.strerror}") from None
         except ValidationError as error:
-            place, reason = first_problem(error)
-            raise ScenarioError(str(path), place, f"is not the document of a sweep: {reason}") from None
+            reason = f"is not the document of a sweep: {what_is_wrong(error)}"
+            raise ScenarioError(str(path), "", reason) from None
         except ValueError:
             raise ScenarioError(str(path), "", "is not the document of a sweep: it is not JSON") from None
 

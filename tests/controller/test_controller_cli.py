@@ -47,6 +47,27 @@ def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, An
         process.communicate()
 
 
+@pytest.mark.parametrize("package", ["pydantic", "numpy", "gomr_native", "os_ken", "grpc", "uvicorn"])
+def test_an_incomplete_installation_is_told_in_a_sentence(package: str) -> None:
+    program = (
+        f"import sys; sys.modules[{package!r}] = None; from controller import entry; sys.exit(entry.main())"
+    )
+    options = command("--openflow", ANY, "--rest", ANY, "--grpc", ANY)[3:]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 2
+    [said] = done.stderr.splitlines()
+    assert said.startswith("mstcp-controller: ")
+    assert package in said
+    assert said.endswith("Run: pip install --force-reinstall mstcp-lab, or in a clone: make setup")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_and_stops_cleanly(number: signal.Signals, tmp_path: Path) -> None:
     ready_file = tmp_path / "ready.json"

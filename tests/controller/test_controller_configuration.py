@@ -94,7 +94,7 @@ def test_options_come_before_the_file() -> None:
         ("lease_s = 12.5", "leese_s = 12.5", "routing.leese_s: there is no such setting"),
         ('objective = "fair"', 'objective = "best"', "routing.objective: there is no objective"),
         ('role = "administer"', 'role = "king"', "tokens[1].role"),
-        ('name = "alice"\n', "", "tokens[0].name: is missing"),
+        ('name = "alice"\n', "", "tokens[0].name: must be given."),
         (
             'rest = ["127.0.0.1:0", "[::1]:0"]',
             'rest = ["127.0.0.1"]',

@@ -165,5 +165,10 @@ def test_only_the_simulator_has_runs_for_a_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["run", "butterfly", "--engine", "live", "--scheduler", "tcp://127.0.0.1:1"]
-    assert cli.main([*options, "--out", str(tmp_path / "out")]) == 1
-    assert "Leave --scheduler out, or take --engine sim." in capsys.readouterr().err
+    assert cli.main([*options, "--watch", "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr()
+    # Neither runs nor a page are announced.
+    assert said.out == ""
+    [sentence] = said.err.splitlines()
+    assert sentence.endswith("Leave --scheduler out, or take --engine sim.")
+    assert not (tmp_path / "out").exists()

@@ -58,7 +58,7 @@ def test_one_document_is_too_few(folders: tuple[Path, Path]) -> None:
     ("content", "sentence"),
     [
         (None, "cannot be read: No such file"),
-        (b"{}", "is not a results document: Field required"),
+        (b"{}", "is not a results document: scenario: must be given"),
         (b"\xff", "is not a results document"),
         (make_results(scenario="ring").to_json().encode(), "the one is of scenario butterfly"),
     ],

@@ -89,7 +89,7 @@ def test_every_row_becomes_a_flow(tmp_path_factory: pytest.TempPathFactory, rows
         (HEADER + "h1,h2,,500,\n", "d.csv", "line 2: it needs rate_bps, or size_bytes"),
         (HEADER + "h1,h2,1e6,0.5,\n", "d.csv", "line 2: size_bytes: must be a whole number"),
         (HEADER + "h1,h2,-1,,\n", "d.csv", "line 2: rate_bps: must be greater than 0"),
-        (HEADER + "h1,,1,,\n", "d.csv", "line 2: dst: Field required"),
+        (HEADER + "h1,,1,,\n", "d.csv", "line 2: dst: must be given"),
         (
             "src,dst,rate\nh1,h2,1\n",
             "d.csv",
@@ -99,7 +99,7 @@ def test_every_row_becomes_a_flow(tmp_path_factory: pytest.TempPathFactory, rows
         ("src,dst,dst\n", "d.csv", "line 1: the header names a column twice"),
         (HEADER + 'h1,"h2\n', "d.csv", "is not CSV"),
         ("", "d.csv", "it holds no demand"),
-        ('[{"src": "h1"}]', "d.json", "demand 1: dst: Field required"),
+        ('[{"src": "h1"}]', "d.json", "demand 1: dst: must be given"),
         ('[{"src": "h1", "dst": "h2", "rate": 1}]', "d.json", "demand 1: rate: there is no such key"),
         ("{}", "d.json", "it has to be an array"),
         ("[", "d.json", "is not JSON"),

@@ -432,7 +432,10 @@ async def test_arguments_that_contradict_each_other() -> None:
         await mstcp.open_connection("127.0.0.1", 9, rate=1e6, streams=streams)
 
 
-async def test_without_grpc_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "grpc.aio", None)
+@pytest.mark.parametrize("module", ["grpc.aio", "google.protobuf.message"])
+async def test_without_its_packages_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(mstcp.DependencyMissing, match=r"pip install 'mstcp\[control\]'"):
         await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller="127.0.0.1:1")

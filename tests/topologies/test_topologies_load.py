@@ -96,7 +96,7 @@ def test_unknown_variant(spec: str) -> None:
         ("rate_bps = 5e6", 'rate_bps = "fast"', "links[2].rate_bps", "must be a number"),
         ("rate_bps = 5e6", "rate_bps = nan", "links[2].rate_bps", "finite"),
         ("rate_bps = 5e6", "rate_bps = 5e6, speed = 1", "links[2].speed", "unknown key"),
-        ("rate_bps = 5e6, ", "", "links[2].rate_bps", "missing"),
+        ("rate_bps = 5e6, ", "", "links[2].rate_bps", "must be given"),
         ("rate_bps = 5e6", "rate_bps = 5e6, loss = 1.0", "links[2].loss", "less than 1"),
         ('["S0", "S1"]', '["S0", "S9"]', "links[2].ends", "no node S9"),
         ('["S0", "S1"]', '["S0", "S0"]', "links[2].ends", "to itself"),

@@ -96,7 +96,7 @@ def _check(data: Any, file: str) -> str:
                 raise InvalidTopology(f"{place}[{index}]", "has to be an object", file)
             for name in needed:
                 if name not in entry:
-                    raise InvalidTopology(f"{place}[{index}].{name}", "this key is missing", file)
+                    raise InvalidTopology(f"{place}[{index}].{name}", "must be given", file)
     if not isinstance(data.get("graph", {}), Mapping):
         raise InvalidTopology("graph", "has to be an object", file)
     return under[0]

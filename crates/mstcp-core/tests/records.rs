@@ -113,6 +113,13 @@ fn what_is_cut_short_carries_whole_records_alone() {
 }
 
 #[test]
+fn a_record_carries_at_most_what_the_protocol_allows() {
+    let mut wire = Vec::new();
+    RecordWriter::new([0; 32]).write(&[0; 65_537], &mut wire);
+    assert_eq!(wire[..4], 65_536u32.to_be_bytes());
+}
+
+#[test]
 fn empty_and_huge_records_are_refused_before_anything_is_stored() {
     for length in [0, MAX_RECORD_BYTES as u32 + 1, u32::MAX] {
         let (_, result) = read([0; 32], &length.to_be_bytes());

@@ -111,16 +111,29 @@ async def test_a_rate_that_is_no_rate_is_refused_by_name(client: httpx.AsyncClie
     assert (await client.get(where)).json()["requested_bps"] == REQUEST["rate_bps"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"x"'])
-async def test_a_body_that_is_no_request(client: httpx.AsyncClient, body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b"", "body: must be given: a JSON object"),
+        (b"{", "body: must be JSON: Expecting property name enclosed in double quotes at character 1"),
+        (b"[]", "body: must be an object with keys"),
+        (b"null", "body: must be an object with keys"),
+        (b'"x"', "body: must be an object with keys, not 'x'"),
+    ],
+)
+async def test_a_body_that_is_no_request(client: httpx.AsyncClient, body: bytes, detail: str) -> None:
     answer = await client.post("/v1/flows", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert answer.json().keys() == PROBLEM
+    assert answer.json()["detail"] == detail
 
 
 async def test_a_missing_field_is_named(client: httpx.AsyncClient) -> None:
     answer = await client.post("/v1/flows", json={"source": "T0"})
     assert (answer.status_code, answer.json()["field"]) == (422, "destination")
+    assert answer.json()["reason"] == "must be given in the request's body"
+    nested = await client.post("/v1/preview", json={"scale": [{"flow_id": "x"}]})
+    assert nested.json()["detail"] == "scale[0].factor: must be given in the request's body"
 
 
 async def test_a_port_in_use_and_an_unreachable_host(

@@ -227,7 +227,7 @@ def test_several_studies_are_one_document(document: StudyDocument) -> None:
         (('case = "fast"', 'case = "quick"'), "there is no case 'quick'; cases: slow, fast"),
         (('left = "fast: goodput_mbps"', 'left = "fast: speed"'), "claim 1: there is no metric 'speed'"),
         (("duration_s = 2.0", "duration_s = 0"), "duration_s: must be greater than 0"),
-        (('title = "One', 'titel = "One'), "title: Field required"),
+        (('title = "One', 'titel = "One'), "title: must be given"),
         (('contradiction = "Table 1 has it otherwise"', ""), "a claim needs `holds`"),
     ],
 )

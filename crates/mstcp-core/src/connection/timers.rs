@@ -94,7 +94,9 @@ impl Default for Timers {
 struct Keepalive {
     idle_ns: u64,
     probes: u32,
+    /// PINGs since something was heard, and when the last was sent.
     silent: u32,
+    pinged_ns: u64,
     at_ns: Option<u64>,
 }
 
@@ -116,6 +118,7 @@ impl Connection {
             idle_ns,
             probes,
             silent: 0,
+            pinged_ns: 0,
             at_ns: None,
         });
     }
@@ -335,12 +338,16 @@ impl Connection {
         }
         let idle_ns = keepalive.idle_ns;
         keepalive.at_ns = Some(now_ns + idle_ns);
-        if now_ns.saturating_sub(heard_ns) < idle_ns {
+        if heard_ns > keepalive.pinged_ns {
+            // The answer may have come right after the PING, and this timer be late.
             keepalive.silent = 0;
+        }
+        if now_ns.saturating_sub(heard_ns) < idle_ns {
             keepalive.at_ns = Some(heard_ns + idle_ns);
             return;
         }
         keepalive.silent += 1;
+        keepalive.pinged_ns = now_ns;
         if keepalive.silent > keepalive.probes {
             keepalive.silent = 0;
             for slot in self.alive().iter() {

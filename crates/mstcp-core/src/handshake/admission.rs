@@ -122,6 +122,10 @@ impl Admission {
     ) -> Result<Admitted, NotAdmitted> {
         let (proved, body, proof) = hello::split(opening).map_err(NotAdmitted::Malformed)?;
         let hello = Hello::decode_body(body).map_err(not_decoded)?;
+        if hello.refusal > 0 {
+            let error = RemoteError::BadHello("a client refuses a stream");
+            return Err(NotAdmitted::Malformed(error));
+        }
         if let Some(ended) = self.ended.get(now_ns, &hello.connection_id) {
             if hello.stream_id > 0 && is_proved(&ended.key, &[b"hello", proved], proof) {
                 return Err(ended.tell(&hello, proved, nonce));

@@ -141,6 +141,14 @@ fn check_repeated(asked: &Hello, said: &Hello) -> Result<(), RemoteError> {
             "the version is none that was offered",
         ),
         (
+            said.least_version != said.version,
+            "least_version is not the version",
+        ),
+        (
+            said.priority > 0 || !said.early_data.is_empty(),
+            "it has a priority or early_data, which only a client may send",
+        ),
+        (
             said.connection_id != asked.connection_id,
             "it is for another connection",
         ),

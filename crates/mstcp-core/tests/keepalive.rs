@@ -1,0 +1,71 @@
+//! Signs of life that an application asks for.
+
+use mstcp_core::control::Control;
+use mstcp_core::{frame, scheduler, Config, Connection, Event};
+
+const IDLE_NS: u64 = 1_000_000_000;
+/// The shell's timer is late by so much.
+const LATE_NS: u64 = 2_000_000;
+
+fn connection() -> Connection {
+    let config = Config {
+        stream_count: 2,
+        frame_payload_bytes: 1000,
+        send_queue_bytes: usize::MAX,
+        reorder_buffer_bytes: 1 << 20,
+    };
+    let mut connection =
+        Connection::new(config, scheduler::by_name("weighted", 1).unwrap()).unwrap();
+    connection.set_keepalive(Some(IDLE_NS), 3);
+    connection
+}
+
+/// Send what is due; returns whether there was a PING.
+fn send(connection: &mut Connection, now_ns: u64) -> bool {
+    let mut has_ping = false;
+    while let Some(offer) = connection.poll(now_ns) {
+        let (stream, data) = (offer.stream, offer.data.to_vec());
+        has_ping |= data[0] == 0x85;
+        connection.on_sent(stream, data.len()).unwrap();
+    }
+    has_ping
+}
+
+/// An idle minute whose every PING is answered, or none; returns the PINGs and the streams that were given up.
+fn idle_minute(answered: bool) -> (usize, usize) {
+    let mut connection = connection();
+    let (mut now_ns, mut pings, mut lost) = (0, 0, 0);
+    while now_ns < 60 * IDLE_NS {
+        if send(&mut connection, now_ns) {
+            pings += 1;
+            if answered {
+                // The path takes much less time than the timer is late by.
+                now_ns += LATE_NS / 10;
+                let mut pong = Vec::new();
+                frame::encode_control(&mut pong, &Control::Pong(1));
+                connection.on_received(0, &pong, &mut Vec::new()).unwrap();
+                send(&mut connection, now_ns);
+            }
+        }
+        while let Some(event) = connection.poll_event() {
+            lost += usize::from(matches!(event, Event::StreamGone { .. }));
+        }
+        now_ns = match connection.timeout_ns() {
+            Some(at_ns) if lost == 0 => at_ns.max(now_ns) + LATE_NS,
+            _ => break,
+        };
+    }
+    (pings, lost)
+}
+
+#[test]
+fn a_peer_that_answers_at_once_is_never_given_up_however_late_the_timer_is() {
+    let (pings, lost) = idle_minute(true);
+    assert_eq!(lost, 0);
+    assert!((50..=60).contains(&pings), "{pings}");
+}
+
+#[test]
+fn a_peer_that_answers_nothing_is_given_up_after_the_probes() {
+    assert_eq!(idle_minute(false), (3, 2));
+}
