@@ -17,6 +17,7 @@ from mstcp.transport.receiving import Receiver
 from mstcp.transport.sending import Sender
 from mstcp.transport.state import Setup, State
 from mstcp.transport.watching import Watching
+from tests.fakes.tcp_pair import connected
 
 PAYLOAD_BYTES = 1448
 
@@ -54,14 +55,6 @@ class Course:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: self.told.append(name)
-
-
-def connected() -> tuple[socket.socket, socket.socket]:
-    """Return both ends of a TCP connection."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        near = socket.create_connection(listener.getsockname())
-        far, _ = listener.accept()
-    return near, far
 
 
 class Plain:

@@ -165,6 +165,7 @@ impl Sender {
     pub(super) fn draw(&mut self, now_ns: u64) -> Option<usize> {
         self.drain_backlogs(now_ns);
         self.look_at_flights(now_ns);
+        self.relieve_late();
         if let Some(stream) = self.draw_control() {
             return Some(stream);
         }

@@ -31,6 +31,9 @@ impl Sender {
         self.full.remove(slot);
         self.late.remove(slot);
         self.unconfirmed.remove(slot);
+        if self.next_offset > 0 {
+            self.joined.insert(slot);
+        }
         self.set_state(slot, StreamState::Open);
     }
 
@@ -162,6 +165,22 @@ impl Sender {
         self.again
             .make_contiguous()
             .sort_unstable_by_key(|span| (span.offset, span.length));
+    }
+
+    /// Where all streams but those that have just joined are late, queue what they hold: it goes before new data, which would
+    /// wait for it.
+    pub(super) fn relieve_late(&mut self) {
+        let joined = self.joined.and(self.eligible);
+        if joined.is_empty() {
+            return;
+        }
+        self.joined = self.joined.without(joined);
+        let others = self.eligible.without(joined);
+        if others.without(self.late).is_empty() {
+            for slot in others.iter() {
+                self.send_again(slot);
+            }
+        }
     }
 
     /// Note that both sides have ended a stream, which is about to be gone.

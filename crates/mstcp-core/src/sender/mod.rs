@@ -76,6 +76,8 @@ pub struct Sender {
     last_begun: StreamSet,
     /// Streams that joined and are not confirmed: nobody knows yet whether anything comes to the peer on them.
     unconfirmed: StreamSet,
+    /// Streams that joined and have not been considered for data since.
+    joined: StreamSet,
     /// The streams that may be given frames; follows from states and priorities.
     eligible: StreamSet,
     /// The streams on which as much is on its way as may be, when that was looked at last, and whether something was reported
@@ -142,6 +144,7 @@ impl Sender {
             retiring: StreamSet::default(),
             last_begun: StreamSet::default(),
             unconfirmed: StreamSet::default(),
+            joined: StreamSet::default(),
             eligible: StreamSet::default(),
             full: StreamSet::default(),
             late: StreamSet::default(),

@@ -1,5 +1,6 @@
 //! Streams that bring nothing through: found by what the peer reports, while it is known to live.
 
+use super::stream::Span;
 use super::{Sender, STALL_NS};
 use crate::error::RemoteError;
 use crate::life::Life;
@@ -23,6 +24,8 @@ const ONE_WAY_NS: u64 = 30_000_000_000;
 /// Where all streams are stalled, one that is only slow is opened again after so much, and two round trips, in nanoseconds: what
 /// waits on its path would have to arrive before what the others lost. Every second time doubles it.
 const CLOGGED_NS: u64 = 300_000_000;
+/// So is one that is not stalled, but whose oldest frame was sent so long ago, in nanoseconds.
+const CONGESTED_NS: u64 = 1_000_000_000;
 /// One is only slow if something was reported of it within so long, in nanoseconds.
 const ONLY_SLOW_NS: u64 = 3_000_000_000;
 
@@ -125,7 +128,8 @@ impl Sender {
             .iter()
             .filter_map(|slot| self.stalls_at_ns(slot, since_ns));
         let give_up = self.stalled.iter().map(|slot| self.given_up_at_ns(slot));
-        let clogged = self.stalled.iter().map(|slot| self.clogged_at_ns(slot));
+        let congested = self.stalled.or(self.congested(now_ns));
+        let clogged = congested.iter().map(|slot| self.clogged_at_ns(slot));
         // What was due and not done waits for something else, which wakes us.
         stall
             .chain(give_up)
@@ -152,8 +156,9 @@ impl Sender {
         if !self.is_peer_alive {
             return hopeless;
         }
-        if open.is_empty() {
-            let clogged = self.clogged(now_ns, life);
+        let congested = self.congested(now_ns);
+        if open.without(congested).is_empty() {
+            let clogged = self.clogged(now_ns, life, congested);
             if !clogged.is_empty() {
                 self.note_clogs(now_ns);
             }
@@ -188,11 +193,27 @@ impl Sender {
         self.clogged_ns = now_ns;
     }
 
-    /// Where all streams are stalled: those that bring things through in both directions, but slowly. Their paths work, so that
-    /// new streams can be opened there, which carry first what is missing.
-    fn clogged(&self, now_ns: u64, life: &Life) -> StreamSet {
+    /// While bytes wait to be sent again: the streams on which they would wait for longer than a new stream takes to open.
+    fn congested(&self, now_ns: u64) -> StreamSet {
+        let mut congested = StreamSet::default();
+        let lacks = |span: &Span| span.end() > self.acknowledged;
+        if !self.again.iter().any(lacks) {
+            return congested;
+        }
+        for slot in self.late.and(self.alive).without(self.stalled).iter() {
+            let oldest = self.streams[slot].in_flight.front();
+            if oldest.is_some_and(|frame| now_ns >= frame.sent_ns + CONGESTED_NS) {
+                congested.insert(slot);
+            }
+        }
+        congested
+    }
+
+    /// Where all streams are stalled or congested: those that bring things through in both directions, but slowly. Their paths
+    /// work, so that new streams can be opened there, which carry first what is missing.
+    fn clogged(&self, now_ns: u64, life: &Life, congested: StreamSet) -> StreamSet {
         let mut clogged = StreamSet::default();
-        for slot in self.stalled.iter() {
+        for slot in self.stalled.or(congested).iter() {
             let stream = &self.streams[slot];
             let hears = now_ns.saturating_sub(life.stream_heard_ns(slot)) <= GIVE_UP_NS;
             let tells = stream.told_ns > 0 && now_ns - stream.told_ns <= ONLY_SLOW_NS;
