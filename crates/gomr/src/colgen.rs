@@ -394,6 +394,7 @@ impl Solver {
             some => some.chunks(WINDOW).collect(),
         };
         for window in windows {
+            self.master.weights.reset();
             let candidate = |&column: &u32| Candidate {
                 column,
                 gain: f64::INFINITY,

@@ -14,6 +14,7 @@ mod pivot;
 mod sparse;
 mod start;
 mod values;
+mod weights;
 
 use crate::basis::Inverse;
 use crate::graph::NONE;
@@ -22,6 +23,7 @@ use differences::Differences;
 use level::Level;
 use loads::{Loads, Span};
 pub(crate) use sparse::Sparse;
+use weights::Weights;
 
 const KEY: u32 = NONE - 1;
 /// Numbers below this are not pivots.
@@ -122,6 +124,7 @@ pub(crate) struct Master {
     pub keys: Vec<u32>,
     /// Price of each arc (zero unless saturated).
     pub price: Vec<f64>,
+    pub weights: Weights,
     /// Unused capacity of each arc.
     pub slack: Vec<f64>,
     pub inverse: Inverse,
@@ -163,6 +166,7 @@ impl Master {
             rhs: capacity.clone(),
             price: vec![0.0; arcs],
             slack: capacity.clone(),
+            weights: Weights::new(arcs),
             tight_at: vec![NONE; arcs],
             by_arc: vec![Vec::new(); arcs],
             priced: vec![false; arcs],

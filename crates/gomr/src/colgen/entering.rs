@@ -3,6 +3,10 @@
 use super::Solver;
 use crate::master::Enter;
 
+/// What a slack's gain counts beside a column's: after each column several slacks gain, most of them until the next one
+/// enters.
+const SLACK_WORTH: f64 = 0.25;
+
 /// A column that may enter the basis, and what it gained when it was last looked at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
@@ -23,7 +27,12 @@ impl Solver {
         }
         let limit = self.gain_limit();
         let mut best = self.best_slack();
-        let mut most = best.map_or(limit, |(_, gain)| gain);
+        let mut most = match best {
+            Some((Enter::Slack(e), gain)) => {
+                limit.max(SLACK_WORTH * gain / self.master.weights.of(e).sqrt())
+            }
+            _ => limit,
+        };
         if let Some((enter, gain)) = self.level_entering(most) {
             (best, most) = (Some((enter, gain)), gain);
         }

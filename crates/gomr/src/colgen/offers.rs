@@ -150,13 +150,19 @@ impl Solver {
         self.gain * self.master.big_m.max(1.0)
     }
 
+    /// The slack that gains most for its Devex weight, and what a unit of it gains.
     pub fn best_slack(&self) -> Option<(Enter, f64)> {
+        let limit = self.gain_limit();
         let mut best = None;
-        let mut most = self.gain_limit();
+        let mut most = 0.0;
         for &e in &self.master.tight {
             let gain = -self.master.price[e as usize];
-            if gain > most {
-                most = gain;
+            if gain <= limit {
+                continue;
+            }
+            let squared = gain * gain / self.master.weights.of(e);
+            if squared > most {
+                most = squared;
                 best = Some((Enter::Slack(e), gain));
             }
         }

@@ -180,6 +180,7 @@ impl Master {
         self.work += 2000 + size * size / 4 + 10 * self.direction.load.touched.len() as u64;
         let alpha = self.pivot_entry(leave);
         let step = gain / alpha;
+        self.weights.follow(enter, leave, alpha, &self.tight, rho);
         for (t, &value) in rho.iter().enumerate() {
             self.price[self.tight[t] as usize] += step * value;
         }
