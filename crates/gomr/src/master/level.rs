@@ -82,7 +82,7 @@ impl Master {
         let column = &mut self.columns[self.level_column as usize];
         (column.profit, column.value) = (profit, value);
         self.set_request(level.group, most);
-        self.groups[level.group as usize].key_value = most;
+        self.key_values[level.group as usize] = most;
         self.level = Some(level);
     }
 
@@ -207,7 +207,7 @@ impl Master {
     pub(super) fn raise_keys(&mut self, value: f64) {
         if let Some(level) = &self.level {
             for (group, rise) in level.rising() {
-                self.groups[group as usize].key_value += rise * value;
+                self.key_values[group as usize] += rise * value;
             }
         }
     }

@@ -131,7 +131,7 @@ impl Master {
     pub fn leaving_value(&self, leave: Leave) -> f64 {
         match leave {
             Leave::Working(p) => self.x[p],
-            Leave::Key(g) => self.groups[g as usize].key_value,
+            Leave::Key(g) => self.key_values[g as usize],
             Leave::Slack(e) => self.slack[e as usize],
         }
     }
@@ -202,7 +202,7 @@ impl Master {
             *value -= theta * y;
         }
         for &g in &self.direction.key.touched {
-            self.groups[g as usize].key_value -= theta * self.direction.key.values[g as usize];
+            self.key_values[g as usize] -= theta * self.direction.key.values[g as usize];
         }
         for &e in &self.direction.load.touched {
             if self.tight_at[e as usize] == NONE {
@@ -247,7 +247,7 @@ impl Master {
             if let Enter::Column(column) = enter {
                 self.follow_in_inverse(g);
                 self.set_key(column);
-                self.groups[g as usize].key_value = theta;
+                self.key_values[g as usize] = theta;
             }
             return;
         };
@@ -275,7 +275,7 @@ impl Master {
         let column = self.working[p];
         let old = std::mem::replace(&mut group.key, column);
         self.keys[g as usize] = column;
-        std::mem::swap(&mut group.key_value, &mut self.x[p]);
+        std::mem::swap(&mut self.key_values[g as usize], &mut self.x[p]);
         self.columns[column as usize].place = KEY;
         self.columns[old as usize].place = p as u32;
         self.working[p] = old;
