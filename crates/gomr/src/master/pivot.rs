@@ -48,7 +48,7 @@ impl Master {
             d.key.add(self.columns[column as usize].group, -*y);
         }
         self.add_working_loads(&mut d);
-        self.each_risen(self.level_decrease(enter, &d), |g, rate| d.key.add(g, rate));
+        self.add_risen(self.level_decrease(enter, &d), &mut d.key);
         self.direction = d;
     }
 
@@ -201,8 +201,15 @@ impl Master {
         for (value, y) in self.x.iter_mut().zip(&self.direction.y) {
             *value -= theta * y;
         }
-        for &g in &self.direction.key.touched {
-            self.key_values[g as usize] -= theta * self.direction.key.values[g as usize];
+        let keys = &self.direction.key;
+        if keys.is_dense() {
+            for (value, rate) in self.key_values.iter_mut().zip(&keys.values) {
+                *value -= theta * rate;
+            }
+        } else {
+            for &g in &keys.touched {
+                self.key_values[g as usize] -= theta * keys.values[g as usize];
+            }
         }
         for &e in &self.direction.load.touched {
             if self.tight_at[e as usize] == NONE {
