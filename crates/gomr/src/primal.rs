@@ -85,19 +85,10 @@ impl Master {
                 f(Leave::Working(p), self.x[p], alpha);
             }
         }
-        let mut key = |g: u32, value: f64, alpha: f64| {
+        for &g in &d.key.touched {
+            let alpha = d.key.values[g as usize];
             if alpha > PIVOT {
-                f(Leave::Key(g), value, alpha);
-            }
-        };
-        if d.key.is_dense() {
-            let keys = self.key_values.iter().zip(&d.key.values);
-            (0..)
-                .zip(keys)
-                .for_each(|(g, (&value, &alpha))| key(g, value, alpha));
-        } else {
-            for &g in &d.key.touched {
-                key(g, self.key_values[g as usize], d.key.values[g as usize]);
+                f(Leave::Key(g), self.key_values[g as usize], alpha);
             }
         }
         for &e in &d.load.touched {
