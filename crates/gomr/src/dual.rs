@@ -150,9 +150,9 @@ impl Master {
                 leave = Some(Leave::Working(p));
             }
         }
-        for (g, group) in self.groups.iter().enumerate() {
-            if group.key_value < worst {
-                worst = group.key_value;
+        for (g, &value) in self.key_values.iter().enumerate() {
+            if value < worst {
+                worst = value;
                 leave = Some(Leave::Key(g as u32));
             }
         }
@@ -310,7 +310,7 @@ impl Master {
 
     /// Largest infeasibility of the basic solution: a negative rate or an overloaded arc.
     pub fn infeasibility(&self) -> f64 {
-        let keys = self.groups.iter().map(|g| g.key_value);
+        let keys = self.key_values.iter().copied();
         let slacks = (0..self.slack.len())
             .filter(|&e| self.tight_at[e] == NONE)
             .map(|e| self.slack[e]);

@@ -35,6 +35,8 @@ pub(crate) struct Column {
     pub group: u32,
     /// Differs where paths differ, nearly always.
     pub mark: u32,
+    /// Bits of the arcs that it loads: most arcs that it does not load are told by theirs.
+    mask: u64,
     span: Span,
     /// Worth of one unit in the first objective (0 for the rate not served).
     pub value: f64,
@@ -59,7 +61,6 @@ pub(crate) struct Group {
     /// The column of the rate not served.
     pub unserved: u32,
     pub key: u32,
-    pub key_value: f64,
     /// Columns in the working basis.
     pub working: Vec<u32>,
     /// All path columns.
@@ -93,6 +94,15 @@ pub(crate) fn mark_of(path: &[u32]) -> u32 {
     })
 }
 
+/// The bits of these arcs together; an arc whose bit is missing is not among them.
+fn mask_of(arcs: &[u32]) -> u64 {
+    arcs.iter().fold(0, |mask, &arc| mask | bit_of(arc))
+}
+
+fn bit_of(arc: u32) -> u64 {
+    1 << (arc % 64)
+}
+
 /// How the basic variables move when one variable enters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Direction {
@@ -122,6 +132,8 @@ pub(crate) struct Master {
     pub groups: Vec<Group>,
     /// The key of each commodity, as in its group: what pricing reads of all of them.
     pub keys: Vec<u32>,
+    /// The rate of each commodity's key.
+    pub key_values: Vec<f64>,
     /// Price of each arc (zero unless saturated).
     pub price: Vec<f64>,
     pub weights: Weights,
@@ -190,12 +202,12 @@ impl Master {
             request,
             unserved,
             key: unserved,
-            key_value: request,
             working: Vec::new(),
             columns: Vec::new(),
             active: true,
         });
         self.keys.push(unserved);
+        self.key_values.push(request);
         self.direction.key.resize(self.groups.len());
         id
     }
@@ -239,6 +251,7 @@ impl Master {
         self.columns.push(Column {
             group,
             mark: mark_of(self.loads.path(span)),
+            mask: mask_of(self.loads.rows(span)),
             span,
             value,
             cost,
@@ -320,7 +333,7 @@ impl Master {
         let c = &self.columns[column as usize];
         match c.place {
             NONE => 0.0,
-            KEY => self.groups[c.group as usize].key_value,
+            KEY => self.key_values[c.group as usize],
             at => self.x[at as usize],
         }
     }
@@ -445,7 +458,10 @@ impl Master {
     fn entry(&self, column: u32, arc: u32) -> f64 {
         let at = |c: u32| match &self.level {
             Some(level) if c == self.level_column => level.load(arc),
-            _ => self.loads.on(self.columns[c as usize].span, arc),
+            _ => match &self.columns[c as usize] {
+                column if column.mask & bit_of(arc) == 0 => 0.0,
+                column => self.loads.on(column.span, arc),
+            },
         };
         at(column) - at(self.key_of(column))
     }

@@ -88,7 +88,7 @@ impl Master {
         for &g in &d.key.touched {
             let alpha = d.key.values[g as usize];
             if alpha > PIVOT {
-                f(Leave::Key(g), self.groups[g as usize].key_value, alpha);
+                f(Leave::Key(g), self.key_values[g as usize], alpha);
             }
         }
         for &e in &d.load.touched {

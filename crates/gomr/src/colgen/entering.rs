@@ -38,19 +38,7 @@ impl Solver {
         }
         // Gains change little from pivot to pivot: the best of before is looked at first, and taken if it is
         // still as good as the others were.
-        loop {
-            let (mut first, mut second) = (None, most);
-            for (at, candidate) in open.iter().enumerate() {
-                let top = first.map_or(most, |at: usize| open[at].gain);
-                if candidate.gain > top {
-                    (first, second) = (Some(at), top);
-                } else if candidate.gain > second {
-                    second = candidate.gain;
-                }
-            }
-            let Some(at) = first else {
-                break;
-            };
+        while let Some((at, second)) = two_largest(open, most) {
             let gain = self.gain_of(open[at].column);
             open[at].gain = gain;
             if gain >= second && gain > most {
@@ -95,4 +83,20 @@ impl Solver {
         let column = first.map(|first| (Enter::Column(first.column), first.gain));
         slack.or_else(|| self.level_entering(limit)).or(column)
     }
+}
+
+/// The place of the largest gain above `least`, the first of equal ones, and the largest of the others and `least`.
+fn two_largest(open: &[Candidate], least: f64) -> Option<(usize, f64)> {
+    let (mut first, mut second) = (None, least);
+    let mut top = least;
+    for (at, candidate) in open.iter().enumerate() {
+        if candidate.gain > second {
+            if candidate.gain > top {
+                (first, second, top) = (Some(at), top, candidate.gain);
+            } else {
+                second = candidate.gain;
+            }
+        }
+    }
+    first.map(|at| (at, second))
 }

@@ -32,7 +32,7 @@ impl Solver {
         if let Some(id) = self.spare.pop() {
             self.master.set_request(id, request);
             self.master.groups[id as usize].active = true;
-            self.master.groups[id as usize].key_value = request;
+            self.master.key_values[id as usize] = request;
             self.commodities[id as usize] = commodity;
             return id;
         }

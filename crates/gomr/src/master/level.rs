@@ -3,8 +3,11 @@
 //! In the rows of the commodities it has entries that no path has. As each commodity's key takes up what the column
 //! adds to its request, the column loads the arcs as the keys do, and is worth what they are.
 
-use super::{Direction, Enter, Leave, Master, KEY};
+use super::{Direction, Enter, Leave, Master, Sparse, KEY};
 use crate::graph::NONE;
+
+/// Where one of so many commodities rises, all are gone through in one sweep.
+const MANY: usize = 8;
 
 /// The column that raises requests.
 #[derive(Clone, Debug)]
@@ -13,6 +16,8 @@ pub(crate) struct Level {
     pub group: u32,
     /// What one unit adds to the request of each commodity.
     rise: Vec<f64>,
+    /// Whether that is something for many commodities.
+    raises_many: bool,
     /// What one unit adds to the load of each arc.
     load: Vec<f64>,
 }
@@ -45,6 +50,7 @@ impl Master {
         self.level = Some(Level {
             group,
             rise: Vec::new(),
+            raises_many: false,
             load: Vec::new(),
         });
     }
@@ -67,6 +73,7 @@ impl Master {
         };
         level.load.clear();
         level.load.resize(self.capacity.len(), 0.0);
+        level.raises_many = MANY * rise.iter().filter(|&&rise| rise != 0.0).count() > rise.len();
         level.rise = rise;
         let mut profit = self.big_m * value;
         for (group, rise) in level.rising() {
@@ -82,7 +89,7 @@ impl Master {
         let column = &mut self.columns[self.level_column as usize];
         (column.profit, column.value) = (profit, value);
         self.set_request(level.group, most);
-        self.groups[level.group as usize].key_value = most;
+        self.key_values[level.group as usize] = most;
         self.level = Some(level);
     }
 
@@ -193,13 +200,20 @@ impl Master {
     }
 
     /// Adds to a direction what the column's movement makes of the keys; `decrease` is that of the column.
-    pub(super) fn each_risen(&self, decrease: f64, mut f: impl FnMut(u32, f64)) {
-        if let Some(level) = &self.level {
-            if decrease != 0.0 {
-                level
-                    .rising()
-                    .for_each(|(group, rise)| f(group, rise * decrease));
+    pub(super) fn add_risen(&self, decrease: f64, keys: &mut Sparse) {
+        let Some(level) = &self.level else { return };
+        if decrease == 0.0 {
+            return;
+        }
+        if level.raises_many {
+            keys.touch_all();
+            for (value, rise) in keys.values.iter_mut().zip(&level.rise) {
+                *value += rise * decrease;
             }
+            return;
+        }
+        for (group, rise) in level.rising() {
+            keys.add(group, rise * decrease);
         }
     }
 
@@ -207,7 +221,7 @@ impl Master {
     pub(super) fn raise_keys(&mut self, value: f64) {
         if let Some(level) = &self.level {
             for (group, rise) in level.rising() {
-                self.groups[group as usize].key_value += rise * value;
+                self.key_values[group as usize] += rise * value;
             }
         }
     }

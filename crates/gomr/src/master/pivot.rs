@@ -48,7 +48,7 @@ impl Master {
             d.key.add(self.columns[column as usize].group, -*y);
         }
         self.add_working_loads(&mut d);
-        self.each_risen(self.level_decrease(enter, &d), |g, rate| d.key.add(g, rate));
+        self.add_risen(self.level_decrease(enter, &d), &mut d.key);
         self.direction = d;
     }
 
@@ -131,7 +131,7 @@ impl Master {
     pub fn leaving_value(&self, leave: Leave) -> f64 {
         match leave {
             Leave::Working(p) => self.x[p],
-            Leave::Key(g) => self.groups[g as usize].key_value,
+            Leave::Key(g) => self.key_values[g as usize],
             Leave::Slack(e) => self.slack[e as usize],
         }
     }
@@ -202,8 +202,15 @@ impl Master {
         for (value, y) in self.x.iter_mut().zip(&self.direction.y) {
             *value -= theta * y;
         }
-        for &g in &self.direction.key.touched {
-            self.groups[g as usize].key_value -= theta * self.direction.key.values[g as usize];
+        let keys = &self.direction.key;
+        if keys.is_dense() {
+            for (value, rate) in self.key_values.iter_mut().zip(&keys.values) {
+                *value -= theta * rate;
+            }
+        } else {
+            for &g in &keys.touched {
+                self.key_values[g as usize] -= theta * keys.values[g as usize];
+            }
         }
         for &e in &self.direction.load.touched {
             if self.tight_at[e as usize] == NONE {
@@ -248,7 +255,7 @@ impl Master {
             if let Enter::Column(column) = enter {
                 self.follow_in_inverse(g);
                 self.set_key(column);
-                self.groups[g as usize].key_value = theta;
+                self.key_values[g as usize] = theta;
             }
             return;
         };
@@ -276,7 +283,7 @@ impl Master {
         let column = self.working[p];
         let old = std::mem::replace(&mut group.key, column);
         self.keys[g as usize] = column;
-        std::mem::swap(&mut group.key_value, &mut self.x[p]);
+        std::mem::swap(&mut self.key_values[g as usize], &mut self.x[p]);
         self.columns[column as usize].place = KEY;
         self.columns[old as usize].place = p as u32;
         self.working[p] = old;

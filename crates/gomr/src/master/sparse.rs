@@ -15,6 +15,12 @@ impl Sparse {
     }
 
     pub fn clear(&mut self) {
+        if self.is_dense() {
+            self.values.fill(0.0);
+            self.seen.fill(false);
+            self.touched.clear();
+            return;
+        }
         for &i in &self.touched {
             self.values[i as usize] = 0.0;
             self.seen[i as usize] = false;
@@ -29,6 +35,11 @@ impl Sparse {
                 self.touched.push(i as u32);
             }
         }
+    }
+
+    /// Whether all entries count as touched: then `values` is the quicker way to go through them.
+    pub fn is_dense(&self) -> bool {
+        self.touched.len() == self.values.len()
     }
 
     pub fn add(&mut self, i: u32, value: f64) {

@@ -16,7 +16,7 @@ impl Master {
                 continue;
             }
             let group = &self.groups[g];
-            let mut largest = group.key_value.abs();
+            let mut largest = self.key_values[g].abs();
             let mut at = None;
             for &c in &group.working {
                 let rate = self.rate(c).abs();
@@ -87,9 +87,9 @@ impl Master {
         for value in &mut self.x {
             *value = push(*value);
         }
-        for g in &mut self.groups {
-            g.key_value = push(g.key_value);
-            g.rhs = g.key_value;
+        for (value, g) in self.key_values.iter_mut().zip(&mut self.groups) {
+            *value = push(*value);
+            g.rhs = *value;
         }
         for (i, &column) in self.working.iter().enumerate() {
             self.groups[self.columns[column as usize].group as usize].rhs += self.x[i];

@@ -85,13 +85,13 @@ impl Master {
     pub fn settle(&mut self, rest: &[f64]) {
         let mut slack = std::mem::take(&mut self.slack);
         slack.copy_from_slice(rest);
-        for g in &mut self.groups {
-            g.key_value = g.rhs;
+        for (value, g) in self.key_values.iter_mut().zip(&self.groups) {
+            *value = g.rhs;
         }
         for (i, &column) in self.working.iter().enumerate() {
             let value = self.x[i];
             self.each_entry(column, |row, load| slack[row as usize] -= load * value);
-            self.groups[self.columns[column as usize].group as usize].key_value -= value;
+            self.key_values[self.columns[column as usize].group as usize] -= value;
         }
         self.slack = slack;
         self.raise_keys(self.level_value());
