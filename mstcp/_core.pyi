@@ -31,6 +31,7 @@ __all__ = [
     "encode_close",
     "hello_connection_id",
     "hello_rest_bytes",
+    "keep_waiting_threads",
     "limit_receive_memory",
     "receive_memory",
     "unacknowledged_bytes",
@@ -284,6 +285,9 @@ class Bell:
 
     def take(self) -> list[int]:
         """Return the numbers that were rung since the last call."""
+
+def keep_waiting_threads() -> None:
+    """Keep threads that wait in a `Loan` there for good: the process ends."""
 
 @final
 class Loan:

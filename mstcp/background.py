@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mstcp import _core
 from mstcp.errors import ConnectionClosed
 from mstcp.loans import Loans
 
@@ -74,9 +75,13 @@ class BackgroundLoop:
         return self.run(called())
 
     def close(self) -> None:
-        """Close all connections and wait until the peers have everything; for the end of the process."""
+        """Close all connections and wait until the peers have everything; for the end of the process.
+
+        Afterwards no thread of the library runs: one that asks an ending interpreter to go on aborts it.
+        """
         if self.forked:
             return
+        _core.keep_waiting_threads()
 
         async def closed() -> None:
             transports = list(self.transports)
@@ -89,6 +94,8 @@ class BackgroundLoop:
                 )
 
         self.run(closed())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(EXIT_S)
 
     def disown(self) -> None:
         """Close this process's copies of the sockets, after a fork; the parent's connections go on."""

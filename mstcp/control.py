@@ -33,6 +33,7 @@ OnEnded = Callable[[str], None]
 
 _RENEWALS_A_LEASE = 3
 _RECONNECT_S = (0.1, 2.0)
+_REFUSAL_S = 5.0
 
 
 @dataclass
@@ -303,12 +304,30 @@ class ControllerClient:
             try:
                 async for message in call:
                     self._take(message)
-            except grpc.aio.AioRpcError as error:
-                if error.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+            except grpc.aio.AioRpcError as ended:
+                told = ended
+                if ended.code() is grpc.StatusCode.INTERNAL:
+                    # The server ended the call while a message was being written: gRPC does not say why.
+                    told = await self._refusal(channel, metadata) or ended
+                if told.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
                     hint = f" (give a token: token=, --controller-token-file or {TOKEN_VARIABLE})"
-                    return f"{self.address} refuses this client: {error.details()}{hint}"
-                return f"cannot reach {self.address}: {_reason(error.details() or error.code().name)}"
+                    return f"{self.address} refuses this client: {told.details()}{hint}"
+                return f"cannot reach {self.address}: {_reason(told.details() or told.code().name)}"
         return f"{self.address} ended the session"
+
+    @staticmethod
+    async def _refusal(channel: Any, metadata: Any) -> Any:
+        """Ask for nothing, to learn why the server refuses; None if it does not."""
+        import grpc.aio
+
+        from mstcp.proto import control_pb2_grpc
+
+        stub = control_pb2_grpc.ControllerStub(channel)
+        try:
+            await stub.RenewFlows(pb.LeaseRenewal(), metadata=metadata, timeout=_REFUSAL_S)
+        except grpc.aio.AioRpcError as error:
+            return error
+        return None
 
     def _channel(self) -> Any:
         """Return a channel to the controller, protected where an authority is known.

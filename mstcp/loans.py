@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 import weakref
+from collections.abc import Callable
 
 from mstcp import _core
 from mstcp.transport import ConnectionTransport
@@ -53,22 +54,30 @@ class Loans:
         loan = self._loans[transport]
         stand_by, attend, watch = loan.requests()
         if stand_by:
-            transport.lending.stand_by()
+            _guarded(transport, transport.lending.stand_by)
         if attend:
-            transport.lending.attend()
+            _guarded(transport, transport.lending.attend)
         if (stand_by or watch) and loan.is_out:
             self._out[number] = transport
             if self._timer is None:
                 self._timer = self._loop.call_later(IDLE_S, self._look)
 
     def _look(self) -> None:
+        self._timer = None
         now_ns, idle_ns = time.monotonic_ns(), round(IDLE_S * 1e9)
         for number, transport in list(self._out.items()):
             use = self._loans[transport].look(now_ns, idle_ns)
             if use != "recent":
                 del self._out[number]
             if use == "idle":
-                transport.lending.take_back()
-        self._timer = None
+                _guarded(transport, transport.lending.take_back)
         if self._out:
             self._timer = self._loop.call_later(max(IDLE_S, _LOOK_S * len(self._out)), self._look)
+
+
+def _guarded(transport: ConnectionTransport, act: Callable[[], None]) -> None:
+    """Act on a connection; what fails ends it alone, and the others of the loop go on."""
+    try:
+        act()
+    except Exception as error:
+        transport.ending.fail(error)

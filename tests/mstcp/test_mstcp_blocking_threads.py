@@ -17,14 +17,15 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec, blocking
+from mstcp.transport.lending import Lending
 
 LIMIT_S = 60.0
 Pair = tuple[blocking.Socket, blocking.Socket]
 
 
-@pytest.fixture
-def ends() -> Iterator[Pair]:
-    """Both ends of a connection of two streams: client, server."""
+@contextlib.contextmanager
+def pair() -> Iterator[Pair]:
+    """Open both ends of a connection of two streams: client, server."""
     with blocking.create_server(("127.0.0.1", 0), timeout=LIMIT_S) as listener:
         ours = blocking.create_connection(
             listener.getsockname()[:2], streams=[StreamSpec()] * 2, timeout=LIMIT_S
@@ -33,6 +34,12 @@ def ends() -> Iterator[Pair]:
         theirs.settimeout(LIMIT_S)
         with ours, theirs:
             yield ours, theirs
+
+
+@pytest.fixture
+def ends() -> Iterator[Pair]:
+    with pair() as both:
+        yield both
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -106,6 +113,27 @@ def test_what_was_sent_arrives_though_no_thread_calls_any_more(ends: Pair) -> No
     while left:
         left -= len(theirs.recv(left))
     wait_for(lambda: ours.counters().unacknowledged_bytes == 0)
+
+
+def test_a_fault_in_one_connection_leaves_the_others_alone(
+    ends: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library's loop carries all connections of the process."""
+    real = Lending.take_back
+    failed: list[Lending] = []
+
+    def fail_once(lending: Lending) -> None:
+        if not failed:
+            failed.append(lending)
+            raise ZeroDivisionError("a fault")
+        real(lending)
+
+    monkeypatch.setattr(Lending, "take_back", fail_once)
+    ends[0].sendall(b"x")
+    wait_for(lambda: bool(failed))
+    with pair() as (ours, theirs):
+        ours.sendall(bytes(1 << 20))
+        wait_for(lambda: theirs.counters().bytes_received >= 1 << 20)
 
 
 def test_a_thread_that_sends_has_its_timeout_while_another_waits_for_bytes(ends: Pair) -> None:

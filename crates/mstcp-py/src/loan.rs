@@ -1,5 +1,6 @@
 //! `mstcp._core.Loan` and `Bell`: a connection that an event loop and the threads which wait for it drive in turn.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use mstcp_core::error::LocalError;
@@ -18,6 +19,27 @@ use crate::{either, local};
 
 /// What `recv` makes room for, however much it is asked for.
 const MOST_RECEIVED_BYTES: usize = 1 << 20;
+
+/// Whether the process is about to end.
+static IS_EXITING: AtomicBool = AtomicBool::new(false);
+
+/// Keep threads that wait from now on in their wait. At its end CPython before 3.14 ends a thread that asks for the
+/// interpreter by unwinding its stack, and where Rust's frames are on it that aborts the process.
+#[pyfunction]
+fn keep_waiting_threads() {
+    IS_EXITING.store(true, Ordering::Release);
+}
+
+/// As `Python::detach`, in a thread of the application.
+fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| {
+        let done = work();
+        while IS_EXITING.load(Ordering::Acquire) {
+            std::thread::park();
+        }
+        done
+    })
+}
 
 #[pyclass(module = "mstcp._core", frozen)]
 pub struct Bell(Arc<shared::Bell>);
@@ -62,13 +84,12 @@ impl Loan {
     ) -> PyResult<Option<usize>> {
         let outcome = if timeout_ns == Some(0) {
             let shared = &self.0;
-            py.detach(|| shared.attempt(wish, now_ns)).map_err(local)?
+            detached(py, || shared.attempt(wish, now_ns)).map_err(local)?
         } else {
             let clock = Clock::new(now_ns);
             let until_ns = timeout_ns.map(|timeout_ns| now_ns.saturating_add(timeout_ns));
             let check = || Python::attach(|py| py.check_signals());
-            py.detach(|| self.0.wait(wish, &clock, until_ns, check))
-                .map_err(wait_error)?
+            detached(py, || self.0.wait(wish, &clock, until_ns, check)).map_err(wait_error)?
         };
         match outcome {
             Outcome::Done(count) => Ok(Some(count)),
@@ -148,7 +169,7 @@ impl Loan {
         let piece = Piece::new(data);
         let shared = &self.0;
         let write = move |core: &mut mstcp_core::Connection| piece.push(core);
-        py.detach(|| shared.write(now_ns, timeout_ns != Some(0), write))
+        detached(py, || shared.write(now_ns, timeout_ns != Some(0), write))
             .map_err(|error: LocalError| local(error))?;
         Ok(true)
     }
@@ -194,6 +215,7 @@ impl Loan {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(keep_waiting_threads, module)?)?;
     module.add_class::<Bell>()?;
     module.add_class::<Loan>()
 }
