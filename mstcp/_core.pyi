@@ -254,6 +254,9 @@ class Connection:
     def shut(self) -> None:
         """Say that the application has closed: an event tells when the sockets can be closed."""
 
+    def leave_budget(self) -> None:
+        """Give back the receive memory that was promised: the sockets are closed."""
+
     def events(self) -> list[tuple[str, int]]:
         """Return what has happened since the last call; while there is something `timeout_ns` is in the past.
 

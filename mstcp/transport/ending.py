@@ -191,6 +191,9 @@ class Ending:
                 sockets.reset(stream.sock)
             else:
                 stream.sock.close()
+        if self._state.mstcp is not None:
+            # Applications keep closed connections, and so do cycles until the collector comes.
+            self._state.mstcp.leave_budget()
         waiting = None if self._on_closed is None else self._on_closed()
         if waiting is None:
             self._state.loop.call_soon(self._tell_lost, error)

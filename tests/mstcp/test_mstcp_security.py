@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import struct
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
@@ -527,6 +528,27 @@ async def test_windows_of_all_connections_stay_within_the_process_bound() -> Non
             await until(lambda: ended == len(writers), "the other ends to be closed too")
         finally:
             mstcp.limit_receive_memory(1 << 30)
+
+
+@pytest.mark.parametrize("is_aborted", [False, True])
+async def test_a_closed_connection_holds_no_receive_memory(is_aborted: bool) -> None:
+    """Other connections would get the least window, until the garbage collector comes."""
+    gc.collect()
+    before, _ = _core.receive_memory()
+    echo = EchoServer()
+    async with await mstcp.start_server(echo.echo, "127.0.0.1", reconnect_timeout=0.2) as server:
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+        writer.write(b"x")
+        assert await reader.readexactly(1) == b"x"
+        kept = [writer.transport, *server._reception.connections]
+        assert len(kept) == 2
+        assert _core.receive_memory()[0] > before
+        if is_aborted:
+            writer.transport.abort()
+        writer.close()
+        await until(lambda: not echo.open, "the server's end to close")
+        await until(lambda: _core.receive_memory()[0] <= before, "the promises to be given back")
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), "10", None])

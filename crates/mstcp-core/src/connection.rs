@@ -109,6 +109,11 @@ impl Connection {
         self.receiver.share_budget(budget);
     }
 
+    /// Of a connection whose sockets are closed, where it is kept for longer: see [`Receiver::leave_budget`].
+    pub fn leave_budget(&mut self) {
+        self.receiver.leave_budget();
+    }
+
     /// See [`Sender::write`].
     pub fn write(&mut self, data: &[u8]) -> Result<(), LocalError> {
         self.sender.write(data)

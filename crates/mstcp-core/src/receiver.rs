@@ -144,6 +144,11 @@ impl Receiver {
         self.share = Some(Share::new(budget));
     }
 
+    /// Give back to the budget what was promised: the peer can send nothing more.
+    pub fn leave_budget(&mut self) {
+        self.share = None;
+    }
+
     /// Take bytes of a stream: append to `out` what is now in order, and to `controls` what is for the other direction.
     ///
     /// `shared` is `data` in memory that may be kept; without it what must wait is copied. After a remote error the receiver

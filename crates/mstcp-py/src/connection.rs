@@ -437,6 +437,10 @@ impl Connection {
         endpoint.core.shut();
     }
 
+    fn leave_budget(&self, py: Python<'_>) {
+        self.locked(py).core.leave_budget();
+    }
+
     fn events(&self, py: Python<'_>) -> Vec<(&'static str, u64)> {
         let mut endpoint = self.locked(py);
         let mut events = Vec::new();
