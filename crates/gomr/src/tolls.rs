@@ -9,7 +9,7 @@ mod ways;
 
 use std::sync::Arc;
 
-use crate::graph::Graph;
+use crate::graph::{Graph, NONE};
 use ways::{Repair, Ways};
 
 /// So many arcs that had a toll and have none now, and one for so many that have one, may be avoided still.
@@ -55,6 +55,8 @@ pub(crate) struct Tolls {
     heads: Vec<u32>,
     /// Distance from each head around all tolls, node by node.
     around: Vec<f64>,
+    /// The heads that it is of, and the versions of their ways.
+    around_of: Vec<(u32, u32)>,
     /// Distance from head to head.
     between: Vec<f64>,
     /// The last toll on the way from head to head, and the head from where it is reached around all tolls.
@@ -113,6 +115,7 @@ impl Tolls {
         if self.changes.len() > MOST_CHANGES {
             self.changes.clear();
             self.ways.fill(None);
+            self.around_of.clear();
         }
     }
 
@@ -139,14 +142,23 @@ impl Tolls {
         }
     }
 
+    /// Brings the distances around all tolls up to date, of the heads whose ways have changed.
     fn fill_around(&mut self, graph: &Graph) {
         let size = self.heads.len();
-        self.around.clear();
-        self.around.resize(size * graph.nodes, f64::INFINITY);
+        if self.around_of.len() != size {
+            self.around_of.clear();
+            self.around_of.resize(size, (NONE, 0));
+            self.around.resize(size * graph.nodes, f64::INFINITY);
+        }
         for (place, &head) in self.heads.iter().enumerate() {
-            if let Some(ways) = &self.ways[head as usize] {
-                for (node, &distance) in ways.distance.iter().enumerate() {
-                    self.around[node * size + place] = distance;
+            let Some(ways) = &self.ways[head as usize] else {
+                continue;
+            };
+            let of = (head, ways.version);
+            if std::mem::replace(&mut self.around_of[place], of) != of {
+                let column = self.around[place..].iter_mut().step_by(size);
+                for (around, &distance) in column.zip(&ways.distance) {
+                    *around = distance;
                 }
             }
         }
@@ -282,9 +294,14 @@ impl Tolls {
             return;
         };
         self.walk_back(graph, self.heads[end], node, path);
-        let over = |from: usize| reach.entry[from] + self.between[from * size + end];
-        let by_length = |&a: &usize, &b: &usize| over(a).total_cmp(&over(b));
-        let first = (0..size).min_by(by_length).unwrap_or(end);
+        let mut first = end;
+        let mut least = f64::INFINITY;
+        for (from, entry) in reach.entry.iter().enumerate() {
+            let over = entry + self.between[from * size + end];
+            if over < least {
+                (first, least) = (from, over);
+            }
+        }
         let mut at = end;
         while at != first {
             let last = self.last[first * size + at];
@@ -325,17 +342,28 @@ fn shorten(
     (seconds, over): (&[f64], &[Last]),
 ) {
     let own = distances.iter_mut().zip(lasts);
-    // Without branches, so that several are compared at once.
+    // Masks in place of branches: they are hard to foresee, and so several are compared at once.
     for ((distance, last), (&second, &new)) in own.zip(seconds.iter().zip(over)) {
         let whole = first + second;
-        let is_less = whole < *distance;
-        *distance = if is_less { whole } else { *distance };
-        *last = if is_less { new } else { *last };
+        let mask = u64::from(whole < *distance).wrapping_neg();
+        *distance = if whole < *distance { whole } else { *distance };
+        *last = (new & mask) | (*last & !mask);
     }
 }
 
 /// Takes out what leads back to a node of the path: arcs without length, or it would not be a shortest one.
 fn cut_loops(graph: &Graph, source: u32, path: &mut Vec<u32>) {
+    let mut passed = vec![0u64; graph.nodes.div_ceil(64)];
+    let mut pass = |node: u32| {
+        let (word, bit) = (&mut passed[node as usize / 64], 1 << (node % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    };
+    pass(source);
+    if path.iter().all(|&arc| pass(graph.head[arc as usize])) {
+        return;
+    }
     let mut nodes = vec![source];
     let mut kept = Vec::with_capacity(path.len());
     for &arc in path.iter() {
@@ -354,7 +382,6 @@ fn cut_loops(graph: &Graph, source: u32, path: &mut Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::NONE;
 
     /// SplitMix64.
     struct Rng(u64);

@@ -51,6 +51,7 @@ impl Solver {
         self.master.work += (2 * self.graph.nodes * seen) as u64;
         better.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         better.truncate(most);
+        better.sort_by_key(|&(_, id, at)| (at, id));
         self.take_offers(&mut offers, gains);
         self.take_paths(&better, gains);
         seen == count
@@ -95,14 +96,17 @@ impl Solver {
         }
     }
 
-    /// Adds the paths of some commodities, and offers those that gain under the present prices.
+    /// Adds the paths of some commodities, one origin's after the other, and offers those that gain under the present prices.
     fn take_paths(&mut self, better: &[(f64, u32, u32)], gains: &mut Vec<(f64, u32)>) {
         let limit = self.gain_limit();
         let mut path = Vec::new();
+        let mut reached = None;
         for &(_, id, at) in better {
             let Origin { source, class, .. } = self.origins[at as usize];
             let target = self.commodities[id as usize].target;
-            self.tolls[class].reach(source, &mut self.reach);
+            if reached.replace(at) != Some(at) {
+                self.tolls[class].reach(source, &mut self.reach);
+            }
             self.tolls[class].path_to(&self.graph, &self.reach, target, &mut path);
             let column = self.add_path(id, &path);
             let gain = self.master.reduced_profit(column);

@@ -12,6 +12,8 @@ pub(super) struct Ways {
     pub parent: Vec<u32>,
     /// How many of the changes it knows of.
     pub applied: usize,
+    /// Changes when a distance may have.
+    pub version: u32,
 }
 
 /// Working memory of the repairs.
@@ -30,6 +32,7 @@ impl Ways {
             distance: vec![f64::INFINITY; graph.nodes],
             parent: vec![NONE; graph.nodes],
             applied,
+            version: 1,
         };
         ways.distance[root as usize] = 0.0;
         let mut heap = BinaryHeap::from([Reverse((0u64, root))]);
@@ -80,8 +83,10 @@ impl Ways {
             avoided[arc as usize] && self.parent[graph.head[arc as usize] as usize] == arc
         };
         if changes.iter().any(is_lost) {
+            self.version += 1;
             self.enter_again(graph, free, avoided, root, memory);
         }
+        let lost = memory.heap.len();
         for &arc in changes.iter().filter(|&&arc| !avoided[arc as usize]) {
             let (tail, head) = (graph.tail[arc as usize], graph.head[arc as usize]);
             let over = self.distance[tail as usize] + free[arc as usize];
@@ -90,6 +95,9 @@ impl Ways {
                 self.parent[head as usize] = arc;
                 memory.heap.push(Reverse((over.to_bits(), head)));
             }
+        }
+        if memory.heap.len() > lost {
+            self.version += 1;
         }
         self.spread(graph, free, avoided, &mut memory.heap);
     }
