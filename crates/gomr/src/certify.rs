@@ -72,7 +72,8 @@ impl Solver {
         for commodity in &self.commodities {
             self.proof.class(&self.graph, commodity.ack_ratio);
         }
-        self.proof.update(&self.graph, None, &price, &self.usable);
+        self.proof
+            .update(&self.graph, &price, &self.usable, self.toll_nodes);
         let mut proof = Proof::default();
         for (e, &p) in price.iter().enumerate() {
             proof.bound += p * self.master.capacity[e];
@@ -92,7 +93,8 @@ impl Solver {
     /// The cut that the first-objective prices form: `Σ_e C_e π_e`, and `dist_k(π)` of each commodity.
     pub fn cut(&mut self) -> (f64, Vec<f64>) {
         let price = self.first_prices();
-        self.proof.update(&self.graph, None, &price, &self.usable);
+        self.proof
+            .update(&self.graph, &price, &self.usable, self.toll_nodes);
         let room = price
             .iter()
             .zip(&self.master.capacity)
@@ -150,19 +152,18 @@ impl Solver {
             acks += load * price[arc as usize];
         }
         let class = self.proof.class(&self.graph, commodity.ack_ratio);
-        let tree = self.proof.tree(&self.graph, commodity.source, class);
-        let distance = acks + tree.distance[commodity.target as usize];
+        let (source, target) = (commodity.source, commodity.target);
         let Some(limit) = commodity.max_delay_s else {
-            return distance;
+            return acks + self.proof.distance(&self.graph, (source, target), class);
         };
+        let tree = self.proof.tree(&self.graph, source, class);
         let mut path = Vec::new();
-        if !tree.path_to(&self.graph, commodity.target, &mut path) {
+        if !tree.path_to(&self.graph, target, &mut path) {
             return f64::INFINITY;
         }
         if self.graph.path_delay(&path) <= limit {
-            return distance;
+            return acks + tree.distance[target as usize];
         }
-        let (source, target) = (commodity.source, commodity.target);
         let length = self.proof.length(class);
         cheapest_within(&self.graph, length, source, target, limit, &mut path)
             .map_or(f64::INFINITY, |length| acks + length)

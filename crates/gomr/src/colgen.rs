@@ -129,6 +129,8 @@ pub(crate) struct Solver {
     cold_work: u64,
     /// Work of the first solve.
     fresh_work: u64,
+    /// Pivots after which prices and rates were last solved anew.
+    accurate_at: usize,
     /// Pivots without progress, less those with it, since the solve began or bounds were last perturbed.
     stalled: usize,
     /// Pivots for each link and commodity that a solve may make before Bland's rule chooses.
@@ -172,6 +174,7 @@ impl Solver {
             last_prices: Vec::new(),
             cold_work: 0,
             fresh_work: 0,
+            accurate_at: usize::MAX,
             stalled: 0,
             patience: PATIENCE,
             bland_from: usize::MAX,
@@ -210,10 +213,14 @@ impl Solver {
                 self.generate(hot_until)?;
             }
             let tolerance = self.feasibility();
-            if self.master.restore_bounds() {
+            let settled = self.accurate_at == self.master.pivots;
+            let perturbed = self.master.restore_bounds();
+            if perturbed {
                 self.master.compute_values();
             }
-            if !self.accurate() || self.master.infeasibility() > tolerance {
+            if ((perturbed || !settled) && !self.accurate())
+                || self.master.infeasibility() > tolerance
+            {
                 continue;
             }
             if !self.master.lower_scale() || self.master.infeasibility() <= self.feasibility() {
@@ -288,6 +295,7 @@ impl Solver {
             .master
             .compute_prices()
             .max(self.master.compute_values());
+        self.accurate_at = self.master.pivots;
         drift <= 1e-9 || self.master.renew()
     }
 

@@ -22,6 +22,7 @@ pub(crate) enum DualEnd {
 /// Reduced profits and the row of the current pivot.
 #[derive(Default)]
 struct Row {
+    /// Of each column; NaN where no row has asked for it yet.
     reduced: Vec<f64>,
     alpha: Vec<f64>,
     touched: Vec<u32>,
@@ -36,8 +37,9 @@ impl Master {
     /// Pivots until no rate is below `-tolerance` and no banned path is in the basis, but gives up after
     /// `limit` pivots or when [`Master::work`] passes `until` (a hot restart can be slower than a cold one).
     pub fn dual_simplex(&mut self, tolerance: f64, limit: usize, until: u64) -> DualEnd {
-        self.replace_banned_keys();
-        self.compute_values();
+        if self.replace_banned_keys() {
+            self.compute_values();
+        }
         self.index_arcs();
         let mut banned: Vec<u32> = self.banned_basics();
         let mut row: Option<Row> = None;
@@ -57,14 +59,14 @@ impl Master {
                 if retries > 3 || !self.renew() {
                     return DualEnd::Stuck;
                 }
-                row.reduced = self.all_reduced();
+                row.reduced.fill(f64::NAN);
                 continue;
             }
             if self.pivots % 64 == 0 {
                 if self.compute_prices().max(self.compute_values()) > 1e-9 && !self.renew() {
                     return DualEnd::Stuck;
                 }
-                row.reduced = self.all_reduced();
+                row.reduced.fill(f64::NAN);
             }
         }
         DualEnd::Stuck
@@ -82,7 +84,7 @@ impl Master {
 
     fn dual_row(&self) -> Row {
         let mut row = Row {
-            reduced: self.all_reduced(),
+            reduced: vec![f64::NAN; self.columns.len()],
             alpha: vec![0.0; self.columns.len()],
             ..Row::default()
         };
@@ -91,8 +93,10 @@ impl Master {
         row
     }
 
-    /// A commodity with one basic variable, and that banned, takes its best other one: no pivot needed.
-    fn replace_banned_keys(&mut self) {
+    /// A commodity with one basic variable, and that banned, takes its best other one: no pivot needed. Returns whether
+    /// there was one.
+    fn replace_banned_keys(&mut self) -> bool {
+        let mut any = false;
         for g in 0..self.groups.len() {
             let group = &self.groups[g];
             if !self.columns[group.key as usize].banned || !group.working.is_empty() {
@@ -110,7 +114,9 @@ impl Master {
                 }
             }
             self.set_key(best);
+            any = true;
         }
+        any
     }
 
     /// The columns in the basis that must leave it.
@@ -163,20 +169,6 @@ impl Master {
             }
         }
         leave.map(|leave| (leave, 1.0))
-    }
-
-    fn all_reduced(&self) -> Vec<f64> {
-        let mut reduced = vec![0.0; self.columns.len()];
-        for (g, group) in self.groups.iter().enumerate() {
-            let sigma = self.sigma(g as u32);
-            for &c in group.columns.iter().chain([&group.unserved]) {
-                if !self.is_basic(c) {
-                    let column = &self.columns[c as usize];
-                    reduced[c as usize] = column.profit - self.dot(&self.price, c) - sigma;
-                }
-            }
-        }
-        reduced
     }
 
     fn dual_pivot(&mut self, leave: Leave, mut sign: f64, row: &mut Row, tolerance: f64) -> bool {
@@ -247,6 +239,10 @@ impl Master {
             if alpha.abs() > 1e-11 && !self.columns[c as usize].banned && !self.is_basic(c) {
                 row.alpha[c as usize] = alpha;
                 row.touched.push(c);
+                let reduced = &mut row.reduced[c as usize];
+                if reduced.is_nan() {
+                    *reduced = self.reduced_profit(c);
+                }
             }
         }
     }

@@ -1,9 +1,11 @@
-//! Shortest-path trees, one per source and ACK ratio, repaired when asked for.
+//! Distances under prices alone, for each source and ACK ratio: over the few arcs with a price where so few have one,
+//! else by shortest-path trees, repaired when asked for.
 
 use std::collections::BTreeMap;
 
 use crate::graph::Graph;
 use crate::pricing::arc_length;
+use crate::tolls::{are_few, Reach, Tolls};
 use crate::tree::{Scratch, Tree};
 
 #[derive(Clone, Debug)]
@@ -12,6 +14,10 @@ struct Class {
     length: Vec<f64>,
     /// Version since which each length is as it is.
     since: Vec<u32>,
+    has_few_tolls: bool,
+    tolls: Tolls,
+    /// What is known of the paths from each source, and for which version; 0 is none.
+    reached: Vec<(u32, Reach)>,
 }
 
 #[derive(Clone, Debug)]
@@ -33,19 +39,24 @@ pub(crate) struct Forest {
 }
 
 impl Forest {
-    /// Takes the lengths `cost + price` (or the prices alone); arcs that are not `usable` are out.
-    pub fn update(&mut self, graph: &Graph, cost: Option<&[f64]>, price: &[f64], usable: &[bool]) {
+    /// Takes the prices as lengths; arcs that are not `usable` are out. From so many nodes on few tolls are made use of.
+    pub fn update(&mut self, graph: &Graph, price: &[f64], usable: &[bool], toll_nodes: usize) {
         let next = self.version + 1;
         for class in &mut self.classes {
+            let mut count = 0;
             for arc in 0..graph.arcs() {
-                let length = cost.map_or(0.0, |c| c[arc])
-                    + arc_length(graph, arc, class.ack_ratio, price, usable);
+                let length = arc_length(graph, arc, class.ack_ratio, price, usable);
+                count += usize::from(length > 0.0);
                 if length != class.length[arc] {
                     class.length[arc] = length;
                     class.since[arc] = next;
                     self.version = next;
                 }
             }
+            class.has_few_tolls = are_few(count, graph.nodes, toll_nodes);
+        }
+        for class in self.classes.iter_mut().filter(|class| class.has_few_tolls) {
+            class.tolls.update(graph, &class.length, self.version);
         }
     }
 
@@ -57,6 +68,9 @@ impl Forest {
                 ack_ratio,
                 length: vec![f64::INFINITY; graph.arcs()],
                 since: vec![self.version + 1; graph.arcs()],
+                has_few_tolls: false,
+                tolls: Tolls::new(graph, vec![0.0; graph.arcs()]),
+                reached: vec![(0, Reach::default()); graph.nodes],
             });
             self.classes.len() - 1
         })
@@ -65,6 +79,26 @@ impl Forest {
     /// Lengths of a class.
     pub fn length(&self, class: usize) -> &[f64] {
         &self.classes[class].length
+    }
+
+    /// Distance from a source to a node; infinite where there is no way.
+    pub fn distance(&mut self, graph: &Graph, (source, node): (u32, u32), class: usize) -> f64 {
+        let Class {
+            has_few_tolls,
+            tolls,
+            reached,
+            ..
+        } = &mut self.classes[class];
+        if !*has_few_tolls {
+            return self.tree(graph, source, class).distance[node as usize];
+        }
+        let (version, reach) = &mut reached[source as usize];
+        if *version != self.version {
+            *version = self.version;
+            tolls.prepare(graph, source);
+            tolls.reach(source, reach);
+        }
+        tolls.distance(reach, node)
     }
 
     /// The tree from `source`, up to date.

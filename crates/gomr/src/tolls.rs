@@ -12,6 +12,8 @@ use std::sync::Arc;
 use crate::graph::{Graph, NONE};
 use ways::{Repair, Ways};
 
+/// Nodes for each arc with a toll from which on ways around them are worthwhile.
+const NODES: usize = 6;
 /// So many arcs that had a toll and have none now, and one for so many that have one, may be avoided still.
 const FORMER: usize = 16;
 const FORMER_PART: usize = 4;
@@ -30,6 +32,11 @@ struct Toll {
 
 /// A toll, times 2^32, and a head, by their places: of the size of a distance, so that both are compared at once.
 type Last = u64;
+
+/// Whether so few arcs have a toll that ways around them are worthwhile, in networks of `least_nodes` and more.
+pub(crate) fn are_few(tolls: usize, nodes: usize, least_nodes: usize) -> bool {
+    nodes >= least_nodes && NODES * tolls <= nodes
+}
 
 /// What is known of the paths from one source.
 #[derive(Clone, Debug, Default)]
@@ -244,7 +251,8 @@ impl Tolls {
         }
         for (from, &first) in reach.entry.iter().enumerate() {
             let row = &self.between[from * size..(from + 1) * size];
-            if first.is_finite() {
+            // What is as near over another head leads nowhere sooner.
+            if first < reach.distance[from] {
                 for (distance, &second) in reach.distance.iter_mut().zip(row) {
                     let over = first + second;
                     *distance = if over < *distance { over } else { *distance };

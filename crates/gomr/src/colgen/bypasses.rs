@@ -2,10 +2,8 @@
 
 use super::origin::{Offer, Origin, Terms};
 use super::Solver;
-use crate::tolls::Tolls;
+use crate::tolls::{are_few, Tolls};
 
-/// Nodes for each arc with a price that make it worthwhile.
-const NODES: usize = 6;
 /// Fewest nodes that do.
 pub(super) const LEAST_NODES: usize = 200;
 /// Paths looked at for each candidate that is wanted.
@@ -16,8 +14,7 @@ impl Solver {
     pub(crate) fn has_few_tolls(&self) -> bool {
         let prices = self.master.price.iter().zip(&self.smooth);
         let count = prices.filter(|(&now, &smooth)| now.max(smooth) > 0.0);
-        let nodes = self.graph.nodes;
-        nodes >= self.toll_nodes && NODES * count.count() <= nodes
+        are_few(count.count(), self.graph.nodes, self.toll_nodes)
     }
 
     /// Brings the ways around tolls up to date with the smoothed lengths.

@@ -18,6 +18,7 @@ impl Solver {
         let groups = self.master.groups.iter();
         let main: Vec<u32> = groups.map(|g| self.master.main_path(g)).collect();
         self.master.reset();
+        self.accurate_at = usize::MAX;
         let mut order: Vec<u32> = main.iter().copied().filter(|&c| c != NONE).collect();
         let columns = &self.master.columns;
         order.sort_by(|&a, &b| {
