@@ -18,7 +18,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,15 +94,6 @@ def snapshot() -> dict[str, list[str]]:
         "processes": sorted(f"{pid} {command}" for pid, command in processes.items()),
         "descriptors": sorted(text for text in descriptors if not text.startswith("/proc")),
     }
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout: float = 10.0) -> None:
-    """Wait for something that takes the kernel or a process a moment."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not happen within {timeout:g} s")
-        time.sleep(0.02)
 
 
 def _skip_unless_possible() -> None:

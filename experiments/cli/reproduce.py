@@ -19,6 +19,7 @@ import topologies
 from experiments import runner
 from experiments.cli.progress import Display
 from experiments.cli.run_arguments import add_scheduler
+from experiments.cli.stopping import stop_on_sigterm
 from experiments.errors import Interrupted, RunFailed, ScenarioError
 from experiments.model import overrides, scenario
 from experiments.model.job import Job, write_atomically
@@ -85,6 +86,7 @@ def main(args: argparse.Namespace) -> int:
         ScenarioError: an argument does not fit.
         ExperimentError: a run failed, the user stopped, or the files cannot be written.
     """
+    stop_on_sigterm()
     if args.study == TABLE1 and not args.json and not args.resume:
         out = (args.out or runner.default_output(TABLE1, time.time())).absolute()
         table1_page(out, args.seeds, args.duration, args.scheduler)

@@ -6,11 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from controller.cli import main
 from controller.configuration_file import configure
 from controller.core.requests import LinkChange
 from controller.errors import ConfigError
+from tests.fakes.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
@@ -211,12 +212,12 @@ def test_sighup_applies_a_configuration_whole_or_keeps_the_old_one(tmp_path: Pat
     file, log = tmp_path / "controller.toml", tmp_path / "log"
     file.write_text(full())
     with running(file, log) as (process, address):
-        wait(lambda: rate_of(address, "a") == 4e6, "the file's rate of the link")
+        wait_until(lambda: rate_of(address, "a") == 4e6, "the file's rate of the link")
         file.write_text(
             full().replace("rate_bps = 4e6", "rate_bps = 3e6").replace(digest_of("a"), digest_of("b"))
         )
         process.send_signal(signal.SIGHUP)
-        wait(lambda: knows(address, "b") and rate_of(address, "b") == 3e6, "the new rate and token")
+        wait_until(lambda: knows(address, "b") and rate_of(address, "b") == 3e6, "the new rate and token")
         assert not knows(address, "a")
         for wrong, why in (
             (full().replace("rate_bps = 4e6", "rate_bps = -1"), "links.S0-S4.rate_bps"),
@@ -229,11 +230,15 @@ def test_sighup_applies_a_configuration_whole_or_keeps_the_old_one(tmp_path: Pat
         ):
             file.write_text(wrong)
             process.send_signal(signal.SIGHUP)
-            wait(lambda why=why: why in log.read_text(), f"the log to say {why}")
+            wait_until(partial(_says, log, why), f"the log to say {why}")
             assert "the configuration is as before" in log.read_text()
             assert rate_of(address, "b") == 3e6
         process.send_signal(signal.SIGTERM)
         assert process.wait(TIMEOUT_S) == 0
+
+
+def _says(log: Path, text: str) -> bool:
+    return text in log.read_text()
 
 
 def knows(address: str, token: str) -> bool:
@@ -243,10 +248,3 @@ def knows(address: str, token: str) -> bool:
         error.close()
         return False
     return True
-
-
-def wait(condition: Any, what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.05)

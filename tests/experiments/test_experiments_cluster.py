@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from experiments.errors import ClusterUnreachable
 from experiments.installation import ROOT
 from experiments.scheduling.cluster import Cluster
 from experiments.studies import measure, schema
+from tests.fakes.waiting import wait_until
 
 START_S = 60.0
 STUDY = """
@@ -59,9 +59,7 @@ class LocalCluster:
         self._folder = folder
         self.address_file = folder / "scheduler.json"
         self._start("scheduler", "--port", "0", "--host", "127.0.0.1", "--no-dashboard")
-        deadline = time.monotonic() + START_S
-        while not self.address_file.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(self.address_file.exists, "the scheduler's address", START_S)
         self.address: str = json.loads(self.address_file.read_text())["address"]
         self.workers = [
             self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")

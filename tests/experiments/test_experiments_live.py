@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from experiments.engines.live.requirements import PROGRAMS
 from experiments.model.results import Results, RunResult
+from tests.fakes.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 MAIN_PATH = ["T0", "S0", "S4", "T2"]
@@ -72,15 +72,6 @@ def _read(path: Path) -> str:
         return path.read_text()
     except OSError:  # it has just ended
         return ""
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return condition()
 
 
 def test_scenario_1_with_both_protocols(tmp_path: Path, lab: Lab) -> None:
@@ -226,7 +217,7 @@ def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path, lab: Lab)
     process = lab(
         "run", "butterfly", "--protocol", "ospf", "--duration", "2", "--seeds", "20", "--out", str(out)
     )
-    assert wait_until(lambda: any((out / "runs").glob("*.json")), BEGIN_S)
+    wait_until(lambda: any((out / "runs").glob("*.json")), "the first result", BEGIN_S)
     assert traces(out) != []
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
@@ -241,10 +232,10 @@ def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path, lab: Lab)
 def test_killing_the_command_leaves_nothing(tmp_path: Path, lab: Lab) -> None:
     out = tmp_path / "out"
     process = lab("run", "butterfly", "--protocol", "ospf", "--duration", "60", "--out", str(out))
-    assert wait_until((out / "logs" / "1-ospf-s1" / "sink-T2.log").exists, BEGIN_S)
+    wait_until((out / "logs" / "1-ospf-s1" / "sink-T2.log").exists, "the first flow", BEGIN_S)
     process.kill()
     process.communicate(timeout=10)
-    assert wait_until(lambda: traces(out) == [], 30)
+    wait_until(lambda: traces(out) == [], "the end of all it made")
 
 
 def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path, lab: Lab) -> None:

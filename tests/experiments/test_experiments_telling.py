@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +21,7 @@ from experiments.engines.live.telling import Telling
 from experiments.model import scenario
 from experiments.model.events import Event, FlowsConnected, RatesMeasured, ValidityMeasured
 from experiments.model.plan import RunPlan
+from tests.fakes.waiting import wait_until
 from topologies.wires import DirectionCounters, Lateness
 
 SECOND = 10**9
@@ -55,9 +55,8 @@ def teller(tmp_path: Path) -> Iterator[Child]:
 def test_samples_never_hold_a_source_up_and_are_no_events(teller: Child, tmp_path: Path) -> None:
     assert teller.sampled() == []
     teller.tell({"order": "go"})
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "log").read_text() and time.monotonic() < deadline:
-        time.sleep(0.01)  # nobody reads, and the pipe takes 64 KiB of the 800
+    # Nobody reads, and the pipe takes 64 KiB of the 800.
+    wait_until((tmp_path / "log").read_text, "the teller's last sample")
     assert (tmp_path / "log").read_text() == "through"
     assert teller.expect("done", 30) == {"event": "done"}
     told = teller.sampled()

@@ -1,4 +1,4 @@
-"""Waiting for what happens soon: the one helper of all tests that await a condition."""
+"""Waiting for what happens soon: the helpers of all tests that wait for a condition."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from collections.abc import Callable
 
 PATIENCE_S = 40.0
 """Enough for a slow machine that does other things too; a test that passes waits for little of it."""
+
+
+def wait_until(condition: Callable[[], object], what: str, timeout_s: float = PATIENCE_S) -> float:
+    """Wait until a condition holds, and return how many seconds it took; fail with what was waited for."""
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() < begin + timeout_s, f"in vain for {timeout_s:g} s: {what}"
+        time.sleep(0.01)
+    return time.monotonic() - begin
 
 
 async def until(condition: Callable[[], object], what: str = "the condition") -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.waiting import wait_until
 from topologies.link_emulator import EmulatorDiedError, LinkEmulator, RequestRefusedError, find_binary
 
 pytestmark = [
@@ -110,13 +111,6 @@ def direction(emulator: LinkEmulator, name: str = "a_to_b") -> dict[str, Any]:
     return entry
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened for 30 s"
-        time.sleep(0.005)
-
-
 def accounted(entry: dict[str, Any]) -> int:
     """Return how many frames the direction has seen, by what became of them."""
     fates = ("packets", "queued_packets", "in_flight_packets")
@@ -168,14 +162,14 @@ def test_what_the_queue_cannot_hold_is_dropped_and_nothing_else(
     emulator.add("w", "ra", "rb", {"rate_bps": 800, "queue_packets": 5})
     for number in range(20):
         a.send(number, 1000)
-    wait_for(lambda: accounted(direction(emulator)) == 20)
+    wait_until(lambda: accounted(direction(emulator)) == 20, "all frames")
     entry = direction(emulator)
     assert (entry["queued_packets"], entry["queued_bytes"]) == (5, 5000)
     assert (entry["in_flight_packets"], entry["dropped_queue"], entry["packets"]) == (1, 14, 0)
     emulator.set("w", {"queue_packets": None, "queue_bytes": 6500})
     a.send(20, 1000)
     a.send(21, 1000)
-    wait_for(lambda: accounted(direction(emulator)) == 22)
+    wait_until(lambda: accounted(direction(emulator)) == 22, "the last frames")
     assert direction(emulator)["queued_bytes"] == 6000
     assert b.waiting() == []
 
@@ -186,10 +180,10 @@ def test_a_link_that_goes_down_loses_what_is_on_it(
     a, b = stations
     emulator.add("w", "ra", "rb", {"delay_us": 10e6})
     a.send(0)
-    wait_for(lambda: direction(emulator)["in_flight_packets"] == 1)
+    wait_until(lambda: direction(emulator)["in_flight_packets"] == 1, "a frame on its way")
     emulator.set("w", up=False)
     a.send(1)
-    wait_for(lambda: direction(emulator)["dropped_down"] == 2)
+    wait_until(lambda: direction(emulator)["dropped_down"] == 2, "the drops")
     assert emulator.stats()["wires"][0]["up"] is False
     emulator.set("w", {"delay_us": 0}, up=True)
     a.send(2)
@@ -203,7 +197,7 @@ def test_equal_seeds_lose_the_same_frames(emulator: LinkEmulator, stations: tupl
         emulator.add("w", "ra", "rb", {"loss": 0.3, "seed": seed})
         for number in range(300):
             a.send(number)
-        wait_for(lambda: accounted(direction(emulator)) == 300)
+        wait_until(lambda: accounted(direction(emulator)) == 300, "all frames")
         entry = direction(emulator)
         survivors.append(b.waiting())
         assert len(survivors[-1]) == 300 - entry["dropped_loss"] == entry["packets"]
@@ -323,7 +317,7 @@ def test_an_interface_that_disappears_is_reported_and_others_go_on(
     assert emulator.stats()["wires"][1]["error"] == 'The interface "ra" is down: set it up.'
     ip("link", "set", "ra", "up")
     ip("link", "set", "ea", "up")
-    wait_for(lambda: emulator.stats()["wires"][1]["error"] is None)
+    wait_until(lambda: emulator.stats()["wires"][1]["error"] is None, "the end of the error")
     a.send(2)
     assert b.receive() == (2, 100)
     emulator.remove("doomed")
@@ -366,5 +360,5 @@ def test_the_death_of_the_process_is_an_error(emulator: LinkEmulator, number: si
     emulator.add("w", "ra", "rb")
     os.kill(emulator.pid, number)
     with pytest.raises(EmulatorDiedError) as caught:
-        wait_for(lambda: not emulator.stats())
+        wait_until(lambda: not emulator.stats(), "the end")
     assert caught.value.status == (0 if number == signal.SIGTERM else -number)

@@ -18,6 +18,7 @@ import pytest
 import mstcp
 from mstcp import StreamSpec, blocking
 from mstcp.transport.lending import Lending
+from tests.fakes.waiting import wait_until
 
 LIMIT_S = 60.0
 Pair = tuple[blocking.Socket, blocking.Socket]
@@ -40,14 +41,6 @@ def pair() -> Iterator[Pair]:
 def ends() -> Iterator[Pair]:
     with pair() as both:
         yield both
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something holds, for as long as a slow machine may take."""
-    until_s = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < until_s, "it never came to be"
-        time.sleep(0.005)
 
 
 def in_thread(call: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
@@ -104,15 +97,15 @@ def test_what_was_sent_arrives_though_no_thread_calls_any_more(ends: Pair) -> No
     ours, theirs = ends
     ours.sendall(bytes(1 << 20))
     # What a busy machine has sent twice counts twice.
-    wait_for(lambda: theirs.counters().bytes_received >= 1 << 20)
-    wait_for(lambda: ours.counters().unacknowledged_bytes == 0)
+    wait_until(lambda: theirs.counters().bytes_received >= 1 << 20, "the bytes")
+    wait_until(lambda: ours.counters().unacknowledged_bytes == 0, "the acknowledgements")
     # And though the peer's window was full in between.
     threading.Thread(target=ours.sendall, args=(bytes(24 << 20),)).start()
-    wait_for(lambda: theirs.counters().bytes_received >= 16 << 20)
+    wait_until(lambda: theirs.counters().bytes_received >= 16 << 20, "the bytes")
     left = 25 << 20
     while left:
         left -= len(theirs.recv(left))
-    wait_for(lambda: ours.counters().unacknowledged_bytes == 0)
+    wait_until(lambda: ours.counters().unacknowledged_bytes == 0, "the acknowledgements")
 
 
 def test_a_fault_in_one_connection_leaves_the_others_alone(
@@ -130,10 +123,10 @@ def test_a_fault_in_one_connection_leaves_the_others_alone(
 
     monkeypatch.setattr(Lending, "take_back", fail_once)
     ends[0].sendall(b"x")
-    wait_for(lambda: bool(failed))
+    wait_until(lambda: bool(failed), "the failure")
     with pair() as (ours, theirs):
         ours.sendall(bytes(1 << 20))
-        wait_for(lambda: theirs.counters().bytes_received >= 1 << 20)
+        wait_until(lambda: theirs.counters().bytes_received >= 1 << 20, "the bytes")
 
 
 def test_a_thread_that_sends_has_its_timeout_while_another_waits_for_bytes(ends: Pair) -> None:
@@ -152,7 +145,7 @@ def test_a_thread_that_sends_has_its_timeout_while_another_waits_for_bytes(ends:
 def test_a_second_reader_has_its_timeout_too(ends: Pair) -> None:
     ours, theirs = ends
     waiting, received = in_thread(lambda: ours.recv(10))
-    wait_for(lambda: ours._reading.locked())
+    wait_until(lambda: ours._reading.locked(), "the reader")
     ours.settimeout(0.05)
     with pytest.raises(TimeoutError):
         ours.recv(10)
@@ -191,7 +184,7 @@ def test_a_lost_connection_ends_both_waits(ends: Pair) -> None:
     ours, theirs = ends
     reading, received = in_thread(lambda: ours.recv(10))
     writing, written = in_thread(lambda: ours.sendall(bytes(100 << 20)))
-    wait_for(lambda: theirs.counters().bytes_received > 0)
+    wait_until(lambda: theirs.counters().bytes_received > 0, "the bytes")
     theirs.abort()
     for thread, outcome in ((reading, received), (writing, written)):
         thread.join(LIMIT_S)
@@ -209,7 +202,7 @@ def test_a_stream_that_breaks_while_a_thread_waits_is_made_good(ends: Pair) -> N
     reading.join(LIMIT_S)
     assert received == [hashlib.sha256(data).digest()]
     # The stream was opened again.
-    wait_for(lambda: sum(stream.is_alive for stream in ours.stats().streams) == 2)
+    wait_until(lambda: sum(stream.is_alive for stream in ours.stats().streams) == 2, "both streams")
 
 
 def test_early_data_comes_first() -> None:

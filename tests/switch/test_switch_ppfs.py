@@ -29,7 +29,8 @@ from switch.bpf import libbpf
 from switch.errors import BpfFailed
 from switch.ppfs import MAX_FLOWS, FlowKey, Splitter, gro
 from switch.ppfs.split import COUNTERS_BYTES
-from tests.sandbox import run_in_sandbox, snapshot, wait_until
+from tests.fakes.waiting import wait_until
+from tests.sandbox import run_in_sandbox, snapshot
 
 Mode = Literal["auto", "native", "generic"]
 TCP = FlowKey("10.0.0.1", "10.0.0.2", 40000, 5001)

@@ -18,7 +18,8 @@ import pytest
 import topologies
 from switch import PrivateInstance, SwitchError
 from switch.capabilities import probe_netem
-from tests.sandbox import ROOT, run_in_sandbox, snapshot, wait_until
+from tests.fakes.waiting import wait_until
+from tests.sandbox import ROOT, run_in_sandbox, snapshot
 from topologies.errors import LinkNotFaithful
 from topologies.model import Network
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 import topologies
-from tests.controller.openflow.ovs_lab import Lab, in_host, laboratory, run, wait_for
+from tests.controller.openflow.ovs_lab import Lab, in_host, laboratory, run
+from tests.fakes.waiting import wait_until
 from tests.sandbox import ROOT
 from tests.web.browser import PATIENCE_MS, chromium, open_page
 
@@ -69,7 +70,7 @@ def main() -> int:
         laboratory(topologies.load("butterfly"), Path(name)) as lab,
         chromium() as browser,
     ):
-        wait_for(lab.rest.ready, "all switches and links")
+        wait_until(lab.rest.ready, "all switches and links")
         for source, destination, rate_bps in FLOWS:
             send(lab, source, destination, rate_bps)
         with open_page(browser, ADDRESS) as page:

@@ -13,7 +13,8 @@ import topologies
 from controller.gomr import Demand, Edge, Problem, solve
 from controller.network.live_network import arc_name
 from controller.wire import Framing
-from tests.controller.openflow.ovs_lab import Lab, laboratory, run, start_controller, wait_for
+from tests.controller.openflow.ovs_lab import Lab, laboratory, run, start_controller
+from tests.fakes.waiting import wait_until
 from tests.sandbox import run_in_sandbox
 from tests.web.browser import LOST, PATIENCE_MS, chromium, missing, open_page
 
@@ -41,7 +42,7 @@ def drive(folder: str) -> dict[str, Any]:
     network = topologies.load("butterfly")
     store = str(Path(folder, "state.sqlite"))
     with laboratory(network, Path(folder), "--store", store) as lab, chromium() as browser:
-        wait_for(lab.rest.ready, "all switches and links")
+        wait_until(lab.rest.ready, "all switches and links")
         address = "http://127.0.0.1:8080"
         with open_page(browser, address, allowed=LOST) as page:
             seen = request(page, lab)
@@ -139,7 +140,7 @@ def restart(page: Page, lab: Lab, folder: Path, store: str) -> dict[str, Any]:
     expect(page.get_by_text("Disconnected since")).to_be_visible()
     assert page.get_by_role("region", name="Flows").bounding_box() == before, "nothing jumps"
     lab.controller, _ = start_controller(folder, "--store", store)
-    wait_for(lab.rest.ready, "all switches and links again")
+    wait_until(lab.rest.ready, "all switches and links again")
     expect(page.get_by_text("Disconnected since")).to_have_count(0)
     expect(page.locator(".segments .badge")).to_have_text("live")
     expect(page.get_by_role("row", name="T0 → T2")).to_be_visible()

@@ -7,7 +7,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ import trustme
 
 from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
+from tests.fakes.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 TIMEOUT_S = 60.0
@@ -122,10 +122,8 @@ def _check_openflow(files: Files, address: str, log: Path) -> None:
     with _connected(address, files.switch, files) as switch:
         with contextlib.suppress(OSError):
             assert _handshake(switch, datapath_id=2) == 0
-    deadline = time.monotonic() + TIMEOUT_S
-    while "claims datapath id 2" not in log.read_text():  # written by a thread of its own
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    # Written by a thread of its own.
+    wait_until(lambda: "claims datapath id 2" in log.read_text(), "the refusal in the log")
 
 
 def _connected(address: str, pair: tuple[str, str] | None, files: Files) -> socket.socket:

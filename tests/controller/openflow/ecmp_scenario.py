@@ -17,7 +17,8 @@ from typing import Any
 
 import topologies
 from tests.controller.openflow.frames import Watch, watching
-from tests.controller.openflow.ovs_lab import PATIENCE_S, Lab, in_host, laboratory, run, wait_for
+from tests.controller.openflow.ovs_lab import PATIENCE_S, Lab, in_host, laboratory, run
+from tests.fakes.waiting import wait_until
 
 MIDDLES = ["M1", "M2", "M3", "M4"]
 PAIRS = [("A1", "B1"), ("A2", "B2"), ("A3", "B3"), ("A4", "B4")]
@@ -108,22 +109,22 @@ def observe(lab: Lab, seen: dict[str, Any]) -> None:
         time.sleep(0.3)
     seen["spread"] = summary(watch)
     run("ip", "link", "set", "L-M1", "down")
-    wait_for(lambda: groups(lab)["L"] == 3, "the group to shrink")
+    wait_until(lambda: groups(lab)["L"] == 3, "the group to shrink")
     interfaces.remove("L-M1")  # one that is down cannot be watched
     with watching(interfaces) as watch:
         seen["bytes_without_m1"] = converse(lab, FIRST_PORT + 1000, 8, 5)
         time.sleep(0.3)
     seen["without_m1"] = summary(watch)
     run("ip", "link", "set", "L-M1", "up")
-    wait_for(lab.rest.ready, "the link to be found again")
-    wait_for(lambda: groups(lab)["L"] == 4, "the group to grow")
+    wait_until(lab.rest.ready, "the link to be found again")
+    wait_until(lambda: groups(lab)["L"] == 4, "the group to grow")
     seen["groups_at_the_end"] = groups(lab)
 
 
 def main(folder: Path) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     with laboratory(topologies.load("parallel4"), folder, "--default-routing", "ecmp") as lab:
-        wait_for(lab.rest.ready, "the controller to be ready")
+        wait_until(lab.rest.ready, "the controller to be ready")
         servers = [
             subprocess.Popen(in_host(host, sys.executable, "-c", ECHO), stdout=subprocess.PIPE, text=True)
             for _, host in PAIRS

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,16 +49,6 @@ def run(*command: str) -> str:
 
 def in_host(host: str, *command: str) -> list[str]:
     return ["ip", "netns", "exec", host, *command]
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> float:
-    """Wait, and return how many seconds it took."""
-    start = time.monotonic()
-    while not condition():
-        if time.monotonic() - start > PATIENCE_S:
-            raise TimeoutError(f"waited {PATIENCE_S:g} s for {what}")
-        time.sleep(0.05)
-    return time.monotonic() - start
 
 
 def join_directly(one: str, other: str) -> None:

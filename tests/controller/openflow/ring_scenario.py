@@ -22,8 +22,8 @@ from tests.controller.openflow.ovs_lab import (
     join_directly,
     laboratory,
     run,
-    wait_for,
 )
+from tests.fakes.waiting import wait_until
 from topologies.model import Network
 
 DETOUR = ["H1", "A", "C", "B", "H2"]
@@ -69,14 +69,14 @@ def pinned_packets(ovs: PrivateInstance) -> dict[str, list[int]]:
 
 def observe(lab: Lab, seen: dict[str, Any]) -> None:
     rest, ovs = lab.rest, lab.ovs
-    seen["ready_after_s"] = wait_for(rest.ready, "the controller to be ready")
+    seen["ready_after_s"] = wait_until(rest.ready, "the controller to be ready")
     seen["ping"] = ping()
     body = {"source": "H1", "destination": "H2", "destination_port": 5001, "source_ports": [40001]}
     flow = rest.call("POST", "/flows", body | {"paths": [{"nodes": DETOUR, "rate_bps": 1e6}]})
     seen["rules_installed"] = {name: len(counts) for name, counts in pinned_packets(ovs).items()}
     seen["bytes_over_pinned_path"] = lab.transfer("H1", "H2", 40001)
     # Open vSwitch brings the counters of its fast path up to date now and then.
-    wait_for(lambda: all(min(counts) > 2 for counts in pinned_packets(ovs).values()), "packets on the path")
+    wait_until(lambda: all(min(counts) > 2 for counts in pinned_packets(ovs).values()), "packets on the path")
     seen["pinned_packets"] = pinned_packets(ovs)
     shown = {name: rest.call("GET", f"/switches/{name}/rules")["rules"] for name in NETWORK.switches}
     seen["rules_without_counters"] = [r for rules in shown.values() for r in rules if r["packets"] is None]
@@ -86,19 +86,19 @@ def observe(lab: Lab, seen: dict[str, Any]) -> None:
     }
     rest.call("DELETE", f"/flows/{flow['flow_id']}")
     # The removal is not confirmed: give the switches a moment.
-    wait_for(lambda: not any(pinned_packets(ovs).values()), "the rules to go")
+    wait_until(lambda: not any(pinned_packets(ovs).values()), "the rules to go")
     seen["bytes_over_default_route"] = lab.transfer("H1", "H2", 40002)
     run("ip", "link", "set", "A-C", "down")
-    seen["port_down_noticed_after_s"] = wait_for(lambda: "A-C" in rest.links_down(), "the port to be down")
+    seen["port_down_noticed_after_s"] = wait_until(lambda: "A-C" in rest.links_down(), "the port to be down")
     run("ip", "link", "set", "A-C", "up")
-    seen["port_up_noticed_after_s"] = wait_for(rest.ready, "the link to be found again")
+    seen["port_up_noticed_after_s"] = wait_until(rest.ready, "the link to be found again")
     run("ip", "link", "set", "A-B-far", "nomaster")
-    seen["silent_loss_noticed_after_s"] = wait_for(lambda: "A-B" in rest.links_down(), "the silent loss")
+    seen["silent_loss_noticed_after_s"] = wait_until(lambda: "A-B" in rest.links_down(), "the silent loss")
     seen["ping_around_the_loss"] = ping()
     run("ip", "link", "set", "A-B-far", "master", "middle")
-    wait_for(rest.ready, "the link to be found again")
+    wait_until(rest.ready, "the link to be found again")
     ovs.remove_bridge("C")
-    seen["switch_loss_noticed_after_s"] = wait_for(
+    seen["switch_loss_noticed_after_s"] = wait_until(
         lambda: not rest.call("GET", "/health")["switches"][2]["connected"], "the loss of the switch"
     )
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import topologies
 from tests.controller.openflow.frames import Watch, tcp_frame, watching
-from tests.controller.openflow.ovs_lab import PATIENCE_S, Lab, in_host, laboratory, run, wait_for
+from tests.controller.openflow.ovs_lab import PATIENCE_S, Lab, in_host, laboratory, run
+from tests.fakes.waiting import wait_until
 
 UPPER = ["T0", "S0", "S4", "T2"]
 MIDDLE = ["T0", "S0", "S2", "S3", "S4", "T2"]
@@ -96,7 +97,7 @@ def stamped_frames(lab: Lab, seen: dict[str, Any]) -> None:
         # The sight of T2 is taken at the far end of its link, in its own namespace.
         seen["at_t2"] = sight_in_host("T2", lambda: send("T0", frames))
         send("T2", [ack])
-        wait_for(lambda: arrived(watch) >= 4 * FRAMES, "all frames")
+        wait_until(lambda: arrived(watch) >= 4 * FRAMES, "all frames")
     seen["stamped"] = {name: dict(counts) for name, counts in ways(watch, 40001).items()}
     seen["stamps"] = split["stamps"]
     seen["own_mac"] = mac("T0")
@@ -104,7 +105,7 @@ def stamped_frames(lab: Lab, seen: dict[str, Any]) -> None:
     seen["bytes_before_the_splitter"] = lab.transfer("T0", "T2", 40001)
     seen["flow_while_running"] = lab.rest.call("GET", f"/flows/{flow['flow_id']}")["split"] == split
     lab.rest.call("DELETE", f"/flows/{flow['flow_id']}")
-    wait_for(lambda: not leftovers(lab), "the rules to go")
+    wait_until(lambda: not leftovers(lab), "the rules to go")
 
 
 def sight_in_host(host: str, act: Callable[[], None]) -> list[list[Any]]:
@@ -131,24 +132,24 @@ def group(lab: Lab, seen: dict[str, Any]) -> None:
     seen["by_group"] = {name: dict(counts) for name, counts in ways(watch, 40002).items()}
     seen["group_in_switch"] = lab.ovs.ofctl("dump-groups", "S0")
     lab.rest.call("DELETE", f"/flows/{flow['flow_id']}")
-    wait_for(lambda: not leftovers(lab), "the rules and the group to go")
+    wait_until(lambda: not leftovers(lab), "the rules and the group to go")
     body = {"source": "T0", "destination": "T2", "destination_port": 5001, "packet_bytes": 590}
     body |= {"source_ports": [40003], "splitting": "group", "rate_bps": 2e6, "streams": 2}
     flow = lab.rest.call("POST", "/flows", body)
     seen["group_before_change"] = lab.ovs.ofctl("dump-groups", "S0")
     changed = lab.rest.call("PATCH", f"/flows/{flow['flow_id']}", {"rate_bps": 30e6})
     seen["shares_after_change"] = changed["split"]["shares"]
-    wait_for(lambda: lab.ovs.ofctl("dump-groups", "S0") != seen["group_before_change"], "the new weights")
+    wait_until(lambda: lab.ovs.ofctl("dump-groups", "S0") != seen["group_before_change"], "the new weights")
     seen["group_after_change"] = lab.ovs.ofctl("dump-groups", "S0")
     seen["bytes_after_change"] = lab.transfer("T0", "T2", 40003)
     lab.rest.call("DELETE", f"/flows/{flow['flow_id']}")
-    wait_for(lambda: not leftovers(lab), "the rules and the group to go")
+    wait_until(lambda: not leftovers(lab), "the rules and the group to go")
 
 
 def main(folder: Path) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     with laboratory(topologies.load("butterfly"), folder) as lab:
-        wait_for(lab.rest.ready, "the controller to be ready")
+        wait_until(lab.rest.ready, "the controller to be ready")
         stamped_frames(lab, seen)
         group(lab, seen)
         seen["health"] = lab.rest.call("GET", "/health")["status"]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from experiments.errors import MissingRequirement, RunFailed
 from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, Results, RunResult
 from tests.experiments.sim.sim_plans import plan_of
+from tests.fakes.simulations import wait_for_simulations
 
 PAPER = ("mstcp", "ppfs", "ospf")
 
@@ -237,7 +236,7 @@ def test_ctrl_c_ends_all_simulations_at_once(tmp_path: Path) -> None:
     )
     with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) as process:
         try:
-            simulations = _wait_for_children(process.pid)
+            simulations = wait_for_simulations(process)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=30)
         finally:
@@ -247,20 +246,6 @@ def test_ctrl_c_ends_all_simulations_at_once(tmp_path: Path) -> None:
     assert "Traceback" not in errors
     assert not any(Path(f"/proc/{pid}").exists() for pid in simulations)
     assert not list((tmp_path / "out" / "runs").iterdir())
-
-
-def _wait_for_children(pid: int) -> list[int]:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        children = [
-            int(child)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
-        if len(children) >= min(8, len(os.sched_getaffinity(0))):
-            return children
-        time.sleep(0.05)
-    raise AssertionError("no simulation was started")
 
 
 def test_the_runner_says_which_transfers_were_wrong_in_a_simulation_too() -> None:

@@ -17,7 +17,7 @@ import pytest
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.places.virtual import kernel_image, machine
 from experiments.places.virtual.machine import Machine, Order, guest_python
-from tests.sandbox import wait_until
+from tests.fakes.waiting import wait_until
 from tests.virtual_kernel import run_in_virtual_kernel
 
 pytestmark = pytest.mark.timeout(900)
@@ -189,7 +189,7 @@ def test_a_killed_machine_leaves_nothing(tmp_path: Path) -> None:
         assert booted._process is not None
         leader, folder = booted._process.pid, booted._folder
         # The kernel, process 1 and the program.
-        wait_until(lambda: len(processes_of(leader)) >= 3, "the start of the program", timeout=60)
+        wait_until(lambda: len(processes_of(leader)) >= 3, "the start of the program", timeout_s=60)
     wait_until(lambda: processes_of(leader) == [], "the end of all processes")
     assert not folder.exists()
 

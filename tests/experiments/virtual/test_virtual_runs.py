@@ -16,7 +16,7 @@ import pytest
 
 from experiments.model.results import Results
 from tests.experiments.virtual import golden
-from tests.sandbox import wait_until
+from tests.fakes.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -231,7 +231,7 @@ def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path) -> None:
     call += ["--case", "1", "--protocol", "ospf", "--duration", "1", "--seeds", "50", "--out", str(out)]
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        wait_until(lambda: any((out / "runs").glob("*.json")), "the first result", timeout=600)
+        wait_until(lambda: any((out / "runs").glob("*.json")), "the first result", timeout_s=600)
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     finally:
@@ -255,12 +255,12 @@ def test_killing_the_command_ends_its_kernels(tmp_path: Path) -> None:
     call += ["--case", "1", "--protocol", "ospf", "--duration", "900", "--out", str(out)]
     process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     console = out / "logs" / "1-ospf-s1" / "console.log"
-    wait_until(lambda: kernels_with(process.pid) != [] and console.exists(), "the boot", timeout=120)
+    wait_until(lambda: kernels_with(process.pid) != [] and console.exists(), "the boot", timeout_s=120)
     (pid,) = (int(line.split()[0]) for line in kernels_with(process.pid))
     process.kill()
     process.wait()
     wait_until(
-        lambda: not Path(f"/proc/{pid}").exists() or "(Z)" in _state(pid), "the kernel's end", timeout=30
+        lambda: not Path(f"/proc/{pid}").exists() or "(Z)" in _state(pid), "the kernel's end", timeout_s=30
     )
 
 
