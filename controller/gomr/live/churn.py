@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import is_not
 
 from controller.gomr.allocation import Allocation, PathRate
 
@@ -47,7 +49,8 @@ def churn_between(before: Allocation, after: Allocation, own: str | None = None)
     moved: list[float] = []
     # Most flows keep their paths as they are, and an event must not cost a step for each.
     known = before.paths.get
-    others = [name for name, paths in after.paths.items() if known(name) is not paths]
+    differs = map(is_not, map(known, after.paths), after.paths.values())
+    others = list(compress(after.paths, differs))
     unchanged = len(after.paths) - len(others) - (own in after.paths and own not in others)
     for name in others:
         old, paths = known(name), after.paths[name]

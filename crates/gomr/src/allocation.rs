@@ -82,13 +82,16 @@ pub struct Changes {
 /// Share of its rate by which a path's rate may differ and still count as the same.
 const SAME: f64 = 1e-10;
 
+pub(crate) fn is_same_rate(one_bps: f64, other_bps: f64) -> bool {
+    (one_bps - other_bps).abs() <= SAME * one_bps.max(other_bps)
+}
+
 impl FlowAllocation {
     /// Whether both have the same paths with the same rates.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let same = |a: &PathRate, b: &PathRate| {
-            a.arcs == b.arcs && (a.rate_bps - b.rate_bps).abs() <= SAME * a.rate_bps.max(b.rate_bps)
-        };
+        let same =
+            |a: &PathRate, b: &PathRate| a.arcs == b.arcs && is_same_rate(a.rate_bps, b.rate_bps);
         let pairs = || self.paths.iter().zip(&other.paths);
         self.paths.len() == other.paths.len() && pairs().all(|(a, b)| same(a, b))
     }
@@ -100,9 +103,10 @@ impl Engine {
     /// # Errors
     /// As [`Engine::solve`].
     pub fn changes(&mut self) -> Result<Changes, Error> {
-        let Allocation { flows, summary } = self.allocation()?;
+        let summary = self.solve()?;
+        let flows = self.allocations_of(&self.perhaps_changed());
         Ok(Changes {
-            flows: self.tell(flows),
+            flows: self.tell_some(flows),
             summary,
         })
     }
@@ -135,7 +139,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes these as told; returns those that differ from what was told before.
+    /// Takes these as told, of all flows; returns those that differ from what was told before.
     pub(crate) fn tell(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
         let mut told = std::mem::take(&mut self.told).into_iter().peekable();
         let mut changed = Vec::new();
@@ -148,6 +152,32 @@ impl Engine {
                     self.told.push(flow);
                 }
             }
+        }
+        changed
+    }
+
+    /// As [`Engine::tell`], where the flows that are not given are as they were told, or gone.
+    fn tell_some(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
+        let present = &self.flows;
+        self.told.retain(|told| present[told.flow].is_some());
+        let mut news = Vec::new();
+        let mut changed = Vec::new();
+        for flow in flows {
+            match self.told.binary_search_by_key(&flow.flow, |told| told.flow) {
+                Ok(at) if self.told[at].is_same(&flow) => {}
+                Ok(at) => {
+                    self.told[at] = flow.clone();
+                    changed.push(flow);
+                }
+                Err(_) => {
+                    news.push(flow.clone());
+                    changed.push(flow);
+                }
+            }
+        }
+        if !news.is_empty() {
+            self.told.append(&mut news);
+            self.told.sort_unstable_by_key(|told| told.flow);
         }
         changed
     }

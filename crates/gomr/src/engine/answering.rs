@@ -1,7 +1,9 @@
 //! Reading the answer: each flow's paths and rates, totals and the proof.
 
-use super::Engine;
-use crate::allocation::{Allocation, Certificate, FlowAllocation, FlowId, PathRate, Summary};
+use super::{Engine, Entry};
+use crate::allocation::{
+    is_same_rate, Allocation, Certificate, FlowAllocation, FlowId, PathRate, Summary,
+};
 use crate::audit::{Answer, Cut};
 use crate::objectives;
 use crate::problem::Error;
@@ -96,25 +98,74 @@ impl Engine {
     }
 
     pub(crate) fn flow_allocations(&self) -> Vec<FlowAllocation> {
-        let mut flows: Vec<FlowAllocation> = Vec::new();
+        let flows = 0..self.flows.len();
+        let all: Vec<FlowId> = flows.filter(|&id| self.flows[id].is_some()).collect();
+        self.allocations_of(&all)
+    }
+
+    /// What some flows got, in the order given; those that share a commodity with one of them must be given too.
+    pub(crate) fn allocations_of(&self, ids: &[FlowId]) -> Vec<FlowAllocation> {
+        let mut flows: Vec<FlowAllocation> = Vec::with_capacity(ids.len());
         let mut place = vec![usize::MAX; self.flows.len()];
-        for (id, entry) in self.flows.iter().enumerate() {
-            if let Some(entry) = entry {
+        let mut commodities: Vec<u32> = Vec::new();
+        for &id in ids {
+            if let Some(entry) = &self.flows[id] {
                 place[id] = flows.len();
                 flows.push(objectives::start_of(id, &entry.flow));
+                commodities.extend(entry.shares.iter().map(|share| share.commodity));
             }
         }
+        commodities.sort_unstable();
+        commodities.dedup();
         let mut kept = match self.keeps_shares {
             true => Kept::new(&self.told),
             false => Kept::default(),
         };
-        for commodity in 0..self.members.len() {
-            self.share_out(commodity, &place, &mut flows, &mut kept);
+        for commodity in commodities {
+            self.share_out(commodity as usize, &place, &mut flows, &mut kept);
         }
         for flow in &mut flows {
             objectives::tidy(flow);
         }
         flows
+    }
+
+    /// The flows that may have got something else than they were told. Most flows of a large network have one path
+    /// alone and keep it, which shows without putting their answer together.
+    pub(crate) fn perhaps_changed(&self) -> Vec<FlowId> {
+        let may_skip = self.staged.is_none() && !self.keeps_shares;
+        let mut told = self.told.iter().peekable();
+        let mut perhaps = Vec::new();
+        for (id, entry) in self.flows.iter().enumerate() {
+            let Some(entry) = entry else { continue };
+            while told.next_if(|old| old.flow < id).is_some() {}
+            let old = told.next_if(|old| old.flow == id);
+            if !(may_skip && old.is_some_and(|old| self.is_as_told(entry, old))) {
+                perhaps.push(id);
+            }
+        }
+        perhaps
+    }
+
+    /// Whether a flow that is alone in its one commodity has the one path that it was told, or nothing as before.
+    fn is_as_told(&self, entry: &Entry, told: &FlowAllocation) -> bool {
+        let [share] = entry.shares[..] else {
+            return false;
+        };
+        if self.members[share.commodity as usize].flows.len() != 1 {
+            return false;
+        }
+        let master = &self.solver.master;
+        let mut used = master.used_paths(&master.groups[share.commodity as usize]);
+        match (&told.paths[..], used.next(), used.next()) {
+            ([], None, _) => true,
+            ([known], Some((column, rate)), None) => {
+                let path = master.path(column).iter().map(|&arc| arc as usize);
+                is_same_rate(known.rate_bps, rate.min(share.request_bps))
+                    && path.eq(known.arcs.iter().copied())
+            }
+            _ => false,
+        }
     }
 
     /// Shares a commodity's paths among its members: each gets the same part of its request, taken
