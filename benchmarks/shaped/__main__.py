@@ -38,6 +38,7 @@ INITIAL_SEGMENTS = 10
 LEAST_SHARE = {False: 0.97, True: 0.95}
 """Of what TCP can carry, less start-up, one way and both ways: less is a failure."""
 LIMIT_S = 120.0
+OTHERS = ("mptcp", "tcp2")
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--one-way", action="store_true", help="one direction alone (default both at once)")
     parser.add_argument("--congestion-control", default="", metavar="NAME", help="default the system's")
-    parser.add_argument("--alone", action="store_true", help="leave MPTCP and the plain TCP connections out")
+    parser.add_argument(
+        "--beside",
+        nargs="*",
+        choices=OTHERS,
+        default=OTHERS,
+        metavar="KIND",
+        help="what else is measured: mptcp, tcp2 (default both; none without a KIND)",
+    )
     parser.add_argument(
         "--most-mbps",
         type=float,
@@ -266,7 +274,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("network namespaces need root: run it with sudo")
     if arguments.repetitions < 1 or arguments.mib < 1:
         parser.error("--repetitions and --mib must be at least 1")
-    arguments.kinds = ("mstcp",) if arguments.alone else ("mstcp", "mptcp", "tcp2")
+    arguments.kinds = ("mstcp", *arguments.beside)
     return arguments
 
 

@@ -160,7 +160,7 @@ impl Engine {
     fn tell_some(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
         let present = &self.flows;
         self.told.retain(|told| present[told.flow].is_some());
-        let mut news = Vec::new();
+        let mut added = Vec::new();
         let mut changed = Vec::new();
         for flow in flows {
             match self.told.binary_search_by_key(&flow.flow, |told| told.flow) {
@@ -170,13 +170,13 @@ impl Engine {
                     changed.push(flow);
                 }
                 Err(_) => {
-                    news.push(flow.clone());
+                    added.push(flow.clone());
                     changed.push(flow);
                 }
             }
         }
-        if !news.is_empty() {
-            self.told.append(&mut news);
+        if !added.is_empty() {
+            self.told.append(&mut added);
             self.told.sort_unstable_by_key(|told| told.flow);
         }
         changed
