@@ -39,7 +39,8 @@ pub(crate) struct Forest {
 }
 
 impl Forest {
-    /// Takes the prices as lengths; arcs that are not `usable` are out. From so many nodes on few tolls are made use of.
+    /// Takes the prices as lengths; arcs that are not `usable` are out. Networks of `toll_nodes` and more are measured over
+    /// the arcs with a price where these are few.
     pub fn update(&mut self, graph: &Graph, price: &[f64], usable: &[bool], toll_nodes: usize) {
         let next = self.version + 1;
         for class in &mut self.classes {

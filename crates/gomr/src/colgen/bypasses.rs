@@ -4,7 +4,7 @@ use super::origin::{Offer, Origin, Terms};
 use super::Solver;
 use crate::tolls::{are_few, Tolls};
 
-/// Fewest nodes that do.
+/// Fewest nodes for which paths around the arcs with a price are worthwhile.
 pub(super) const LEAST_NODES: usize = 200;
 /// Paths looked at for each candidate that is wanted.
 const LOOKED_AT: usize = 4;
@@ -93,7 +93,8 @@ impl Solver {
         }
     }
 
-    /// Adds the paths of some commodities, one origin's after the other, and offers those that gain under the present prices.
+    /// Adds the paths of some commodities, one origin after the other, and offers those that gain under the present
+    /// prices.
     fn take_paths(&mut self, better: &[(f64, u32, u32)], gains: &mut Vec<(f64, u32)>) {
         let limit = self.gain_limit();
         let mut path = Vec::new();
