@@ -16,9 +16,9 @@ def renew(page: str, name: str, lines: Iterable[str]) -> None:
     """
     path = DOCS / page
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    before, marker, rest = path.read_text(encoding="utf-8").partition(begin)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
+    if not (marker and closed):
         raise ValueError(
             f"docs/{page} has no table {name!r}: put {begin.strip()} and {end} on lines of their own"
         )

@@ -57,6 +57,10 @@ def _row(name: str, pairs: Pairs, figure: Figure, digits: int = 1) -> str:
 
 
 def _interval(values: Sequence[float], digits: int) -> str:
-    found = estimate(values)
+    estimated = estimate(values)
     mean = f"{statistics.fmean(values):.{digits}f}"
-    return mean if found is None or found.half_width is None else f"{mean} ± {found.half_width:.{digits}f}"
+    return (
+        mean
+        if estimated is None or estimated.half_width is None
+        else f"{mean} ± {estimated.half_width:.{digits}f}"
+    )

@@ -10,13 +10,13 @@ from experiments.analysis.statistics import estimate
 def interval(values: Iterable[float | None], scale: float = 1.0, digits: int = 2) -> str:
     """Return `mean ± half width` of measurements times `scale`; `-` where nothing was measured."""
     measured = [value * scale for value in values if value is not None]
-    found = estimate(measured)
-    if found is None:
+    estimated = estimate(measured)
+    if estimated is None:
         return "-"
-    mean = f"{found.mean:.{digits}f}"
-    if found.half_width is None or found.half_width < 0.5 * 10**-digits:
+    mean = f"{estimated.mean:.{digits}f}"
+    if estimated.half_width is None or estimated.half_width < 0.5 * 10**-digits:
         return mean
-    return f"{mean} ± {found.half_width:.{digits}f}"
+    return f"{mean} ± {estimated.half_width:.{digits}f}"
 
 
 def spread(values: Sequence[float], scale: float = 1.0, digits: int = 1) -> str:

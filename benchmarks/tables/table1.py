@@ -67,8 +67,8 @@ class Turnoffs:
         yield "|---|---|---|"
         for setting, values, ns3 in SETTINGS:
             study = Simulation.load("butterfly", "1", variant="a", settings={**PAPER, **values})
-            found = study.run(("ppfs",), seeds=SETTING_SEEDS, duration_s=SETTING_DURATION_S).flows
-            goodputs = [row["goodput_bps"] for row in found if row["flow"] == "1"]
+            rows = study.run(("ppfs",), seeds=SETTING_SEEDS, duration_s=SETTING_DURATION_S).flows
+            goodputs = [row["goodput_bps"] for row in rows if row["flow"] == "1"]
             yield f"| {setting} | {ns3} | {spread(goodputs, 1e-6, 2)} |"
 
 

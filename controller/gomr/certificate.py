@@ -134,8 +134,8 @@ class _Pricing:
         path = tree.path(demand.destination)
         if demand.max_delay_s is None or path is None or not demand.is_too_long(path):
             return acks + tree.distance(demand.destination)
-        found = cheapest_within(self._graph, demand, self._length(demand))
-        return math.inf if found is None else acks + found[0]
+        cheapest = cheapest_within(self._graph, demand, self._length(demand))
+        return math.inf if cheapest is None else acks + cheapest[0]
 
     def _length(self, demand: Demand) -> Callable[[Edge], float]:
         reverse = self._problem.reverse

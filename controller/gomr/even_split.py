@@ -151,10 +151,10 @@ def _as_evenly_as_fits(
         # The largest rate settles two paths; what lies below it among more is settled here.
         program.keep_optimum()
         program.minimise(_differences(program, variables))
-    found = program.values()
+    values = program.values()
     return {
         demand.id: [
-            (path, float(found[variable]) * unit_bps)
+            (path, float(values[variable]) * unit_bps)
             for (path, _), variable in zip(rates[demand.id], variables[demand.id], strict=True)
         ]
         for demand in group.demands

@@ -216,12 +216,12 @@ class _Admission:
     def largest_factor(self, load: float) -> LoadFactor | None:
         """Return the factor for a load of at least 1; None where it has to be found step by step."""
         with self._failures():
-            found = self._network.max_concurrent(
+            concurrent = self._network.max_concurrent(
                 self._flows, load, threads=native.threads(), time_limit_s=self._left_s()
             )
-        if found is None:
+        if concurrent is None:
             return None
-        factor, most, is_largest = found
+        factor, most, is_largest = concurrent
         return LoadFactor(factor, most, timed_out=not is_largest)
 
     def factor_of_shortest_paths(self, factor: float) -> float:
@@ -231,11 +231,11 @@ class _Admission:
             factor: Where to begin: with it the demands ask for as much as the largest edge carries.
         """
         for _ in range(_MOST_STEPS):
-            found = self._solved(factor)
-            if found.max_utilisation == 0.0:
+            allocation = self._solved(factor)
+            if allocation.max_utilisation == 0.0:
                 break
-            if found.max_utilisation < 1.0:
-                return factor / found.max_utilisation
+            if allocation.max_utilisation < 1.0:
+                return factor / allocation.max_utilisation
             factor /= 16
         return factor
 

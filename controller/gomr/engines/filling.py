@@ -64,22 +64,22 @@ def fill(
     cuts = []
     while len(rates) < len(demands):
         budget.learn(settled_demands=len(rates))
-        level, found = _highest_level(demands, rates, measure, budget)
+        level, cut = _highest_level(demands, rates, measure, budget)
         stopped = []
         for demand in demands:
             if demand.id in rates:
                 continue
             # As the level was made of it: weight times level may be a hair below the request.
             at_request = demand.rate_bps / demand.weight <= level
-            in_cut = found is not None and found.share[demand.id] > _NO_SHARE
+            in_cut = cut is not None and cut.share[demand.id] > _NO_SHARE
             if at_request or in_cut:
                 reached = demand.rate_bps if at_request else demand.weight * level
                 rates[demand.id] = min(demand.rate_bps, reached)
                 stopped.append(demand.id)
         if not stopped:
             raise budget.failure("max_min found no bottleneck")
-        if found is not None:
-            cuts.append(Cut(found.prices, tuple(stopped)))
+        if cut is not None:
+            cuts.append(Cut(cut.prices, tuple(stopped)))
     return rates, tuple(cuts)
 
 
@@ -97,11 +97,11 @@ def check_fair(problem: Problem, fair_bps: Mapping[str, float], rates: Rates, bu
     """
     lost_bps = _VISIBLE * problem.unit_bps
     for demand in problem.demands:
-        fair, found = fair_bps[demand.id], math.fsum(rate_bps for _, rate_bps in rates[demand.id])
-        if abs(fair - found) > max(_FAIR * fair, lost_bps):
+        fair, carried_bps = fair_bps[demand.id], math.fsum(rate_bps for _, rate_bps in rates[demand.id])
+        if abs(fair - carried_bps) > max(_FAIR * fair, lost_bps):
             raise budget.failure(
-                f"max_min gives demands[{demand.id}] {fair:.9g} bit/s, but its paths carry {found:.9g}; "
-                "use the engine native and report the problem"
+                f"max_min gives demands[{demand.id}] {fair:.9g} bit/s, but its paths carry "
+                f"{carried_bps:.9g}; use the engine native and report the problem"
             )
 
 
@@ -118,11 +118,11 @@ def _highest_level(
             demand.id: rates.get(demand.id, min(demand.rate_bps, demand.weight * level)) for demand in demands
         }
         total_bps = math.fsum(asked.values())
-        found = measure(asked)
-        if total_bps - found.bound_bps <= _FITS * total_bps:
+        measured = measure(asked)
+        if total_bps - measured.bound_bps <= _FITS * total_bps:
             return level, cut
-        cut = found
-        lower = _root(demands, rates, found, level)
+        cut = measured
+        lower = _root(demands, rates, measured, level)
         if lower >= level * (1 - 1e-13):
             return min(lower, level), cut
         level = lower

@@ -33,19 +33,19 @@ def refined(highs: Any) -> tuple[Numbers, Numbers]:
     """
     model = highs.getLp()
     solution = highs.getSolution()
-    found: Numbers = np.array(solution.col_value)
+    values: Numbers = np.array(solution.col_value)
     low, high = np.array(model.col_lower_), np.array(model.col_upper_)
     row_low, row_high = np.array(model.row_lower_), np.array(model.row_upper_)
-    found = np.clip(found, low, high)
-    carried = _rows(model, found)
+    values = np.clip(values, low, high)
+    carried = _rows(model, values)
     rest = highspy.Highs()
     for option in ("output_flag", "threads", "primal_feasibility_tolerance", "dual_feasibility_tolerance"):
         rest.setOptionValue(option, highs.getOptionValue(option)[1])
     rest.setOptionValue("presolve", "off")
     rest.passModel(model)
-    columns, rows = len(found), len(row_low)
+    columns, rows = len(values), len(row_low)
     every = np.arange(columns, dtype=np.int32)
-    rest.changeColsBounds(columns, every, _left(low, found), _left(high, found))
+    rest.changeColsBounds(columns, every, _left(low, values), _left(high, values))
     for row in range(rows):
         rest.changeRowBounds(
             row, float(_left(row_low[row], carried[row])), float(_left(row_high[row], carried[row]))
@@ -53,10 +53,10 @@ def refined(highs: Any) -> tuple[Numbers, Numbers]:
     rest.setBasis(highs.getBasis())
     rest.run()
     if rest.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return found, np.array(solution.row_dual)
+        return values, np.array(solution.row_dual)
     rest_of_it = rest.getSolution()
     correction: Numbers = np.array(rest_of_it.col_value)
-    return found + correction / _MAGNIFICATION, np.array(rest_of_it.row_dual)
+    return values + correction / _MAGNIFICATION, np.array(rest_of_it.row_dual)
 
 
 def _left(bound: Any, value: Any) -> Any:

@@ -121,8 +121,8 @@ class LiveEngine:
         """
         if self._allocation is None:
             started = self._clock()
-            found = self._session.solve()
-            self._allocation = replace(found, wall_s=self._clock() - started)
+            allocation = self._session.solve()
+            self._allocation = replace(allocation, wall_s=self._clock() - started)
         return self._allocation
 
     def certified(self) -> Allocation:
@@ -364,10 +364,10 @@ class LiveEngine:
         apply()
         self._problem.forget()
         self._allocation = None
-        found = self._session.solve()
-        churn = churn_between(before, found, own)
+        allocation = self._session.solve()
+        churn = churn_between(before, allocation, own)
         wall_s, cpu_s = self._clock() - started, self._cpu_clock() - cpu_started
-        self._allocation = replace(found, wall_s=wall_s)
+        self._allocation = replace(allocation, wall_s=wall_s)
         return Change(event, self._allocation, churn, wall_s, cpu_s)
 
     def _flow(self, flow_id: str) -> Demand:

@@ -161,10 +161,10 @@ class NativeSession:
             return self._solve_anew()
         largest_bps = max(self._problem.capacity_bps.values())
         if summary.max_violation_bps > _ROUNDING * largest_bps or self._objective == "even_split":
-            found = self._from_all_rates(summary)
+            allocation = self._from_all_rates(summary)
         else:
-            found = self._allocation(summary)
-        return found if complete else replace(found, timed_out=True)
+            allocation = self._allocation(summary)
+        return allocation if complete else replace(allocation, timed_out=True)
 
     def _changes(self) -> tuple[Summary, list[tuple[int, RateList]], bool]:
         """Solve; return totals, what changed, and whether there was time for all of it."""
@@ -203,13 +203,13 @@ class NativeSession:
 
     def _solve_anew(self) -> Allocation:
         """Solve from scratch, since an optimum broke limits that the engine does not know."""
-        found = solve(self._problem.problem(), self._objective, NAME, time_limit_s=self._left_s())
+        allocation = solve(self._problem.problem(), self._objective, NAME, time_limit_s=self._left_s())
         if self._min_churn:  # else the flows that the engine does not change next have its rates
             for name in self._number:
-                self._paths[name] = paths = found.paths[name]
+                self._paths[name] = paths = allocation.paths[name]
                 self._rates[name] = [(self._network.path_of(path.edges), path.rate_bps) for path in paths]
                 self._tell(name, self._rates[name])
-        return found
+        return allocation
 
     def _numbered(self, rates: RateList) -> dict[tuple[int, ...], float]:
         number = self._network.number

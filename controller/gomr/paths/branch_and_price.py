@@ -369,5 +369,5 @@ class _Pricing:
         path = self.graph.shortest_path(demand.source, demand.destination, length)
         if path is None or not demand.is_too_long(path):
             return path
-        found = cheapest_within(self.graph, demand, length)
-        return None if found is None else found[1]
+        cheapest = cheapest_within(self.graph, demand, length)
+        return None if cheapest is None else cheapest[1]

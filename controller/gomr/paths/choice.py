@@ -121,8 +121,8 @@ def _disjoint(finder: PathFinder, demand: Demand, given: PathSets) -> tuple[Path
     nodes = demand.disjoint == "nodes"
     if demand.id not in given:
         most = demand.max_paths or _ALL
-        found = finder.disjoint(demand.source, demand.destination, most, nodes=nodes)
-        in_time = tuple(path for path in found if not demand.is_too_long(path))
+        disjoint = finder.disjoint(demand.source, demand.destination, most, nodes=nodes)
+        in_time = tuple(path for path in disjoint if not demand.is_too_long(path))
         return in_time or tuple(finder.shortest(demand.source, demand.destination, 1))
     kept: list[Path] = []
     for path in sorted(given[demand.id], key=lambda path: sum(edge.delay_s for edge in path)):

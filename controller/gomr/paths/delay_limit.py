@@ -47,7 +47,7 @@ def paths_within(graph: Graph, demand: Demand, most: int) -> list[Path]:
         OverflowError: There are more than `most`.
     """
     least = _least_delays(graph, demand, lambda _: 0.0)
-    found: list[Path] = []
+    paths: list[Path] = []
 
     def extend(node: str, path: Path, delay_s: float, visited: frozenset[str]) -> Iterator[Path]:
         if node == demand.destination:
@@ -60,10 +60,10 @@ def paths_within(graph: Graph, demand: Demand, most: int) -> list[Path]:
                 yield from extend(edge.head, (*path, edge), later_s, visited | {edge.head})
 
     for path in extend(demand.source, (), 0.0, frozenset({demand.source})):
-        if len(found) == most:
+        if len(paths) == most:
             raise OverflowError(f"more than {most} paths")
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths
 
 
 def _least_delays(graph: Graph, demand: Demand, length: Length) -> dict[str, float]:

@@ -77,25 +77,25 @@ class Graph:
         J. Y. Yen, "Finding the K Shortest Loopless Paths in a Network", Management Science 17 (1971).
         """
         first = self.shortest_path(source, destination, length)
-        found = [] if first is None else [first]
-        known = set(found)
+        paths = [] if first is None else [first]
+        known = set(paths)
         candidates: list[tuple[float, int, int, Path]] = []
-        while found and len(found) < count:
-            for path in self._deviations(found, destination, length):
+        while paths and len(paths) < count:
+            for path in self._deviations(paths, destination, length):
                 if path not in known:
                     known.add(path)
                     heapq.heappush(candidates, (sum(map(length, path)), len(path), len(known), path))
             if not candidates:
                 break
-            found.append(heapq.heappop(candidates)[-1])
-        return found
+            paths.append(heapq.heappop(candidates)[-1])
+        return paths
 
-    def _deviations(self, found: list[Path], destination: str, length: Length) -> Iterable[Path]:
-        """Yield the shortest paths that leave the last of `found` at each of its nodes."""
-        last = found[-1]
+    def _deviations(self, paths: list[Path], destination: str, length: Length) -> Iterable[Path]:
+        """Yield the shortest paths that leave the last of `paths` at each of its nodes."""
+        last = paths[-1]
         for index, edge in enumerate(last):
             root = last[:index]
-            closed_edges = {path[index] for path in found if len(path) > index and path[:index] == root}
+            closed_edges = {path[index] for path in paths if len(path) > index and path[:index] == root}
             closed_nodes = {visited.tail for visited in root}
             open_length = _closing(length, closed_edges, closed_nodes)
             spur = self.shortest_path(edge.tail, destination, open_length)

@@ -93,8 +93,8 @@ def _rounded(
         for demand in problem.demands
         if is_limited(demand)
     }
-    found = _over(problem, objective, engine, answer, kept, left_s)
-    return _better(problem, objective, best, found) if keeps_limits(problem, found.rates) else best
+    limited = _over(problem, objective, engine, answer, kept, left_s)
+    return _better(problem, objective, best, limited) if keeps_limits(problem, limited.rates) else best
 
 
 def _better(problem: Problem, objective: str, one: Answer, other: Answer) -> Answer:
@@ -168,21 +168,21 @@ def _searched(
 
     known = {name: tuple(path for path, rate_bps in own if rate_bps > 0) for name, own in best.rates.items()}
     try:
-        found = search(problem, objective, known, _value(problem, objective, best), left_s())
+        searched = search(problem, objective, known, _value(problem, objective, best), left_s())
     except SolverError:
         return best  # rates too far apart for HiGHS: the bound without the limits stands
-    if found.paths is not None:
-        over = _over(problem, objective, engine, answer, found.paths, left_s())
+    if searched.paths is not None:
+        over = _over(problem, objective, engine, answer, searched.paths, left_s())
         if not over.complete:
-            return replace(best, complete=False, most_bps=found.bound_bps)
+            return replace(best, complete=False, most_bps=searched.bound_bps)
         best = over
         if objective != "fair":
             # Among choices that admit as much, the delay decides.
             try:
-                best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s(), found.paths)
+                best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s(), searched.paths)
             except OutOfTime:
-                return replace(best, complete=False, most_bps=found.bound_bps)
-    return replace(best, complete=best.complete and not found.timed_out, most_bps=found.bound_bps)
+                return replace(best, complete=False, most_bps=searched.bound_bps)
+    return replace(best, complete=best.complete and not searched.timed_out, most_bps=searched.bound_bps)
 
 
 def _limited(

@@ -150,11 +150,11 @@ class ColumnMaster:
         while True:
             self._relate_capacities(largest, unit)
             self._generate({largest: 1.0}, np.zeros(len(self._problem.edges)))
-            found = float(program.values()[largest])
-            if found == 0 or found > _WELL_SCALED:
+            largest_value = float(program.values()[largest])
+            if largest_value == 0 or largest_value > _WELL_SCALED:
                 break
-            unit *= found
-        program.bound_variable(largest, 0.0, found)
+            unit *= largest_value
+        program.bound_variable(largest, 0.0, largest_value)
         self._generate(self._delays(), self._pricing.delay)
         return self._rates()
 
@@ -190,28 +190,28 @@ class ColumnMaster:
     def _add_first_paths(self) -> None:
         """Give every demand its given paths or its shortest, and set M by the longest of these."""
         by_id = self._problem.edges_by_id
-        found: list[tuple[Demand, Path]] = []
+        paths: list[tuple[Demand, Path]] = []
         free = [demand for demand in self._problem.demands if demand.fixed_paths is None]
         nothing = np.zeros(len(self._problem.edges))
-        found += [
+        paths += [
             (demand, path) for demand, _, path in self._pricing.cheapest(free, self._pricing.delay, nothing)
         ]
         for demand in self._problem.demands:
             given = [tuple(by_id[edge_id] for edge_id in path) for path in demand.fixed_paths or ()]
-            found += [
+            paths += [
                 (demand, path)
                 for path in given
                 if not demand.is_too_long(path) and self._pricing.is_open(demand, path)
             ]
-        self._add(found)
+        self._add(paths)
         least = {
             demand.id: min(worth for worth, _ in self._parts[demand.id]) for demand in self._problem.demands
         }
-        costs = [self._cost(path) / least[demand.id] for demand, path in found]
+        costs = [self._cost(path) / least[demand.id] for demand, path in paths]
         self._big_m = max([1.0, *(4.0 * cost for cost in costs)])
 
-    def _add(self, found: Iterable[tuple[Demand, Path]]) -> int:
-        new = [(demand, path) for demand, path in found if (demand.id, path) not in self._known]
+    def _add(self, paths: Iterable[tuple[Demand, Path]]) -> int:
+        new = [(demand, path) for demand, path in paths if (demand.id, path) not in self._known]
         entries = []
         for demand, path in new:
             entry = {self._row[demand.id]: 1.0}
@@ -279,30 +279,30 @@ class ColumnMaster:
         return math.fsum(self._pricing.delay[self._pricing.number[edge.id]] for edge in path)
 
     def _value(self) -> float:
-        found = self._program.values()
+        values = self._program.values()
         return (
-            math.fsum(worth * float(found[variable]) for variable, worth in self._worths()) * self._unit_bps
+            math.fsum(worth * float(values[variable]) for variable, worth in self._worths()) * self._unit_bps
         )
 
     def _keep(self, weight: float) -> None:
         """Keep the last solution as the answer that stands if the time is up: rates that fit, and prices."""
-        found, duals, columns = self._program.values(), self._program.duals(), len(self._columns)
+        values, duals, columns = self._program.values(), self._program.duals(), len(self._columns)
         prices = np.maximum(0.0, -duals[: len(self._problem.edges)]) / weight
 
         def answer() -> Answer:
             by_id = {edge.id: float(price) for edge, price in zip(self._problem.edges, prices, strict=True)}
-            return Answer(self._rates_of(found, columns), by_id)
+            return Answer(self._rates_of(values, columns), by_id)
 
         self._program.budget.keep(answer)
 
     def _rates(self) -> Rates:
         return self._rates_of(self._program.values(), len(self._columns))
 
-    def _rates_of(self, found: Numbers, columns: int) -> Rates:
+    def _rates_of(self, values: Numbers, columns: int) -> Rates:
         rates: dict[str, list[tuple[Path, float]]] = {demand.id: [] for demand in self._problem.demands}
         for demand, path, number in self._columns[:columns]:
-            if found[number] > _DUST:
-                rates[demand.id].append((path, float(found[number]) * self._unit_bps))
+            if values[number] > _DUST:
+                rates[demand.id].append((path, float(values[number]) * self._unit_bps))
         return rates
 
     def _proof(self) -> Throughput:
@@ -382,7 +382,7 @@ class _Pricing:
         for demand in demands:
             if self._ack_way_is_open(demand):
                 groups.setdefault(demand.reverse_ack_ratio, []).append(demand)
-        found = []
+        cheaper = []
         for ack_ratio, members in groups.items():
             whole = self.lengths(ack_ratio, lengths, prices)
             ends = [self._nodes.of_ends(demand.source, demand.destination) for demand in members]
@@ -390,8 +390,8 @@ class _Pricing:
             for demand, (source, destination) in zip(members, ends, strict=True):
                 one = self._one(demand, trees, source, destination, whole)
                 if one is not None:
-                    found.append((demand, *one))
-        return found
+                    cheaper.append((demand, *one))
+        return cheaper
 
     def _one(
         self, demand: Demand, trees: Trees, source: int, destination: int, whole: Numbers

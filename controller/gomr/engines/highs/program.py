@@ -127,10 +127,10 @@ class Program:
     def values(self) -> Numbers:
         """Return the variables of the last solution, rounding below 0 taken away."""
         if self._refined is not None:
-            found, _ = self._refined
+            values, _ = self._refined
         else:
-            found = np.array(self._highs.getSolution().col_value)
-        return np.maximum(found, 0.0)
+            values = np.array(self._highs.getSolution().col_value)
+        return np.maximum(values, 0.0)
 
     def duals(self) -> Numbers:
         """Return how much the last optimum would rise per unit of each constraint's bound."""

@@ -33,17 +33,17 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
     network = NativeNetwork(problem)
     try:
         flows = network.flows(problem.demands)
-        found = _by_source(problem, objective, network, flows, time_limit_s)
-        if found is None:
+        solution = _by_source(problem, objective, network, flows, time_limit_s)
+        if solution is None:
             engine = start(network, flows, objective)
-            found = _answer(engine, network, flows, time_limit_s)
+            solution = _answer(engine, network, flows, time_limit_s)
     except InvalidInput as error:
         raise refusal(error) from error
     except NotSolved as error:
         raise failure(error, time_limit_s) from error
-    prices = dict(zip(network.number, found.prices, strict=True))
-    answer = Answer(found.rates(problem), prices, complete=found.complete, native=found)
-    if objective == "even_split" and found.complete:
+    prices = dict(zip(network.number, solution.prices, strict=True))
+    answer = Answer(solution.rates(problem), prices, complete=solution.complete, native=solution)
+    if objective == "even_split" and solution.complete:
         rates, complete = spread_in_time(problem, answer.rates, NAME, time_limit_s)
         return replace(answer, rates=rates, complete=complete, native=None)
     return answer

@@ -208,16 +208,16 @@ class RoutingModel:
 
     def rates(self) -> dict[str, list[tuple[Path, float]]]:
         """Return paths and their rates in bit/s, by demand id."""
-        found = {
+        rates = {
             demand_id: [(path, value(variable)) for path, variable in paths]
             for demand_id, paths in self._path_rates.items()
         }
         for group in self._groups:
             flow = {edge: value(variable) for edge, variable in group.flow.items()}
             admitted = [(demand, value(self._admitted[demand.id])) for demand in group.demands]
-            found |= decompose(flow, admitted, self._problem.endpoints)
+            rates |= decompose(flow, admitted, self._problem.endpoints)
         return {
-            demand.id: [(path, rate * self._scale) for path, rate in found.get(demand.id, [])]
+            demand.id: [(path, rate * self._scale) for path, rate in rates.get(demand.id, [])]
             for demand in self._problem.demands
         }
 

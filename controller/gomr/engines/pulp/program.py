@@ -101,8 +101,8 @@ class Program:
             raise self._budget.failure(f"HiGHS found no optimum: {state.lower()}")
         if refine:
             values, duals = refined(self._lp.solverModel)
-            for variable, found in zip(self._lp.variables(), values, strict=True):
-                variable.varValue = float(found)
+            for variable, value in zip(self._lp.variables(), values, strict=True):
+                variable.varValue = float(value)
             for row, price in zip(self._rows, duals, strict=True):
                 row.pi = float(price)
         objective = float(pulp.value(self._lp.objective) or 0.0)
