@@ -156,27 +156,27 @@ pub fn audit(
     prices: &[f64],
     cuts: &[Cut],
 ) -> Result<Audit, String> {
-    let mut found = Audit {
+    let mut audited = Audit {
         loads_bps: answer.loads(problem),
         ..Audit::default()
     };
     for index in 0..answer.flow.len() {
         let delay_s = check_path(problem, answer, index)?;
-        found.cost_bps_s += delay_s * answer.rate_bps[index];
+        audited.cost_bps_s += delay_s * answer.rate_bps[index];
     }
     let admitted = answer.admitted(problem);
-    found.admitted_bps = admitted.iter().sum();
-    found.requested_bps = problem.flows.iter().map(|flow| flow.rate_bps).sum();
-    let loads = found.loads_bps.iter().zip(&problem.arcs);
+    audited.admitted_bps = admitted.iter().sum();
+    audited.requested_bps = problem.flows.iter().map(|flow| flow.rate_bps).sum();
+    let loads = audited.loads_bps.iter().zip(&problem.arcs);
     let excess = loads.map(|(load, arc)| load - arc.capacity_bps);
     let flows = || admitted.iter().zip(&problem.flows);
     let beyond = flows().map(|(rate, flow)| rate - flow.rate_bps);
-    found.max_violation_bps = excess.chain(beyond).fold(0.0, f64::max);
-    found.value = flows()
+    audited.max_violation_bps = excess.chain(beyond).fold(0.0, f64::max);
+    audited.value = flows()
         .map(|(&rate, flow)| value_of(objective, flow, rate))
         .sum();
     let limits = Limits::new(problem);
-    found.upper_bound = match objective {
+    audited.upper_bound = match objective {
         Objective::MaxMin => max_min_bound(problem, &limits, cuts, &admitted),
         _ => {
             let mut pricing = Pricing::new(problem, prices);
@@ -190,7 +190,7 @@ pub fn audit(
             bound
         }
     };
-    Ok(found)
+    Ok(audited)
 }
 
 /// Value of a flow's rate in the first objective: its parts are filled in their order.
@@ -359,8 +359,8 @@ impl<'a> Pricing<'a> {
             let lengths: Vec<f64> = self.lengths(ratio);
             let (source, target) = (flow.source as u32, flow.destination as u32);
             let path = &mut Vec::new();
-            let found = cheapest_within(&self.graph, &lengths, source, target, limit, path);
-            return acks + found.unwrap_or(f64::INFINITY);
+            let cheapest = cheapest_within(&self.graph, &lengths, source, target, limit, path);
+            return acks + cheapest.unwrap_or(f64::INFINITY);
         }
         let key = (flow.source, ratio.to_bits());
         if !self.distances.contains_key(&key) {

@@ -28,22 +28,22 @@ impl Engine {
             let mut answer = numbered(&ids, &known);
             answer.fit(&problem);
             for prices in [&prices, &vec![0.0; prices.len()]] {
-                let found = audit(&problem, &answer, self.objective, prices, &cuts)
+                let audited = audit(&problem, &answer, self.objective, prices, &cuts)
                     .map_err(|reason| self.solver.not_solved(&reason))?;
-                bound = bound.min(found.upper_bound);
+                bound = bound.min(audited.upper_bound);
                 if best
                     .as_ref()
-                    .map_or(true, |(_, other)| found.value > other.value)
+                    .map_or(true, |(_, other)| audited.value > other.value)
                 {
-                    best = Some((answer.clone(), found));
+                    best = Some((answer.clone(), audited));
                 }
             }
         }
-        let (answer, found) = best.unwrap_or_default();
+        let (answer, audited) = best.unwrap_or_default();
         let flows = allocations(&ids, &problem, &answer);
         Ok(Changes {
             flows: self.tell(flows),
-            summary: self.summary_of(&problem, &found, bound),
+            summary: self.summary_of(&problem, &audited, bound),
         })
     }
 
@@ -66,25 +66,25 @@ impl Engine {
         (ids, problem)
     }
 
-    fn summary_of(&self, problem: &Problem, found: &Audit, bound: f64) -> Summary {
-        let loads = found.loads_bps.iter().zip(&problem.arcs);
+    fn summary_of(&self, problem: &Problem, audited: &Audit, bound: f64) -> Summary {
+        let loads = audited.loads_bps.iter().zip(&problem.arcs);
         let used = loads.filter(|(_, arc)| arc.capacity_bps > 0.0);
         Summary {
-            admitted_bps: found.admitted_bps,
-            requested_bps: found.requested_bps,
-            cost_bps_s: found.cost_bps_s,
+            admitted_bps: audited.admitted_bps,
+            requested_bps: audited.requested_bps,
+            cost_bps_s: audited.cost_bps_s,
             max_utilisation: used
                 .map(|(load, arc)| load / arc.capacity_bps)
                 .fold(0.0, f64::max),
             certificate: Certificate {
                 upper_bound: bound,
-                value: found.value,
+                value: audited.value,
                 gap: if bound > 0.0 {
-                    (1.0 - found.value / bound).max(0.0)
+                    (1.0 - audited.value / bound).max(0.0)
                 } else {
                     0.0
                 },
-                max_violation_bps: found.max_violation_bps,
+                max_violation_bps: audited.max_violation_bps,
             },
             effort: self.effort(),
         }

@@ -45,7 +45,7 @@ fn paths_within(
     limit: f64,
 ) -> Vec<Vec<u32>> {
     let (source, target) = ends;
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let mut visited = vec![false; graph.nodes];
     visited[source as usize] = true;
     let mut path: Vec<u32> = Vec::new();
@@ -56,7 +56,7 @@ fn paths_within(
         let (node, place, so_far) = *top;
         top.1 += 1;
         steps -= 1;
-        if found.len() == MOST || steps == 0 {
+        if paths.len() == MOST || steps == 0 {
             break;
         }
         let Some(&arc) = graph.out(node as usize).get(place) else {
@@ -72,14 +72,14 @@ fn paths_within(
         }
         path.push(arc);
         if head == target {
-            found.push(path.clone());
+            paths.push(path.clone());
             path.pop();
             continue;
         }
         visited[head as usize] = true;
         stack.push((head, 0, further));
     }
-    found
+    paths
 }
 
 impl Solver {
@@ -151,11 +151,11 @@ mod tests {
 
     /// Every path that visits no node twice and is not longer than `limit`, by trying all arcs.
     fn every_path(graph: &Graph, length: &[f64], ends: (u32, u32), limit: f64) -> Vec<Vec<u32>> {
-        let mut found = Vec::new();
+        let mut paths = Vec::new();
         let mut open = vec![(ends.0, vec![ends.0], Vec::new(), 0.0)];
         while let Some((node, visited, path, so_far)) = open.pop() {
             if node == ends.1 {
-                found.push(path);
+                paths.push(path);
                 continue;
             }
             for (arc, extra) in length.iter().enumerate() {
@@ -167,7 +167,7 @@ mod tests {
                 }
             }
         }
-        found
+        paths
     }
 
     #[test]

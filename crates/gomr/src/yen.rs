@@ -38,14 +38,14 @@ type Candidate = Reverse<(u64, Vec<u32>, usize)>;
 
 fn yen(graph: &Graph, usable: &[bool], source: u32, target: u32, k: usize) -> Vec<Vec<u32>> {
     let mut search = Search::new(graph, usable, target);
-    let mut found: Vec<Vec<u32>> = Vec::new();
+    let mut paths: Vec<Vec<u32>> = Vec::new();
     let mut queue: BinaryHeap<Candidate> = BinaryHeap::new();
     let mut seen: BTreeSet<Vec<u32>> = BTreeSet::new();
     if let Some(path) = search.run(source, &BTreeSet::new()) {
         seen.insert(path.clone());
         queue.push(Reverse((graph.path_delay(&path).to_bits(), path, 0)));
     }
-    while found.len() < k {
+    while paths.len() < k {
         let Some(Reverse((_, path, from))) = queue.pop() else {
             break;
         };
@@ -53,7 +53,7 @@ fn yen(graph: &Graph, usable: &[bool], source: u32, target: u32, k: usize) -> Ve
             let root = &path[..at];
             let spur = graph.tail[path[at] as usize];
             let mut barred: BTreeSet<u32> = BTreeSet::from([path[at]]);
-            let alike = found.iter().filter(|p| p.len() > at && p[..at] == *root);
+            let alike = paths.iter().filter(|p| p.len() > at && p[..at] == *root);
             barred.extend(alike.map(|p| p[at]));
             search.block(root);
             if let Some(rest) = search.run(spur, &barred) {
@@ -63,9 +63,9 @@ fn yen(graph: &Graph, usable: &[bool], source: u32, target: u32, k: usize) -> Ve
                 }
             }
         }
-        found.push(path);
+        paths.push(path);
     }
-    found
+    paths
 }
 
 struct Search<'a> {

@@ -53,30 +53,30 @@ fn routes_as_commodity_by_commodity() {
             continue;
         };
         assert!(routed.complete);
-        let found = audit(&problem, &routed.answer, objective, &routed.prices, &[]).unwrap();
+        let audited = audit(&problem, &routed.answer, objective, &routed.prices, &[]).unwrap();
         let scale = 1e-3 * expected.requested_bps;
         assert!(
-            close(found.admitted_bps, expected.admitted_bps, scale),
+            close(audited.admitted_bps, expected.admitted_bps, scale),
             "case {case}: {} of {}",
-            found.admitted_bps,
+            audited.admitted_bps,
             expected.admitted_bps
         );
         assert!(
             close(
-                found.cost_bps_s,
+                audited.cost_bps_s,
                 expected.cost_bps_s,
                 1e-3 * expected.cost_bps_s
             ),
             "case {case}: {} instead of {}",
-            found.cost_bps_s,
+            audited.cost_bps_s,
             expected.cost_bps_s
         );
         assert!(
-            found.upper_bound - found.value <= 1e-9 * found.upper_bound,
+            audited.upper_bound - audited.value <= 1e-9 * audited.upper_bound,
             "case {case}"
         );
         assert!(
-            found.max_violation_bps <= 1e-9 * expected.requested_bps.max(1.0),
+            audited.max_violation_bps <= 1e-9 * expected.requested_bps.max(1.0),
             "case {case}"
         );
     }
@@ -99,22 +99,25 @@ fn a_factor_fits_and_no_larger_one_does() {
     for case in 0..200 {
         let mut problem = random_problem([Kind::Ties, Kind::Acks][case % 2], &mut rng);
         without_limits(&mut problem);
-        let found = max_concurrent(&problem, 1.0, 1, None).unwrap().unwrap();
-        assert!(found.factor <= found.upper_bound);
-        if found.factor == 0.0 {
+        let concurrent = max_concurrent(&problem, 1.0, 1, None).unwrap().unwrap();
+        assert!(concurrent.factor <= concurrent.upper_bound);
+        if concurrent.factor == 0.0 {
             assert!(served(&problem, 1e-6) < 1.0 - 1e-9, "case {case}");
-        } else if found.factor.is_finite() {
+        } else if concurrent.factor.is_finite() {
             between += 1;
-            assert!(close(found.factor, found.upper_bound, 0.0), "case {case}");
-            let within = served(&problem, found.factor);
+            assert!(
+                close(concurrent.factor, concurrent.upper_bound, 0.0),
+                "case {case}"
+            );
+            let within = served(&problem, concurrent.factor);
             assert!(
                 within > 1.0 - 1e-9,
-                "case {case}: {found:?} {within} {problem:?}"
+                "case {case}: {concurrent:?} {within} {problem:?}"
             );
-            let beyond = served(&problem, 1.01 * found.factor);
+            let beyond = served(&problem, 1.01 * concurrent.factor);
             assert!(
                 beyond < 1.0 - 1e-9,
-                "case {case}: {found:?} {beyond} {problem:?}"
+                "case {case}: {concurrent:?} {beyond} {problem:?}"
             );
         }
     }
@@ -134,15 +137,18 @@ fn a_factor_for_an_overload_has_that_load() {
         let flows = &mut problem.flows;
         flows.retain(|flow| flow.source != flow.destination);
         let load = [1.05, 1.5, 3.0][case % 3];
-        let found = max_concurrent(&problem, load, 1, None).unwrap().unwrap();
-        assert!(found.complete && found.factor <= found.upper_bound);
-        if found.factor == 0.0 {
+        let concurrent = max_concurrent(&problem, load, 1, None).unwrap().unwrap();
+        assert!(concurrent.complete && concurrent.factor <= concurrent.upper_bound);
+        if concurrent.factor == 0.0 {
             unreachable += 1;
             assert!(served(&problem, 1e-6) < 1.0 / load, "case {case}");
-        } else if found.factor.is_finite() {
+        } else if concurrent.factor.is_finite() {
             reached += 1;
-            assert!(close(found.factor, found.upper_bound, 0.0), "case {case}");
-            let share = served(&problem, found.factor);
+            assert!(
+                close(concurrent.factor, concurrent.upper_bound, 0.0),
+                "case {case}"
+            );
+            let share = served(&problem, concurrent.factor);
             assert!(
                 close(share, 1.0 / load, 0.0),
                 "case {case}: {share} at {load}"
@@ -164,14 +170,17 @@ fn when_the_time_is_up_the_factor_lies_between_its_bounds() {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
                 .is_err()
         };
-        let found = max_concurrent(&problem, 1.3, 1, Some(Arc::new(halt))).unwrap();
-        let found = found.unwrap();
-        assert!(found.factor <= whole.factor * (1.0 + 1e-9), "{looks} looks");
+        let concurrent = max_concurrent(&problem, 1.3, 1, Some(Arc::new(halt))).unwrap();
+        let concurrent = concurrent.unwrap();
         assert!(
-            found.upper_bound >= whole.factor * (1.0 - 1e-9),
+            concurrent.factor <= whole.factor * (1.0 + 1e-9),
             "{looks} looks"
         );
-        assert!(looks > 0 || !found.complete);
+        assert!(
+            concurrent.upper_bound >= whole.factor * (1.0 - 1e-9),
+            "{looks} looks"
+        );
+        assert!(looks > 0 || !concurrent.complete);
     }
 }
 
@@ -210,8 +219,8 @@ fn when_the_time_is_up_there_is_an_answer_within_the_limits() {
         let mut answer = routed.answer;
         answer.fit(&problem);
         let objective = Objective::MaxThroughputMinDelay;
-        let found = audit(&problem, &answer, objective, &routed.prices, &[]).unwrap();
-        assert!(found.max_violation_bps <= 1e-9 * found.requested_bps);
-        assert!(found.value <= found.upper_bound * (1.0 + 1e-9));
+        let audited = audit(&problem, &answer, objective, &routed.prices, &[]).unwrap();
+        assert!(audited.max_violation_bps <= 1e-9 * audited.requested_bps);
+        assert!(audited.value <= audited.upper_bound * (1.0 + 1e-9));
     }
 }

@@ -343,8 +343,8 @@ fn a_solve_halted_anywhere_gives_no_answer_and_the_next_one_the_optimum() {
                 let allocation = engine.allocation().expect("it solves");
                 check_feasible(&problem, &allocation, &what);
                 let now = allocation.summary;
-                let (found, best) = (now.certificate.value, whole.certificate.value);
-                assert!(close(found, best, 0.0), "{what}: {found}, not {best}");
+                let (value, best) = (now.certificate.value, whole.certificate.value);
+                assert!(close(value, best, 0.0), "{what}: {value}, not {best}");
                 if !halted {
                     break;
                 }

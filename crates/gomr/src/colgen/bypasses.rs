@@ -206,10 +206,10 @@ mod tests {
                 .solve();
             let mut copy = base.clone();
             copy.fail_link(arc).expect("it is there");
-            let found = copy.solve().expect("solves");
+            let solved = copy.solve().expect("solves");
             let expected = fresh.expect("solves").admitted_bps;
             assert!(
-                (found.admitted_bps - expected).abs() < 1e-10 * expected,
+                (solved.admitted_bps - expected).abs() < 1e-10 * expected,
                 "arc {arc}"
             );
         }

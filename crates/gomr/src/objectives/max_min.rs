@@ -70,8 +70,8 @@ pub(crate) fn fill(
     let mut known = Known::default();
     let mut ascent = None;
     while frozen.iter().any(Option::is_none) {
-        let found = next_level(solver, flows, frozen, &mut known, &mut ascent)?;
-        let share = |flow: &Rising| found.share(flow);
+        let next = next_level(solver, flows, frozen, &mut known, &mut ascent)?;
+        let share = |flow: &Rising| next.share(flow);
         let mut stopped = Vec::new();
         let mut cut = Cut::default();
         for (place, (flow, rate)) in flows
@@ -81,12 +81,12 @@ pub(crate) fn fill(
             .filter(|(_, (_, rate))| rate.is_none())
         {
             // As the level was made of it: weight times level may be a hair below the request.
-            let at_request = flow.request / flow.weight <= found.level;
+            let at_request = flow.request / flow.weight <= next.level;
             if at_request || share(flow) > NO_SHARE {
                 let fair = if at_request {
                     flow.request
                 } else {
-                    flow.request.min(flow.weight * found.level)
+                    flow.request.min(flow.weight * next.level)
                 };
                 *rate = Some(fair);
                 proof.bound += fair;
@@ -106,7 +106,7 @@ pub(crate) fn fill(
             settled.for_each(|rate| *rate *= 1.0 - yielded);
             continue;
         }
-        let Some(barrier) = &found.barrier else {
+        let Some(barrier) = &next.barrier else {
             continue;
         };
         if !cut.stopped.is_empty() {
@@ -204,20 +204,20 @@ fn highest_level(
     frozen: &[Option<f64>],
     known: &mut Known,
 ) -> Result<Level, Error> {
-    let mut found = known.bound(flows, frozen);
+    let mut highest = known.bound(flows, frozen);
     for _ in 0..MOST_CUTS {
-        let level = found.level;
+        let level = highest.level;
         if fits(solver, flows, frozen, level)? {
-            return Ok(found);
+            return Ok(highest);
         }
         let barrier = known.add(Barrier::of(solver));
         let next = Line::new(flows, frozen, &barrier).root(level);
-        found = Level {
+        highest = Level {
             level: next.min(level),
             barrier: Some(barrier),
         };
         if next >= level * (1.0 - 1e-13) {
-            return Ok(found);
+            return Ok(highest);
         }
     }
     Err(solver.not_solved("max-min filling does not settle"))
@@ -274,16 +274,16 @@ mod tests {
         let mut ascent = Ascent::begin(&mut climbing);
         let mut levels = 0;
         while frozen.iter().any(Option::is_none) {
-            let found = highest_level(&mut probing, &flows, &frozen, &mut known).expect("solves");
+            let probed = highest_level(&mut probing, &flows, &frozen, &mut known).expect("solves");
             let climbed = ascent
                 .next(&mut climbing, &flows, &frozen, &mut met)
                 .expect("not halted")
                 .expect("no rounding stops it");
-            assert!((climbed.level - found.level).abs() < 1e-9 * found.level);
+            assert!((climbed.level - probed.level).abs() < 1e-9 * probed.level);
             for (flow, rate) in flows.iter().zip(&mut frozen) {
-                let stops = flow.request <= found.level || found.share(flow) > NO_SHARE;
+                let stops = flow.request <= probed.level || probed.share(flow) > NO_SHARE;
                 if rate.is_none() && stops {
-                    *rate = Some(flow.request.min(found.level));
+                    *rate = Some(flow.request.min(probed.level));
                 }
             }
             levels += 1;

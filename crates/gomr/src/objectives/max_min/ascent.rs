@@ -41,8 +41,8 @@ impl Ascent {
         let Some(mut reached) = self.reached.take() else {
             return Ok(None);
         };
-        let found = climb(solver, flows, frozen, known, &mut reached);
-        match found {
+        let outcome = climb(solver, flows, frozen, known, &mut reached);
+        match outcome {
             Ok(level) => {
                 self.reached = Some(reached);
                 Ok(Some(level))
@@ -68,36 +68,36 @@ fn climb(
     known: &mut Known,
     reached: &mut Vec<f64>,
 ) -> Result<Level, Error> {
-    let mut found = known.bound(flows, frozen);
+    let mut next_level = known.bound(flows, frozen);
     for _ in 0..MOST_CUTS {
-        let goal = requests_at(solver, flows, frozen, found.level);
+        let goal = requests_at(solver, flows, frozen, next_level.level);
         let mut rise: Vec<f64> = goal.iter().zip(&*reached).map(|(a, b)| a - b).collect();
         let unit = rise
             .iter()
             .fold(0.0, |most, rise| f64::max(most, rise.abs()));
         if unit <= SAME * goal.iter().copied().fold(0.0, f64::max) {
-            return Ok(found);
+            return Ok(next_level);
         }
         rise.iter_mut().for_each(|rise| *rise /= unit);
         solver.settle_requests(reached);
         let risen = solver.rise(&rise, unit)?;
         if risen.is_all {
             *reached = goal;
-            return Ok(found);
+            return Ok(next_level);
         }
         for (reached, rise) in reached.iter_mut().zip(&rise) {
             *reached += risen.units * rise;
         }
         let barrier = known.add(Barrier::scaled(solver));
-        let next = Line::new(flows, frozen, &barrier).root(found.level);
-        let is_there = next >= found.level * (1.0 - SAME);
-        found = Level {
-            level: next.min(found.level),
+        let next = Line::new(flows, frozen, &barrier).root(next_level.level);
+        let is_there = next >= next_level.level * (1.0 - SAME);
+        next_level = Level {
+            level: next.min(next_level.level),
             barrier: Some(barrier),
         };
         if is_there {
             *reached = goal;
-            return Ok(found);
+            return Ok(next_level);
         }
     }
     Err(solver.not_solved("the levels do not settle"))

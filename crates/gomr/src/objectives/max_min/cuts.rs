@@ -98,24 +98,24 @@ impl Known {
     pub fn bound(&self, flows: &[Rising], frozen: &[Option<f64>]) -> Level {
         let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
         let requests = rising.map(|(flow, _)| flow.request / flow.weight);
-        let mut found = Level {
+        let mut lowest = Level {
             level: requests.fold(0.0, f64::max),
             barrier: None,
         };
         for barrier in &self.barriers {
             let line = Line::new(flows, frozen, barrier);
-            if !line.rises_enough(barrier, found.level) {
+            if !line.rises_enough(barrier, lowest.level) {
                 continue;
             }
-            let root = line.root(found.level);
-            if root < found.level {
-                found = Level {
+            let root = line.root(lowest.level);
+            if root < lowest.level {
+                lowest = Level {
                     level: root,
                     barrier: Some(Rc::clone(barrier)),
                 };
             }
         }
-        found
+        lowest
     }
 }
 
