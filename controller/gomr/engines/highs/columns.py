@@ -35,7 +35,7 @@ _ASKED = 1e-10
 """What is asked for is served to this share of it ..."""
 _LOST = 1e-12
 """... or to this share of the unit of rates."""
-_DUST = 1e-13
+_RATE_TOLERANCE = 1e-13
 """Rates up to this, in units, are rounding."""
 
 
@@ -301,7 +301,7 @@ class ColumnMaster:
     def _rates_of(self, values: Numbers, columns: int) -> Rates:
         rates: dict[str, list[tuple[Path, float]]] = {demand.id: [] for demand in self._problem.demands}
         for demand, path, number in self._columns[:columns]:
-            if values[number] > _DUST:
+            if values[number] > _RATE_TOLERANCE:
                 rates[demand.id].append((path, float(values[number]) * self._unit_bps))
         return rates
 

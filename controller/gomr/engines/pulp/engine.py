@@ -21,12 +21,12 @@ from controller.gomr.problem import Demand, Problem
 
 _SMALL = 0.25
 """A throughput below this, in the unit of rates, asks for a smaller unit."""
-_DUST = 1e-10
+_RATE_TOLERANCE = 1e-10
 """A path with less than this share of the largest useful rate is dropped as rounding ..."""
-_DUST_OF_REQUEST = 1e-3
+_REQUEST_TOLERANCE = 1e-3
 """... unless it carries this share of its demand, which is then a small one."""
 _SMALL_LEVEL = 1e-3
-"""A level of `max_min` below this share of its limit is looked for anew under a lower limit."""
+"""A level of `max_min` below this share of its limit is searched again under a lower limit."""
 _SMALLEST_STEP = 1e-6
 _NOTHING = 1e-16
 """A limit below this share of the unit of rates is 0: acknowledgements without a way back stop all."""
@@ -86,7 +86,7 @@ def _route(problem: Problem, objective: str, path_sets: PathSets, scale: float, 
     model.program.minimise(model.worthless(objective))
     prices = model.prices()
     if budget.has_limit:
-        first = Answer(_without_dust(problem, model.rates(), scale), prices)
+        first = Answer(_without_rounding(problem, model.rates(), scale), prices)
         budget.keep(lambda: first)
     model.program.keep_optimum()
     if objective == "min_max_utilisation":
@@ -95,7 +95,7 @@ def _route(problem: Problem, objective: str, path_sets: PathSets, scale: float, 
         model.program.keep_optimum()
     budget.stage = "delay"
     model.program.minimise(model.delay)
-    return Answer(_without_dust(problem, model.rates(), scale), prices)
+    return Answer(_without_rounding(problem, model.rates(), scale), prices)
 
 
 def _max_min(problem: Problem, path_sets: PathSets, budget: TimeBudget) -> Answer:
@@ -156,12 +156,12 @@ def _raise(
         limit_bps *= max(2 * level_bps / limit_bps, _SMALLEST_STEP)
 
 
-def _without_dust(problem: Problem, rates: Rates, scale: float) -> Rates:
+def _without_rounding(problem: Problem, rates: Rates, scale: float) -> Rates:
     return {
         demand.id: [
             (path, rate)
             for path, rate in rates[demand.id]
-            if rate > min(_DUST * scale, _DUST_OF_REQUEST * demand.rate_bps)
+            if rate > min(_RATE_TOLERANCE * scale, _REQUEST_TOLERANCE * demand.rate_bps)
         ]
         for demand in problem.demands
     }
