@@ -151,10 +151,10 @@ schemas: setup ## renew docs/results-2.schema.json from experiments/model/result
 
 ENGINE ?= virtual
 .PHONY: readme-runs readme
-readme-runs: setup ## make the runs of README's table: ENGINE=virtual|live, 3 seeds of 5 s (some 40 minutes)
+readme-runs: setup ## make the runs of README's table: ENGINE=virtual|live, 3 seeds of 10 s (some 20 minutes on two idle cores)
 	@rm -rf build/readme
-	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine $(ENGINE) --protocol all --case 1,2 --seeds 3 --duration 5 --retries 2 \
-		--set live.sample_s=5 --out build/readme
+	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine $(ENGINE) --protocol all --case 1,2 --seeds 3 --duration 10 --retries 2 \
+		--set live.sample_s=10 --out build/readme
 	@$(VENV)/python scripts/readme-table --keep build/readme
 readme: setup ## renew README's table from docs/results/butterfly.json
 	@$(VENV)/python scripts/readme-table
