@@ -80,4 +80,4 @@ def _guarded(transport: ConnectionTransport, act: Callable[[], None]) -> None:
     try:
         act()
     except Exception as error:
-        transport.ending.fail(error)
+        transport.ending.fail_inside(error)

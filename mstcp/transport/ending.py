@@ -92,16 +92,23 @@ class Ending:
 
     def fail(self, error: Exception) -> None:
         """End a connection whose protocol failed: what it did not take must not be missing unseen."""
+        self._fail(error, "the protocol failed to take what was received", "the application failed")
+
+    def fail_inside(self, error: Exception) -> None:
+        """End a connection of which the library itself failed."""
+        self._fail(error, "the library failed; please report it", "an internal error")
+
+    def _fail(self, error: Exception, what: str, reason: str) -> None:
         self._state.loop.call_exception_handler(
             {
-                "message": "Fatal error: the protocol failed to take what was received.",
+                "message": f"Fatal error: {what}.",
                 "exception": error,
                 "transport": self._transport,
                 "protocol": self._state.protocol,
             }
         )
         if not self._state.is_closed:
-            self._say_closed(_ABORTED, "the application failed")
+            self._say_closed(_ABORTED, reason)
         self.finish(error, reset=True)
 
     def lose(self, stream: int, error: OSError) -> None:
