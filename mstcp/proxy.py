@@ -212,10 +212,10 @@ class Exit:
                 raise DestinationRefused(NOT_ALLOWED, f"{to} is not among the destinations allowed here")
         problem = DestinationRefused(UNREACHABLE, f"{to} has no address")
         for address in addresses:
-            found_pair = await _try(to, address)
-            if not isinstance(found_pair, DestinationRefused):
-                return found_pair
-            problem = found_pair
+            result = await _try(to, address)
+            if not isinstance(result, DestinationRefused):
+                return result
+            problem = result
         raise problem
 
     def _is_allowed(self, address: str, port: int) -> bool:

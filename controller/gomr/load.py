@@ -123,13 +123,13 @@ def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | Non
     search = _Search(curve, max(load, 1.0), total_bps, least=min(open_bps) / total_bps)
     part = min(load, 1.0)
     try:
-        root = _found(curve, search, max(open_bps) / total_bps)
+        root = _root(curve, search, max(open_bps) / total_bps)
     except OutOfTime:
         return LoadFactor(search.least * part, search.most * part, timed_out=True)
     return LoadFactor(root * part, root * part)
 
 
-def _found(curve: _Admission, search: _Search, largest: float) -> float:
+def _root(curve: _Admission, search: _Search, largest: float) -> float:
     """Return the factor that is searched for; with `largest` demands ask for as much as the largest edge."""
     is_at_once = search.load <= _AT_ONCE or curve.is_matrix
     at_once = curve.largest_factor(search.load if is_at_once else 1.0)

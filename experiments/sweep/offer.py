@@ -70,7 +70,7 @@ class Offers:
         check_symmetric(network)
         self.network = scaled(network, conditions)
         self._kept = kept
-        self._found: dict[tuple[float, int], Future[tuple[Offered, ...]]] = {}
+        self._futures: dict[tuple[float, int], Future[tuple[Offered, ...]]] = {}
         self._lock = threading.Lock()
 
     def flows(self, load: float, seed: int) -> tuple[Offered, ...]:
@@ -82,12 +82,12 @@ class Offers:
         """
         key = (load, seed)
         with self._lock:
-            future = self._found.get(key)
+            future = self._futures.get(key)
             ours = future is None
             if future is None:
-                future = self._found[key] = Future()
-                for old in list(self._found)[: -self._kept]:
-                    del self._found[old]
+                future = self._futures[key] = Future()
+                for old in list(self._futures)[: -self._kept]:
+                    del self._futures[old]
         if ours:
             try:
                 future.set_result(self._compute(load, seed))

@@ -188,7 +188,7 @@ class _Programme:
         while True:
             self._program.minimise(self._costs)
             if not self._price(forbidden):
-                self._found = self._program.values()
+                self._solution = self._program.values()
                 return self._value_bps() * (1 + _ROUNDING)
 
     def branches(self, forbidden: Mapping[Copy, frozenset[str]]) -> list[Mapping[Copy, frozenset[str]]]:
@@ -213,7 +213,7 @@ class _Programme:
         kept = {copy: used[0][1] for copy in self._copies if (used := self._used(copy))}
         self._close(lambda column: column.copy is not None and kept.get(column.copy) != column.path)
         self._program.minimise(self._costs)
-        self._found = self._program.values()
+        self._solution = self._program.values()
         choice: dict[str, tuple[Path, ...]] = {}
         for (name, _), path in kept.items():
             choice[name] = tuple(dict.fromkeys((*choice.get(name, ()), path)))
@@ -288,11 +288,11 @@ class _Programme:
 
     def _used(self, copy: Copy) -> list[tuple[float, Path]]:
         """Return the paths of a copy in the last solution with their rates, the largest first."""
-        own = [(float(self._found[c.variable]), c.path) for c in self._columns if c.copy == copy]
+        own = [(float(self._solution[c.variable]), c.path) for c in self._columns if c.copy == copy]
         return sorted((one for one in own if one[0] > _USED), key=lambda one: -one[0])
 
     def _value_bps(self) -> float:
-        costs = (cost * float(self._found[variable]) for variable, cost in self._costs.items())
+        costs = (cost * float(self._solution[variable]) for variable, cost in self._costs.items())
         return -math.fsum(costs) * self._unit_bps
 
 

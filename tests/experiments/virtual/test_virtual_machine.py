@@ -135,10 +135,10 @@ def look_for_files(paths: list[str]) -> dict[str, int]:
     for path in paths:
         with suppress(OSError):
             os.close(os.open(path, os.O_RDONLY))
-    found_ns = time.monotonic_ns() - before
+    lookup_ns = time.monotonic_ns() - before
     for _ in range(500):
         time.monotonic_ns()
-    return {"found_ns": found_ns, "asked_ns": time.monotonic_ns() - before - found_ns}
+    return {"lookup_ns": lookup_ns, "asked_ns": time.monotonic_ns() - before - lookup_ns}
 
 
 def test_what_a_program_does_on_its_way_takes_no_time() -> None:
@@ -146,7 +146,7 @@ def test_what_a_program_does_on_its_way_takes_no_time() -> None:
     missing = [f"/etc/no-such-folder-{number}/no-such-file" for number in range(1000)]
     present = ["/etc/passwd", "/etc", sys.executable, __file__] * 250
     looked = run_in_virtual_kernel(look_for_files, missing + present)
-    assert looked == {"found_ns": 0, "asked_ns": 0}
+    assert looked == {"lookup_ns": 0, "asked_ns": 0}
 
 
 def write_outside() -> list[str]:
