@@ -33,6 +33,8 @@ mod objectives;
 mod pricing;
 mod primal;
 mod problem;
+#[cfg(test)]
+mod random;
 mod rescue;
 mod tight;
 mod tolls;

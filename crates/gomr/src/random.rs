@@ -1,0 +1,15 @@
+//! Random numbers of the tests.
+
+/// SplitMix64.
+pub(crate) struct Rng(pub u64);
+
+impl Rng {
+    /// A number from 0 to `n`, `n` left out.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
