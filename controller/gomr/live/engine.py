@@ -71,8 +71,8 @@ class LiveEngine:
         Args:
             problem: The network and the flows to begin with. Links that are down can be failed afterwards.
             objective: A name in `OBJECTIVES`.
-            engine: A name in `ENGINES`. `native` goes on from its last basis; the others solve anew at each
-                event.
+            engine: A name in `ENGINES`. `native` goes on from its last basis; the others solve from
+                scratch at each event.
             min_churn: Of all optima choose one that moves no flow without need (docs/gomr.md).
             time_limit_s: Seconds that an event may take; None for no limit.
             clock: Seconds, for `Change.wall_s`.

@@ -1,6 +1,6 @@
 """The compiled engine over a problem that changes: it goes on from the basis of its last optimum.
 
-Only what changed is converted. Three things are solved anew from all rates, since the compiled engine does
+Only what changed is converted. Three things are solved from scratch, since the compiled engine does
 not know them: the spread of `even_split`, and the limits `max_paths` and `disjoint` where its optimum breaks
 them.
 """

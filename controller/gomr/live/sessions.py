@@ -1,4 +1,4 @@
-"""What a live engine needs of a solver, and the solvers that start anew at each event."""
+"""What a live engine needs of a solver, and the solvers that start from scratch at each event."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LiveProblem:
         return self._made
 
     def forget(self) -> None:
-        """Make the problem anew when it is next asked for: something has changed."""
+        """Rebuild the problem when it is next asked for: something has changed."""
         self._made = None
 
 

@@ -5,7 +5,7 @@
 //! bounding techniques", J. Comput. Syst. Sci. 1, 1967). It is small (tens to hundreds) and its
 //! entries are 0, 1 and -1, so a dense inverse with rank-one updates is fast and steady; one step
 //! of iterative refinement on every solution removes what rounding is left, and a residual that
-//! grows asks for [`Inverse::invert`] anew.
+//! grows asks for [`Inverse::invert`] again.
 
 /// Numbers this small are rounding noise in a basis of entries near 1.
 const NOISE: f64 = 1e-13;

@@ -129,7 +129,7 @@ pub(crate) struct Solver {
     cold_work: u64,
     /// Work of the first solve.
     fresh_work: u64,
-    /// Pivots after which prices and rates were last solved anew.
+    /// Pivots after which prices and rates were last recomputed.
     accurate_at: usize,
     /// Pivots without progress, less those with it, since the solve began or bounds were last perturbed.
     stalled: usize,
@@ -288,7 +288,7 @@ impl Solver {
         10.0 * self.master.tolerance()
     }
 
-    /// Solves prices and rates anew and refactors when they have drifted.
+    /// Recomputes prices and rates, and refactors when they have drifted.
     fn accurate(&mut self) -> bool {
         self.master.choose_largest_keys();
         let drift = self
@@ -376,7 +376,7 @@ impl Solver {
             if self.master.pivots == exact {
                 return Ok(true);
             }
-            // Prices are solved anew once, so that drift cannot end the search early.
+            // Prices are recomputed once, so that drift cannot end the search early.
             exact = self.master.pivots;
             self.accurate();
         }

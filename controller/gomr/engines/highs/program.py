@@ -104,7 +104,7 @@ class Program:
         started = clock()
         self._highs.run()
         if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:
-            # The basis at hand defeats it now and then; without one it begins anew.
+            # The basis at hand defeats it now and then; without one it starts over.
             self._highs.clearSolver()
             self._highs.run()
         self.budget.spend(clock() - started)

@@ -1,4 +1,4 @@
-//! Prices and rates that belong to a basis, solved anew.
+//! Prices and rates that belong to a basis, recomputed.
 
 use super::Master;
 use crate::graph::NONE;
