@@ -106,7 +106,7 @@ impl Engine {
         let summary = self.solve()?;
         let flows = self.allocations_of(&self.perhaps_changed());
         Ok(Changes {
-            flows: self.tell_some(flows),
+            flows: self.tell(flows),
             summary,
         })
     }
@@ -139,25 +139,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes these as told, of all flows; returns those that differ from what was told before.
+    /// Takes these as told; returns those that differ from what was told before. Flows that are not given are as they
+    /// were told, or gone.
     pub(crate) fn tell(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
-        let mut told = std::mem::take(&mut self.told).into_iter().peekable();
-        let mut changed = Vec::new();
-        for flow in flows {
-            while told.next_if(|old| old.flow < flow.flow).is_some() {}
-            match told.next_if(|old| old.flow == flow.flow) {
-                Some(old) if old.is_same(&flow) => self.told.push(old),
-                _ => {
-                    changed.push(flow.clone());
-                    self.told.push(flow);
-                }
-            }
-        }
-        changed
-    }
-
-    /// As [`Engine::tell`], where the flows that are not given are as they were told, or gone.
-    fn tell_some(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
         let present = &self.flows;
         self.told.retain(|told| present[told.flow].is_some());
         let mut added = Vec::new();
