@@ -65,6 +65,10 @@ LACKS: dict[str, tuple[State, str]] = {
     "openvswitch": ("missing", "there are no switches: the live engine cannot run"),
     "ovs-kernel-datapath": ("degraded", "the userspace datapath serves instead, one core for all switches"),
     "ovs-userspace-datapath": ("missing", "without the kernel's datapath either, the live engine cannot run"),
+    "af_xdp": (
+        "degraded",
+        "in userspace Open vSwitch reads by packet sockets and takes four times the processor",
+    ),
     "sch_netem": ("degraded", "the link emulator makes the links instead"),
     "xdp": ("missing", "PPFS cannot split packets on real switches"),
     "mptcp": ("missing", "MPTCP cannot be compared"),

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from switch import af_xdp
 from switch.bpf import libbpf
+from switch.datapath import kernel_datapath_available
 from switch.errors import BpfUnavailable
-from switch.ovs import INSTALL, SCHEMA, kernel_datapath_available
+from switch.ovs import INSTALL, SCHEMA
 
 TIMEOUT_S = 15.0
 AS_ROOT = "run it with sudo"
@@ -51,6 +53,7 @@ def probe() -> list[Capability]:
         probe_openvswitch(),
         probe_kernel_datapath(),
         probe_netdev_datapath(),
+        probe_af_xdp(),
         probe_netem(),
         probe_qdisc("tbf", ["rate", "10mbit", "burst", "15000", "limit", "15000"]),
         probe_qdisc("htb", ["default", "1"]),
@@ -102,6 +105,18 @@ def probe_netdev_datapath() -> Capability:
     if not Path("/dev/net/tun").exists():
         return Capability("ovs-userspace-datapath", False, "there is no /dev/net/tun", "modprobe tun")
     return Capability("ovs-userspace-datapath", True, "netdev, one thread forwards for all bridges")
+
+
+def probe_af_xdp() -> Capability:
+    """Return whether Open vSwitch and the kernel have AF_XDP, which costs far less than packet sockets."""
+    program = shutil.which("ovs-vswitchd")
+    if program is None:
+        return Capability("af_xdp", False, "Open vSwitch is not installed", INSTALL)
+    # What it was built with shows only when it runs; its version and the kernel show now.
+    problem = af_xdp.problem([af_xdp.INTERFACE_TYPE], _run([program, "--version"]).stdout)
+    if problem:
+        return Capability("af_xdp", False, problem, "use a distribution of 2023 or later (Debian 12)")
+    return Capability("af_xdp", True, "AF_XDP sockets open")
 
 
 def probe_netem() -> Capability:

@@ -220,6 +220,10 @@ class Emulation:
         wires = [self._wire(parameters) for parameters in links]
         backend.make(wires)
         self._undo.callback(backend.remove, wires)
+        # Open vSwitch takes up its ports, which may take a second, while the hosts are set up.
+        bridges = self._bridges(links)
+        self._ovs.begin_bridges(bridges)
+        self._undo.callback(self._ovs.remove_bridge, *(bridge.name for bridge in bridges))
         run_in_namespaces({pids[name]: self._host_script(name, wires) for name in machines})
         for parameters in links:
             link = self.net.addLink(**parameters, cls=EmulatedLink, backend=backend, is_ready=True)
@@ -227,16 +231,24 @@ class Emulation:
         for name in machines:
             interface = self.host(name).intfList()[0]
             interface.ip, interface.prefixLen = self.host_ip(name), str(DATA_NETWORK.prefixlen)
-        self._start_switches()
+        self._ovs.finish_bridges(bridges)
+        for switch in self.net.switches:
+            switch.shape_links()
         self.net.built = True
         self.check_links()
 
-    def _start_switches(self) -> None:
-        bridges = [switch.described() for switch in self.net.switches]
-        self._ovs.add_bridges(bridges)
-        self._undo.callback(self._ovs.remove_bridge, *(bridge.name for bridge in bridges))
-        for switch in self.net.switches:
-            switch.shape_links()
+    def _bridges(self, links: Sequence[Mapping[str, Any]]) -> list[Bridge]:
+        """Return the bridges of all switches with the ports that links have there."""
+        ports: dict[str, list[Port]] = {name: [] for name in self.network.switches}
+        for link in links:
+            numbers = (link["port1"], link["port2"])
+            for node, number, interface in zip(link["ends"], numbers, link["interfaces"], strict=True):
+                if node in ports:
+                    ports[node].append(Port(interface, number))
+        return [
+            Bridge(self._names.bridge(name), self.network.datapath_id(name), ports[name], self._controllers)
+            for name in self.network.switches
+        ]
 
     def _host_script(self, machine: str, wires: Sequence[Wire]) -> str:
         """Return the shell script that sets a host up, and further interfaces that it is home to."""

@@ -6,7 +6,7 @@ import atexit
 from collections.abc import Callable
 from typing import Any
 
-from switch.ovs import choose_datapath
+from switch.datapath import choose_datapath
 from topologies.errors import EmulationError
 from topologies.generators import GENERATORS
 from topologies.interface_names import InterfaceNames

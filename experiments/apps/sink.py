@@ -199,6 +199,11 @@ class Sink(asyncio.Protocol):
         np.savez(self._config.log, **arrays)
 
 
+def serve(config: Path) -> int:
+    """Be the sink that a file describes, to its end, and return the exit status."""
+    told = load_sinks(config)
+    return run(lambda: main(told), selector_for(told[0].timing, told[0].timing.read_gap_ns))
+
+
 if __name__ == "__main__":
-    told = load_sinks(Path(sys.argv[1]))
-    sys.exit(run(lambda: main(told), selector_for(told[0].timing, told[0].timing.read_gap_ns)))
+    sys.exit(serve(Path(sys.argv[1])))

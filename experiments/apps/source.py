@@ -112,6 +112,11 @@ async def _connect(
     )
 
 
+def serve(config: Path) -> int:
+    """Be the source that a file describes, to its end, and return the exit status."""
+    told = load_sources(config)
+    return run(lambda: main(told), selector_for(told[0].timing, 0))
+
+
 if __name__ == "__main__":
-    told = load_sources(Path(sys.argv[1]))
-    sys.exit(run(lambda: main(told), selector_for(told[0].timing, 0)))
+    sys.exit(serve(Path(sys.argv[1])))

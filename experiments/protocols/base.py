@@ -49,6 +49,8 @@ class ProtocolSpec:
     """How the controller routes what it was asked nothing for."""
     set_apart: str | None = None
     """Why its results stand beside the others' and are not ranked with them; None if they are."""
+    programs_ports: bool = False
+    """Whether switches' ports carry XDP programs of its own: Open vSwitch cannot have AF_XDP beside them."""
     uses_second_interfaces: bool = False
     """Whether its hosts have the second interfaces that a scenario may give them (`second_links`)."""
     simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "tcp"

@@ -195,6 +195,7 @@ class Ppfs(ProtocolSpec):
     description = "plain TCP whose packets the ingress switch spreads over the allocated paths at random"
     look: Look | None = GREEN
     splitting: Literal["packets", "group"] = "packets"
+    programs_ports = True
 
     def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
         """Return what the controller's REST service is asked for.

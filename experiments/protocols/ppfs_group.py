@@ -16,6 +16,7 @@ class PpfsGroup(Ppfs):
     description = "plain TCP over a weighted select group of the ingress switch, as stock Open vSwitch splits"
     look = SKY
     splitting: Literal["packets", "group"] = "group"
+    programs_ports = False
     simulated_as = None
 
 

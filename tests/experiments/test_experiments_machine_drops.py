@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
+import tempfile
 
 import pytest
 
@@ -13,6 +16,8 @@ from experiments.engines.live.machine_drops import (
     parse_devices,
     parse_packet_sockets,
 )
+from switch import Port, PrivateInstance
+from switch.capabilities import probe_af_xdp
 from tests.sandbox import run_in_sandbox
 from topologies.interface_names import InterfaceNames
 
@@ -80,3 +85,40 @@ def test_a_socket_that_is_read_too_late_is_found() -> None:
     assert list(lost) == ["at port 1 of s1"]
     # A few fit, and the kernel sends some of its own (IPv6 discovery).
     assert 190 <= lost["at port 1 of s1"] < 210
+
+
+def overrun_ring(packets: int) -> dict[str, int]:
+    """Send more packets to an AF_XDP port of a stopped Open vSwitch than its ring has room for."""
+    network = topologies.load("line:2")
+    names = InterfaceNames(network)
+    port, (_, relay) = names.port("s1", 1), names.wire(0)
+    subprocess.run(["ip", "link", "add", port, "type", "veth", "peer", "name", relay], check=True)
+    for name in (port, relay):
+        subprocess.run(["ip", "link", "set", name, "up"], check=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        PrivateInstance(folder, datapath="netdev", ports="af_xdp") as ovs,
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender,
+    ):
+        ovs.add_bridge("S0", datapath_id=1, ports=[Port(port, 1)])
+        sender.bind((relay, 0))
+        drops = MachineDrops(network, names, has_af_xdp=True)
+        assert ovs.forwarder_pid is not None
+        os.kill(ovs.forwarder_pid, signal.SIGSTOP)
+        try:
+            for _ in range(packets):
+                sender.send(b"\xff" * 12 + b"\x88\xb5" + bytes(1000))
+        finally:
+            os.kill(ovs.forwarder_pid, signal.SIGCONT)
+        return drops.since_start()
+
+
+@pytest.mark.root
+def test_a_ring_that_is_read_too_late_is_found() -> None:
+    af_xdp = probe_af_xdp()
+    if not af_xdp.available:
+        pytest.skip(af_xdp.detail)
+    lost = run_in_sandbox(overrun_ring, 5000)
+    assert list(lost) == ["at port 1 of s1"]
+    # The ring has room for 2,048 frames, and the kernel sends some of its own.
+    assert 2900 <= lost["at port 1 of s1"] < 3000

@@ -17,6 +17,7 @@ NAMES = [
     "openvswitch",
     "ovs-kernel-datapath",
     "ovs-userspace-datapath",
+    "af_xdp",
     "sch_netem",
     "sch_tbf",
     "sch_htb",

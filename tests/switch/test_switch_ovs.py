@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from switch import Port, PrivateInstance, SwitchError
+from switch.datapath import choose_datapath, kernel_datapath_available
 from switch.errors import CommandFailed, DaemonFailed, SwitchUnavailable
-from switch.ovs import choose_datapath, kernel_datapath_available
 from switch.packet_sockets import ROOM_BYTES
 from tests.sandbox import run_in_sandbox, snapshot
 

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from experiments.engines.live.host_programs import Running
+
 STOP_TIMEOUT_S = 5.0
 READ_BYTES = 65536
 SAMPLED = "sampled"
@@ -36,7 +38,7 @@ class Child:
         log: the file that its standard error goes to.
     """
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, name: str, process: Running, log: Path) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.name = name
@@ -148,7 +150,7 @@ def last_line(log: Path) -> str:
     return f" Its last words: {lines[-1].strip()}" if lines else ""
 
 
-def stop_process(process: subprocess.Popen[bytes]) -> None:
+def stop_process(process: Running) -> None:
     """Terminate a process, and kill it if it takes longer than 5 s."""
     if process.poll() is None:
         process.terminate()

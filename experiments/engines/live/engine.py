@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from experiments import environment, protocols
 from experiments.analysis.logs import Window
@@ -19,13 +20,14 @@ from experiments.engines.live import requirements
 from experiments.engines.live.agent import Agent, Lab
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
+from experiments.engines.live.host_programs import begin_imports
 from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
 from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
-from experiments.engines.live.traffic import Traffic, Transfer
+from experiments.engines.live.traffic import MODULES, Traffic, Transfer
 from experiments.errors import RunFailed
 from experiments.model.events import PhaseBegun, Report, TimeMeasured
 from experiments.model.plan import RunPlan
@@ -90,11 +92,14 @@ class LiveEngine:
         takes_time = self.abilities.clock is Clock.MACHINE
         charged_s = self._charged_s(plan)
         planning_s = charged_s["planning"] if charged_s else 0.0
+        if takes_time:
+            begin_imports(list(MODULES.values()))
         controller = stack.enter_context(
             ControllerProcess(plan.network, out, protocol.default_routing, planning_s)
         )
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
-        ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
+        ports: Literal["auto", "packet"] = "packet" if protocol.programs_ports else "auto"
+        ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER, ports=ports))
         emulation = stack.enter_context(
             Emulation(
                 plan.network,
@@ -106,7 +111,10 @@ class LiveEngine:
                 homes=homes,
             )
         )
-        self._link_backend, self._datapath = emulation.link_backend, ovs.datapath
+        stack.callback(ovs.begin_stop)  # before the network: it ends while that is removed
+        has_af_xdp = ovs.port_kind == "af_xdp"
+        self._link_backend = emulation.link_backend
+        self._datapath = f"{ovs.datapath} with AF_XDP" if has_af_xdp else ovs.datapath
         sysctls = configure_hosts(emulation, plan.scenario.tcp)
         controller.wait_listening()
         emulation.connect_switches(controller.openflow)
@@ -123,7 +131,7 @@ class LiveEngine:
             traffic.start_programs()
         traffic.connect(agent)
         agent.look(counting=False)
-        drops = MachineDrops(plan.network, lab.names)
+        drops = MachineDrops(plan.network, lab.names, has_af_xdp=has_af_xdp)
         begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         watched = stack.enter_context(self._watch_packets(lab, begin_ns))
         programs = _programs(traffic, ovs) if takes_time else {}
@@ -147,7 +155,7 @@ class LiveEngine:
 
     def _traffic(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> Traffic:
         """Return the sources and sinks of a plan, not yet started."""
-        return Traffic(plan, emulation, out, controller, Timing())
+        return Traffic(plan, emulation, out, controller, Timing(), forks=True)
 
     def _watch_packets(self, lab: Lab, begin_ns: int) -> AbstractContextManager[Callable[[], str | None]]:
         """Return what tells the run's digest at its end, if packets' times are worth one."""

@@ -1,7 +1,8 @@
 """Packets that the machine lost where no link would: in packet sockets and in the queues behind veths.
 
-Open vSwitch's userspace datapath reads each port by a packet socket. When it comes too late the socket is
-full and the kernel drops what arrives, which a TCP takes for congestion of a network that has none.
+Open vSwitch's userspace datapath reads each port by a packet socket, or by AF_XDP. When it comes too late the
+socket or the ring is full and the kernel drops what arrives, which a TCP takes for congestion of a network
+that has none.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class MachineDrops:
         names: of its interfaces.
         sockets: returns what `ss` says.
         devices: returns /proc/net/dev.
+        has_af_xdp: whether the ports are read by AF_XDP: a full ring shows as drops of the port itself.
     """
 
     def __init__(
@@ -68,7 +70,10 @@ class MachineDrops:
         names: InterfaceNames,
         sockets: Callable[[], str] = read_packet_sockets,
         devices: Callable[[], str] = read_devices,
+        *,
+        has_af_xdp: bool = False,
     ) -> None:
+        self._has_af_xdp = has_af_xdp
         self._sockets = sockets
         self._devices = devices
         hosts = set(network.hosts)
@@ -97,7 +102,7 @@ class MachineDrops:
             # A veth counts as sent in vain what the queue behind its peer had no room for; of packets from
             # hosts, whose interfaces are elsewhere, the receiving end counts the same.
             if interface in self._ports:
-                lost[self._ports[interface]] += sending
+                lost[self._ports[interface]] += sending + (receiving if self._has_af_xdp else 0)
             elif interface in self._relays:
                 place, is_from_host = self._relays[interface]
                 lost[place] += sending + (receiving if is_from_host else 0)

@@ -22,6 +22,7 @@ from experiments.apps import config as apps
 from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig, Timing
 from experiments.engines.live.agent import Agent
 from experiments.engines.live.child import Child, ChildFailed
+from experiments.engines.live.host_programs import ForkedProgram, Running
 from experiments.model.plan import RunPlan
 from experiments.model.scenario import Scenario
 from experiments.protocols.base import FlowPlan
@@ -31,6 +32,8 @@ START_TIMEOUT_S = 30.0
 """For a Python interpreter to come up on a busy machine, and for the handshakes after it."""
 REPORT_TIMEOUT_S = 15.0
 """For the logs to be written, after the last byte."""
+
+MODULES = {kind: f"experiments.apps.{kind}" for kind in ("sink", "source")}
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (of a host in a namespace of its own)
 
@@ -90,6 +93,7 @@ class Traffic:
         controller: address and port of the controller's gRPC service as the hosts reach it.
         timing: how their processes keep time.
         start_jitter_s: each flow starts up to so much later, drawn by the run's seed.
+        forks: whether their processes are forked (`host_programs`) instead of started as programs.
     """
 
     def __init__(
@@ -100,7 +104,10 @@ class Traffic:
         controller: str,
         timing: Timing,
         start_jitter_s: float = 0.0,
+        *,
+        forks: bool = False,
     ) -> None:
+        self._forks = forks
         self._plan = plan
         self._timing = timing
         self._start_jitter_s = start_jitter_s
@@ -270,17 +277,23 @@ class Traffic:
     def _child(self, kind: str, host: str, configs: Sequence[SourceConfig | SinkConfig]) -> Child:
         config_path, log_path = self._out / f"{kind}-{host}.json", self._out / f"{kind}-{host}.log"
         apps.save(config_path, configs)
-        with log_path.open("wb") as log_file:
-            process = self._emulation.popen(
+        process = self._start(kind, host, config_path, log_path)
+        child = Child(f"The {kind} in {host}", process, log_path)
+        self._children.append(child)
+        return child
+
+    def _start(self, kind: str, host: str, config: Path, log: Path) -> Running:
+        module = MODULES[kind]
+        if self._forks:
+            return ForkedProgram(f"{kind}-{host}", self._emulation.host(host).pid, module, config, log)
+        with log.open("wb") as log_file:
+            return self._emulation.popen(
                 host,
-                [sys.executable, "-m", f"experiments.apps.{kind}", str(config_path)],
+                [sys.executable, "-m", module, str(config)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log_file,
             )
-        child = Child(f"The {kind} in {host}", process, log_path)
-        self._children.append(child)
-        return child
 
 
 def _sockets(scenario: Scenario, connection: Connection) -> SocketSettings:
