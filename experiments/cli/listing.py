@@ -34,6 +34,6 @@ def main(args: argparse.Namespace) -> int:
     for name, protocol in protocols.PROTOCOLS.items():
         print(f"  {name:15} {protocol.description}")
     print("Engines:")
-    for name in engines.ENGINES:
-        print(f"  {name:15} {engines.get(name).description}")
+    for name, engine in engines.ENGINES.items():
+        print(f"  {name:15} {engine.description}")
     return 0

@@ -51,6 +51,10 @@ def _in_process() -> Place:
     return InProcess()
 
 
-register(EngineEntry("live", _live, _namespaces))
-register(EngineEntry("virtual", _virtual, _virtual_kernel))
-register(EngineEntry("sim", _sim, _in_process, uses_clusters=True))
+_LIVE = "Mininet, Open vSwitch, the controller and kernel TCP in real time (needs root)"
+_VIRTUAL = "the live engine in virtual time, in a kernel of its own: the same bytes under any load"
+_SIM = "packet-level simulator (crates/netsim): no root, the same bytes for the same seed"
+
+register(EngineEntry("live", _live, _namespaces, description=_LIVE))
+register(EngineEntry("virtual", _virtual, _virtual_kernel, description=_VIRTUAL))
+register(EngineEntry("sim", _sim, _in_process, uses_clusters=True, description=_SIM))

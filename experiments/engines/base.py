@@ -38,7 +38,6 @@ class Engine(Protocol):
     """An engine runs plans, where it is: `experiments.places` says where that can be."""
 
     name: str
-    description: str
     abilities: Abilities
     most_at_once: int
     """How many runs one instance may be given at once, each by a thread."""

@@ -23,12 +23,14 @@ class EngineEntry:
         make: Returns one, given the address of the cluster that makes its runs, or None for this machine.
         place: Returns the place that its runs belong in (`experiments.places`).
         uses_clusters: Whether a cluster can make its runs.
+        description: For people, in a line; known also where the engine cannot be made.
     """
 
     name: str
     make: Callable[[str | None], Engine]
     place: Callable[[], Place]
     uses_clusters: bool = False
+    description: str = ""
 
 
 ENGINES: Registry[EngineEntry] = Registry("engine")

@@ -130,6 +130,17 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
         assert name in out
 
 
+def test_list_needs_no_mininet() -> None:
+    program = (
+        "from topologies import mininet_path; mininet_path.find_mininet = lambda: None; "
+        "from experiments import cli; raise SystemExit(cli.main(['list']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("live", "virtual", "sim"):
+        assert f"\n  {name} " in done.stdout
+
+
 def test_a_reader_that_goes_away_gets_no_traceback() -> None:
     read, write = os.pipe()
     os.close(read)

@@ -27,7 +27,6 @@ class InventedEngine:
     """Returns results without running anything; fails for the protocols it is told to."""
 
     name = "invented"
-    description = "for tests"
     abilities = Abilities(clock=Clock.MACHINE, protocols=None, drains=True)
     most_at_once = 1
 

@@ -50,7 +50,6 @@ class LiveEngine:
     """The live engine. Each run has a network, switches and a controller of its own: none inherits state."""
 
     name = "live"
-    description = "Mininet, Open vSwitch, the controller and kernel TCP in real time (needs root)"
     abilities = Abilities(clock=Clock.MACHINE, protocols=None, drains=True)
     most_at_once = 1
 

@@ -33,7 +33,6 @@ class SimEngine:
     """The simulator. Each run has a process of its own; the same plan gives the same result anywhere."""
 
     name = "sim"
-    description = "packet-level simulator (crates/netsim): no root, the same bytes for the same seed"
 
     def __init__(self, scheduler: str | None = None) -> None:
         """Make the runs in processes of this machine, or on the cluster at an address.

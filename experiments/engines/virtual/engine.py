@@ -21,7 +21,6 @@ class VirtualEngine(LiveEngine):
     """Mininet, Open vSwitch, controller and kernel TCP, as the live engine has them, in virtual time."""
 
     name = "virtual"
-    description = "the live engine in virtual time, in a kernel of its own: the same bytes under any load"
     abilities = Abilities(clock=Clock.VIRTUAL, protocols=None, drains=True)
 
     def _traffic(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> Traffic:
