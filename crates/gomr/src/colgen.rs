@@ -5,6 +5,7 @@
 //! the basis is priced once more for the first objective alone ([`crate::certify`]), and `M` is raised
 //! if a path could still gain.
 
+mod balance;
 mod bypasses;
 mod costs;
 mod crash;
@@ -14,6 +15,7 @@ mod offers;
 mod origin;
 mod pool;
 mod rising;
+mod vertex;
 
 use std::collections::BTreeMap;
 
@@ -74,6 +76,14 @@ pub(crate) struct Commodity {
     pub class: usize,
 }
 
+impl Commodity {
+    /// Neither its paths nor their delay nor its acknowledgements are limited in any way, and these load nothing.
+    fn is_free(&self) -> bool {
+        let is_limited = self.fixed || self.max_delay_s.is_some();
+        !is_limited && self.acks.is_empty() && self.ack_ratio == 0.0
+    }
+}
+
 /// Work done, for tests and benchmarks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
@@ -120,6 +130,10 @@ pub(crate) struct Solver {
     pub toll_nodes: usize,
     /// Working memory of the trees, for each thread.
     scratch: Vec<Scratch>,
+    /// Whether solves from scratch begin with balanced rates.
+    is_balanced: bool,
+    /// Fewest commodities for which that is worthwhile.
+    pub least_balanced: usize,
     spare: Vec<u32>,
     cursor: usize,
     kept: usize,
@@ -168,6 +182,8 @@ impl Solver {
             proof: Forest::default(),
             stage: "throughput",
             effort: Effort::default(),
+            is_balanced: false,
+            least_balanced: vertex::LEAST_COMMODITIES,
             spare: Vec::new(),
             cursor: 0,
             kept: 0,
@@ -308,7 +324,8 @@ impl Solver {
             if self.master.infeasibility() <= tolerance {
                 return Ok(());
             }
-            let rest = self.crash();
+            self.choose_start();
+            let rest = self.first_basis();
             return self.improve(&rest);
         }
         if self.evict(hot_until)? {
@@ -337,8 +354,16 @@ impl Solver {
     /// From what fits at once, as if nothing had been solved yet but for the paths that are known.
     fn restart(&mut self) -> Result<(), Error> {
         self.effort.restarts += 1;
-        let rest = self.crash();
+        let rest = self.first_basis();
         self.improve(&rest)
+    }
+
+    /// A feasible basis that does not come from another one, and known columns to look at first.
+    fn first_basis(&mut self) -> Vec<u32> {
+        match self.start_balanced() {
+            Some(rest) => rest,
+            None => self.crash(),
+        }
     }
 
     /// Primal simplex with column generation, from a feasible basis; false when work passed `until`.

@@ -11,6 +11,7 @@ mod differences;
 mod level;
 mod loads;
 mod pivot;
+mod push;
 mod sparse;
 mod start;
 mod values;

@@ -31,7 +31,7 @@ impl Master {
 
     /// Harris' ratio test: of the variables that reach zero within the tolerance first, the one with
     /// the largest pivot (P. Harris, Math. Programming 5, 1973).
-    fn blocking(&mut self, tolerance: f64) -> Option<Leave> {
+    pub fn blocking(&mut self, tolerance: f64) -> Option<Leave> {
         let leeway = self.leeway * tolerance;
         let mut limit = f64::INFINITY;
         let mut falling = std::mem::take(&mut self.falling);

@@ -213,6 +213,26 @@ impl Origin {
         tree
     }
 
+    /// Makes the tree one for other lengths than the terms': it is of no version then.
+    pub fn measure(&mut self, graph: &Graph, length: &[f64], scratch: &mut Scratch) {
+        self.version = 0;
+        let tree = self
+            .tree
+            .get_or_insert_with(|| Tree::new(self.source, graph.nodes));
+        tree.update(graph, length, scratch);
+    }
+
+    /// The commodities, their targets and the distances of these in the tree.
+    pub fn distances(&self) -> impl Iterator<Item = (u32, u32, f64)> + '_ {
+        let of = |member: &Member| {
+            let tree = self.tree.as_ref();
+            tree.map_or(f64::INFINITY, |tree| tree.distance[member.target as usize])
+        };
+        self.members
+            .iter()
+            .map(move |member| (member.id, member.target, of(member)))
+    }
+
     /// Writes the tree's path to a node into `path`; false where there is none.
     pub fn path_to(&self, graph: &Graph, node: u32, path: &mut Vec<u32>) -> bool {
         let tree = self.tree.as_ref();
