@@ -29,7 +29,7 @@ AT_ONCE = 200
 PER_ADDRESS = 2_000
 """Connections from one of the loopback's addresses, which has some 28,000 source ports."""
 SPARE_DESCRIPTORS = 100
-JOIN_S = 30.0
+JOIN_S = 60.0
 """A connection is open with its first stream; where the machine is busy others join so much later."""
 
 

@@ -11,6 +11,7 @@ from mstcp import _core
 from mstcp.errors import RemoteProtocolError
 from mstcp.hello import NONCE_BYTES
 from mstcp.transport import ConnectionTransport
+from mstcp.transport.state import wake_all
 
 
 class Refused(Exception):
@@ -41,6 +42,32 @@ class Ended(Exception):
         self.answer = answer
 
 
+class Milestone:
+    """Something that comes once, and can be waited for; an `asyncio.Event` costs 0.7 KB more."""
+
+    __slots__ = ("_is_set", "_waiters")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def is_set(self) -> bool:
+        """Return whether it has come."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Let all go on who wait for it."""
+        self._is_set = True
+        wake_all(self._waiters)
+
+    async def wait(self) -> None:
+        """Wait for it."""
+        if not self._is_set:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+
 class Known:
     """A connection that further streams may join; without a transport as long as it is not open.
 
@@ -54,8 +81,8 @@ class Known:
     def __init__(self, connection_id: bytes) -> None:
         self.connection_id = connection_id
         self.transport: ConnectionTransport | None = None
-        self.proved = asyncio.Event()
-        self.opened = asyncio.Event()
+        self.proved = Milestone()
+        self.opened = Milestone()
 
     @property
     def alive_streams(self) -> int | None:

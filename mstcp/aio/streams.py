@@ -18,13 +18,17 @@ PAUSE_BYTES = 1 << 19
 """So much may wait in a reader with a small limit: the transport, were it paused, would hold it as well."""
 
 
+_NOTHING: deque[bytes | memoryview] = deque()
+"""What readers have of which nothing waits: a queue of its own takes 0.7 KB even when it is empty."""
+
+
 class StreamReader(asyncio.StreamReader):
     """Reads the peer's bytes in order; see `asyncio.StreamReader`."""
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=limit, loop=loop)
         # What came after the bytes in asyncio's buffer.
-        self._pieces: deque[bytes | memoryview] = deque()
+        self._pieces = _NOTHING
         self._pieces_bytes = 0
         self._pause_bytes = max(2 * limit, PAUSE_BYTES)
         self._buffer: bytearray
@@ -40,6 +44,8 @@ class StreamReader(asyncio.StreamReader):
         """Take what the transport has received."""
         if not data:
             return
+        if self._pieces is _NOTHING:
+            self._pieces = deque()
         self._pieces.append(data)
         self._pieces_bytes += len(data)
         if (waiter := self._waiter) is not None:
@@ -80,6 +86,8 @@ class StreamReader(asyncio.StreamReader):
         first = self._pieces[0]
         if len(first) <= n:
             self._pieces.popleft()
+            if not self._pieces:
+                self._pieces = _NOTHING
         else:
             view = memoryview(first)
             first, self._pieces[0] = view[:n], view[n:]
@@ -130,7 +138,7 @@ class StreamReader(asyncio.StreamReader):
         """Put all bytes into asyncio's buffer, where lines are looked for."""
         if self._pieces:
             self._buffer += b"".join(self._pieces)
-            self._pieces.clear()
+            self._pieces = _NOTHING
             self._pieces_bytes = 0
 
     def _maybe_resume_transport(self) -> None:
