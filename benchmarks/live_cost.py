@@ -35,8 +35,6 @@ PROGRAMS = {
     "controller.cli": "controller",
     "source-": "sources",
     "sink-": "sinks",
-    "experiments.apps.source": "sources",
-    "experiments.apps.sink": "sinks",
     "ovsdb-server": "engine",
     "namespaces_worker": "engine",
 }

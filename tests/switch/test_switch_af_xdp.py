@@ -22,6 +22,13 @@ FRAMES = 500
 MIB = 1 << 20
 
 
+@pytest.fixture
+def _af_xdp() -> None:
+    probed = probe_af_xdp()
+    if not probed.available:
+        pytest.skip(probed.detail)
+
+
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     version = "ovs-vswitchd (Open vSwitch) 3.1.0"
     assert af_xdp.problem(["internal", "tap"], version) == "Open vSwitch was built without AF_XDP"
@@ -117,9 +124,8 @@ def forward() -> dict[str, Any]:
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("_af_xdp")
 def test_every_frame_is_forwarded_and_nothing_is_left() -> None:
-    if not probe_af_xdp().available:
-        pytest.skip("needs AF_XDP")
     outcome = run_in_sandbox(forward)
     assert outcome["kind"] == "af_xdp"
     assert outcome["arrived"] == {"far1": [FRAMES, 0], "far2": [FRAMES, 0]}
@@ -147,9 +153,8 @@ def fall_back() -> dict[str, str]:
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("_af_xdp")
 def test_a_machine_that_refuses_such_ports_gets_packet_sockets() -> None:
-    if not probe_af_xdp().available:
-        pytest.skip("needs AF_XDP")
     said = run_in_sandbox(fall_back)
     assert said["auto"] == "packet v1 v2"
     assert "v1" in said["af_xdp"]
