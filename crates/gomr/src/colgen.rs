@@ -163,8 +163,10 @@ impl Solver {
                 1.0
             }
         };
+        let cost: Vec<f64> = graph.delay_s.iter().map(cost).collect();
         Self {
-            cost: graph.delay_s.iter().map(cost).collect(),
+            pricer: Pricer::new(graph.nodes, cost.clone()),
+            cost,
             smooth: Vec::new(),
             smooth_lengths: Lengths::default(),
             tolls: Vec::new(),
@@ -176,7 +178,6 @@ impl Solver {
             usable: capacity.iter().map(|&c| c > 0.0).collect(),
             master: Master::new(capacity, 1.0),
             commodities: Vec::new(),
-            pricer: Pricer::new(graph.nodes),
             origins: Vec::new(),
             origin_of: BTreeMap::new(),
             proof: Forest::default(),

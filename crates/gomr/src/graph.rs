@@ -1,5 +1,7 @@
 //! The network as flat arrays: arcs by index, and for each node the arcs that leave and enter it.
 
+use std::ops::Range;
+
 /// Marks "no arc", "no column", "not in the basis" in index arrays.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -18,6 +20,15 @@ pub(crate) struct Graph {
     pub reverse: Vec<u32>,
     out: Csr,
     into: Csr,
+    /// The arcs of `out` with their heads: side by side, they are read much faster.
+    ways: Vec<Way>,
+}
+
+/// An arc that leaves a node, and where it leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub arc: u32,
+    pub head: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -44,8 +55,12 @@ impl Csr {
         Self { start, arcs }
     }
 
+    fn span(&self, node: usize) -> Range<usize> {
+        self.start[node] as usize..self.start[node + 1] as usize
+    }
+
     fn of(&self, node: usize) -> &[u32] {
-        &self.arcs[self.start[node] as usize..self.start[node + 1] as usize]
+        &self.arcs[self.span(node)]
     }
 }
 
@@ -60,7 +75,12 @@ impl Graph {
     ) -> Self {
         let out = Csr::new(nodes, &tail);
         let into = Csr::new(nodes, &head);
+        let way = |&arc: &u32| Way {
+            arc,
+            head: head[arc as usize],
+        };
         Self {
+            ways: out.arcs.iter().map(way).collect(),
             nodes,
             tail,
             head,
@@ -79,6 +99,12 @@ impl Graph {
     /// Arcs that leave `node`, in index order.
     pub fn out(&self, node: usize) -> &[u32] {
         self.out.of(node)
+    }
+
+    /// The same with their heads.
+    #[inline]
+    pub fn ways(&self, node: usize) -> &[Way] {
+        &self.ways[self.out.span(node)]
     }
 
     /// Arcs that enter `node`, in index order.

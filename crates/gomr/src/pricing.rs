@@ -95,6 +95,8 @@ impl Lengths {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pricer {
     lengths: Lengths,
+    /// Length of each arc at zero prices, or less.
+    cost: Vec<f64>,
     /// Distance to each target at zero prices, by target; empty until it is needed.
     potential: Vec<Vec<f64>>,
     search: Search,
@@ -111,8 +113,10 @@ struct Search {
 }
 
 impl Pricer {
-    pub fn new(nodes: usize) -> Self {
+    /// Searches at lengths that are never less than these.
+    pub fn new(nodes: usize, cost: Vec<f64>) -> Self {
         Self {
+            cost,
             potential: vec![Vec::new(); nodes],
             search: Search {
                 distance: vec![0.0; nodes],
@@ -129,8 +133,13 @@ impl Pricer {
         self.lengths.class(ack_ratio)
     }
 
-    /// Prepares the distances to `target` at zero prices.
-    pub fn prepare(&mut self, graph: &Graph, cost: &[f64], target: u32) {
+    /// Whether arcs cost no more than the least that they ever do.
+    pub fn is_least(&self, cost: &[f64]) -> bool {
+        self.cost == cost
+    }
+
+    /// Prepares the distances to `target` at zero prices, which searches for it need.
+    pub fn prepare(&mut self, graph: &Graph, target: u32) {
         if !self.potential[target as usize].is_empty() {
             return;
         }
@@ -146,7 +155,7 @@ impl Pricer {
             }
             for &arc in graph.into(node as usize) {
                 let tail = graph.tail[arc as usize];
-                let next = at + cost[arc as usize];
+                let next = at + self.cost[arc as usize];
                 if next < to[tail as usize] {
                     to[tail as usize] = next;
                     heap.push(Reverse((next.to_bits(), tail)));
@@ -166,12 +175,13 @@ impl Pricer {
         &self.lengths.all()[class]
     }
 
-    /// Least length a path can have at any prices.
+    /// Least length a path can have at any prices, 0 where the target was not prepared.
     pub fn least(&self, source: u32, target: u32) -> f64 {
-        self.potential[target as usize][source as usize]
+        let to = self.potential[target as usize].get(source as usize);
+        to.copied().unwrap_or(0.0)
     }
 
-    /// Finds the shortest path if it is shorter than `limit`; returns its length.
+    /// Finds the shortest path to a prepared target if it is shorter than `limit`; returns its length.
     pub fn shortest(
         &mut self,
         graph: &Graph,
@@ -194,8 +204,8 @@ impl Pricer {
         )
     }
 
-    /// Finds the path of least `length` if that is less than `limit`; no arc may be shorter than at zero
-    /// prices.
+    /// Finds the path of least `length` to a prepared target if that is less than `limit`; no arc may be shorter
+    /// than at zero prices.
     pub fn shortest_by(
         &mut self,
         graph: &Graph,

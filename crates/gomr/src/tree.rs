@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::graph::{Graph, NONE};
+use crate::graph::{Graph, Way, NONE};
 
 /// Shortest distances from one source, and the arc by which each node is reached.
 #[derive(Clone, Debug)]
@@ -106,8 +106,7 @@ impl Tree {
     fn relax_from(&mut self, graph: &Graph, length: &[f64], node: u32, scratch: &mut Scratch) {
         scratch.awaited[node as usize] = false;
         let so_far = self.distance[node as usize];
-        for &arc in graph.out(node as usize) {
-            let head = graph.head[arc as usize];
+        for &Way { arc, head } in graph.ways(node as usize) {
             let distance = so_far + length[arc as usize];
             if distance < self.distance[head as usize] {
                 self.distance[head as usize] = distance;
@@ -154,7 +153,7 @@ impl Tree {
         }
         let by_distance =
             |&a: &u32, &b: &u32| distance[a as usize].total_cmp(&distance[b as usize]);
-        self.order.sort_by(by_distance);
+        self.order.sort_unstable_by(by_distance);
     }
 
     /// Writes the arcs of the path to `node` into `path`; false when it cannot be reached.

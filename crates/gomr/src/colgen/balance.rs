@@ -53,62 +53,91 @@ impl Share {
     }
 }
 
-/// Loads, and the prices that follow from them.
-#[derive(Debug)]
-struct Prices<'a> {
-    cost: &'a [f64],
-    capacity: &'a [f64],
-    load: Vec<f64>,
-    multiplier: Vec<f64>,
+/// Load of an arc, and the price that follows from it.
+#[derive(Clone, Copy, Debug)]
+struct Toll {
+    cost: f64,
+    capacity: f64,
+    load: f64,
+    multiplier: f64,
     /// Price of one bit/s more, where there is a price.
-    slope: Vec<f64>,
-    /// Part of the capacity by which each arc was overloaded in the sweep before; below zero where a price is too high.
-    overload: Vec<f64>,
-    /// Cost and price.
-    length: Vec<f64>,
+    slope: f64,
+    /// Part of the capacity by which the arc was overloaded in the sweep before; below zero where its price is too high.
+    overload: f64,
 }
 
-impl Prices<'_> {
-    fn unclipped(&self, arc: usize, more: f64) -> f64 {
-        self.multiplier[arc] + self.slope[arc] * (self.load[arc] + more - self.capacity[arc])
+impl Toll {
+    fn new(cost: f64, capacity: f64) -> Self {
+        let slope = STEEPNESS / capacity;
+        Self {
+            cost,
+            capacity,
+            load: 0.0,
+            multiplier: 0.0,
+            slope: if capacity > 0.0 { slope } else { 0.0 },
+            overload: 0.0,
+        }
     }
 
-    fn add(&mut self, arc: usize, rate: f64) {
-        self.load[arc] += rate;
-        self.length[arc] = self.cost[arc] + self.unclipped(arc, 0.0).max(0.0);
+    /// The price with so much more load, below zero where there is none.
+    #[inline]
+    fn unclipped(&self, more: f64) -> f64 {
+        self.multiplier + self.slope * (self.load + more - self.capacity)
+    }
+
+    fn price(&self) -> f64 {
+        self.unclipped(0.0).max(0.0)
     }
 
     /// How fast the price grows while the arc gets up to `more`.
-    fn slope(&self, arc: usize, more: f64) -> f64 {
-        match self.unclipped(arc, more) > 0.0 {
-            true => self.slope[arc],
+    #[inline]
+    fn slope(&self, more: f64) -> f64 {
+        match self.unclipped(more) > 0.0 {
+            true => self.slope,
             false => 0.0,
         }
     }
 
-    /// Makes the prices the multipliers.
+    /// Makes the price the multiplier.
     fn follow(&mut self) {
-        for arc in 0..self.load.len() {
-            let capacity = self.capacity[arc];
-            if capacity <= 0.0 {
-                continue;
+        let price = self.price();
+        let overload = (self.load - self.capacity) / self.capacity;
+        let overload = match price > 0.0 {
+            true => overload,
+            false => overload.max(0.0),
+        };
+        let before = std::mem::replace(&mut self.overload, overload);
+        if overload * before < 0.0 {
+            self.slope = (SLOWER * self.slope).max(LEAST_STEEPNESS / self.capacity);
+        } else if overload * before > 0.0 && overload.abs() > LASTING * before.abs() {
+            self.slope = (FASTER * self.slope).min(MOST_STEEPNESS / self.capacity);
+        }
+        self.multiplier = price;
+    }
+}
+
+/// All arcs.
+#[derive(Debug)]
+struct Prices {
+    tolls: Vec<Toll>,
+    /// Cost and price of each arc; infinite where it cannot be used.
+    length: Vec<f64>,
+}
+
+impl Prices {
+    #[inline]
+    fn add(&mut self, arc: usize, rate: f64) {
+        let toll = &mut self.tolls[arc];
+        toll.load += rate;
+        self.length[arc] = toll.cost + toll.price();
+    }
+
+    fn follow(&mut self) {
+        for arc in 0..self.tolls.len() {
+            if self.tolls[arc].capacity > 0.0 {
+                self.tolls[arc].follow();
+                self.add(arc, 0.0);
             }
-            let price = self.length[arc] - self.cost[arc];
-            let overload = (self.load[arc] - capacity) / capacity;
-            let overload = match price > 0.0 {
-                true => overload,
-                false => overload.max(0.0),
-            };
-            let before = std::mem::replace(&mut self.overload[arc], overload);
-            if overload * before < 0.0 {
-                let slope = SLOWER * self.slope[arc];
-                self.slope[arc] = slope.max(LEAST_STEEPNESS / capacity);
-            } else if overload * before > 0.0 && overload.abs() > LASTING * before.abs() {
-                let slope = FASTER * self.slope[arc];
-                self.slope[arc] = slope.min(MOST_STEEPNESS / capacity);
-            }
-            self.multiplier[arc] = price;
-            self.add(arc, 0.0);
         }
     }
 }
@@ -123,8 +152,8 @@ struct Marks {
 
 /// Commodities that share a network at prices that follow from their rates.
 #[derive(Debug)]
-pub(super) struct Balance<'a> {
-    prices: Prices<'a>,
+pub(super) struct Balance {
+    prices: Prices,
     /// Arcs of all routes.
     arcs: Vec<u32>,
     pub shares: Vec<Share>,
@@ -135,18 +164,10 @@ pub(super) struct Balance<'a> {
     pub steps: u64,
 }
 
-impl<'a> Balance<'a> {
+impl Balance {
     /// Nothing is served yet; `requests` has what each commodity asks for and how long a path of it may be.
-    pub fn new(
-        cost: &'a [f64],
-        capacity: &'a [f64],
-        requests: impl Iterator<Item = (f64, f64)>,
-    ) -> Self {
+    pub fn new(cost: &[f64], capacity: &[f64], requests: impl Iterator<Item = (f64, f64)>) -> Self {
         let arcs = cost.len();
-        let slope = |&capacity: &f64| match capacity > 0.0 {
-            true => STEEPNESS / capacity,
-            false => 0.0,
-        };
         let length = |(&cost, &capacity): (&f64, &f64)| match capacity > 0.0 {
             true => cost,
             false => f64::INFINITY,
@@ -156,15 +177,13 @@ impl<'a> Balance<'a> {
             unserved,
             worth,
         };
+        let ends = || cost.iter().zip(capacity);
         Self {
             prices: Prices {
-                cost,
-                capacity,
-                load: vec![0.0; arcs],
-                multiplier: vec![0.0; arcs],
-                slope: capacity.iter().map(slope).collect(),
-                overload: vec![0.0; arcs],
-                length: cost.iter().zip(capacity).map(length).collect(),
+                tolls: ends()
+                    .map(|(&cost, &capacity)| Toll::new(cost, capacity))
+                    .collect(),
+                length: ends().map(length).collect(),
             },
             arcs: Vec::new(),
             shares: requests.map(share).collect(),
@@ -178,6 +197,34 @@ impl<'a> Balance<'a> {
         }
     }
 
+    /// Begins with these prices.
+    pub fn set_prices(&mut self, price: &[f64]) {
+        for (arc, &price) in price.iter().enumerate() {
+            self.prices.tolls[arc].multiplier = price.max(0.0);
+        }
+    }
+
+    /// Serves so much of a commodity's request over a path, as far as there is a request left.
+    pub fn serve(&mut self, commodity: usize, path: &[u32], rate: f64) {
+        let rate = rate.min(self.shares[commodity].unserved);
+        if rate > 0.0 {
+            self.offer(commodity, path, rate);
+            self.shares[commodity].unserved -= rate;
+            for &arc in path {
+                self.prices.tolls[arc as usize].load += rate;
+            }
+        }
+    }
+
+    /// Makes lengths what prices and loads say.
+    pub fn update_lengths(&mut self) {
+        for arc in 0..self.prices.tolls.len() {
+            if self.prices.tolls[arc].capacity > 0.0 {
+                self.prices.add(arc, 0.0);
+            }
+        }
+    }
+
     /// Cost and price of each arc; infinite where one cannot be used.
     pub fn lengths(&self) -> &[f64] {
         &self.prices.length
@@ -185,16 +232,11 @@ impl<'a> Balance<'a> {
 
     /// Price of each arc.
     pub fn prices(&self) -> Vec<f64> {
-        let lengths = self.prices.length.iter().zip(self.prices.cost);
-        lengths
-            .map(|(length, cost)| {
-                if length.is_finite() {
-                    length - cost
-                } else {
-                    0.0
-                }
-            })
-            .collect()
+        let price = |toll: &Toll| match toll.capacity > 0.0 {
+            true => toll.price(),
+            false => 0.0,
+        };
+        self.prices.tolls.iter().map(price).collect()
     }
 
     /// The arcs of a route.
@@ -204,10 +246,8 @@ impl<'a> Balance<'a> {
 
     /// Sum of the loads beyond the capacities.
     pub fn overload(&self) -> f64 {
-        let loads = self.prices.load.iter().zip(self.prices.capacity);
-        loads
-            .map(|(load, capacity)| (load - capacity).max(0.0))
-            .sum()
+        let tolls = self.prices.tolls.iter();
+        tolls.map(|toll| (toll.load - toll.capacity).max(0.0)).sum()
     }
 
     /// Visits a commodity to which the least distance is known; `path` writes a path of that length.
@@ -227,20 +267,20 @@ impl<'a> Balance<'a> {
         let is_shorter = distance < least.min(share.worth) - SHORTER;
         let new = if is_shorter { path() } else { None };
         if let Some(path) = new {
-            self.offer(commodity, path);
+            self.offer(commodity, path, 0.0);
         }
         if new.is_some() || has_choice {
             self.settle(commodity);
         }
     }
 
-    fn offer(&mut self, commodity: usize, path: &[u32]) {
+    fn offer(&mut self, commodity: usize, path: &[u32], rate: f64) {
         let start = self.arcs.len() as u32;
         self.arcs.extend_from_slice(path);
         self.shares[commodity].routes.push(Route {
             start,
             len: path.len() as u32,
-            rate: 0.0,
+            rate,
             length: 0.0,
         });
     }
@@ -309,12 +349,12 @@ impl<'a> Balance<'a> {
         for arc in from.iter().map(|&arc| arc as usize) {
             marks.from[arc] = marks.now;
             if marks.to[arc] != marked {
-                slope += prices.slope(arc, 0.0);
+                slope += prices.tolls[arc].slope(0.0);
             }
         }
         for arc in to.iter().map(|&arc| arc as usize) {
             if marks.from[arc] != marks.now {
-                slope += prices.slope(arc, rate);
+                slope += prices.tolls[arc].slope(rate);
             }
         }
         let step = if excess < slope * rate {
@@ -369,7 +409,7 @@ impl<'a> Balance<'a> {
         for route in share.routes.drain(kept..) {
             crumbs += route.rate;
             for &arc in route.arcs(&self.arcs) {
-                self.prices.load[arc as usize] -= route.rate;
+                self.prices.tolls[arc as usize].load -= route.rate;
             }
         }
         if !is_served {
@@ -378,7 +418,7 @@ impl<'a> Balance<'a> {
         }
         share.routes[0].rate += crumbs;
         for &arc in share.routes[0].arcs(&self.arcs) {
-            self.prices.load[arc as usize] += crumbs;
+            self.prices.tolls[arc as usize].load += crumbs;
         }
     }
 
@@ -391,12 +431,13 @@ impl<'a> Balance<'a> {
             let share = &mut self.shares[commodity];
             for route in share.routes.iter_mut().rev() {
                 let arcs = route.arcs(&self.arcs).iter().map(|&arc| arc as usize);
-                let over = |arc: usize| self.prices.load[arc] - self.prices.capacity[arc];
+                let over =
+                    |arc: usize| self.prices.tolls[arc].load - self.prices.tolls[arc].capacity;
                 let less = arcs.clone().map(over).fold(0.0, f64::max).min(route.rate);
                 if less > 0.0 {
                     route.rate -= less;
                     share.unserved += less;
-                    arcs.for_each(|arc| self.prices.load[arc] -= less);
+                    arcs.for_each(|arc| self.prices.tolls[arc].load -= less);
                 }
             }
             share.routes.retain(|route| route.rate > 0.0);

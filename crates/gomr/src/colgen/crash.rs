@@ -71,6 +71,7 @@ impl Solver {
             false => f64::INFINITY,
         };
         let limit = DETOUR * cost + 1.0;
+        self.pricer.prepare(&self.graph, ends.1);
         self.pricer
             .shortest_by(&self.graph, length, ends, limit, path)?;
         let column = self.add_path(id, path);

@@ -31,6 +31,7 @@ impl Solver {
     pub fn best_path(&mut self, id: usize, limit: f64, path: &mut Vec<u32>) -> Option<f64> {
         let commodity = &self.commodities[id];
         let (source, target, class) = (commodity.source, commodity.target, commodity.class);
+        self.pricer.prepare(&self.graph, target);
         let length = self
             .pricer
             .shortest(&self.graph, class, source, target, limit, path)?;
@@ -98,6 +99,22 @@ impl Solver {
                     Offer::Known(..) => {}
                 }
             }
+        }
+        self.note_least(&price);
+    }
+
+    /// Keeps how long paths are at least: by the trees just made where these are the shortest at any prices.
+    fn note_least(&mut self, price: &[f64]) {
+        let is_free = price.iter().all(|&price| price == 0.0) && self.pricer.is_least(&self.cost);
+        if is_free && self.usable.iter().all(|&usable| usable) {
+            let version = self.smooth_lengths.version();
+            for origin in &mut self.origins {
+                origin.note_least(version);
+            }
+            return;
+        }
+        for commodity in self.commodities.iter().filter(|commodity| !commodity.fixed) {
+            self.pricer.prepare(&self.graph, commodity.target);
         }
     }
 

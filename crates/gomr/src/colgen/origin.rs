@@ -25,6 +25,8 @@ struct Member {
     /// Neither its paths nor their delay nor its acknowledgements are limited in any way.
     free: bool,
     value: f64,
+    /// Length that a path of it has at least at any prices, 0 where that is not known.
+    least: f64,
     key: u32,
     /// [`Master::epoch`] when the rest was made.
     epoch: u32,
@@ -41,6 +43,7 @@ impl Member {
             target: commodity.target,
             free: !limited && commodity.acks.is_empty(),
             value: commodity.value,
+            least: 0.0,
             key: NONE,
             epoch: 0,
             profit: 0.0,
@@ -213,6 +216,16 @@ impl Origin {
         tree
     }
 
+    /// Takes distances in the tree, if it is one for these lengths, as the least that there can be.
+    pub fn note_least(&mut self, version: u32) {
+        let Some(tree) = self.tree.as_ref().filter(|_| self.version == version) else {
+            return;
+        };
+        for member in &mut self.members {
+            member.least = tree.distance[member.target as usize];
+        }
+    }
+
     /// Makes the tree one for other lengths than the terms': it is of no version then.
     pub fn measure(&mut self, graph: &Graph, length: &[f64], scratch: &mut Scratch) {
         self.version = 0;
@@ -307,7 +320,10 @@ impl Origin {
             };
             let least = match distance {
                 Some(distance) => distance[member.target as usize],
-                None => terms.pricer.least(self.source, member.target),
+                None => {
+                    let prepared = terms.pricer.least(self.source, member.target);
+                    member.least.max(prepared)
+                }
             };
             if worth - terms.limit > least {
                 self.open.push((member.id, worth));

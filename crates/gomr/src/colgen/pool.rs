@@ -13,10 +13,6 @@ impl Solver {
     pub fn add_commodity(&mut self, mut commodity: Commodity, request: f64) -> u32 {
         commodity.class = self.pricer.class(commodity.ack_ratio);
         self.smooth_lengths.class(commodity.ack_ratio);
-        if !commodity.fixed {
-            self.pricer
-                .prepare(&self.graph, &self.cost, commodity.target);
-        }
         let (source, class) = (commodity.source, commodity.class);
         let id = self.place_commodity(commodity, request);
         let next = self.origins.len();

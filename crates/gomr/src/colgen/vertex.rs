@@ -6,14 +6,16 @@
 //! about as good as the rates that it began with.
 
 use super::balance::Balance;
-use super::{Solver, CROWD_SMOOTHING};
+use super::{Solver, SMOOTHING};
 use crate::dual::HALT;
+use crate::master::Column;
 
 /// Most sweeps over all commodities.
 const MOST_SWEEPS: usize = 200;
-/// Sweeps that look for new paths: the first ones, and one in so many of the others. Trees are most of a sweep's time:
+/// Sweeps that look for new paths: the first ones, fewer where an optimum was known, and one in so many of the others. Trees are most of a sweep's time:
 /// 1,000 flows on 100 nodes take 18 ms so, and 30 ms with trees in every sweep.
 const FIRST: usize = 6;
+const FIRST_AGAIN: usize = 3;
 const EVERY: usize = 4;
 /// Sweeps end when they move less than so many mean requests, and overload arcs by less than `FITS` of them: what is left
 /// costs about as many pivots, and in larger networks each of them takes longer. 2,000 nodes with 20,000 flows take 54 s
@@ -41,8 +43,7 @@ impl Solver {
         if !self.is_balanced || !self.are_all_free() {
             return None;
         }
-        let (cost, capacity) = (self.cost.clone(), self.master.capacity.clone());
-        let mut balance = self.balance(&cost, &capacity)?;
+        let (mut balance, is_near) = self.balance()?;
         self.fit(&mut balance);
         self.master.reset();
         let aside = self.lay_out(&balance);
@@ -59,9 +60,11 @@ impl Solver {
         if self.master.infeasibility() > self.feasibility() {
             return None;
         }
-        self.smoothing = CROWD_SMOOTHING;
+        // Prices that are near the optimum's hardly jump.
+        self.smoothing = if is_near { 0.0 } else { SMOOTHING };
         self.last_prices = balance.prices();
-        let priced = (0..cost.len() as u32).filter(|&arc| self.last_prices[arc as usize] > 0.0);
+        let priced =
+            (0..self.cost.len() as u32).filter(|&arc| self.last_prices[arc as usize] > 0.0);
         self.master.expect_prices(priced);
         Some(self.paths_outside())
     }
@@ -90,8 +93,8 @@ impl Solver {
         paths.filter(is_open).collect()
     }
 
-    /// Sweeps over all commodities until rates hardly move; `None` when the time is up.
-    fn balance<'a>(&mut self, cost: &'a [f64], capacity: &'a [f64]) -> Option<Balance<'a>> {
+    /// Sweeps over all commodities, and whether until rates hardly moved; `None` when the time is up.
+    fn balance(&mut self) -> Option<(Balance, bool)> {
         let worth = self.commodities.iter().map(|c| c.value * self.master.big_m);
         let requests = self.master.groups.iter().map(|group| match group.active {
             true => group.request,
@@ -99,14 +102,20 @@ impl Solver {
         });
         let active = self.master.groups.iter().filter(|group| group.active);
         let mean = requests.clone().sum::<f64>() / active.count().max(1) as f64;
-        let mut balance = Balance::new(cost, capacity, requests.zip(worth));
+        let mut balance = Balance::new(&self.cost, &self.master.capacity, requests.zip(worth));
+        let is_known = !self.last_prices.is_empty();
+        if is_known {
+            self.resume(&mut balance);
+        }
+        let first = if is_known { FIRST_AGAIN } else { FIRST };
         let mut path = Vec::new();
+        let mut is_near = false;
         for sweep in 0..MOST_SWEEPS {
             if self.master.halt.now() {
                 return None;
             }
             balance.moved = 0.0;
-            let has_trees = sweep < FIRST || sweep % EVERY == 0;
+            let has_trees = sweep < first || sweep % EVERY == 0;
             if has_trees {
                 for at in 0..self.origins.len() {
                     self.sweep_origin(at, &mut balance, &mut path);
@@ -114,16 +123,37 @@ impl Solver {
                 self.master.work += (NODE_WORK * self.graph.nodes * self.origins.len()) as u64;
             }
             let is_still = balance.moved <= STILL * mean;
-            if has_trees && is_still && balance.overload() <= FITS * mean {
+            is_near = has_trees && is_still && balance.overload() <= FITS * mean;
+            if is_near {
                 break;
             }
-            balance.end_sweep(sweep == 0);
+            balance.end_sweep(sweep == 0 && !is_known);
         }
         self.master.work += STEP_WORK * balance.steps;
-        Some(balance)
+        Some((balance, is_near))
     }
 
-    fn sweep_origin(&mut self, at: usize, balance: &mut Balance<'_>, path: &mut Vec<u32>) {
+    /// Begins with the prices of the last optimum and the rates that the simplex has come to since.
+    fn resume(&self, balance: &mut Balance) {
+        balance.set_prices(&self.last_prices);
+        let master = &self.master;
+        let mut serve = |column: u32, rate: f64| {
+            let Column { group, banned, .. } = master.columns[column as usize];
+            let path = master.path(column);
+            if !banned && !path.is_empty() {
+                balance.serve(group as usize, path, rate);
+            }
+        };
+        for (&column, &rate) in master.keys.iter().zip(&master.key_values) {
+            serve(column, rate);
+        }
+        for (&column, &rate) in master.working.iter().zip(&master.x) {
+            serve(column, rate);
+        }
+        balance.update_lengths();
+    }
+
+    fn sweep_origin(&mut self, at: usize, balance: &mut Balance, path: &mut Vec<u32>) {
         let origin = &mut self.origins[at];
         origin.measure(&self.graph, balance.lengths(), &mut self.scratch[0]);
         for (id, target, distance) in origin.distances() {
@@ -135,7 +165,7 @@ impl Solver {
     }
 
     /// Takes small rates together, and as much away as is too much.
-    fn fit(&self, balance: &mut Balance<'_>) {
+    fn fit(&self, balance: &mut Balance) {
         for (commodity, group) in self.master.groups.iter().enumerate() {
             balance.sweep_up(commodity, CRUMB * group.request);
         }
@@ -144,7 +174,7 @@ impl Solver {
 
     /// Makes the largest rate of each commodity its key, in an empty basis; returns the others, taken out of the
     /// bounds.
-    fn lay_out(&mut self, balance: &Balance<'_>) -> Vec<(u32, f64)> {
+    fn lay_out(&mut self, balance: &Balance) -> Vec<(u32, f64)> {
         let mut aside = Vec::new();
         for (commodity, share) in balance.shares.iter().enumerate() {
             let id = commodity as u32;
