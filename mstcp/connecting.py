@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -117,7 +116,7 @@ async def connect(
 ) -> tuple[ConnectionTransport, Opener | None]:
     """Connect bound sockets and make one connection of them; it has not been started yet."""
     loop = asyncio.get_running_loop()
-    family = socks[0].family
+    family, address = socks[0].family, socks[0].getsockname()[0]
     segment_bytes = options.packet_bytes - sockets.segment_overhead_bytes(family)
 
     def payload_bytes(stream: OpenStream) -> int:
@@ -126,10 +125,21 @@ async def connect(
             return segment - _core.RECORD_OVERHEAD_BYTES
         return segment - (0 if stream.layer is None else stream.layer.overhead_bytes)
 
+    named_ports = {spec.source_port for spec in specs}
+
+    def bind(port: int) -> socket.socket:
+        bound: list[socket.socket] = []
+        bind_all(bound, family, address, [port], options)
+        return bound[0]
+
+    def may_move(port: int) -> bool:
+        return options.controller is None and port not in named_ports
+
     opener = Opener(
         loop,
         destination,
-        _binder(family, socks[0].getsockname()[0], specs, options),
+        bind,
+        may_move,
         options.secret,
         lambda stream: payload_bytes(stream) - _core.FRAME_HEADER_BYTES,
         tls,
@@ -166,27 +176,6 @@ async def connect(
         return transport, None
     opener.follow(transport)
     return transport, opener
-
-
-def _binder(
-    family: socket.AddressFamily, address: str, specs: Sequence[StreamSpec], options: ClientOptions
-) -> Callable[[int], socket.socket]:
-    """Return what binds a lost stream's port again."""
-    named_ports = {spec.source_port for spec in specs}
-    by_controller = options.controller is not None
-
-    def bind(port: int) -> socket.socket:
-        bound: list[socket.socket] = []
-        try:
-            bind_all(bound, family, address, [port], options)
-        except OSError as error:
-            # While the stream was gone the system may have given a port that nobody named to another.
-            if error.errno != errno.EADDRINUSE or by_controller or port in named_ports:
-                raise
-            bind_all(bound, family, address, [0], options)
-        return bound[0]
-
-    return bind
 
 
 async def _connect_plain(opener: Opener, sock: socket.socket, spec: StreamSpec) -> OpenStream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import secrets
 import socket
@@ -25,6 +26,8 @@ HELLO_DELAY_S = 0.25
 """How long a path may leave the first hello unanswered before another says one (as RFC 8305, section 5)."""
 JOIN_S = 0.25
 """How long the others are waited for once the first stream is open, or as long as that one took."""
+_TAKEN = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
+"""The source port is another's by now; two that come back may bind it (SO_REUSEADDR), and one connects."""
 _ERRORS = (MstcpError, OSError, asyncio.TimeoutError)
 
 
@@ -47,7 +50,8 @@ class Opener:
     Args:
         loop: The event loop.
         destination: Socket address of the peer.
-        bind: Makes a socket bound to a source port.
+        bind: Makes a socket bound to a source port, 0 for any.
+        may_move: Whether a stream may come back from another source port than this, as nobody named it.
         secret: What both sides know beforehand, if anything.
         payload_bytes: Tells the frame payload to propose, from a connected stream.
         tls: What TLS on each stream needs, if it is wanted.
@@ -62,6 +66,7 @@ class Opener:
         loop: asyncio.AbstractEventLoop,
         destination: Any,
         bind: Callable[[int], socket.socket],
+        may_move: Callable[[int], bool],
         secret: bytes | None,
         payload_bytes: Callable[[OpenStream], int],
         tls: TlsSettings | None = None,
@@ -79,6 +84,7 @@ class Opener:
         self._loop = loop
         self._destination = destination
         self._bind = bind
+        self._may_move = may_move
         self._secret = secret or b""
         self._payload_bytes = payload_bytes
         self._tls = tls
@@ -299,7 +305,12 @@ class Opener:
 
     async def _redial(self, spec: StreamSpec, timeout_s: float) -> Joined:
         """Open a stream once."""
-        return await self._dial(self._bind(spec.source_port), spec, timeout_s)
+        try:
+            return await self._dial(self._bind(spec.source_port), spec, timeout_s)
+        except OSError as error:
+            if error.errno not in _TAKEN or not self._may_move(spec.source_port):
+                raise
+        return await self._dial(self._bind(0), spec, timeout_s)
 
     async def _dial(self, sock: socket.socket, spec: StreamSpec, timeout_s: float) -> Joined:
         started_s = self._loop.time()

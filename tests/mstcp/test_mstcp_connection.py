@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import hashlib
 import random
 import socket
@@ -230,6 +231,40 @@ async def test_a_stream_whose_port_was_taken_comes_back_from_another_unless_it_w
                 await until(lambda: mine.streams()[0].source_port != port and mine.alive_streams == 2)
                 return
             await until(lambda: mine.alive_streams == 1)
+        await until(lambda: mine.alive_streams == 2)
+        assert mine.streams()[0].source_port == port
+
+
+def disconnect(sock: socket.socket) -> None:
+    """Reset a socket's connection and leave the socket open: connect(2) with AF_UNSPEC."""
+    assert ctypes.CDLL(None, use_errno=True).connect(sock.fileno(), bytes(16), 16) == 0
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_a_stream_comes_back_though_another_connection_goes_to_the_server_from_its_port(
+    is_named: bool,
+) -> None:
+    """Ports that are bound to come back may be shared; that one is in use shows when it connects."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        named_port = free.getsockname()[1] if is_named else 0
+    async with connected([StreamSpec(source_port=named_port), StreamSpec()]) as ((_, writer), _):
+        mine = transport(writer)
+        port = mine.streams()[0].source_port
+        # From now on its port is bound as that of a stream that came back.
+        disconnect(writer.get_extra_info("sockets")[0])
+        await until(lambda: mine.alive_streams == 1)
+        await until(lambda: mine.alive_streams == 2)
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", port))
+            disconnect(writer.get_extra_info("sockets")[0])
+            other.connect(writer.get_extra_info("peername"))
+            if not is_named:
+                await until(lambda: mine.streams()[0].source_port != port and mine.alive_streams == 2)
+                return
+            await until(lambda: mine.alive_streams == 1)
+            linger = struct.pack("ii", 1, 0)
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         await until(lambda: mine.alive_streams == 2)
         assert mine.streams()[0].source_port == port
 
