@@ -62,7 +62,7 @@ def raise_descriptor_limit(connections: int) -> None:
 
 
 async def serve() -> None:
-    """Send back what comes; for each line of standard input tell the connections, those lost and their memory.
+    """Send back what comes; for each line of standard input tell the connections, the lost and their memory.
 
     Lost are also those that a client gave up for another path whose hello was answered first.
     """

@@ -2,8 +2,9 @@
 
 python -m benchmarks.transport [--quick] [--busy N] [--json]      (as root)
 
-Plain TCP, two TCPs at once (iperf3), the kernel's MPTCP, asyncio's streams over one TCP, and MSTCP, in turn,
-several rounds; the medians of the rounds are given. Then 8 streams over loopback beside asyncio's one TCP,
+Plain TCP, two TCPs at once (iperf3, four processes), the kernel's MPTCP, asyncio's streams over one TCP, two
+TCPs between two processes of one thread each ("pair"), and MSTCP, in turn, several rounds; the medians of the
+rounds are given. Then 8 streams over loopback beside asyncio's one TCP,
 and messages of 1 KiB and of 100 bytes there and back. CPU seconds are those of both ends together.
 Namespaces and interfaces end with the process.
 """
@@ -27,7 +28,8 @@ from benchmarks.transport.peer import MESSAGE_BYTES
 
 INSIDE = "MSTCP_BENCHMARK_INSIDE"
 MSTCP_KINDS = ("mstcp_protocol", "mstcp_streams", "mstcp_blocking")
-KINDS = ("tcp", "tcp2", "mptcp", "asyncio_streams", *MSTCP_KINDS)
+IPERF_PATHS = {"tcp": 1, "tcp2": 2}
+KINDS = (*IPERF_PATHS, "mptcp", "asyncio_streams", "tcp2_pair", *MSTCP_KINDS)
 LATENCIES = ("asyncio_latency", "mstcp_latency")
 MESSAGES = ("asyncio_message", "mstcp_message")
 LOOPBACK = ("asyncio_loopback", "mstcp_loopback")
@@ -125,8 +127,8 @@ def measure(network: Network, rounds: int, seconds: float) -> dict[str, list[Res
         offsets = iter(range(20 * round_number, 20 * round_number + 20))
         # Twice over loopback: on two processors one round's ratio is anything from 0.8 to 3.
         for kind in (*KINDS, *LOOPBACK, *LOOPBACK):
-            if kind.startswith("tcp"):
-                results[kind].append(measure_iperf(network, 2 if kind == "tcp2" else 1, seconds))
+            if kind in IPERF_PATHS:
+                results[kind].append(measure_iperf(network, IPERF_PATHS[kind], seconds))
             else:
                 results[kind].append(measure_peers(network, kind, next(offsets), seconds))
         for kind in (*LATENCIES, *MESSAGES):
@@ -160,6 +162,7 @@ def document(results: dict[str, list[Result]]) -> dict[str, Any]:
         "message_ratio_p50": ratio(results, MESSAGES, "p50"),
         "cpu_s_per_gb": {kind: median(results[kind], "cpu_s_per_gb") for kind in (*KINDS, *LOOPBACK)},
         "of_tcp2": {kind: ratio(results, ("tcp2", kind), "gbps") for kind in MSTCP_KINDS},
+        "of_tcp2_pair": {kind: ratio(results, ("tcp2_pair", kind), "gbps") for kind in MSTCP_KINDS},
         "of_mptcp": {kind: ratio(results, ("mptcp", kind), "gbps") for kind in MSTCP_KINDS},
         "message_latency_us": {
             kind.removesuffix("_latency"): {key: median(results[kind], key) for key in ("p50", "p99")}

@@ -6,8 +6,10 @@ The sink says when it listens, and at the end what came in which time; both say 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import resource
+import selectors
 import socket
 import sys
 import time
@@ -195,6 +197,52 @@ def mptcp_sink() -> None:
             _count_all(sock)
 
 
+def pair_sink() -> None:
+    """Receive two plain TCPs at once, in this one thread."""
+    with (
+        socket.create_server((network.FAR, LISTEN_PORT)) as listener,
+        selectors.DefaultSelector() as selector,
+    ):
+        say(listening=True)
+        socks = [listener.accept()[0] for _ in range(2)]
+        for sock in socks:
+            selector.register(sock, selectors.EVENT_READ)
+        buffer, count, began_s = bytearray(READ_BYTES), 0, 0.0
+        while selector.get_map():
+            for key, _ in selector.select():
+                began_s = began_s or time.monotonic()
+                size = key.fileobj.recv_into(buffer)  # type: ignore[union-attr]
+                count += size
+                if not size:
+                    selector.unregister(key.fileobj)
+        say(bytes=count, seconds=time.monotonic() - began_s)
+        for sock in socks:
+            sock.close()
+
+
+def pair_source(offset: int, seconds: float) -> None:
+    """Send for some seconds over two plain TCPs at once, in this one thread."""
+    chunk, until_s = bytes(WRITE_BYTES), time.monotonic() + seconds
+    ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        socks = []
+        for port in ports:
+            sock = stack.enter_context(
+                socket.create_connection((network.FAR, LISTEN_PORT), source_address=(network.NEAR, port))
+            )
+            sock.setblocking(False)
+            selector.register(sock, selectors.EVENT_WRITE)
+            socks.append(sock)
+        while time.monotonic() < until_s:
+            for key, _ in selector.select():
+                key.fileobj.send(chunk)  # type: ignore[union-attr]
+        for sock in socks:
+            sock.setblocking(True)
+            sock.shutdown(socket.SHUT_WR)
+        for sock in socks:
+            sock.recv(1)
+
+
 def _count_all(sock: socket.socket | mstcp.blocking.Socket) -> None:
     """Read to the end and say what came."""
     buffer, count, began_s = bytearray(READ_BYTES), 0, 0.0
@@ -244,6 +292,8 @@ def main() -> None:
     blocking: dict[tuple[str, str], Callable[[], None]] = {
         ("sink", "mptcp"): mptcp_sink,
         ("source", "mptcp"): lambda: mptcp_source(seconds),
+        ("sink", "tcp2_pair"): pair_sink,
+        ("source", "tcp2_pair"): lambda: pair_source(offset, seconds),
         ("sink", "mstcp_blocking"): blocking_sink,
         ("source", "mstcp_blocking"): lambda: blocking_source(offset, seconds),
     }
