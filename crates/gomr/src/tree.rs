@@ -153,7 +153,7 @@ impl Tree {
         }
         let by_distance =
             |&a: &u32, &b: &u32| distance[a as usize].total_cmp(&distance[b as usize]);
-        self.order.sort_unstable_by(by_distance);
+        self.order.sort_by(by_distance);
     }
 
     /// Writes the arcs of the path to `node` into `path`; false when it cannot be reached.
