@@ -3,6 +3,7 @@
 //! TCP here counts bytes and carries none, so beside each direction of each stream goes a queue of the real bytes that the
 //! core made; what TCP delivers is popped from it. What the application reads is compared with what it wrote.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mstcp_core::{Config, Connection, Scheduler, Slice};
@@ -66,7 +67,7 @@ pub struct Mstcp {
 struct Stream {
     ends: [u32; 2],
     /// What client and server have written and the other has not read.
-    pipes: [Pipe; 2],
+    pipes: [VecDeque<u8>; 2],
 }
 
 impl Mstcp {
@@ -228,7 +229,7 @@ impl Mstcp {
     ) -> Result<(), Error> {
         let stream = &mut self.streams[index];
         let pipe = &mut stream.pipes[side];
-        self.sides[side].rest(index, |piece| pipe.push(piece));
+        self.sides[side].rest(index, |piece| pipe.extend(piece));
         hosts.write(now, stream.ends[side], count as u32);
         self.sides[side].on_sent(index, count)?;
         Ok(())
@@ -295,8 +296,7 @@ impl Mstcp {
             if hosts.readable(endpoint) > 0 && self.sides[side].readable().contains(index) {
                 let count = hosts.read(now, endpoint, u32::MAX) as usize;
                 let pipe = &mut stream.pipes[1 - side];
-                fill(&mut self.chunk, pipe.front(count));
-                pipe.consume(count);
+                fill(&mut self.chunk, pipe, count);
                 self.sides[side].on_chunk(index, &self.chunk, count, &mut self.in_order)?;
                 self.check(side);
             }
@@ -426,46 +426,21 @@ fn pattern(length: usize) -> Box<[u8]> {
     (0..length).map(byte).collect()
 }
 
-/// Put `bytes` into the chunk in place of what it held, in new memory only if slices still refer to the old.
-fn fill(chunk: &mut Arc<Vec<u8>>, bytes: &[u8]) {
+/// Put the first `count` bytes of a pipe into the chunk in place of what it held, in new memory only if slices still refer
+/// to the old.
+fn fill(chunk: &mut Arc<Vec<u8>>, pipe: &mut VecDeque<u8>, count: usize) {
+    let (front, back) = pipe.as_slices();
+    let (front, back) = match front.get(..count) {
+        Some(all) => (all, &back[..0]),
+        None => (front, &back[..count - front.len()]),
+    };
     match Arc::get_mut(chunk) {
         Some(memory) => {
             memory.clear();
-            memory.extend_from_slice(bytes);
+            memory.extend_from_slice(front);
+            memory.extend_from_slice(back);
         }
-        None => *chunk = Arc::new(bytes.to_vec()),
+        None => *chunk = Arc::new([front, back].concat()),
     }
-}
-
-/// Read bytes that a pipe keeps until moving the others to its beginning is worth it.
-const PIPE_SLACK_BYTES: usize = 1 << 13;
-
-/// A queue of bytes whose front is one slice.
-#[derive(Debug, Default)]
-struct Pipe {
-    bytes: Vec<u8>,
-    head: usize,
-}
-
-impl Pipe {
-    fn push(&mut self, data: &[u8]) {
-        // Moving the rest only when it is the smaller half keeps the cost per byte constant.
-        if self.head > (self.bytes.len() / 2).max(PIPE_SLACK_BYTES) {
-            self.bytes.drain(..self.head);
-            self.head = 0;
-        }
-        self.bytes.extend_from_slice(data);
-    }
-
-    fn front(&self, count: usize) -> &[u8] {
-        &self.bytes[self.head..self.head + count]
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.head += count;
-        if self.head == self.bytes.len() {
-            self.bytes.clear();
-            self.head = 0;
-        }
-    }
+    pipe.drain(..count);
 }
