@@ -26,6 +26,8 @@ const FITS: f64 = 1.0;
 /// in so many: prices then go round.
 const STUCK: usize = 12;
 const BETTER: f64 = 0.8;
+/// Or where they took so great a part of the first solve's work.
+const PART: u64 = 3;
 /// Nodes for each arc that shortest paths overload, and least arcs for each node, where rates are balanced. Generated
 /// networks of 100 to 2,000 nodes have 2 to 4 and 4, and gain. Kdl with 10,000 flows has 4.4 and 2.4: few ways lead
 /// around its full links, these are found faster, and it took twice as long with balanced rates.
@@ -135,7 +137,8 @@ impl Solver {
             if overload < BETTER * least {
                 (least, least_at) = (overload, sweep);
             }
-            let is_stuck = is_known && sweep > least_at + STUCK;
+            let is_long = STEP_WORK * balance.steps > self.fresh_work / PART;
+            let is_stuck = is_known && (sweep > least_at + STUCK || is_long);
             is_near = has_trees && is_still && (overload <= FITS * mean || is_stuck);
             if is_near {
                 break;
