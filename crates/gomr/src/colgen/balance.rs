@@ -55,7 +55,7 @@ impl Share {
 
 /// Load of an arc, and the price that follows from it.
 #[derive(Clone, Copy, Debug)]
-struct Toll {
+struct PricedArc {
     cost: f64,
     capacity: f64,
     load: f64,
@@ -66,7 +66,7 @@ struct Toll {
     overload: f64,
 }
 
-impl Toll {
+impl PricedArc {
     fn new(cost: f64, capacity: f64) -> Self {
         let slope = STEEPNESS / capacity;
         Self {
@@ -119,7 +119,7 @@ impl Toll {
 /// All arcs.
 #[derive(Debug)]
 struct Prices {
-    tolls: Vec<Toll>,
+    arcs: Vec<PricedArc>,
     /// Cost and price of each arc; infinite where it cannot be used.
     length: Vec<f64>,
 }
@@ -127,15 +127,15 @@ struct Prices {
 impl Prices {
     #[inline]
     fn add(&mut self, arc: usize, rate: f64) {
-        let toll = &mut self.tolls[arc];
-        toll.load += rate;
-        self.length[arc] = toll.cost + toll.price();
+        let priced = &mut self.arcs[arc];
+        priced.load += rate;
+        self.length[arc] = priced.cost + priced.price();
     }
 
     fn follow(&mut self) {
-        for arc in 0..self.tolls.len() {
-            if self.tolls[arc].capacity > 0.0 {
-                self.tolls[arc].follow();
+        for arc in 0..self.arcs.len() {
+            if self.arcs[arc].capacity > 0.0 {
+                self.arcs[arc].follow();
                 self.add(arc, 0.0);
             }
         }
@@ -180,8 +180,8 @@ impl Balance {
         let ends = || cost.iter().zip(capacity);
         Self {
             prices: Prices {
-                tolls: ends()
-                    .map(|(&cost, &capacity)| Toll::new(cost, capacity))
+                arcs: ends()
+                    .map(|(&cost, &capacity)| PricedArc::new(cost, capacity))
                     .collect(),
                 length: ends().map(length).collect(),
             },
@@ -200,7 +200,7 @@ impl Balance {
     /// Begins with these prices.
     pub fn set_prices(&mut self, price: &[f64]) {
         for (arc, &price) in price.iter().enumerate() {
-            self.prices.tolls[arc].multiplier = price.max(0.0);
+            self.prices.arcs[arc].multiplier = price.max(0.0);
         }
     }
 
@@ -211,15 +211,15 @@ impl Balance {
             self.offer(commodity, path, rate);
             self.shares[commodity].unserved -= rate;
             for &arc in path {
-                self.prices.tolls[arc as usize].load += rate;
+                self.prices.arcs[arc as usize].load += rate;
             }
         }
     }
 
     /// Makes lengths what prices and loads say.
     pub fn update_lengths(&mut self) {
-        for arc in 0..self.prices.tolls.len() {
-            if self.prices.tolls[arc].capacity > 0.0 {
+        for arc in 0..self.prices.arcs.len() {
+            if self.prices.arcs[arc].capacity > 0.0 {
                 self.prices.add(arc, 0.0);
             }
         }
@@ -232,11 +232,11 @@ impl Balance {
 
     /// Price of each arc.
     pub fn prices(&self) -> Vec<f64> {
-        let price = |toll: &Toll| match toll.capacity > 0.0 {
-            true => toll.price(),
+        let price = |priced: &PricedArc| match priced.capacity > 0.0 {
+            true => priced.price(),
             false => 0.0,
         };
-        self.prices.tolls.iter().map(price).collect()
+        self.prices.arcs.iter().map(price).collect()
     }
 
     /// The arcs of a route.
@@ -246,8 +246,9 @@ impl Balance {
 
     /// Sum of the loads beyond the capacities.
     pub fn overload(&self) -> f64 {
-        let tolls = self.prices.tolls.iter();
-        tolls.map(|toll| (toll.load - toll.capacity).max(0.0)).sum()
+        let arcs = self.prices.arcs.iter();
+        arcs.map(|priced| (priced.load - priced.capacity).max(0.0))
+            .sum()
     }
 
     /// Visits a commodity to which the least distance is known; `path` writes a path of that length.
@@ -349,12 +350,12 @@ impl Balance {
         for arc in from.iter().map(|&arc| arc as usize) {
             marks.from[arc] = marks.now;
             if marks.to[arc] != marked {
-                slope += prices.tolls[arc].slope(0.0);
+                slope += prices.arcs[arc].slope(0.0);
             }
         }
         for arc in to.iter().map(|&arc| arc as usize) {
             if marks.from[arc] != marks.now {
-                slope += prices.tolls[arc].slope(rate);
+                slope += prices.arcs[arc].slope(rate);
             }
         }
         let step = if excess < slope * rate {
@@ -409,7 +410,7 @@ impl Balance {
         for route in share.routes.drain(kept..) {
             crumbs += route.rate;
             for &arc in route.arcs(&self.arcs) {
-                self.prices.tolls[arc as usize].load -= route.rate;
+                self.prices.arcs[arc as usize].load -= route.rate;
             }
         }
         if !is_served {
@@ -418,7 +419,7 @@ impl Balance {
         }
         share.routes[0].rate += crumbs;
         for &arc in share.routes[0].arcs(&self.arcs) {
-            self.prices.tolls[arc as usize].load += crumbs;
+            self.prices.arcs[arc as usize].load += crumbs;
         }
     }
 
@@ -431,13 +432,12 @@ impl Balance {
             let share = &mut self.shares[commodity];
             for route in share.routes.iter_mut().rev() {
                 let arcs = route.arcs(&self.arcs).iter().map(|&arc| arc as usize);
-                let over =
-                    |arc: usize| self.prices.tolls[arc].load - self.prices.tolls[arc].capacity;
+                let over = |arc: usize| self.prices.arcs[arc].load - self.prices.arcs[arc].capacity;
                 let less = arcs.clone().map(over).fold(0.0, f64::max).min(route.rate);
                 if less > 0.0 {
                     route.rate -= less;
                     share.unserved += less;
-                    arcs.for_each(|arc| self.prices.tolls[arc].load -= less);
+                    arcs.for_each(|arc| self.prices.arcs[arc].load -= less);
                 }
             }
             share.routes.retain(|route| route.rate > 0.0);

@@ -56,13 +56,14 @@ pub async fn connect(
         client = client.with_records();
     }
     let began = Instant::now();
-    let dialled = async { options.connected(dial(*first, destination).await?).await };
+    let source = Source::new(*first);
+    let dialled = async { options.connected(source.dial(destination).await?).await };
     let mut wire = timeout(CONNECT, dialled).await??;
     let greeting = hello::greet(&mut client)?;
     let answer = hello::exchange(&mut wire, &greeting).await?;
     let confirmed = hello::take_answer(&mut client, &greeting, &answer)?;
     let records = hello::confirm(&mut wire, confirmed).await?;
-    let source = kept(*first, wire.socket())?;
+    let source = source.of(wire.socket())?;
     let (socket, layer) = wire.into_parts(records)?;
     let payload_bytes = options.frame_payload_bytes;
     let (joined, joins) = mpsc::channel(WAITING_STREAMS);
@@ -74,7 +75,7 @@ pub async fn connect(
     });
     let took = began.elapsed();
     for other in others {
-        ::tokio::spawn(Arc::clone(&opener).open(*other, took, false));
+        ::tokio::spawn(Arc::clone(&opener).open(Source::new(*other), took, false));
     }
     let path = Path {
         opener: Arc::clone(&opener),
@@ -93,7 +94,7 @@ pub async fn connect(
 /// Where a stream came from, so that it can be opened again.
 pub(super) struct Path {
     opener: Arc<Opener>,
-    source: SocketAddr,
+    source: Source,
     took: Duration,
 }
 
@@ -106,7 +107,7 @@ impl Path {
 
 impl Opener {
     /// Open a stream that joins, however often that takes.
-    async fn open(self: Arc<Self>, source: SocketAddr, took: Duration, is_again: bool) {
+    async fn open(self: Arc<Self>, source: Source, took: Duration, is_again: bool) {
         let mut redial = Redial::new(took.as_nanos() as u64);
         let mut failed_ns = 0;
         let mut is_first = !is_again;
@@ -118,7 +119,7 @@ impl Opener {
             let began = Instant::now();
             let limit = Duration::from_nanos(attempt.timeout_ns);
             if let Ok(Ok((socket, layer, id))) = timeout(limit, self.join(source)).await {
-                let path = kept(source, &socket).map(|source| Path {
+                let path = source.of(&socket).map(|source| Path {
                     opener: Arc::clone(&self),
                     source,
                     took: began.elapsed(),
@@ -138,9 +139,9 @@ impl Opener {
         }
     }
 
-    async fn join(&self, source: SocketAddr) -> io::Result<(TcpStream, Option<Layer>, u32)> {
+    async fn join(&self, source: Source) -> io::Result<(TcpStream, Option<Layer>, u32)> {
         let mut wire = (self.options)
-            .connected(dial(source, self.destination).await?)
+            .connected(source.dial(self.destination).await?)
             .await?;
         let greeting = hello::greet(&mut self.client())?;
         let answer = hello::exchange(&mut wire, &greeting).await?;
@@ -152,6 +153,50 @@ impl Opener {
 
     fn client(&self) -> std::sync::MutexGuard<'_, Client> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a stream comes from, and comes from again after it was lost.
+#[derive(Clone, Copy)]
+struct Source {
+    address: SocketAddr,
+    /// The application named no port: another will do where this one is taken.
+    may_move: bool,
+}
+
+impl Source {
+    fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            may_move: address.port() == 0,
+        }
+    }
+
+    async fn dial(self, destination: SocketAddr) -> io::Result<TcpStream> {
+        match dial(self.address, destination).await {
+            // A port that is shared (SO_REUSEADDR) is found taken as it connects.
+            Err(error)
+                if self.may_move
+                    && matches!(
+                        error.kind(),
+                        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
+                    ) =>
+            {
+                let mut anywhere = self.address;
+                anywhere.set_port(0);
+                dial(anywhere, destination).await
+            }
+            dialled => dialled,
+        }
+    }
+
+    /// The same for a stream that came from there.
+    fn of(self, socket: &TcpStream) -> io::Result<Self> {
+        let address = match self.may_move {
+            true => socket.local_addr()?,
+            false => self.address,
+        };
+        Ok(Self { address, ..self })
     }
 }
 
@@ -168,10 +213,24 @@ async fn dial(source: SocketAddr, destination: SocketAddr) -> io::Result<TcpStre
     Ok(stream)
 }
 
-/// The source address as the stream has it.
-fn kept(source: SocketAddr, socket: &TcpStream) -> io::Result<SocketAddr> {
-    match source.port() {
-        0 => socket.local_addr(),
-        _ => Ok(source),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::tokio::net::TcpListener;
+
+    #[::tokio::test]
+    async fn a_port_that_another_connection_has_is_left_unless_it_was_named() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let destination = listener.local_addr()?;
+        let any = Source::new("127.0.0.1:0".parse().expect("an address"));
+        let first = any.dial(destination).await?;
+        // It is shared, so the other connection could bind it, and is found out as it connects.
+        let again = any.of(&first)?;
+        let second = again.dial(destination).await?;
+        assert_ne!(second.local_addr()?, first.local_addr()?);
+        let named = Source::new(first.local_addr()?);
+        let error = named.dial(destination).await.expect_err("it is taken");
+        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
+        Ok(())
     }
 }
