@@ -206,12 +206,12 @@ def pair_sink() -> None:
         say(listening=True)
         socks = [listener.accept()[0] for _ in range(2)]
         for sock in socks:
-            selector.register(sock, selectors.EVENT_READ)
+            selector.register(sock, selectors.EVENT_READ, sock)
         buffer, count, began_s = bytearray(READ_BYTES), 0, 0.0
         while selector.get_map():
             for key, _ in selector.select():
                 began_s = began_s or time.monotonic()
-                size = key.fileobj.recv_into(buffer)  # type: ignore[union-attr]
+                size = key.data.recv_into(buffer)
                 count += size
                 if not size:
                     selector.unregister(key.fileobj)
@@ -231,11 +231,11 @@ def pair_source(offset: int, seconds: float) -> None:
                 socket.create_connection((network.FAR, LISTEN_PORT), source_address=(network.NEAR, port))
             )
             sock.setblocking(False)
-            selector.register(sock, selectors.EVENT_WRITE)
+            selector.register(sock, selectors.EVENT_WRITE, sock)
             socks.append(sock)
         while time.monotonic() < until_s:
             for key, _ in selector.select():
-                key.fileobj.send(chunk)  # type: ignore[union-attr]
+                key.data.send(chunk)
         for sock in socks:
             sock.setblocking(True)
             sock.shutdown(socket.SHUT_WR)
