@@ -45,6 +45,8 @@ def bound_bps(problem: Problem, objective: str, answer: Answer, admitted_bps: Ma
         answer: What an engine found.
         admitted_bps: The rate of each demand.
     """
+    if answer.bound_bps is not None:
+        return answer.bound_bps
     if objective == "max_min":
         return max_min_bound_bps(problem, answer.cuts, admitted_bps)
     return upper_bound_bps(problem, answer.prices, objective)

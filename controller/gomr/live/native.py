@@ -182,7 +182,8 @@ class NativeSession:
         problem = self._problem.problem()
         routed = without_local(problem)
         rates = trimmed_to_limits(routed, {demand.id: self._rates[demand.id] for demand in routed.demands})
-        return replace(self._bounded(problem, routed, rates, summary), timed_out=True)
+        answer = Answer(rates, complete=False, bound_bps=summary.upper_bound)
+        return assemble(problem, routed, self._objective, NAME, answer)
 
     def _take(self, chosen: dict[str, RateList]) -> None:
         for name, rates in chosen.items():
@@ -229,14 +230,9 @@ class NativeSession:
         complete = True
         if self._objective == "even_split":
             rates, complete = spread_in_time(routed, rates, NAME, self._left_s())
-        return replace(self._bounded(problem, routed, rates, summary), timed_out=not complete)
-
-    def _bounded(self, problem: Problem, routed: Problem, rates: Rates, summary: Summary) -> Allocation:
-        """Put an allocation together with the bound that the engine keeps up."""
-        made = assemble(problem, routed, self._objective, NAME, Answer(rates))
-        bound_bps = summary.upper_bound
-        gap = max(0.0, 1 - made.value_bps / bound_bps) if bound_bps > 0 else 0.0
-        return replace(made, upper_bound_bps=bound_bps, gap=gap)
+        # The bound is the one that the engine keeps up.
+        answer = Answer(rates, complete=complete, bound_bps=summary.upper_bound)
+        return assemble(problem, routed, self._objective, NAME, answer)
 
     def _allocation(self, summary: Summary) -> Allocation:
         local_bps = {name: demand.rate_bps for name, demand in self._local.items()}

@@ -49,6 +49,7 @@ def assert_as_from_scratch(live: LiveEngine, objective: str, engine: str) -> Non
     exact_bps = EXACT * unit_bps
     assert allocation.value_bps == pytest.approx(cold.value_bps, rel=EXACT, abs=exact_bps)
     assert allocation.gap <= 1e-8
+    assert allocation.upper_bound_bps >= allocation.value_bps * (1 - EXACT)
     if objective == "max_min":
         for demand in problem.demands:
             fair_bps = cold.rate_bps(demand.id)

@@ -45,7 +45,8 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
     answer = Answer(solution.rates(problem), prices, complete=solution.complete, native=solution)
     if objective == "even_split" and solution.complete:
         rates, complete = spread_in_time(problem, answer.rates, NAME, time_limit_s)
-        return replace(answer, rates=rates, complete=complete, native=None)
+        bound_bps = solution.audit(objective).upper_bound
+        return replace(answer, rates=rates, complete=complete, bound_bps=bound_bps, native=None)
     return answer
 
 
