@@ -10,7 +10,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Invalid`] names the field that is wrong.
     pub fn add_flow(&mut self, flow: Flow) -> Result<FlowId, Error> {
-        check_flow("flow", &flow, self.nodes, &self.arcs)?;
+        check_flow(|| "flow".to_owned(), &flow, self.nodes, &self.arcs)?;
         Ok(self.admit(flow))
     }
 

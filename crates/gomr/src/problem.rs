@@ -156,7 +156,7 @@ impl Problem {
             self.check_arc(index, arc)?;
         }
         for (index, flow) in self.flows.iter().enumerate() {
-            check_flow(&format!("flows[{index}]"), flow, self.nodes, &self.arcs)?;
+            check_flow(|| format!("flows[{index}]"), flow, self.nodes, &self.arcs)?;
         }
         Ok(())
     }
@@ -206,30 +206,33 @@ impl Problem {
     }
 }
 
-pub(crate) fn check_flow(name: &str, flow: &Flow, nodes: usize, arcs: &[Arc]) -> Result<(), Error> {
+pub(crate) fn check_flow(
+    name: impl Fn() -> String,
+    flow: &Flow,
+    nodes: usize,
+    arcs: &[Arc],
+) -> Result<(), Error> {
+    let named = |field: &str| format!("{}.{field}", name());
     for (field, node) in [("source", flow.source), ("destination", flow.destination)] {
         if node >= nodes {
             return Err(invalid(
-                format!("{name}.{field}"),
+                named(field),
                 &format!("is {node}: the network has {nodes} nodes"),
             ));
         }
     }
-    check_amount(|| format!("{name}.rate_bps"), flow.rate_bps)?;
-    check_amount(|| format!("{name}.ack_ratio"), flow.ack_ratio)?;
-    check_amount(|| format!("{name}.weight"), flow.weight)?;
+    check_amount(|| named("rate_bps"), flow.rate_bps)?;
+    check_amount(|| named("ack_ratio"), flow.ack_ratio)?;
+    check_amount(|| named("weight"), flow.weight)?;
     if flow.weight == 0.0 {
-        return Err(invalid(
-            format!("{name}.weight"),
-            "is 0: it must be above zero",
-        ));
+        return Err(invalid(named("weight"), "is 0: it must be above zero"));
     }
     if let Some(limit) = flow.max_delay_s {
-        check_amount(|| format!("{name}.max_delay_s"), limit)?;
+        check_amount(|| named("max_delay_s"), limit)?;
     }
     for (index, path) in flow.fixed_paths.iter().flatten().enumerate() {
         let ends = (flow.source, flow.destination);
-        check_path(&format!("{name}.fixed_paths[{index}]"), ends, path, arcs)?;
+        check_path(&named(&format!("fixed_paths[{index}]")), ends, path, arcs)?;
     }
     if let Some(path) = &flow.ack_path {
         let start = path.first().and_then(|&arc| arcs.get(arc));
@@ -237,7 +240,7 @@ pub(crate) fn check_flow(name: &str, flow: &Flow, nodes: usize, arcs: &[Arc]) ->
         // Where nodes are split in two, its ends have other numbers than the flow's.
         let ends = start.zip(end).map(|(start, end)| (start.tail, end.head));
         let ends = ends.unwrap_or((flow.destination, flow.source));
-        check_path(&format!("{name}.ack_path"), ends, path, arcs)?;
+        check_path(&named("ack_path"), ends, path, arcs)?;
     }
     Ok(())
 }

@@ -34,10 +34,12 @@ pub(crate) struct Scratch {
     measured: Vec<f64>,
     /// The nodes of a path that is being measured.
     walk: Vec<u32>,
+    /// Distances and nodes that are being sorted.
+    keys: Vec<u64>,
 }
 
 /// The order is renewed when one node in so many had to be looked at again.
-const SORTED: usize = 8;
+const SORTED: usize = 16;
 
 impl Tree {
     /// A tree that reaches nothing yet.
@@ -70,7 +72,7 @@ impl Tree {
             late += 1;
         }
         if SORTED * late > self.order.len() {
-            self.sort();
+            self.sort(&mut scratch.keys);
         }
     }
 
@@ -146,14 +148,17 @@ impl Tree {
         &self.parent
     }
 
-    fn sort(&mut self) {
-        let distance = &self.distance;
-        if self.order.is_empty() {
-            self.order.extend(0..distance.len() as u32);
-        }
-        let by_distance =
-            |&a: &u32, &b: &u32| distance[a as usize].total_cmp(&distance[b as usize]);
-        self.order.sort_by(by_distance);
+    /// Sorts the nodes by distance, of which 32 bits will do: not the distances depend on the order, only the time
+    /// that it takes to find them. As integers, floats that are not negative have the order that they have as floats.
+    fn sort(&mut self, keys: &mut Vec<u64>) {
+        let keyed = self.distance.iter().zip(0_u32..);
+        keys.clear();
+        keys.extend(keyed.map(|(&distance, node)| {
+            u64::from((distance as f32).to_bits()) << 32 | u64::from(node)
+        }));
+        keys.sort_unstable();
+        self.order.clear();
+        self.order.extend(keys.iter().map(|&key| key as u32));
     }
 
     /// Writes the arcs of the path to `node` into `path`; false when it cannot be reached.
