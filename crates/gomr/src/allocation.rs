@@ -142,8 +142,10 @@ impl Engine {
     /// Takes these as told; returns those that differ from what was told before. Flows that are not given are as they
     /// were told, or gone.
     pub(crate) fn tell(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
-        let present = &self.flows;
-        self.told.retain(|told| present[told.flow].is_some());
+        if std::mem::take(&mut self.told_gone) {
+            let present = &self.flows;
+            self.told.retain(|told| present[told.flow].is_some());
+        }
         let mut added = Vec::new();
         let mut changed = Vec::new();
         for flow in flows {

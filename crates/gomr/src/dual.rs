@@ -121,9 +121,10 @@ impl Master {
 
     /// The columns in the basis that must leave it.
     pub fn banned_basics(&self) -> Vec<u32> {
-        (0..self.columns.len() as u32)
-            .filter(|&c| self.columns[c as usize].banned && self.is_basic(c))
-            .collect()
+        let basic = self.keys.iter().chain(&self.working).copied();
+        let mut banned: Vec<u32> = basic.filter(|&c| self.columns[c as usize].banned).collect();
+        banned.sort_unstable();
+        banned
     }
 
     fn place_of(&self, column: u32) -> Leave {

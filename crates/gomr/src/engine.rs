@@ -68,6 +68,8 @@ pub struct Engine {
     fresh: Vec<u32>,
     /// What [`Engine::changes`] told of each flow.
     pub(crate) told: Vec<FlowAllocation>,
+    /// Whether flows among those told are gone.
+    pub(crate) told_gone: bool,
     /// Whether flows that share a commodity keep what they were told as far as they can.
     keeps_shares: bool,
     proof: Proof,
@@ -95,6 +97,7 @@ impl Engine {
             members: Vec::new(),
             fresh: Vec::new(),
             told: Vec::new(),
+            told_gone: false,
             keeps_shares: false,
             proof: Proof::default(),
             solved: false,

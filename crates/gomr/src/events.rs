@@ -22,6 +22,7 @@ impl Engine {
         self.entry(id)?;
         self.part(id);
         self.flows[id] = None;
+        self.told_gone = true;
         Ok(())
     }
 
