@@ -166,7 +166,7 @@ impl Receiver {
             return Ok(()); // it was given up, and the shell does not know yet
         }
         let mut at = 0;
-        loop {
+        while at < data.len() {
             let (consumed, parsed) = self.streams[stream].parser.next(&data[at..])?;
             at += consumed;
             match parsed {
@@ -215,6 +215,7 @@ impl Receiver {
                 Some(Parsed::Control(None)) => {}
             }
         }
+        Ok(())
     }
 
     /// How many bytes can be read from a stream to where the application wants the next ones: they are the payload of a frame

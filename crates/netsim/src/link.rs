@@ -178,6 +178,7 @@ impl Link {
     }
 
     /// Queue a packet of `bytes`. If it arrives, the caller follows with [`Link::launch`].
+    #[inline]
     pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Verdict {
         match self.state {
             State::Serial => {}

@@ -134,6 +134,7 @@ impl EventQueue {
     }
 
     /// Take the first event out and put another in: one pass where `pop` and `push` would take two.
+    #[inline]
     pub fn replace_first(&mut self, event: Event) {
         let len = self.len();
         let heap = &mut self.heap[..];

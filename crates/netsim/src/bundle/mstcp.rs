@@ -300,9 +300,9 @@ impl Mstcp {
                 self.sides[side].on_chunk(index, &self.chunk, count, &mut self.in_order)?;
                 self.check(side);
             }
-            let readable = self.sides[side].readable();
             let next = (0..self.streams.len()).find(|&other| {
-                readable.contains(other) && hosts.readable(self.streams[other].ends[side]) > 0
+                hosts.readable(self.streams[other].ends[side]) > 0
+                    && self.sides[side].readable().contains(other)
             });
             match next {
                 Some(other) => index = other,

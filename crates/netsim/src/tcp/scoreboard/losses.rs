@@ -134,6 +134,11 @@ impl Scoreboard {
             .is_some_and(|sent| sent.is(LOST))
     }
 
+    /// Whether any segment is lost and not sent again.
+    pub fn has_pending(&self) -> bool {
+        self.pending > 0
+    }
+
     /// The first segment that is lost and not sent again (RFC 6675, NextSeg rule 1).
     pub fn next_lost(&self) -> Option<usize> {
         if self.pending == 0 {

@@ -87,7 +87,7 @@ impl Sender {
         } else {
             self.board.pipe()
         };
-        let lost = if self.recovery.may_resend() {
+        let lost = if self.board.has_pending() && self.recovery.may_resend() {
             self.board.next_lost()
         } else {
             None
