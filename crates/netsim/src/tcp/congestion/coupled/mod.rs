@@ -19,7 +19,7 @@ pub use olia::Olia;
 pub use wvegas::WVegas;
 
 use super::super::config::RenoGrowth;
-use super::{Acked, CongestionControl, Window};
+use super::{Acked, CongestionControl, Delivery, Window};
 use crate::time::{Nanos, SECOND};
 
 /// A subflow, as the others see it.
@@ -29,7 +29,7 @@ pub struct Flow {
     pub window: f64,
     /// Smoothed round-trip time in seconds; 0 until measured: then it does not count.
     pub rtt: f64,
-    /// Segments acknowledged since the last loss, and between the two before it.
+    /// Segments delivered since the last loss, also while it is recovered from, and between the two before it.
     pub between_losses: [f64; 2],
 }
 
@@ -48,6 +48,11 @@ pub trait Rule: std::fmt::Debug + Send {
     /// What is left of the window of `flows[own]` after a loss, in segments; half of it as with Reno.
     fn decrease(&self, flows: &[Flow], own: usize) -> f64 {
         flows[own].window / 2.0
+    }
+
+    /// Whether [`Flow::between_losses`] counts.
+    fn goes_by_losses(&self) -> bool {
+        false
     }
 
     /// Its name in results.
@@ -146,13 +151,21 @@ impl<R: Rule> Member<R> {
 }
 
 impl<R: Rule> CongestionControl for Member<R> {
+    fn looks_at_deliveries(&self) -> bool {
+        self.rule.goes_by_losses()
+    }
+
+    fn on_delivery(&mut self, window: &mut Window, delivery: &Delivery) {
+        lock(&self.table)[self.own].between_losses[0] +=
+            delivery.bytes as f64 / f64::from(window.mss);
+    }
+
     fn on_ack(&mut self, window: &mut Window, acked: &Acked) {
         let mut flows = lock(&self.table);
         let own = &mut flows[self.own];
         if let Some(srtt) = acked.srtt {
             own.rtt = seconds(srtt);
         }
-        own.between_losses[0] += acked.bytes as f64 / f64::from(window.mss);
         if window.in_slow_start() {
             self.open(window, acked.bytes);
         } else if own.rtt > 0.0 {
@@ -271,5 +284,38 @@ mod tests {
         let kelly = |own: usize| flows[own].window / 0.01 / (400.0f64 * 400.0);
         assert!((Olia.increase(&flows, 1) - kelly(1) - 0.5 / 10.0).abs() < 1e-9);
         assert!((Olia.increase(&flows, 0) - kelly(0) + 0.5 / 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_delivered_in_a_recovery_counts_between_losses() {
+        let table = table(1);
+        let mut member = Member {
+            rule: Olia,
+            table: Arc::clone(&table),
+            own: 0,
+            slow_start: RenoGrowth::Segments,
+            remainder: 0.0,
+        };
+        let mut window = Window {
+            cwnd: 20_000,
+            ssthresh: 10_000,
+            mss: 1000,
+        };
+        let delivery = |recovering| Delivery {
+            now: 0,
+            bytes: 3000,
+            rtt: None,
+            pipe: 0,
+            lost: 0,
+            total: 0,
+            sample: None,
+            recovering,
+        };
+        assert!(member.looks_at_deliveries());
+        member.on_delivery(&mut window, &delivery(false));
+        member.on_loss(0, &mut window, 10_000);
+        member.on_delivery(&mut window, &delivery(true));
+        member.on_delivery(&mut window, &delivery(false));
+        assert_eq!(lock(&table)[0].between_losses, [6.0, 3.0]);
     }
 }

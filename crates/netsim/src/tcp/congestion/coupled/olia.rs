@@ -41,6 +41,10 @@ impl Rule for Olia {
         kelly + alpha / flow.window
     }
 
+    fn goes_by_losses(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         "olia"
     }
