@@ -2,13 +2,15 @@
 
 Opens connections of two streams each to one server over the loopback, sends a message over each and back, and
 leaves them idle. Printed: what failed, how fast they were opened, and the memory that one costs the server's
-process and the client's (both run the streams API), without the kernel's.
+process and the client's (both run the streams API), without the kernel's. Where a process may not have as
+many descriptors as that takes, there are several pairs of a server and a client that hold theirs together.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import json
 import resource
@@ -165,8 +167,21 @@ async def all_joined(transport: mstcp.ConnectionTransport) -> None:
         await asyncio.sleep(0.1)
 
 
-async def measure(server: Server, count: int) -> dict[str, Any]:
-    """Return what so many connections cost."""
+async def settled(server: Server, count: int) -> dict[str, Any]:
+    """Return what the server tells once it has so many connections alone, or some more after all that time.
+
+    It gives up those whose hello was answered on another path first, but not at once.
+    """
+    until_s = time.monotonic() + JOIN_S
+    while True:
+        await asyncio.sleep(2)
+        told = server.ask()
+        if told["connections"] <= count or time.monotonic() > until_s:
+            return told
+
+
+async def measure(server: Server, count: int, *, is_part: bool) -> dict[str, Any]:
+    """Return what so many connections cost; a part tells it and keeps them until all parts have theirs."""
     # What is loaded and kept at the first connections is no connection's.
     warm, failures, _ = await open_all(server.port, AT_ONCE)
     for _, writer in warm:
@@ -179,9 +194,9 @@ async def measure(server: Server, count: int) -> dict[str, Any]:
     began_s = time.monotonic()
     opened, more, late = await open_all(server.port, count)
     seconds = time.monotonic() - began_s
-    await asyncio.sleep(2)
+    after = await settled(server, len(opened))
     gc.collect()
-    after, own_after = server.ask(), memory_bytes()
+    own_after = memory_bytes()
     result = {
         "connections": len(opened),
         "streams": STREAMS * len(opened),
@@ -194,10 +209,76 @@ async def measure(server: Server, count: int) -> dict[str, Any]:
         "server_bytes_per_connection": round((after["bytes"] - before["bytes"]) / max(1, len(opened))),
         "client_bytes_per_connection": round((own_after - own_before) / max(1, len(opened))),
     }
+    if is_part:
+        print(json.dumps(result), flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     server.close()  # first, or it would tell of each connection that it is given up
     for _, writer in opened:
         writer.transport.abort()
     return result
+
+
+def measure_pair(connections: int, *, is_part: bool) -> dict[str, Any]:
+    """As `measure`, with a server of its own."""
+    server = Server(connections)
+    try:
+        return asyncio.run(measure(server, connections, is_part=is_part))
+    finally:
+        server.close()
+
+
+def parts_for(connections: int) -> int:
+    """Return how many pairs of processes so many connections need; if one, allow this process what it needs.
+
+    Raises:
+        OSError: The machine allows too few descriptors for any.
+    """
+    try:
+        raise_descriptor_limit(connections)
+    except OSError:
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = (hard - SPARE_DESCRIPTORS) // STREAMS
+        if most < 1:
+            raise
+        return -(-connections // most)
+    return 1
+
+
+def measure_parts(connections: int, parts: int) -> dict[str, Any]:
+    """Share connections among pairs of processes; return what all of them have at the same time.
+
+    Raises:
+        RuntimeError: A part ended early.
+    """
+    shares = [connections // parts + (part < connections % parts) for part in range(parts)]
+    words = [sys.executable, "-m", "benchmarks.connections", "--part", "--connections"]
+    results: list[dict[str, Any]] = []
+    with contextlib.ExitStack() as ends:
+        processes = []
+        for share in shares:
+            process = subprocess.Popen(
+                [*words, str(share)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            ends.callback(_end, process)
+            processes.append(process)
+        for process in processes:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError("a part ended; its reason stands above")
+            results.append(json.loads(line))
+    total = {key: sum(result[key] for result in results) for key in results[0] if key != "first_failures"}
+    for key in ("server_bytes_per_connection", "client_bytes_per_connection"):
+        of_all = sum(result[key] * result["connections"] for result in results)
+        total[key] = round(of_all / max(1, total["connections"]))
+    failures = [failure for result in results for failure in result["first_failures"]]
+    return {**total, "first_failures": failures[:3], "pairs_of_processes": parts}
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    # Its server ends with it, since that reads what it writes.
+    process.kill()
+    process.communicate()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -209,6 +290,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.busy < 0:
         parser.error(f"--busy must be 0 or more, not {arguments.busy}")
@@ -216,21 +298,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not 1 <= arguments.connections <= most:
         parser.error(f"--connections must be 1 to {most}, not {arguments.connections}")
     try:
-        raise_descriptor_limit(arguments.connections)
         if arguments.serve:
+            raise_descriptor_limit(arguments.connections)
             asyncio.run(serve())
             return 0
-        server = Server(arguments.connections)
-        try:
-            with occupied(arguments.busy):
-                result = asyncio.run(measure(server, arguments.connections))
-        finally:
-            server.close()
+        parts = parts_for(arguments.connections)
+        with occupied(arguments.busy):
+            if parts > 1:
+                result = measure_parts(arguments.connections, parts)
+            else:
+                result = measure_pair(arguments.connections, is_part=arguments.part)
     except KeyboardInterrupt:
         return 130
     except (OSError, RuntimeError) as error:
         print(f"benchmarks.connections: {error}", file=sys.stderr)
         return 1
+    if arguments.part:
+        return 0
     if arguments.json:
         print(json.dumps(result))
     else:

@@ -31,8 +31,8 @@ class Answer:
             as 0.
         cuts: Under `max_min`: what stops each demand that does not get all it asks for.
         complete: Whether the engine came to its end; else these are the best rates by the end of its time.
-        bound_bps: What the first objective of no allocation can exceed, where that is proved already; None where
-            prices and cuts are to prove it.
+        bound_bps: What the first objective of no allocation can exceed, where that is proved already; None
+            where prices and cuts are to prove it.
         most_bps: A bound on the first objective that knows limits on paths; None where there is none.
         native: The same from the compiled engine, in arrays; None from all others.
     """

@@ -24,7 +24,7 @@ from controller.gomr.live.sessions import LiveProblem
 from controller.gomr.objectives import value_bps
 from controller.gomr.paths.graph import Path
 from controller.gomr.paths.limits import is_limited, trimmed_to_limits, within_limits
-from controller.gomr.problem import Demand, Problem
+from controller.gomr.problem import Demand
 from controller.gomr.solving import assemble, local_paths, solve, without_local
 
 RateList: TypeAlias = list[tuple[Path, float]]
