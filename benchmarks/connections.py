@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import gc
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -91,6 +92,8 @@ async def serve() -> None:
     while await loop.run_in_executor(None, sys.stdin.readline):
         gc.collect()
         print(json.dumps({"connections": count, "lost": lost, "bytes": memory_bytes()}), flush=True)
+    # Its client is gone, and with it whoever could be told how thousands of connections end.
+    os._exit(0)
 
 
 class Server:
@@ -276,9 +279,12 @@ def measure_parts(connections: int, parts: int) -> dict[str, Any]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    # Its server ends with it, since that reads what it writes.
-    process.kill()
-    process.communicate()
+    # It ends when nobody can ask it any more, and so does its server.
+    try:
+        process.communicate(timeout=JOIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
