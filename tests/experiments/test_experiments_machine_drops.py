@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from experiments.engines.live.machine_drops import (
 )
 from switch import Port, PrivateInstance
 from switch.capabilities import probe_af_xdp
+from tests.fakes.waiting import wait_until
 from tests.sandbox import run_in_sandbox
 from topologies.interface_names import InterfaceNames
 
@@ -87,6 +89,12 @@ def test_a_socket_that_is_read_too_late_is_found() -> None:
     assert 190 <= lost["at port 1 of s1"] < 210
 
 
+def all_stopped(pid: int) -> bool:
+    """Return whether no thread of a process runs."""
+    states = [stat.read_text().rpartition(") ")[2][0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) == {"T"}
+
+
 def overrun_ring(packets: int) -> dict[str, int]:
     """Send more packets to an AF_XDP port of a stopped Open vSwitch than its ring has room for."""
     network = topologies.load("line:2")
@@ -104,12 +112,15 @@ def overrun_ring(packets: int) -> dict[str, int]:
         sender.bind((relay, 0))
         drops = MachineDrops(network, names, has_af_xdp=True)
         assert ovs.forwarder_pid is not None
-        os.kill(ovs.forwarder_pid, signal.SIGSTOP)
+        forwarder = ovs.forwarder_pid
+        os.kill(forwarder, signal.SIGSTOP)
         try:
+            # One thread takes the signal, and on a busy machine the others go on reading until it has.
+            wait_until(lambda: all_stopped(forwarder), "all of Open vSwitch's threads stand still")
             for _ in range(packets):
                 sender.send(b"\xff" * 12 + b"\x88\xb5" + bytes(1000))
         finally:
-            os.kill(ovs.forwarder_pid, signal.SIGCONT)
+            os.kill(forwarder, signal.SIGCONT)
         return drops.since_start()
 
 
