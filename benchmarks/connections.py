@@ -92,7 +92,7 @@ async def serve() -> None:
     while await loop.run_in_executor(None, sys.stdin.readline):
         gc.collect()
         print(json.dumps({"connections": count, "lost": lost, "bytes": memory_bytes()}), flush=True)
-    # Its client is gone, and with it whoever could be told how thousands of connections end.
+    # Its client is gone: nobody is left to be told how thousands of connections end.
     os._exit(0)
 
 
