@@ -91,8 +91,11 @@ def test_a_socket_that_is_read_too_late_is_found() -> None:
 
 def all_stopped(pid: int) -> bool:
     """Return whether no thread of a process runs."""
-    states = [stat.read_text().rpartition(") ")[2][0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return set(states) == {"T"}
+    try:
+        stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # a thread that was listed has ended
+    return {stat.rpartition(") ")[2][0] for stat in stats} == {"T"}
 
 
 def overrun_ring(packets: int) -> dict[str, int]:

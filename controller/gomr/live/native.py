@@ -24,7 +24,7 @@ from controller.gomr.live.sessions import LiveProblem
 from controller.gomr.objectives import value_bps
 from controller.gomr.paths.graph import Path
 from controller.gomr.paths.limits import is_limited, trimmed_to_limits, within_limits
-from controller.gomr.problem import Demand
+from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import assemble, local_paths, solve, without_local
 
 RateList: TypeAlias = list[tuple[Path, float]]
@@ -182,8 +182,7 @@ class NativeSession:
         problem = self._problem.problem()
         routed = without_local(problem)
         rates = trimmed_to_limits(routed, {demand.id: self._rates[demand.id] for demand in routed.demands})
-        answer = Answer(rates, complete=False, bound_bps=summary.upper_bound)
-        return assemble(problem, routed, self._objective, NAME, answer)
+        return self._assembled(problem, routed, rates, summary, complete=False)
 
     def _take(self, chosen: dict[str, RateList]) -> None:
         for name, rates in chosen.items():
@@ -230,7 +229,12 @@ class NativeSession:
         complete = True
         if self._objective == "even_split":
             rates, complete = spread_in_time(routed, rates, NAME, self._left_s())
-        # The bound is the one that the engine keeps up.
+        return self._assembled(problem, routed, rates, summary, complete=complete)
+
+    def _assembled(
+        self, problem: Problem, routed: Problem, rates: Rates, summary: Summary, *, complete: bool
+    ) -> Allocation:
+        """Put an allocation together with the bound that the engine keeps up."""
         answer = Answer(rates, complete=complete, bound_bps=summary.upper_bound)
         return assemble(problem, routed, self._objective, NAME, answer)
 

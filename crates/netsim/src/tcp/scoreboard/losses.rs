@@ -141,7 +141,7 @@ impl Scoreboard {
 
     /// The first segment that is lost and not sent again (RFC 6675, NextSeg rule 1).
     pub fn next_lost(&self) -> Option<usize> {
-        if self.pending == 0 {
+        if !self.has_pending() {
             return None;
         }
         let first = self
