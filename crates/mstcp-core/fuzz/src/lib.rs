@@ -4,11 +4,12 @@
 //! the crate), so that they work on every toolchain.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use mstcp_core::control::Control;
 use mstcp_core::frame::{self, Parsed, Parser, MAX_CONTROL_BYTES};
+use mstcp_core::handshake::{confirm_frame, Admission, Client, Greeting, NotAdmitted};
 use mstcp_core::hello::{self, Hello, PREFIX_BYTES};
 use mstcp_core::reassembly::Reassembly;
 use mstcp_core::records::{RecordReader, RecordWriter};
@@ -18,8 +19,9 @@ use mstcp_core::{scheduler, Config, Connection, Slice};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("hello", hello),
+    ("handshake", handshake),
     ("frames", frames),
     ("reassembly", reassembly),
     ("connection", connection),
@@ -65,6 +67,122 @@ pub fn hello(data: &[u8]) {
     if let Ok(read) = Hello::decode_body(data) {
         assert!(data.len() <= hello::MAX_BODY_BYTES);
         assert_eq!(Hello::decode_body(&read.encode_body()).as_ref(), Ok(&read));
+    }
+}
+
+/// Change what is on its way in up to three places.
+fn tamper(way: &mut Vec<u8>, choices: &mut Choices<'_>) {
+    for _ in 0..choices.below(4) {
+        let at = choices.below(way.len() + 1);
+        let end = (at + choices.below(64)).min(way.len());
+        match choices.byte() % 4 {
+            0 if at < way.len() => way[at] ^= 1 << (choices.byte() % 8),
+            1 => drop(way.drain(at..end)),
+            2 => way.extend_from_within(at..end),
+            _ => drop(way.splice(at..at, choices.bytes(40).iter().copied())),
+        }
+    }
+}
+
+/// A server's answer, to which hello, and the proof it waits for; none if the connection has ended there.
+struct Given {
+    hello: Vec<u8>,
+    answer: Vec<u8>,
+    confirm: Option<[u8; 32]>,
+}
+
+/// The first message of what was sent; a farewell may follow it.
+fn first_message(sent: &[u8]) -> &[u8] {
+    let prefix = sent[..PREFIX_BYTES].try_into().expect("it has a prefix");
+    let rest = hello::rest_bytes(prefix).expect("as it was written");
+    &sent[..PREFIX_BYTES + rest]
+}
+
+/// A client and two servers with its secret, and somebody in the path who changes, repeats and swaps what they say: a stream
+/// is let in, and an answer taken, only as it was meant.
+pub fn handshake(data: &[u8]) {
+    const SECRET: &[u8] = b"known to both";
+    let mut choices = Choices(data);
+    let has_records = choices.byte() % 2 > 0;
+    let mut client = Client::new(SECRET, [7; 16], 2, 1000);
+    if has_records {
+        client = client.with_records();
+    }
+    let mut servers = [(); 2].map(|()| Admission::new(SECRET, 2));
+    let mut let_in: [HashSet<Vec<u8>>; 2] = Default::default();
+    let (mut greetings, mut given): (Vec<Greeting>, Vec<Given>) = Default::default();
+    // Hellos, answers and refusals, as somebody in the path has them.
+    let mut overheard: Vec<Vec<u8>> = Vec::new();
+    let (mut nonces, mut now_ns) = (0_u8, 0);
+    while !choices.is_empty() && overheard.len() < 64 {
+        now_ns += 1 << choices.below(36);
+        nonces = nonces.wrapping_add(1);
+        let nonce = [nonces; 32];
+        let side = choices.below(2);
+        match choices.byte() % 8 {
+            0 | 1 => {
+                let early = match greetings.is_empty() {
+                    true => choices.bytes(20),
+                    false => &[],
+                };
+                if let Ok(greeting) = client.greet(nonce, 0, early) {
+                    overheard.push(greeting.bytes.clone());
+                    greetings.push(greeting);
+                }
+            }
+            2 => servers[side].forget(&[7; 16]),
+            3 => servers[side].remember(now_ns, &[7; 16], vec![9; 20]),
+            4 => {
+                servers[side] = Admission::new(SECRET, 2);
+                let_in[side].clear();
+            }
+            5 if !greetings.is_empty() && !overheard.is_empty() => {
+                let greeting = &greetings[choices.below(greetings.len())];
+                let mut said = overheard[choices.below(overheard.len())].clone();
+                tamper(&mut said, &mut choices);
+                if let Ok(confirm) = client.on_answer(greeting, &said) {
+                    let meant =
+                        |given: &&Given| given.hello == greeting.bytes && given.answer == said;
+                    let given = given.iter().find(meant);
+                    let given = given.expect("an answer was taken that nobody gave to this hello");
+                    assert!(given
+                        .confirm
+                        .map_or(true, |proof| confirm == confirm_frame(&proof)));
+                    assert!(client.record_keys(greeting, &said).is_ok());
+                }
+            }
+            _ if !overheard.is_empty() => {
+                let mut said = overheard[choices.below(overheard.len())].clone();
+                tamper(&mut said, &mut choices);
+                let (answer, confirm) = match servers[side].admit(now_ns, &said, nonce, |_| Some(1))
+                {
+                    Ok(admitted) => {
+                        assert_eq!(admitted.record_keys.is_some(), has_records);
+                        assert!(
+                            let_in[side].insert(said.clone()),
+                            "a hello was let in twice"
+                        );
+                        (admitted.answer, Some(admitted.confirm))
+                    }
+                    Err(NotAdmitted::Ended { answer }) => (answer, None),
+                    Err(NotAdmitted::Refused { answer, .. }) => {
+                        overheard.push(first_message(&answer).to_vec());
+                        continue;
+                    }
+                    Err(NotAdmitted::Malformed(_)) => continue,
+                };
+                let is_his = greetings.iter().any(|greeting| greeting.bytes == said);
+                assert!(is_his, "a hello was taken that the client did not say");
+                let answer = first_message(&answer).to_vec();
+                overheard.push(answer.clone());
+                given.push(Given {
+                    hello: said,
+                    answer,
+                    confirm,
+                });
+            }
+            _ => {}
+        }
     }
 }
 
@@ -180,16 +298,7 @@ pub fn records(data: &[u8]) {
         writer.write(bytes, &mut way);
     }
     let honest = way.clone();
-    for _ in 0..choices.below(4) {
-        let at = choices.below(way.len() + 1);
-        let end = (at + choices.below(64)).min(way.len());
-        match choices.byte() % 4 {
-            0 if at < way.len() => way[at] ^= 1 << (choices.byte() % 8),
-            1 => drop(way.drain(at..end)),
-            2 => way.extend_from_within(at..end),
-            _ => drop(way.splice(at..at, choices.bytes(40).iter().copied())),
-        }
-    }
+    tamper(&mut way, &mut choices);
     let cut = 1 + choices.below(100);
     let mut read = Vec::new();
     let is_refused = (way.chunks(cut)).any(|piece| reader.read(piece, &mut read).is_err());
