@@ -115,3 +115,14 @@ fn no_input_makes_a_target_panic() {
         }
     }
 }
+
+/// libFuzzer found it: the first end gives a stream up on its own, and others are opened after.
+#[test]
+fn a_stream_that_one_end_gives_up_is_lost_at_the_other() {
+    targets::pair(&[
+        223, 56, 171, 24, 48, 41, 24, 0, 0, 171, 223, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0,
+        58, 0, 39, 37, 1, 223, 0, 0, 0, 0, 0, 0, 58, 0, 39, 37, 1, 223, 0, 0, 0, 0, 121, 0, 0, 126,
+        48, 24, 227, 24, 24, 24, 223, 0, 0, 225, 162, 101, 101, 117, 101, 63, 0, 0, 0, 121, 0, 115,
+        24, 0, 232, 227, 5, 42, 24,
+    ]);
+}

@@ -13,7 +13,7 @@ use mstcp_core::handshake::{confirm_frame, Admission, Client, Greeting, NotAdmit
 use mstcp_core::hello::{self, Hello, PREFIX_BYTES};
 use mstcp_core::reassembly::Reassembly;
 use mstcp_core::records::{RecordReader, RecordWriter};
-use mstcp_core::{scheduler, Config, Connection, Slice};
+use mstcp_core::{scheduler, Config, Connection, Event, Slice};
 
 /// A target's name and function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -408,6 +408,16 @@ pub fn pair(data: &[u8]) {
         let is_over = choices.is_empty();
         steps += 1;
         assert!(steps < 20_000, "the transfer does not end");
+        // A stream that one end gives up is reset: the other loses it too.
+        for side in 0..2 {
+            while let Some(event) = ends[side].poll_event() {
+                if let Event::StreamGone { slot } = event {
+                    let other = &mut ends[1 - side];
+                    other.on_stream_end(slot).expect("the slot is there");
+                    pipes[slot] = Default::default();
+                }
+            }
+        }
         now_ns += if is_over {
             20_000_000
         } else {
