@@ -24,7 +24,6 @@ __all__ = [
     "Loan",
     "Records",
     "Redial",
-    "SendRoom",
     "Verdict",
     "decode_frames",
     "decode_hello",
@@ -124,6 +123,20 @@ class Connection:
     ) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
         """`write` and `transmit` in one call."""
 
+    @staticmethod
+    def plain(
+        frame_payload_bytes: int, *, send_queue_bytes: int, is_decided: bool = True
+    ) -> Connection:
+        """Return plain TCP behind the same interface: one stream, no hello, bytes in, the same bytes out.
+
+        An empty frame of `poll` stands for the end of what was written, and `stream_end` for the end of what
+        is read. Unless `is_decided` RemoteProtocolError tells of a hello that comes late.
+        """
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is plain TCP."""
+
     def attach(self, stream: int, descriptor: int, rate_bps: float | None, header_bytes: int, /) -> None:
         """Name a stream's socket, and pace it at its rate; OSError if the system refuses that.
 
@@ -207,6 +220,10 @@ class Connection:
     @property
     def alive(self) -> int:
         """The streams that are alive, one bit each, stream 0 lowest."""
+
+    @property
+    def readable(self) -> int:
+        """The streams that should be read now: on a plain connection not while much waits to be taken."""
 
     @property
     def stalled(self) -> int:
@@ -339,26 +356,6 @@ class Loan:
 
     def finish(self) -> None:
         """Have threads use the sockets no more: they are about to be closed."""
-
-@final
-class SendRoom:
-    """What may wait unsent in a socket that no `Connection` has."""
-
-    def __new__(cls, descriptor: int, /) -> SendRoom:
-        """Make the room of a socket, without a limit."""
-
-    def pace(self, rate_bps: float | None, frame_payload_bytes: int, header_bytes: int, /) -> int | None:
-        """Pace the socket at a goodput of `rate_bps`, and return the most bytes that may wait unsent in it.
-
-        None lifts both. The kernel counts TCP payload, so what a frame costs beside its payload is added to
-        the goodput, and 1 % to the sum. OSError if the system refuses a rate. Linux only.
-        """
-
-    def has_room(self, size: int, held: int, /) -> bool:
-        """Return whether so many bytes more are not too many; `held` are those that TLS has."""
-
-    def sent(self, count: int, /) -> None:
-        """Note that the socket took bytes."""
 
 def unacknowledged_bytes(descriptor: int, /) -> int:
     """Return how many bytes of a socket the peer's kernel has not acknowledged; 0 where it does not say."""

@@ -14,7 +14,6 @@ from mstcp import _core, sockets
 from mstcp.open_stream import OpenStream
 from mstcp.opening import HELLO_DELAY_S, Joined, Opener, named
 from mstcp.options import ClientOptions
-from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec, weights_of
 from mstcp.tls import TlsSettings
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
@@ -152,7 +151,7 @@ async def connect(
     if is_plain:
         stream = await _connect_plain(opener, socks[0], specs[0])
         streams, payload, extra = [stream], payload_bytes(stream), {}
-        core: Core = PlainConnection(payload, send_queue_bytes=HARD_QUEUE_BYTES)
+        core = _core.Connection.plain(payload, send_queue_bytes=HARD_QUEUE_BYTES)
     else:
         joined = await opener.open(socks, specs)
         streams, payload = [each.stream for each in joined], opener.frame_payload_bytes

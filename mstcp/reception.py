@@ -21,7 +21,6 @@ from mstcp.hello import LIMIT_EXCEEDED, Opening, PlainOpening, read_confirm, rea
 from mstcp.limits import ServerLimits, Turns
 from mstcp.open_stream import OpenStream
 from mstcp.options import OnRejected, ServerOptions
-from mstcp.plain import Core, PlainConnection
 from mstcp.records import RecordStream
 from mstcp.streams import UNLIMITED_BPS, StreamSpec
 from mstcp.tls import TlsSettings, TlsStream
@@ -251,13 +250,20 @@ class Reception:
         sock = stream.sock
         overhead = sockets.segment_overhead_bytes(sock.family)
         payload = min(self._options.packet_bytes - overhead, sockets.maximum_segment_bytes(sock))
-        core = PlainConnection(payload, send_queue_bytes=HARD_QUEUE_BYTES, refuse_hello=not opening.decided)
+        core = _core.Connection.plain(
+            payload, send_queue_bytes=HARD_QUEUE_BYTES, is_decided=opening.decided
+        )
         self._admission.admit_plain()
         transport = self._transport(core, stream, payload, {}, self._admission.forget_plain)
         self._start(transport, opening.data)
 
     def _transport(
-        self, core: Core, stream: OpenStream, payload: int, extra: dict[str, Any], forget: Callable[[], None]
+        self,
+        core: _core.Connection,
+        stream: OpenStream,
+        payload: int,
+        extra: dict[str, Any],
+        forget: Callable[[], None],
     ) -> ConnectionTransport:
         extra |= socket_extra([stream.sock])
         setup = Setup(

@@ -3,9 +3,9 @@
 python -m benchmarks.transport [--quick] [--busy N] [--json]      (as root)
 
 Plain TCP, two TCPs at once (iperf3, four processes), the kernel's MPTCP, asyncio's streams over one TCP, two
-TCPs between two processes of one thread each ("pair"), and MSTCP, in turn, several rounds; the medians of the
-rounds are given. Then 8 streams over loopback beside asyncio's one TCP,
-and messages of 1 KiB and of 100 bytes there and back. CPU seconds are those of both ends together.
+TCPs between two processes of one thread each ("pair"), and MSTCP over both paths and over one ("single",
+which is plain TCP), in turn, several rounds; the medians of the rounds are given. Then 8 streams over
+loopback beside asyncio's one TCP, and messages of 1 KiB and of 100 bytes there and back. CPU seconds are those of both ends together.
 Namespaces and interfaces end with the process.
 """
 
@@ -28,8 +28,9 @@ from benchmarks.transport.peer import MESSAGE_BYTES
 
 INSIDE = "MSTCP_BENCHMARK_INSIDE"
 MSTCP_KINDS = ("mstcp_protocol", "mstcp_streams", "mstcp_blocking")
+SINGLE_KINDS = ("mstcp_single_protocol", "mstcp_single_blocking")
 IPERF_PATHS = {"tcp": 1, "tcp2": 2}
-KINDS = (*IPERF_PATHS, "mptcp", "asyncio_streams", "tcp2_pair", *MSTCP_KINDS)
+KINDS = (*IPERF_PATHS, "mptcp", "asyncio_streams", "tcp2_pair", *MSTCP_KINDS, *SINGLE_KINDS)
 LATENCIES = ("asyncio_latency", "mstcp_latency")
 MESSAGES = ("asyncio_message", "mstcp_message")
 LOOPBACK = ("asyncio_loopback", "mstcp_loopback")
@@ -163,6 +164,7 @@ def document(results: dict[str, list[Result]]) -> dict[str, Any]:
         "cpu_s_per_gb": {kind: median(results[kind], "cpu_s_per_gb") for kind in (*KINDS, *LOOPBACK)},
         "of_tcp2": {kind: ratio(results, ("tcp2", kind), "gbps") for kind in MSTCP_KINDS},
         "of_tcp2_pair": {kind: ratio(results, ("tcp2_pair", kind), "gbps") for kind in MSTCP_KINDS},
+        "of_tcp": {kind: ratio(results, ("tcp", kind), "gbps") for kind in SINGLE_KINDS},
         "of_mptcp": {kind: ratio(results, ("mptcp", kind), "gbps") for kind in MSTCP_KINDS},
         "message_latency_us": {
             kind.removesuffix("_latency"): {key: median(results[kind], key) for key in ("p50", "p99")}

@@ -138,6 +138,8 @@ def stream_options(kind: str, offset: int) -> dict[str, Any]:
     if kind.endswith("loopback"):
         return {"streams": [mstcp.StreamSpec()] * LOOPBACK_STREAMS}
     ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
+    if "_single_" in kind:
+        ports = ports[:1]
     specs = [mstcp.StreamSpec(source_port=port) for port in ports]
     return {"streams": specs, "source_address": network.NEAR}
 
@@ -270,10 +272,10 @@ def blocking_sink() -> None:
             _count_all(sock)
 
 
-def blocking_source(offset: int, seconds: float) -> None:
+def blocking_source(kind: str, offset: int, seconds: float) -> None:
     """Send for some seconds by mstcp.blocking."""
     address = (network.FAR, LISTEN_PORT)
-    with mstcp.blocking.create_connection(address, **stream_options("mstcp_blocking", offset)) as sock:
+    with mstcp.blocking.create_connection(address, **stream_options(kind, offset)) as sock:
         _send_for(sock, seconds)
 
 
@@ -295,7 +297,9 @@ def main() -> None:
         ("sink", "tcp2_pair"): pair_sink,
         ("source", "tcp2_pair"): lambda: pair_source(offset, seconds),
         ("sink", "mstcp_blocking"): blocking_sink,
-        ("source", "mstcp_blocking"): lambda: blocking_source(offset, seconds),
+        ("source", "mstcp_blocking"): lambda: blocking_source(kind, offset, seconds),
+        ("sink", "mstcp_single_blocking"): blocking_sink,
+        ("source", "mstcp_single_blocking"): lambda: blocking_source(kind, offset, seconds),
     }
     if (role, kind) in blocking:
         blocking[role, kind]()

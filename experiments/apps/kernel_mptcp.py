@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from experiments.apps.config import SocketSettings
 from experiments.apps.path_manager import create_subflow, token_of
-from mstcp import StreamSpec, sockets
+from mstcp import StreamSpec, _core, sockets
 from mstcp.open_stream import OpenStream
-from mstcp.plain import PlainConnection
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
 
 IPPROTO_MPTCP = 262
@@ -100,7 +99,7 @@ def _wrap(
         Setup(
             loop,
             protocol,
-            PlainConnection(payload_bytes, send_queue_bytes=HARD_QUEUE_BYTES),
+            _core.Connection.plain(payload_bytes, send_queue_bytes=HARD_QUEUE_BYTES),
             [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
             frame_payload_bytes=payload_bytes,
             send_buffer_bytes=settings.send_buffer_bytes,

@@ -28,8 +28,8 @@ _JOINED_BYTES = 1 << 14
 class Bridge(asyncio.Protocol):
     """What the event loop's thread and the application's threads share of one connection.
 
-    The application's threads drive an MSTCP connection themselves (`loan`, see mstcp/loans.py). Over TLS,
-    with records and on a plain connection the event loop's thread does, and hands over through queues.
+    The application's threads drive it themselves (`loan`, see mstcp/loans.py). Over TLS and with records the
+    event loop's thread does, and hands over through queues.
     """
 
     def __init__(self, background: BackgroundLoop, on_made: Callable[[Bridge], None] | None = None) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 from mstcp import _core, sockets
 from mstcp.errors import LocalProtocolError
 from mstcp.open_stream import OpenStream
-from mstcp.plain import PlainConnection, convert_counters
 from mstcp.stats import ConnectionStats, Meter, tcp_info
-from mstcp.streams import ConnectionCounters, StreamInfo
+from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo
 from mstcp.trace import EVERY_S, Trace
 from mstcp.transport.state import State
 
@@ -37,11 +36,20 @@ class Health:
     # --- figures and traces -------------------------------------------------------------------------------
     def counters(self) -> ConnectionCounters:
         """Return what the connection has carried; cheap, at any time, also after it was closed."""
-        core = self._state.core
-        if isinstance(core, PlainConnection):
-            return core.counters()
-        assert isinstance(core, _core.Connection)
-        return convert_counters(core.counters())
+        counters = self._state.core.counters()
+        if self._state.is_plain:
+            (stream,) = counters.streams
+            carried = StreamCounters(None, stream[1], None, stream[3], None, 0)
+            return ConnectionCounters((carried,), None, None, None, counters.queued_bytes)
+        return ConnectionCounters(
+            tuple(StreamCounters(*stream) for stream in counters.streams),
+            counters.out_of_order_frames,
+            counters.reorder_bytes,
+            counters.reorder_max_bytes,
+            counters.queued_bytes,
+            counters.unacknowledged_bytes,
+            counters.duplicate_bytes,
+        )
 
     def streams(self) -> list[StreamInfo]:
         """Return the streams as they are now; after the end, as they were."""
@@ -63,7 +71,7 @@ class Health:
 
     def _look(self, meter: Meter) -> ConnectionStats:
         core = self._state.core
-        alive, stalled = core.alive, core.stalled if isinstance(core, _core.Connection) else 0
+        alive, stalled = core.alive, core.stalled
         if self._state.is_closed:
             alive = 0
         tcp = [tcp_info(stream.sock) for stream in self._state.streams]

@@ -51,11 +51,11 @@ class Lending:
         """Have bytes wait in the core for threads, who ring the bell with this number.
 
         Returns:
-            What threads use; None if the loop must carry the bytes (TLS, records, plain TCP).
+            What threads use; None if the loop must carry the bytes (TLS, records).
         """
         if self._state.direct is None:
             return None
-        self._receiver.delivery.is_paused = True
+        self._receiver.delivery.is_paused = self._receiver.reads_ahead = True
         self._ending.loan = self._state.direct.lend(bell, number)
         return self._ending.loan
 

@@ -48,6 +48,9 @@ class Receiver:
         watching: Has the loop call `on_readable`.
         sender: Sends what follows from what was received.
         course: Told how the connection goes on.
+
+    Attributes:
+        reads_ahead: What comes waits in the core for threads, where the protocol takes nothing itself.
     """
 
     def __init__(self, state: State, watching: Watching, sender: Sender, course: Course) -> None:
@@ -55,6 +58,7 @@ class Receiver:
         self._watching = watching
         self._sender = sender
         self._course = course
+        self.reads_ahead = False
         self.delivery = Delivery(state.protocol, course.fail)
 
     def expect_decrypted(self, index: int, stream: OpenStream) -> None:
@@ -64,9 +68,10 @@ class Receiver:
 
     def watch_reading(self) -> None:
         """Have the loop watch just the streams that may be read."""
-        is_held = self._state.is_plain and self.delivery.is_paused and not self._state.is_closing
+        pauses = self.delivery.is_paused and not self._state.is_closing
+        is_held = self._state.is_plain and pauses and not self.reads_ahead
         stands_by = self._state.is_closed or self._state.is_lent or is_held
-        wanted = 0 if stands_by else self._state.core.alive & ~self._state.ended_streams
+        wanted = 0 if stands_by else self._state.core.readable & ~self._state.ended_streams
         self._watching.watch_readers(wanted)
 
     def on_readable(self, stream: int) -> None:
@@ -77,16 +82,15 @@ class Receiver:
             self._exchange(self._state.direct, stream)
             if self.delivery.is_paused:
                 self._course.changed()
+                if self._state.is_plain:
+                    self.watch_reading()
             return
-        core = self._state.core
         try:
             count = self._receive(stream)
             if count < 0:
                 if -count not in NOT_NOW:
                     self._course.lose(stream, OSError(-count, strerror(-count)))
                 return
-            if count == 0 and self._state.is_plain:
-                core.stream_end(stream)
         except RemoteProtocolError as error:
             self._course.refuse(error)
             return
@@ -126,6 +130,9 @@ class Receiver:
         if stream_ended:
             self._state.ended_streams |= 1 << stream
             self.watch_reading()
+            if self._state.is_plain:
+                self._state.core.stream_end(stream)
+                self.deliver()
         if self._state.is_closed or self.is_given_up():
             return
         if stream_ended and not self._state.is_plain:

@@ -10,7 +10,6 @@ from typing import Any
 
 from mstcp import _core
 from mstcp.open_stream import OpenStream
-from mstcp.plain import Core, PlainConnection
 from mstcp.streams import StreamSpec
 from mstcp.transport.defaults import RECONNECT_S
 
@@ -36,7 +35,7 @@ class Setup:
     Attributes:
         loop: The event loop; it must have add_reader and add_writer.
         protocol: Gets the bytes in order.
-        core: Protocol state, `mstcp._core.Connection` or `PlainConnection`.
+        core: Protocol state.
         streams: In the order of the core's stream indices.
         frame_payload_bytes: Application bytes that fill one packet.
         send_buffer_bytes: Bound on the bytes that `try_write` took and the peer's kernel has not acknowledged
@@ -50,7 +49,7 @@ class Setup:
 
     loop: asyncio.AbstractEventLoop
     protocol: asyncio.BaseProtocol
-    core: Core
+    core: _core.Connection
     streams: Sequence[OpenStream]
     frame_payload_bytes: int
     send_buffer_bytes: int | None = None
@@ -82,10 +81,10 @@ class State:
         # As asyncio's own transports do: the caller passes an asyncio.Protocol.
         self.protocol: asyncio.Protocol = setup.protocol  # type: ignore[assignment]
         self.streams = list(setup.streams)
-        self.is_plain = isinstance(core, PlainConnection)
-        self.mstcp = core if isinstance(core, _core.Connection) else None
+        self.is_plain = core.is_plain
+        self.mstcp = None if core.is_plain else core
         has_layer = any(stream.layer is not None for stream in setup.streams)
-        self.direct = None if has_layer else self.mstcp
+        self.direct = None if has_layer else core
         self.ended_streams = 0
         self.shut_streams = 0
         self.removed_streams = 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mstcp._core import SendRoom
+from mstcp import _core
 
 SO_MAX_PACING_RATE = 47
 TCP_NOTSENT_LOWAT = 25
@@ -17,6 +17,10 @@ IPPROTO_MPTCP = 262
 UNLIMITED = 2**64 - 1
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pacing is Linux's")
+
+
+def core() -> _core.Connection:
+    return _core.Connection.plain(528, send_queue_bytes=1 << 20)
 
 
 def paced_at(sock: socket.socket) -> int:
@@ -31,16 +35,17 @@ def stream() -> Iterator[socket.socket]:
 
 
 def test_a_stream_is_paced_at_its_rate_with_headers_and_slack(stream: socket.socket) -> None:
-    unsent = SendRoom(stream.fileno()).pace(8e6, 528, 8)
+    core().attach(0, stream.fileno(), 8e6, 8)
     assert paced_at(stream) == int(1e6 * 536 / 528 * 1.01)
-    assert unsent == stream.getsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT) == int(1e4 * 536 / 528)
+    assert stream.getsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT) == int(1e4 * 536 / 528)
 
 
 def test_a_rate_that_is_taken_back_leaves_no_limit(stream: socket.socket) -> None:
-    room = SendRoom(stream.fileno())
-    assert room.pace(8e6, 528, 8)
-    assert room.pace(None, 528, 8) is None
+    paced = core()
+    paced.attach(0, stream.fileno(), 8e6, 8)
+    paced.attach(0, stream.fileno(), None, 8)
     assert paced_at(stream) == UNLIMITED
+    assert stream.getsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT) > 1 << 20
 
 
 def test_kernel_mptcp_is_left_unpaced_without_a_rate_and_refuses_one() -> None:
@@ -49,7 +54,7 @@ def test_kernel_mptcp_is_left_unpaced_without_a_rate_and_refuses_one() -> None:
     except OSError:
         pytest.skip("needs kernel MPTCP")
     with sock:
-        assert SendRoom(sock.fileno()).pace(None, 508, 0) is None
+        core().attach(0, sock.fileno(), None, 0)
         assert paced_at(sock) == UNLIMITED
         with pytest.raises(OSError, match="not supported"):
-            SendRoom(sock.fileno()).pace(8e6, 508, 0)
+            core().attach(0, sock.fileno(), 8e6, 0)

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from mstcp import ConnectionTransport, LocalProtocolError, StreamSpec, sockets
+from mstcp import ConnectionTransport, LocalProtocolError, StreamSpec, _core, sockets
 from mstcp.open_stream import OpenStream
-from mstcp.plain import PlainConnection
 from mstcp.transport.health import Health
 from mstcp.transport.receiving import Receiver
 from mstcp.transport.sending import Sender
@@ -65,7 +64,7 @@ class Plain:
         ours.setblocking(False)
         self.protocol = Taking()
         self.course: Any = Course()
-        core = PlainConnection(PAYLOAD_BYTES, send_queue_bytes=1 << 24)
+        core = _core.Connection.plain(PAYLOAD_BYTES, send_queue_bytes=1 << 24)
         streams = [OpenStream(ours, StreamSpec())]
         self.setup = Setup(asyncio.get_running_loop(), self.protocol, core, streams, PAYLOAD_BYTES)
         self.state = self.course.state = State(self.setup)

@@ -13,7 +13,6 @@ import pytest
 
 from mstcp import ConnectionLost, LocalProtocolError, RemoteProtocolError, StreamSpec, _core
 from mstcp.open_stream import OpenStream
-from mstcp.plain import PlainConnection
 from mstcp.transport.ending import Ending
 from mstcp.transport.lending import Lending
 from mstcp.transport.membership import Membership
@@ -227,7 +226,7 @@ async def test_a_broken_stream_waits_until_the_protocol_has_its_bytes(host: Host
 
 @pytest.mark.parametrize("is_closing", [True, False])
 async def test_a_plain_connection_ends_with_its_stream(host: Host, is_closing: bool) -> None:
-    core = PlainConnection(PAYLOAD_BYTES, send_queue_bytes=1 << 20)
+    core = _core.Connection.plain(PAYLOAD_BYTES, send_queue_bytes=1 << 20)
     host.use(replace(host.setup, core=core, streams=host.setup.streams[:1]))
     if is_closing:
         core.end()

@@ -26,6 +26,9 @@ use crate::MAX_STREAMS;
 pub use counters::{Counters, StreamCounters};
 use timers::Timers;
 
+/// What may wait for the application of a plain connection before its stream is read no more.
+const PLAIN_RECEIVE_BYTES: usize = 1 << 20;
+
 /// What a connection is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
@@ -39,6 +42,13 @@ pub struct Config {
     pub reorder_buffer_bytes: usize,
 }
 
+fn check_payload(frame_payload_bytes: usize) -> Result<(), LocalError> {
+    match (1..=MAX_PAYLOAD_BYTES).contains(&frame_payload_bytes) {
+        true => Ok(()),
+        false => Err(LocalError::BadFramePayload(frame_payload_bytes)),
+    }
+}
+
 /// One MSTCP connection, after the hellos. `now_ns` is the shell's monotonic clock.
 ///
 /// The shell polls after whatever it told the connection, and again at [`Connection::timeout_ns`].
@@ -49,6 +59,7 @@ pub struct Connection {
     now_ns: u64,
     closed: Option<(u16, String)>,
     trusting: bool,
+    is_plain: bool,
     pongs: u64,
     life: Life,
     doubts: Doubts,
@@ -67,24 +78,51 @@ impl Connection {
         if !(1..=MAX_STREAMS).contains(&config.stream_count) {
             return Err(LocalError::StreamCount(config.stream_count));
         }
-        if !(1..=MAX_PAYLOAD_BYTES).contains(&config.frame_payload_bytes) {
-            return Err(LocalError::BadFramePayload(config.frame_payload_bytes));
-        }
-        Ok(Self {
-            sender: Sender::new(
+        check_payload(config.frame_payload_bytes)?;
+        Ok(Self::of(
+            Sender::new(
                 config.stream_count,
                 config.frame_payload_bytes,
                 config.send_queue_bytes,
                 scheduler,
             ),
-            receiver: Receiver::new(
+            Receiver::new(
                 config.stream_count,
                 config.frame_payload_bytes,
                 config.reorder_buffer_bytes,
             ),
+        ))
+    }
+
+    /// Plain TCP behind the same interface: one stream, no hello, no frames; bytes in, the same bytes out. What a single path
+    /// gets (the paper, section II).
+    ///
+    /// [`Connection::on_stream_end`] stands for the end of the peer's bytes, and leaves the other direction open; an empty frame
+    /// of [`Connection::poll_frame`] stands for the end of ours. Unless `is_decided` the connection is refused if it begins with
+    /// the magic of a hello.
+    pub fn plain(
+        frame_payload_bytes: usize,
+        send_queue_bytes: usize,
+        is_decided: bool,
+    ) -> Result<Self, LocalError> {
+        check_payload(frame_payload_bytes)?;
+        let mut connection = Self::of(
+            Sender::plain(frame_payload_bytes, send_queue_bytes),
+            Receiver::plain(frame_payload_bytes, PLAIN_RECEIVE_BYTES, is_decided),
+        );
+        connection.trusting = true;
+        connection.is_plain = true;
+        Ok(connection)
+    }
+
+    fn of(sender: Sender, receiver: Receiver) -> Self {
+        Self {
+            sender,
+            receiver,
             now_ns: 0,
             closed: None,
             trusting: false,
+            is_plain: false,
             pongs: 0,
             life: Life::default(),
             doubts: Doubts::default(),
@@ -93,7 +131,22 @@ impl Connection {
             delivered: false,
             events: VecDeque::new(),
             unclaimed: StreamSet::default(),
-        })
+        }
+    }
+
+    /// Whether it is plain TCP: see [`Connection::plain`].
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Of a plain connection: offer so many bytes at a time at most.
+    pub fn set_plain_bytes(&mut self, most: usize) {
+        self.sender.set_plain_bytes(most);
+    }
+
+    /// Of a plain connection whose stream ends: append to `out` what may have been the beginning of a hello.
+    pub fn release_opening(&mut self, out: &mut Vec<Slice>) {
+        self.receiver.release_opening(out);
     }
 
     /// Take for delivered what a socket took: no acknowledgements, no window, nothing sent again. For models of streams
@@ -137,6 +190,9 @@ impl Connection {
 
     /// Tell the peer that the connection is given up; see [`crate::control::code`].
     pub fn close(&mut self, code: u16, reason: &str) {
+        if self.is_plain {
+            return; // TCP has no words for it
+        }
         let reason = reason.to_owned();
         let control = Control::Close { code, reason };
         self.sender.push_control(control, self.sender.alive());
@@ -249,6 +305,9 @@ impl Connection {
     /// What it had not brought through goes over the others.
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
         let has_last = self.receiver.on_stream_end(stream)?;
+        if self.is_plain {
+            return Ok(true);
+        }
         let proper = has_last || self.sender.is_retiring(stream);
         if self.alive().contains(stream) {
             if proper {
@@ -350,6 +409,9 @@ impl Connection {
 
     /// Use a further stream whose socket has room; returns its index, which a lost stream may have had before.
     pub fn add_stream(&mut self, id: u32, weight: f64) -> Result<usize, LocalError> {
+        if self.is_plain {
+            return Err(LocalError::PlainHasOneStream);
+        }
         if !(weight.is_finite() && weight >= 0.0) {
             return Err(LocalError::BadWeights);
         }

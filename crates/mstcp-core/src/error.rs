@@ -52,6 +52,8 @@ pub enum LocalError {
     NoSuchScheduler(String),
     /// A connection keeps one stream at least.
     LastStream,
+    /// A plain TCP connection has one stream.
+    PlainHasOneStream,
     /// Weights are finite, not negative, one per stream, and not all zero.
     BadWeights,
     /// A full-size frame carries 1 to 65,535 application bytes.
@@ -92,6 +94,7 @@ impl fmt::Display for LocalError {
                 "no scheduler is called '{name}': choose one of {}",
                 crate::scheduler::NAMES.join(", ")
             ),
+            Self::PlainHasOneStream => write!(f, "a plain TCP connection has one stream"),
             Self::LastStream => write!(
                 f,
                 "this is the last stream: close the connection instead of removing it"
@@ -184,6 +187,8 @@ pub enum RemoteError {
     TooManyPieces,
     /// A FIN is malformed or contradicts frames or another FIN.
     BadFin,
+    /// A hello on a stream that is plain TCP already.
+    LateHello,
 }
 
 impl fmt::Display for RemoteError {
@@ -240,6 +245,10 @@ impl fmt::Display for RemoteError {
             Self::DataAfterLast => write!(f, "bytes came on a stream after its LAST frame"),
             Self::TooManyPieces => write!(f, "too many small pieces with gaps between them"),
             Self::BadFin => write!(f, "a FIN contradicts the data or another FIN"),
+            Self::LateHello => write!(
+                f,
+                "an MSTCP hello came on a stream that was already treated as plain TCP"
+            ),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
 use crate::frame::{Expected, Parsed, Parser, OFFSET_LIMIT};
 use crate::handshake::{self, Proof};
+use crate::hello::MAGIC;
 use crate::reassembly::{Reassembly, PIECE_OVERHEAD_BYTES, SHARED_PIECE_BYTES};
 use crate::scheduler::StreamSet;
 use crate::slice::Slice;
@@ -100,6 +101,17 @@ pub struct Receiver {
     share: Option<Share>,
     /// See [`Receiver::trust_streams`].
     trusting: bool,
+    /// Plain TCP: bytes as they are.
+    plain: Option<Opening>,
+}
+
+/// How a plain connection began.
+#[derive(Debug)]
+enum Opening {
+    /// It is no MSTCP hello.
+    Decided,
+    /// These bytes may be the beginning of one.
+    Open(Vec<u8>),
 }
 
 impl Receiver {
@@ -130,7 +142,20 @@ impl Receiver {
             is_unconfirmed: false,
             share: None,
             trusting: false,
+            plain: None,
         }
+    }
+
+    /// A receiver of bytes as they are from one stream, which is read no more while `limit_bytes` wait for the application.
+    /// Unless `is_decided` a hello is refused, though it comes late.
+    pub(crate) fn plain(frame_payload_bytes: usize, limit_bytes: usize, is_decided: bool) -> Self {
+        let mut receiver = Self::new(1, frame_payload_bytes, limit_bytes);
+        receiver.trust_streams();
+        receiver.plain = Some(match is_decided {
+            true => Opening::Decided,
+            false => Opening::Open(Vec::new()),
+        });
+        receiver
     }
 
     /// Let the peer send without bound, and hold back streams that are ahead while much waits.
@@ -164,6 +189,9 @@ impl Receiver {
         let state = self.streams.get(stream);
         if !state.ok_or(LocalError::NoSuchStream(stream))?.alive {
             return Ok(()); // it was given up, and the shell does not know yet
+        }
+        if self.plain.is_some() {
+            return Ok(self.on_plain(stream, data, shared, out)?);
         }
         let mut at = 0;
         while at < data.len() {
@@ -218,15 +246,67 @@ impl Receiver {
         Ok(())
     }
 
+    /// Take bytes of a plain connection, unless they are a late hello.
+    fn on_plain(
+        &mut self,
+        stream: usize,
+        data: &[u8],
+        shared: Option<&Slice>,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), RemoteError> {
+        let piece = match &mut self.plain {
+            Some(Opening::Open(opening)) => {
+                opening.extend_from_slice(data);
+                if opening.starts_with(&MAGIC) {
+                    return Err(RemoteError::LateHello);
+                }
+                if MAGIC.starts_with(opening) {
+                    return Ok(());
+                }
+                Slice::copy_of(&std::mem::take(opening))
+            }
+            _ => shared.cloned().unwrap_or_else(|| Slice::copy_of(data)),
+        };
+        self.plain = Some(Opening::Decided);
+        self.deliver_plain(stream, piece, out)
+    }
+
+    /// Take what may have been the beginning of a hello, now that nothing follows.
+    pub(crate) fn release_opening(&mut self, out: &mut Vec<Slice>) {
+        if let Some(Opening::Open(opening)) = self.plain.replace(Opening::Decided) {
+            let piece = Slice::copy_of(&opening);
+            // Its bytes are few.
+            let _ = self.deliver_plain(0, piece, out);
+        }
+    }
+
+    fn deliver_plain(
+        &mut self,
+        stream: usize,
+        piece: Slice,
+        out: &mut Vec<Slice>,
+    ) -> Result<(), RemoteError> {
+        if piece.len() > 0 {
+            let offset = self.reassembly.next_offset();
+            self.note_data(stream, offset, piece.len(), false, false)?;
+            self.reassembly.insert(offset, piece, out);
+        }
+        Ok(())
+    }
+
     /// How many bytes can be read from a stream to where the application wants the next ones: they are the payload of a frame
     /// whose header has come.
     pub fn next_in_place(&self, slot: usize) -> usize {
         let Some(stream) = self.streams.get(slot) else {
             return 0;
         };
-        let is_plain = stream.alive && !stream.last && stream.unconfirmed.is_none();
+        if let Some(opening) = &self.plain {
+            let is_open = stream.alive && matches!(opening, Opening::Decided);
+            return if is_open { usize::MAX } else { 0 };
+        }
+        let is_simple = stream.alive && !stream.last && stream.unconfirmed.is_none();
         match stream.parser.payload() {
-            Some((offset, rest)) if is_plain && offset == self.reassembly.next_offset() => {
+            Some((offset, rest)) if is_simple && offset == self.reassembly.next_offset() => {
                 rest.min(self.reassembly.gap_bytes())
             }
             _ => 0,
@@ -235,8 +315,8 @@ impl Receiver {
 
     /// Whether a stream brings nothing next but payload of a large frame.
     pub fn expects_payload(&self, slot: usize) -> bool {
-        self.expected(slot)
-            .is_some_and(|expected| expected.payload_bytes > 0)
+        let expects = |expected: Expected| expected.payload_bytes > 0;
+        self.plain.is_none() && self.expected(slot).is_some_and(expects)
     }
 
     /// Take note of so many bytes, [`Receiver::next_in_place`] at most, that were read to where the application wants them;
@@ -249,6 +329,12 @@ impl Receiver {
     ) -> Result<(), Error> {
         let stream = self.streams.get_mut(slot);
         let stream = stream.ok_or(LocalError::NoSuchStream(slot))?;
+        if self.plain.is_some() {
+            let offset = self.reassembly.next_offset();
+            self.note_data(slot, offset, count, false, false)?;
+            self.reassembly.advance(count, out);
+            return Ok(());
+        }
         if let Some(part) = stream.parser.skip(count) {
             self.note_data(slot, part.offset, count, part.first, part.last)?;
             self.reassembly.advance(count, out);
@@ -340,6 +426,10 @@ impl Receiver {
             .ok_or(LocalError::NoSuchStream(slot))?;
         stream.alive = false;
         self.ack_now = true;
+        if self.plain.is_some() {
+            self.total_bytes = Some(self.reassembly.next_offset());
+            return Ok(true);
+        }
         Ok(stream.last)
     }
 
@@ -349,14 +439,29 @@ impl Receiver {
         self.note_promise();
     }
 
-    /// What is likely to come next on a stream whose frames are large; see [`Parser::expected`].
+    /// What is likely to come next on a stream whose frames are large; see [`Parser::expected`]. On a plain connection any number
+    /// of bytes, which all can stay where they are read to.
     pub fn expected(&self, stream: usize) -> Option<Expected> {
+        if let Some(opening) = &self.plain {
+            return matches!(opening, Opening::Decided).then_some(Expected {
+                payload_bytes: usize::MAX,
+                header_bytes: 0,
+            });
+        }
         let stream = self.streams.get(stream)?;
         stream.parser.expected(SHARED_PIECE_BYTES)
     }
 
     /// The streams that should be read now.
     pub fn readable(&self) -> StreamSet {
+        if self.plain.is_some() {
+            let waiting = self.arrived_bytes - self.consumed.min(self.arrived_bytes);
+            let is_open = self.streams[0].alive && waiting < self.reorder_limit_bytes as u64;
+            return match is_open {
+                true => StreamSet::only(0),
+                false => StreamSet::default(),
+            };
+        }
         let full = self.trusting && self.reassembly.waiting_bytes() >= self.reorder_limit_bytes;
         let mut readable = StreamSet::default();
         for (index, stream) in self.streams.iter().enumerate() {

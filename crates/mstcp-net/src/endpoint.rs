@@ -68,6 +68,35 @@ impl Endpoint {
         self.layers.get_mut(stream)?.as_mut()
     }
 
+    /// Use a socket for a stream: pace it at a rate, or ask TCP what it carries. See [`crate::Room::pace`].
+    ///
+    /// # Errors
+    /// An errno: the system refuses the rate.
+    pub fn attach(
+        &mut self,
+        stream: usize,
+        descriptor: i32,
+        rate_bps: Option<f64>,
+        frame_payload_bytes: usize,
+        header_bytes: usize,
+    ) -> Result<(), i32> {
+        let sockets = &mut self.sockets;
+        sockets.attach(
+            stream,
+            descriptor,
+            rate_bps,
+            frame_payload_bytes,
+            header_bytes,
+        )?;
+        if self.core.is_plain() {
+            sockets.measure_no_more(stream);
+            // What is offered at once must fit when the kernel calls the socket writable.
+            let limit = sockets.limit(stream).unwrap_or(usize::MAX);
+            self.core.set_plain_bytes(limit / 4);
+        }
+        Ok(())
+    }
+
     /// The streams' sockets.
     pub fn sockets(&mut self) -> &mut StreamSockets {
         &mut self.sockets
@@ -187,6 +216,9 @@ impl Endpoint {
                 count += 1;
             }
         });
+        if count == 0 {
+            return Ok(0); // the end of plain TCP
+        }
         sys::send(self.sockets.descriptor(stream), &pieces[..count])
     }
 
@@ -218,6 +250,9 @@ impl Endpoint {
 
     /// Have the kernel wait for the rest of a frame before it wakes who reads.
     fn await_rest(&mut self, stream: usize, count: Count) {
+        if self.core.is_plain() {
+            return; // nobody knows how much is to come
+        }
         if let Ok(count) = count {
             let expected = self.core.expected(stream);
             let rest = expected.map_or(0, |expected| expected.payload_bytes);
@@ -318,7 +353,13 @@ impl Endpoint {
     }
 
     /// Note that a stream is gone; true if the peer had ended it. What it had not brought through goes over the others.
+    ///
+    /// On a plain connection the peer's bytes have ended, and ours go on.
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
+        if self.core.is_plain() {
+            self.inbox.release_opening(&mut self.core);
+            return self.core.on_stream_end(stream);
+        }
         self.detach(stream);
         self.core.on_stream_end(stream)
     }

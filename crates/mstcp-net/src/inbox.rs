@@ -16,6 +16,8 @@ const READ_BYTES: usize = 1 << 19;
 const TAKE_BYTES: usize = 1 << 19;
 /// Memory that has room for less is not read to unless the frame ends there: bytes are read by fewer calls elsewhere.
 const LEAST_IN_PLACE: usize = 1 << 14;
+/// A plain stream that brought less than this has no more, nearly always: to ask for it would be two system calls in vain.
+const LEAST_REST: usize = 1 << 16;
 /// Slices below this size that wait for the application are joined: small ones must not hold a large chunk each.
 const JOINED_BYTES: usize = 1 << 16;
 
@@ -99,6 +101,8 @@ pub struct Inbox {
     /// What the core has just put into order; empty between calls.
     in_order: Vec<Slice>,
     holds: bool,
+    /// A plain connection broke after it had brought something: that is given first, and the socket tells the errno once.
+    broken: Option<i32>,
 }
 
 impl Inbox {
@@ -118,6 +122,12 @@ impl Inbox {
         core.on_chunk(stream, &chunk, data.len(), &mut self.in_order)?;
         self.note_ready();
         Ok(())
+    }
+
+    /// See [`Connection::release_opening`].
+    pub fn release_opening(&mut self, core: &mut Connection) {
+        core.release_opening(&mut self.in_order);
+        self.note_ready();
     }
 
     /// Take the bytes that came with a client's hello.
@@ -146,6 +156,9 @@ impl Inbox {
         stream: usize,
         descriptor: i32,
     ) -> Result<Count, ReadError<M::Error>> {
+        if let Some(errno) = self.broken.take() {
+            return Ok(Err(errno));
+        }
         let mut all = 0;
         while all < enough_bytes {
             let (asked, result) = match core.expected(stream) {
@@ -158,12 +171,17 @@ impl Inbox {
             match result {
                 Ok(count) => {
                     all += count;
-                    if count < asked {
+                    let is_all = core.is_plain() && count < LEAST_REST;
+                    if count < asked || is_all {
                         break;
                     }
                 }
-                // It is still there, or comes again, at the next call.
-                Err(_) if all > 0 => break,
+                Err(errno) if all > 0 => {
+                    if core.is_plain() && !matches!(errno, libc::EAGAIN | libc::EINTR) {
+                        self.broken = Some(errno);
+                    }
+                    break;
+                }
                 Err(errno) => return Ok(Err(errno)),
             }
         }

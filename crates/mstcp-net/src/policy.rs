@@ -172,6 +172,18 @@ impl StreamSockets {
         result
     }
 
+    /// Do not ask TCP what a stream carries.
+    pub(crate) fn measure_no_more(&mut self, stream: usize) {
+        if let Some(socket) = self.0.get_mut(stream).and_then(Option::as_mut) {
+            socket.measure_ns = None;
+        }
+    }
+
+    /// How many bytes may wait unsent in the socket of a stream with a rate.
+    pub(crate) fn limit(&self, stream: usize) -> Option<usize> {
+        self.0.get(stream).copied().flatten()?.room.limit
+    }
+
     /// Forget the socket of a stream.
     pub fn detach(&mut self, stream: usize) {
         if let Some(socket) = self.0.get_mut(stream) {

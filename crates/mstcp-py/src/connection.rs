@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mstcp_core::error::LocalError;
 use mstcp_core::{scheduler, Config};
 use mstcp_net::shared::Locked;
-use mstcp_net::{Endpoint, MappedFile, Sent, SharedEndpoint};
+use mstcp_net::{sys, Endpoint, MappedFile, Sent, SharedEndpoint};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -74,6 +74,14 @@ fn send_queued(endpoint: &mut Endpoint, py: Python<'_>, now_ns: u64) -> PyResult
 }
 
 impl Connection {
+    fn of(core: mstcp_core::Connection, frame_payload_bytes: usize) -> Self {
+        Self {
+            shared: Arc::new(SharedEndpoint::new(Endpoint::new(core))),
+            frame_payload_bytes,
+            told_due_ns: AtomicU64::new(u64::MAX),
+        }
+    }
+
     /// The connection, other threads of Python going on while one has it.
     fn locked(&self, py: Python<'_>) -> Locked<'_> {
         loop {
@@ -126,11 +134,24 @@ impl Connection {
         let mut core = mstcp_core::Connection::new(config, scheduler).map_err(local)?;
         core.set_weights(&weights).map_err(local)?;
         core.share_budget(Arc::clone(budget()));
-        Ok(Self {
-            shared: Arc::new(SharedEndpoint::new(Endpoint::new(core))),
-            frame_payload_bytes,
-            told_due_ns: AtomicU64::new(u64::MAX),
-        })
+        Ok(Self::of(core, frame_payload_bytes))
+    }
+
+    /// See `mstcp_core::Connection::plain`.
+    #[staticmethod]
+    #[pyo3(signature = (frame_payload_bytes, *, send_queue_bytes, is_decided = true))]
+    fn plain(
+        frame_payload_bytes: usize,
+        send_queue_bytes: usize,
+        is_decided: bool,
+    ) -> PyResult<Self> {
+        let core = mstcp_core::Connection::plain(frame_payload_bytes, send_queue_bytes, is_decided);
+        Ok(Self::of(core.map_err(local)?, frame_payload_bytes))
+    }
+
+    #[getter]
+    fn is_plain(&self, py: Python<'_>) -> bool {
+        self.locked(py).core.is_plain()
     }
 
     #[pyo3(signature = (data, /))]
@@ -211,7 +232,7 @@ impl Connection {
     ) -> PyResult<()> {
         let mut endpoint = self.locked(py);
         let payload = self.frame_payload_bytes;
-        (endpoint.sockets())
+        endpoint
             .attach(stream, descriptor, rate_bps, payload, header_bytes)
             .map_err(os_error)
     }
@@ -375,6 +396,13 @@ impl Connection {
         endpoint.core.alive().bits()
     }
 
+    /// The streams that should be read now, one bit each.
+    #[getter]
+    fn readable(&self, py: Python<'_>) -> u64 {
+        let endpoint = self.locked(py);
+        endpoint.core.readable().bits()
+    }
+
     #[getter]
     fn stalled(&self, py: Python<'_>) -> u64 {
         let endpoint = self.locked(py);
@@ -485,7 +513,14 @@ impl Connection {
     }
 }
 
+#[pyfunction]
+#[pyo3(signature = (descriptor, /))]
+fn unacknowledged_bytes(descriptor: i32) -> usize {
+    sys::unacknowledged_bytes(descriptor)
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(unacknowledged_bytes, module)?)?;
     module.add_class::<Connection>()?;
     module.add_class::<Counters>()
 }

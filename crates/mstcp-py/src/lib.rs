@@ -11,7 +11,6 @@ mod frames;
 mod handshake;
 mod loan;
 mod receive_memory;
-mod room;
 
 use mstcp_core::error::{Error, LocalError, RemoteError};
 use mstcp_core::{frame, scheduler};
@@ -61,7 +60,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PROTOCOL_VERSION", mstcp_core::hello::VERSION)?;
     connection::register(module)?;
     loan::register(module)?;
-    room::register(module)?;
     receive_memory::register(module)?;
     frames::register(module)?;
     handshake::register(module)

@@ -61,6 +61,7 @@ impl Sender {
                 if self.last_ack.is_some() {
                     self.streams[stream].note_ack_sent(self.views_ns);
                 }
+                self.streams[stream].fin_begun |= self.plain_bytes.is_some();
                 self.set_state(stream, StreamState::Ended);
             }
             Draft::Ack => self.begin_ack(stream),
@@ -163,6 +164,9 @@ impl Sender {
 
     /// Cut the next frame and give it to a stream.
     pub(super) fn draw(&mut self, now_ns: u64) -> Option<usize> {
+        if let Some(most) = self.plain_bytes {
+            return self.draw_plain(most);
+        }
         self.drain_backlogs(now_ns);
         self.look_at_flights(now_ns);
         self.relieve_late();
@@ -205,6 +209,22 @@ impl Sender {
             return None;
         }
         self.draft_end().or_else(|| self.draft_overtaking(now_ns))
+    }
+
+    /// Offer the next bytes of a plain connection; none stand for the end.
+    fn draw_plain(&mut self, most: usize) -> Option<usize> {
+        let stream = self.with_room.and(self.alive).iter().next()?;
+        let unsent = self.queued_bytes();
+        if unsent > 0 {
+            return Some(self.draft_data(stream, Draft::New, self.next_offset, unsent.min(most)));
+        }
+        let out = &mut self.streams[stream];
+        if !self.ended || out.state == StreamState::Ended {
+            return None;
+        }
+        out.out.ends_stream = true;
+        self.draft = Some((stream, Draft::Last));
+        Some(stream)
     }
 
     /// Whether as many frames are on their way as the peer can be asked to order: what it lacks cuts what it has into
@@ -286,7 +306,9 @@ impl Sender {
         length: usize,
     ) -> usize {
         let out = &mut self.streams[stream].out;
-        frame::encode_data_header(&mut out.header, offset, length, self.frame_payload_bytes);
+        if self.plain_bytes.is_none() {
+            frame::encode_data_header(&mut out.header, offset, length, self.frame_payload_bytes);
+        }
         out.span = Some(Span { offset, length });
         self.draft = Some((stream, draft));
         stream
@@ -307,9 +329,9 @@ impl Sender {
     }
 }
 
-/// Stands in while the scheduler looks at the sender.
+/// Stands in while the scheduler looks at the sender, and where there is nothing to choose.
 #[derive(Debug)]
-struct NoScheduler;
+pub(super) struct NoScheduler;
 
 impl Scheduler for NoScheduler {
     fn choose(&mut self, _view: &View<'_>) -> Option<usize> {

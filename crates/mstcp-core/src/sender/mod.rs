@@ -35,6 +35,9 @@ pub const STALL_NS: u64 = 400_000_000;
 /// The most bytes that are kept until the peer acknowledges them, whatever it grants.
 pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 64 << 20;
 
+/// A plain connection offers no more bytes at a time.
+pub const MOST_PLAIN_BYTES: usize = 1 << 18;
+
 /// Bytes for the shell to send on a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
@@ -119,6 +122,8 @@ pub struct Sender {
     last_ack: Option<Control>,
     scratch: Vec<u8>,
     trusting: bool,
+    /// Plain TCP: bytes as they are, so many offered at a time at most.
+    plain_bytes: Option<usize>,
 }
 
 impl Sender {
@@ -171,11 +176,26 @@ impl Sender {
             last_ack: None,
             scratch: Vec::new(),
             trusting: false,
+            plain_bytes: None,
         };
         for slot in 0..stream_count {
             sender.add_stream(slot, slot as u32, 1.0);
         }
         sender
+    }
+
+    /// A sender of bytes as they are over one stream. The queue is bounded as above.
+    pub(crate) fn plain(frame_payload_bytes: usize, queue_limit_bytes: usize) -> Self {
+        let scheduler = Box::new(drafting::NoScheduler);
+        let mut sender = Self::new(1, frame_payload_bytes, queue_limit_bytes, scheduler);
+        sender.plain_bytes = Some(MOST_PLAIN_BYTES);
+        sender.trust_streams();
+        sender
+    }
+
+    /// Of a plain connection: offer so many bytes at a time at most.
+    pub(crate) fn set_plain_bytes(&mut self, most: usize) {
+        self.plain_bytes = Some(most.clamp(1, MOST_PLAIN_BYTES));
     }
 
     /// Take what a socket took for delivered.
@@ -275,6 +295,7 @@ impl Sender {
             return Err(LocalError::NoSuchStream(stream));
         };
         let offered = out.rest();
+        let is_bare_end = offered == 0 && out.ends_stream;
         if count > offered {
             return Err(LocalError::SentTooMuch {
                 reported: count,
@@ -286,17 +307,23 @@ impl Sender {
         }
         if let Some((drafted, draft)) = self.draft {
             if drafted == stream {
-                if count == 0 {
+                if count == 0 && !is_bare_end {
                     self.withdraw_draft(stream);
                     return Ok(false);
                 }
                 self.draft = None;
+                if let (Some(_), Some(span)) =
+                    (self.plain_bytes, &mut self.streams[stream].out.span)
+                {
+                    // Bytes without a frame need not stay together.
+                    span.length = count;
+                }
                 self.begin(stream, draft);
             }
         }
         let out = &mut self.streams[stream].out;
         out.taken += count;
-        if out.rest() > 0 || offered == 0 {
+        if out.rest() > 0 || (offered == 0 && !is_bare_end) {
             return Ok(false);
         }
         let ends_stream = out.ends_stream;

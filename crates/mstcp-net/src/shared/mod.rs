@@ -308,7 +308,7 @@ fn concerns(loan: &Loan, endpoint: &Endpoint, side: Side) -> bool {
 /// What a leader has to wait for.
 fn interest(endpoint: &Endpoint) -> Interest {
     Interest {
-        readable: endpoint.core.alive(),
+        readable: endpoint.core.readable(),
         writable: endpoint.core.blocked(),
         due_ns: endpoint.timeout_ns(),
     }
@@ -431,7 +431,7 @@ impl Locked<'_> {
         }
         let State { endpoint, loan } = &mut *self.0;
         if let Some(loan) = loan {
-            let readable = ready.readable.and(alive);
+            let readable = ready.readable.and(endpoint.core.readable());
             let is_awaited = loan.place(Side::Reader).is_waiting;
             let mut reading = Reading::new(endpoint, &mut loan.findings, readable);
             match wish {
