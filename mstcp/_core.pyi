@@ -124,9 +124,7 @@ class Connection:
         """`write` and `transmit` in one call."""
 
     @staticmethod
-    def plain(
-        frame_payload_bytes: int, *, send_queue_bytes: int, is_decided: bool = True
-    ) -> Connection:
+    def plain(frame_payload_bytes: int, *, send_queue_bytes: int, is_decided: bool = True) -> Connection:
         """Return plain TCP behind the same interface: one stream, no hello, bytes in, the same bytes out.
 
         An empty frame of `poll` stands for the end of what was written, and `stream_end` for the end of what

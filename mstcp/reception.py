@@ -250,9 +250,7 @@ class Reception:
         sock = stream.sock
         overhead = sockets.segment_overhead_bytes(sock.family)
         payload = min(self._options.packet_bytes - overhead, sockets.maximum_segment_bytes(sock))
-        core = _core.Connection.plain(
-            payload, send_queue_bytes=HARD_QUEUE_BYTES, is_decided=opening.decided
-        )
+        core = _core.Connection.plain(payload, send_queue_bytes=HARD_QUEUE_BYTES, is_decided=opening.decided)
         self._admission.admit_plain()
         transport = self._transport(core, stream, payload, {}, self._admission.forget_plain)
         self._start(transport, opening.data)

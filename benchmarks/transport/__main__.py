@@ -5,7 +5,8 @@ python -m benchmarks.transport [--quick] [--busy N] [--json]      (as root)
 Plain TCP, two TCPs at once (iperf3, four processes), the kernel's MPTCP, asyncio's streams over one TCP, two
 TCPs between two processes of one thread each ("pair"), and MSTCP over both paths and over one ("single",
 which is plain TCP), in turn, several rounds; the medians of the rounds are given. Then 8 streams over
-loopback beside asyncio's one TCP, and messages of 1 KiB and of 100 bytes there and back. CPU seconds are those of both ends together.
+loopback beside asyncio's one TCP, and messages of 1 KiB and of 100 bytes there and back. CPU seconds are
+those of both ends together.
 Namespaces and interfaces end with the process.
 """
 

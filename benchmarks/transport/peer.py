@@ -138,9 +138,9 @@ def stream_options(kind: str, offset: int) -> dict[str, Any]:
     if kind.endswith("loopback"):
         return {"streams": [mstcp.StreamSpec()] * LOOPBACK_STREAMS}
     ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
-    if "_single_" in kind:
-        ports = ports[:1]
     specs = [mstcp.StreamSpec(source_port=port) for port in ports]
+    if "_single_" in kind:
+        del specs[1:]
     return {"streams": specs, "source_address": network.NEAR}
 
 

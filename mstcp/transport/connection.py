@@ -232,8 +232,8 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
     async def sendfile(self, file: BinaryIO, offset: int = 0, count: int | None = None) -> int:
         """Send a file without copying it, and return how many bytes were queued.
 
-        Waits as `drain` does. The file must not be cut short until the peer has acknowledged it. Over TLS
-        and on a plain connection it is read and written.
+        Waits as `drain` does. The file must not be cut short until the peer has acknowledged it. Over TLS it
+        is read and written.
 
         Args:
             file: Opened for reading in binary mode.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mstcp import _core, sockets
+from mstcp import sockets
 from mstcp.errors import LocalProtocolError
 from mstcp.open_stream import OpenStream
 from mstcp.stats import ConnectionStats, Meter, tcp_info

@@ -286,7 +286,7 @@ impl Receiver {
         piece: Slice,
         out: &mut Vec<Slice>,
     ) -> Result<(), RemoteError> {
-        if piece.len() > 0 {
+        if !piece.is_empty() {
             let offset = self.reassembly.next_offset();
             self.note_data(stream, offset, piece.len(), false, false)?;
             self.reassembly.insert(offset, piece, out);

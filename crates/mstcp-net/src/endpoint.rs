@@ -142,6 +142,7 @@ impl Endpoint {
                     Ok(taken) => count = taken,
                     Err(libc::EAGAIN | libc::EINTR) => {}
                     Err(errno) => {
+                        self.inbox.note_broken(&self.core, errno);
                         sent.failed = Some((stream, errno));
                         break;
                     }

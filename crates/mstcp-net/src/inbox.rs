@@ -101,7 +101,7 @@ pub struct Inbox {
     /// What the core has just put into order; empty between calls.
     in_order: Vec<Slice>,
     holds: bool,
-    /// A plain connection broke after it had brought something: that is given first, and the socket tells the errno once.
+    /// The errno of a plain connection that broke. Its socket tells it once, and then an end like any other.
     broken: Option<i32>,
 }
 
@@ -156,7 +156,7 @@ impl Inbox {
         stream: usize,
         descriptor: i32,
     ) -> Result<Count, ReadError<M::Error>> {
-        if let Some(errno) = self.broken.take() {
+        if let Some(errno) = self.broken {
             return Ok(Err(errno));
         }
         let mut all = 0;
@@ -176,16 +176,23 @@ impl Inbox {
                         break;
                     }
                 }
-                Err(errno) if all > 0 => {
-                    if core.is_plain() && !matches!(errno, libc::EAGAIN | libc::EINTR) {
-                        self.broken = Some(errno);
+                Err(errno) => {
+                    self.note_broken(core, errno);
+                    if all > 0 {
+                        break; // what came is taken first
                     }
-                    break;
+                    return Ok(Err(errno));
                 }
-                Err(errno) => return Ok(Err(errno)),
             }
         }
         Ok(Ok(all))
+    }
+
+    /// Note an error of a socket.
+    pub fn note_broken(&mut self, core: &Connection, errno: i32) {
+        if core.is_plain() && !matches!(errno, libc::EAGAIN | libc::EINTR) {
+            self.broken.get_or_insert(errno);
+        }
     }
 
     /// Read a socket by one system call.
@@ -203,7 +210,8 @@ impl Inbox {
     /// system calls than it spares copies.
     pub fn next_in_place(&self, core: &Connection, stream: usize, room: usize) -> usize {
         let next = core.next_in_place(stream);
-        let is_worth = core.expected(stream).is_some() && (room >= LEAST_IN_PLACE || room >= next);
+        let is_open = core.expected(stream).is_some() && self.broken.is_none();
+        let is_worth = is_open && (room >= LEAST_IN_PLACE || room >= next);
         match is_worth && self.ready.is_empty() {
             true => next.min(room),
             false => 0,
@@ -227,6 +235,9 @@ impl Inbox {
         };
         let header = &mut header[..header_bytes];
         let result = sys::receive_both(descriptor, &mut target.rest()[..length], header);
+        if let Err(errno) = result {
+            self.note_broken(core, errno);
+        }
         if let Ok(count) = result {
             let in_payload = count.min(length);
             target.filled += in_payload;
