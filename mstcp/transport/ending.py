@@ -140,6 +140,8 @@ class Ending:
             return
         self._state.is_closing = self._receiver.delivery.is_stopped = True
         self._sender.end()
+        # What waits for threads would keep a plain stream from being read, and TCP resets what is closed so.
+        self._receiver.deliver()
         self._receiver.watch_reading()
         self._linger()
 

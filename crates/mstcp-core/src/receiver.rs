@@ -273,8 +273,9 @@ impl Receiver {
 
     /// Take what may have been the beginning of a hello, now that nothing follows.
     pub(crate) fn release_opening(&mut self, out: &mut Vec<Slice>) {
-        if let Some(Opening::Open(opening)) = self.plain.replace(Opening::Decided) {
-            let piece = Slice::copy_of(&opening);
+        if let Some(Opening::Open(opening)) = &mut self.plain {
+            let piece = Slice::copy_of(&std::mem::take(opening));
+            self.plain = Some(Opening::Decided);
             // Its bytes are few.
             let _ = self.deliver_plain(0, piece, out);
         }

@@ -1,0 +1,135 @@
+//! Plain TCP through the endpoint: the same bytes whoever reads and however, each direction's end, and the error of one that broke.
+
+use std::io::{Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use mstcp_core::rng::SplitMix64;
+use mstcp_core::Connection;
+use mstcp_net::inbox::Target;
+use mstcp_net::{Endpoint, OwnMemory};
+
+const PAYLOAD_BYTES: usize = 1448;
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// An endpoint with its socket, and the peer's.
+struct Ends {
+    endpoint: Endpoint,
+    socket: TcpStream,
+    peer: TcpStream,
+}
+
+fn ends() -> Ends {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    peer.set_read_timeout(Some(LIMIT)).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let core = Connection::plain(PAYLOAD_BYTES, 1 << 20, true).unwrap();
+    let mut endpoint = Endpoint::new(core);
+    endpoint
+        .attach(0, socket.as_raw_fd(), None, PAYLOAD_BYTES, 0)
+        .unwrap();
+    Ends {
+        endpoint,
+        socket,
+        peer,
+    }
+}
+
+/// Wait until a socket has something to be read.
+fn wait(socket: &TcpStream) {
+    socket.set_nonblocking(false).unwrap();
+    socket.set_read_timeout(Some(LIMIT)).unwrap();
+    let _ = socket.peek(&mut [0]);
+    socket.set_nonblocking(true).unwrap();
+}
+
+#[test]
+fn bytes_come_as_they_were_sent_in_place_and_in_blocks() {
+    for seed in 0..20 {
+        let mut rng = SplitMix64::new(seed);
+        let mut below = |bound: usize| (rng.next_u64() % bound as u64) as usize;
+        let Ends {
+            mut endpoint,
+            socket,
+            mut peer,
+        } = ends();
+        let data: Vec<u8> = (0..200_000 + below(200_000))
+            .map(|at| ((at * 31) >> 3) as u8)
+            .collect();
+        let sent = data.clone();
+        let sender = std::thread::spawn(move || {
+            peer.write_all(&sent).unwrap();
+            peer.shutdown(Shutdown::Write).unwrap();
+            peer
+        });
+        let (mut received, mut is_ended) = (Vec::new(), false);
+        while !is_ended {
+            wait(&socket);
+            let mut buffer = vec![MaybeUninit::uninit(); 1 + below(100_000)];
+            let mut target = Target::new(&mut buffer);
+            let count = match endpoint.next_in_place(0, target.room()) {
+                0 => endpoint.read(&mut OwnMemory, 0).unwrap(),
+                _ => endpoint.read_in_place(0, &mut target).unwrap().1,
+            };
+            is_ended = count == Ok(0);
+            endpoint.take_into(&mut target);
+            let filled = target.filled();
+            // SAFETY: so many are filled.
+            received.extend((buffer[..filled].iter()).map(|byte| unsafe { byte.assume_init() }));
+        }
+        assert!(endpoint.on_stream_end(0).unwrap());
+        received.extend(endpoint.take().iter().flat_map(|slice| slice.to_vec()));
+        assert!(received == data && endpoint.is_ended());
+        // The other direction is open still.
+        endpoint.core.write(b"pong").unwrap();
+        endpoint.core.end();
+        let sent = endpoint.transmit(0).unwrap();
+        assert!(sent.ended.contains(0) && sent.bytes == 4 && endpoint.core.is_finished());
+        socket.shutdown(Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        sender.join().unwrap().read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, b"pong");
+    }
+}
+
+#[test]
+fn one_that_broke_says_so_to_all_that_read_it() {
+    let Ends {
+        mut endpoint,
+        socket,
+        peer,
+    } = ends();
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the option takes this struct.
+    let result = unsafe {
+        libc::setsockopt(
+            peer.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            std::ptr::addr_of!(linger).cast(),
+            std::mem::size_of_val(&linger) as u32,
+        )
+    };
+    assert_eq!(result, 0);
+    drop(peer);
+    // Not by `wait`, which would be told the error in our place.
+    let mut poll = libc::pollfd {
+        fd: socket.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one entry is passed.
+    assert_eq!(unsafe { libc::poll(&mut poll, 1, 30_000) }, 1);
+    for _ in 0..3 {
+        let result = endpoint.read(&mut OwnMemory, 0).unwrap();
+        assert_eq!(result, Err(libc::ECONNRESET));
+        assert!(endpoint.next_in_place(0, 1 << 20) == 0 && !endpoint.is_ended());
+    }
+}
