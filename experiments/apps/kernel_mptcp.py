@@ -50,7 +50,10 @@ async def open_connection(
     except BaseException:
         sock.close()
         raise
-    return _wrap(loop, sock, settings, payload_bytes)
+    reader = asyncio.StreamReader(limit=_READER_LIMIT_BYTES, loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport = _start(protocol, sock, settings, payload_bytes)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
 def listen(address: tuple[str, int], settings: SocketSettings) -> socket.socket:
@@ -62,14 +65,12 @@ def listen(address: tuple[str, int], settings: SocketSettings) -> socket.socket:
     return listener
 
 
-async def accept(
-    listener: socket.socket, settings: SocketSettings
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Take one connection."""
+async def accept(listener: socket.socket, settings: SocketSettings, protocol: asyncio.Protocol) -> None:
+    """Take one connection, and give it to a protocol."""
     loop = asyncio.get_running_loop()
     sock, _ = await loop.sock_accept(listener)
     await loop.sock_sendall(sock, WELCOME)
-    return _wrap(loop, sock, settings, payload_bytes=1)
+    _start(protocol, sock, settings, payload_bytes=1)
 
 
 def _socket(settings: SocketSettings) -> socket.socket:
@@ -90,14 +91,12 @@ def _insist_on_buffer(sock: socket.socket, size_bytes: int | None) -> None:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size_bytes)
 
 
-def _wrap(
-    loop: asyncio.AbstractEventLoop, sock: socket.socket, settings: SocketSettings, payload_bytes: int
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader = asyncio.StreamReader(limit=_READER_LIMIT_BYTES, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+def _start(
+    protocol: asyncio.Protocol, sock: socket.socket, settings: SocketSettings, payload_bytes: int
+) -> ConnectionTransport:
     transport = ConnectionTransport(
         Setup(
-            loop,
+            asyncio.get_running_loop(),
             protocol,
             _core.Connection.plain(payload_bytes, send_queue_bytes=HARD_QUEUE_BYTES),
             [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
@@ -107,4 +106,4 @@ def _wrap(
         )
     )
     transport.start()
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+    return transport

@@ -32,7 +32,6 @@ from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, now_ns, order, run, selector_for
 
 _T = TypeVar("_T")
-READ_BYTES = 65536
 
 
 async def main(configs: list[SinkConfig]) -> None:
@@ -67,8 +66,8 @@ async def _unless(ended: asyncio.Future[Any], awaited: Awaitable[_T]) -> _T:
 class Sink(asyncio.Protocol):
     """Takes a connection's bytes as they come, checks them against the pattern and keeps the log.
 
-    It begins as a reader of the stream and goes on as the transport's protocol: at 7,000 packets a second the
-    reader's wake-ups would cost as much again as all the rest.
+    A protocol, since at 7,000 packets a second the wake-ups of a stream's reader would cost as much again as
+    all the rest.
 
     Attributes:
         can_ask: Done when there is a connection to ask over; at once for a sink that does not ask.
@@ -90,6 +89,7 @@ class Sink(asyncio.Protocol):
         self._offsets = array("q")
         self._times_ns = array("q")
         self._all_read: asyncio.Future[None] = loop.create_future()
+        self._serving: asyncio.Task[None] | None = None
 
     async def listen(self, stack: AsyncExitStack) -> None:
         """Listen on the flow's port, until the stack is left."""
@@ -99,8 +99,8 @@ class Sink(asyncio.Protocol):
             accepting = asyncio.ensure_future(self._accept(listener))
             stack.callback(accepting.cancel)
             return
-        server = await mstcp.start_server(
-            self._serve,
+        server = await mstcp.create_server(
+            lambda: self,
             config.host,
             config.port,
             plain=True if config.plain else "auto",
@@ -118,22 +118,28 @@ class Sink(asyncio.Protocol):
 
     async def _accept(self, listener: Any) -> None:
         try:
-            reader, writer = await kernel_mptcp.accept(listener, self._config.sockets)
+            await kernel_mptcp.accept(listener, self._config.sockets, self)
         except Exception as error:
             self._fail(error)
-        else:
-            await self._serve(reader, writer)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: Any) -> None:
+    def connection_made(self, transport: Any) -> None:
+        """Begin with the flow's one connection."""
+        if self._serving is not None:
+            self._fail(ConnectionError("a second connection was made"))
+            return
+        self._serving = asyncio.ensure_future(self._serve(transport))
         if not self.can_ask.done():
             self.can_ask.set_result(None)
-            self._asker = Asker(self._config, writer.transport, self._run_pattern, self._fail)
+            self._asker = Asker(self._config, transport, self._run_pattern, self._fail)
+
+    async def _serve(self, transport: Any) -> None:
         try:
-            report = await self._read(reader, writer)
+            report = await self._read(transport)
         except Exception as error:
             self._fail(error)
         else:
-            self.ended.set_result(report)
+            if not self.ended.done():
+                self.ended.set_result(report)
 
     def _fail(self, error: Exception) -> None:
         if not self.ended.done():
@@ -141,18 +147,9 @@ class Sink(asyncio.Protocol):
                 RuntimeError(f"flow {self._config.flow}: {error or type(error).__name__}")
             )
 
-    async def _read(self, reader: asyncio.StreamReader, writer: Any) -> dict[str, Any]:
-        """Read to the end, close in turn, and return what is to be reported."""
-        transport = writer.transport
-        size = READ_BYTES
-        while size == READ_BYTES:  # a shorter read has emptied the reader
-            data = await reader.read(READ_BYTES)
-            size = len(data)
-            if data:
-                self.data_received(data)
-        if not reader.at_eof():
-            transport.set_protocol(self)
-            await self._all_read
+    async def _read(self, transport: Any) -> dict[str, Any]:
+        """Wait for the end, close in turn, and return what is to be reported."""
+        await self._all_read
         streams = transport.get_extra_info("streams")
         counters = transport.get_extra_info("counters")
         transport.close()
