@@ -212,7 +212,7 @@ async def test_close_receives_nothing_more_and_leaves_the_rest_to_the_core(host:
     host.ending.close()
     host.ending.close()
     assert host.delivery.is_stopped and not host.state.is_closed
-    assert host.parts.names() == ["end", "watch_reading", "pump", "take_events"]
+    assert host.parts.names() == ["end", "deliver", "watch_reading", "pump", "take_events"]
 
 
 async def test_a_broken_stream_waits_until_the_protocol_has_its_bytes(host: Host) -> None:
