@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 project = "Multi-Stream TCP and globally optimal multipath routing"
 html_title = "MSTCP and GOMR"
 copyright = "the authors"  # noqa: A001 (Sphinx's name)
@@ -23,3 +25,14 @@ html_theme = "furo"
 html_show_copyright = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
+
+
+def setup(app: Any) -> None:
+    """Leave the decisions out of the sidebar, where each page would name hundreds: docs/decisions.md lists them."""
+    app.connect("doctree-read", _stand_alone)
+
+
+def _stand_alone(app: Any, doctree: Any) -> None:
+    del doctree
+    if app.env.docname.startswith("decisions/"):
+        app.env.metadata[app.env.docname]["orphan"] = True

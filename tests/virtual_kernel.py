@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
+from experiments.places.virtual.machine import Machine, Order, guest_path, guest_project_path, guest_python
 
 Result = TypeVar("Result")
 
@@ -45,7 +45,8 @@ def run_in_virtual_kernel(function: Callable[..., Result], *arguments: Any, seed
     """
     with tempfile.TemporaryDirectory(prefix="virtual-") as name:
         answer, console = Path(name, "answer.json"), Path(name, "console.log")
-        argv = [guest_python(), "-c", _CHILD, function.__code__.co_filename, function.__name__]
+        module = guest_project_path(Path(function.__code__.co_filename))
+        argv = [guest_python(), "-c", _CHILD, str(module), function.__name__]
         order = Order(
             argv=[*argv, json.dumps(arguments), str(guest_path("answer") / answer.name)],
             seed=seed,

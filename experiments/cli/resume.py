@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.cli.messages import exit_status, say
 from experiments.cli.run_and_report import run_and_report
-from experiments.cli.run_arguments import JSON_HELP, add_retries, add_scheduler, retries
+from experiments.cli.run_arguments import add_output, add_retries, add_scheduler, retries
 from experiments.cli.watch import add_watch_arguments, watching
 from experiments.model.job import begun
 from experiments.runner import checked_engine
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder that `run --out` wrote to")
     add_retries(parser)
     add_scheduler(parser)
-    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    add_output(parser)
     add_watch_arguments(parser)
     parser.set_defaults(command=main)
 
@@ -38,4 +38,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     engine = checked_engine(job, args.scheduler)
     with watching(job, args) as watch:
-        return exit_status(run_and_report(job, json=args.json, resume=True, engine=engine, watch=watch))
+        failures = run_and_report(
+            job, json=args.json, has_report=args.has_report, resume=True, engine=engine, watch=watch
+        )
+        return exit_status(failures)

@@ -10,7 +10,7 @@ from experiments import engines, protocols, runner
 from experiments.cli.argument_types import names
 from experiments.cli.messages import exit_status
 from experiments.cli.run_and_report import run_and_report
-from experiments.cli.run_arguments import JSON_HELP, add_retries, add_scheduler, retries
+from experiments.cli.run_arguments import add_output, add_retries, add_scheduler, retries
 from experiments.cli.watch import add_watch_arguments, watching
 from experiments.engines.base import Engine
 from experiments.errors import ScenarioError
@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results (default results/NAME-TIME)"
     )
-    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    add_output(parser)
     add_watch_arguments(parser)
     parser.set_defaults(command=main)
 
@@ -107,7 +107,10 @@ def main(args: argparse.Namespace) -> int:
     job = job_from(args, time.time())
     engine = runner.checked_engine(job, args.scheduler)
     with watching(job, args) as watch:
-        return exit_status(run_and_report(job, json=args.json, engine=engine, watch=watch))
+        failures = run_and_report(
+            job, json=args.json, has_report=args.has_report, engine=engine, watch=watch
+        )
+        return exit_status(failures)
 
 
 def job_from(args: argparse.Namespace, now: float) -> Job:

@@ -25,15 +25,17 @@ def run_and_report(
     job: Job,
     *,
     json: bool,
+    has_report: bool = True,
     resume: bool = False,
     engine: Engine | None = None,
     watch: Callable[[Event], None] = lambda _: None,
 ) -> list[str]:
-    """Run a job, show its progress, and write its report; returns a sentence for each failure.
+    """Run a job, show its progress, and write its report if asked for; returns a sentence for each failure.
 
     Args:
         job: what to run.
         json: print the results document alone on standard output, instead of the table.
+        has_report: whether page and plots are written.
         resume: whether the job's folder may hold results of it.
         engine: what `runner.checked_engine` returned for the job; None for one that uses this machine.
         watch: is given the events too; what it raises ends the runs.
@@ -54,8 +56,10 @@ def run_and_report(
         outcome = runner.run(job, take, resume=resume, engine=engine)
     if json:
         sys.stdout.write(outcome.results.to_json())
-    if outcome.results.runs:
+    if outcome.results.runs and has_report:
         report(outcome.results, job.out, table=not json)
+    elif outcome.results.runs and not json:
+        show_table(outcome.results)
     return outcome.failures
 
 
@@ -78,12 +82,19 @@ def report(results: Results, folder: Path, *, table: bool) -> None:
         OutputError: the files cannot be written.
     """
     # Matplotlib takes a second to import, which only those should wait for who get plots.
-    from experiments.report import print_table, write_report
+    from experiments.report import write_report
 
     try:
         page = write_report(results, folder)
     except OSError as error:
         raise OutputError(str(folder), error.strerror or str(error)) from None
     if table:
-        print_table(results, Console())
+        show_table(results)
         sys.stdout.write(f"Report: {page}\n")
+
+
+def show_table(results: Results) -> None:
+    """Print a document's table."""
+    from experiments.report import print_table
+
+    print_table(results, Console())

@@ -10,6 +10,17 @@ from experiments.model.job import RETRY_LIMIT
 JSON_HELP = "print the results document on standard output"
 
 
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add `--json` and `--no-report` to a command's arguments."""
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    parser.add_argument(
+        "--no-report",
+        dest="has_report",
+        action="store_false",
+        help="write results.json alone, without report.html and plots; `mstcp-lab report` makes them later",
+    )
+
+
 def add_scheduler(parser: argparse.ArgumentParser) -> None:
     """Add `--scheduler` to a command's arguments."""
     parser.add_argument(

@@ -192,7 +192,7 @@ class Machine:
             lines.append(f"mkdir {guest_path(name)}")
             lines.append(f"mount -t hostfs -o {mode},{shlex.quote(str(host))} hostfs {guest_path(name)}")
         lines += self._moved_links()
-        process_1 = guest_path(_PROJECT) / Path(__file__).with_name("init.py").relative_to(ROOT)
+        process_1 = guest_project_path(Path(__file__).with_name("init.py"))
         lines.append(f"exec {guest_python()} {process_1} {guest_path(_CONTROL) / 'order.json'}")
         script = self._folder / "init"
         script.write_text("\n".join(lines) + "\n")
@@ -240,6 +240,11 @@ class Machine:
 def guest_path(name: str) -> Path:
     """Return where a machine sees a writable folder of the host."""
     return GUEST_FOLDER / name
+
+
+def guest_project_path(file: Path) -> Path:
+    """Return where a machine sees a file of the project, wherever that lies on the host."""
+    return guest_path(_PROJECT) / file.relative_to(ROOT)
 
 
 def guest_python() -> str:

@@ -23,10 +23,10 @@ DURATION_S = 3
 CASES = ("1", "2")
 
 
-def run(out: Path, *options: str) -> Results:
+def run(out: Path, *options: str, scenario: str = "butterfly") -> Results:
     """Run `mstcp-lab` and return its document; AssertionError has what it said where it failed."""
-    call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
-    call += [*options, "--out", str(out), "--json"]
+    call = [sys.executable, "-m", "experiments.cli", "run", scenario, "--engine", "virtual"]
+    call += [*options, "--out", str(out), "--json", "--no-report"]
     done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return Results.model_validate_json(done.stdout)

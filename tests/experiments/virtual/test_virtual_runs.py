@@ -37,8 +37,20 @@ def busy_cores() -> Iterator[None]:
             process.wait()
 
 
-def test_a_run_is_the_same_bytes_under_any_load_and_with_any_neighbour(tmp_path: Path) -> None:
-    alone = golden.run(tmp_path / "alone", *CASE_1, "--seeds", "1")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the run is that others are held against."""
+    return tmp_path_factory.mktemp("alone") / "out"
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path) -> Results:
+    return golden.run(folder, *CASE_1)
+
+
+def test_a_run_is_the_same_bytes_under_any_load_and_with_any_neighbour(
+    alone: Results, tmp_path: Path
+) -> None:
     with busy_cores():
         # In another folder, at another number, and beside another run.
         beside = golden.run(tmp_path / "a-folder-with-a-longer-name", *CASE_1, "--seeds", "2", "--jobs", "2")
@@ -50,14 +62,12 @@ def test_a_run_is_the_same_bytes_under_any_load_and_with_any_neighbour(tmp_path:
         assert flow.goodput_bps == pytest.approx(other.goodput_bps, rel=0.01)
 
 
-def test_the_document_on_standard_output_is_the_file(tmp_path: Path) -> None:
-    results = golden.run(tmp_path / "out", *CASE_1)
-    assert Results.read(tmp_path / "out" / "results.json") == results
-    assert (tmp_path / "out" / "report.html").exists()
-    (run,) = results.runs
-    assert results.engine == "virtual"
-    assert results.environment.datapath == "system"
-    assert results.environment.link_backend == "netem"
+def test_the_document_on_standard_output_is_the_file(alone: Results, folder: Path) -> None:
+    assert Results.read(folder / "results.json") == alone
+    (run,) = alone.runs
+    assert alone.engine == "virtual"
+    assert alone.environment.datapath == "system"
+    assert alone.environment.link_backend == "netem"
     assert run.valid
     assert run.host_cpu_busy is None
     assert (run.started_at or "").startswith("2026-01-01T")
@@ -71,20 +81,10 @@ def test_frames_over_two_paths_take_the_time_that_the_paths_take(tmp_path: Path)
     assert rest
     scenario.write_text(head)
     settings = ("--set", "mstcp.scheduler=weighted", "--set", "virtual.tick_jitter=0")
-    call = [
-        sys.executable,
-        "-m",
-        "experiments.cli",
-        "run",
-        str(scenario),
-        "--engine",
-        "virtual",
-        "--protocol",
-    ]
-    call += ["mstcp", "--duration", "3", *settings, "--json", "--out", str(tmp_path / "out")]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    ((flow,),) = (run.flows for run in Results.model_validate_json(done.stdout).runs)
+    results = golden.run(
+        tmp_path / "out", "--protocol", "mstcp", "--duration", "3", *settings, scenario=str(scenario)
+    )
+    ((flow,),) = (run.flows for run in results.runs)
     tick_s = 528 * 8 / 8.5e6
 
     def path_s(*rates_bps: float) -> float:
@@ -104,13 +104,8 @@ def test_frames_over_two_paths_take_the_time_that_the_paths_take(tmp_path: Path)
 
 
 def test_hashed_flows_report_the_paths_they_took(tmp_path: Path) -> None:
-    call = [sys.executable, "-m", "experiments.cli", "run", "parallel4", "--engine", "virtual"]
-    call += ["--protocol", "ecmp", "--case", "2", "--duration", "2", "--json"]
-    done = subprocess.run(
-        [*call, "--out", str(tmp_path / "out")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    (run,) = Results.model_validate_json(done.stdout).runs
+    arguments = ("--protocol", "ecmp", "--case", "2", "--duration", "2")
+    (run,) = golden.run(tmp_path / "out", *arguments, scenario="parallel4").runs
     over: dict[str, int] = {}
     for flow in run.flows:
         (taken,) = flow.allocated
@@ -126,11 +121,10 @@ def test_hashed_flows_report_the_paths_they_took(tmp_path: Path) -> None:
         assert (busy[f"L->{middle}"] > 0.02) == (middle in over)
 
 
-def test_time_that_is_charged_is_seen(tmp_path: Path) -> None:
-    free = golden.run(tmp_path / "free", *CASE_1)
+def test_time_that_is_charged_is_seen(alone: Results, tmp_path: Path) -> None:
     charged = golden.run(tmp_path / "charged", *CASE_1, "--set", "virtual.wakeup_s=50e-6")
     assert charged.overrides == {"virtual.wakeup_s": 50e-6}
-    means = [results.runs[0].flows[1].delay_s.mean for results in (free, charged)]  # type: ignore[union-attr]
+    means = [results.runs[0].flows[1].delay_s.mean for results in (alone, charged)]  # type: ignore[union-attr]
     # A write and a read are charged once each; what falls due meanwhile is served together.
     assert 40e-6 < means[1] - means[0] < 300e-6
 
@@ -180,6 +174,7 @@ def test_another_checkout_with_programs_that_do_more_gives_the_same(tmp_path: Pa
         "virtual",
         *arguments,
         "--json",
+        "--no-report",
     ]
     done = subprocess.run(
         [*call, "--out", str(tmp_path / "there")], capture_output=True, text=True, check=False
@@ -202,26 +197,25 @@ exec "$@"
 """Lets others into root's home, in a mount namespace of its own: Python and the checkout may lie there."""
 
 
-def test_no_root_is_needed(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_no_root_is_needed(alone: Results) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else; as another user all of these tests show it")
-    folder, aside = (Path("/tmp", f"virtual-{name}-{os.getpid()}") for name in ("nobody", "aside"))
-    for made in (folder, aside):
+    home, aside = (Path("/tmp", f"virtual-{name}-{os.getpid()}") for name in ("nobody", "aside"))
+    for made in (home, aside):
         made.mkdir()
     try:
-        os.chown(folder, NOBODY, NOBODY)
+        os.chown(home, NOBODY, NOBODY)
         call = ["unshare", "--mount", "--", "sh", "-euc", OPEN_HOME, "sh", str(Path.home()), str(aside)]
         call += ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
-        call += ["env", f"XDG_CACHE_HOME={folder}/cache", f"HOME={folder}", f"MPLCONFIGDIR={folder}"]
+        call += ["env", f"XDG_CACHE_HOME={home}/cache", f"HOME={home}", f"MPLCONFIGDIR={home}"]
         call += [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
-        call += [*CASE_1, "--json", "--out", f"{folder}/out"]
+        call += [*CASE_1, "--json", "--no-report", "--out", f"{home}/out"]
         done = subprocess.run(call, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         by_nobody = Results.model_validate_json(done.stdout)
-        by_root = golden.run(tmp_path_factory.mktemp("root") / "out", *CASE_1)
-        assert by_nobody.runs[0].digest == by_root.runs[0].digest
+        assert by_nobody.runs[0].digest == alone.runs[0].digest
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(home)
         aside.rmdir()
 
 
