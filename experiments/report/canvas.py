@@ -101,7 +101,7 @@ def finish(figure: Any, name: str, title: str, caption: str) -> Plot:
     with mpl.rc_context({"svg.hashsalt": name}):
         metadata = {"Date": None, "Creator": None, "Format": None, "Type": None, "Title": title}
         figure.savefig(svg, format="svg", metadata=metadata)
-    figure.set_layout_engine("none")  # laid out already
+    figure.set_layout_engine(None)  # laid out already; a placeholder would have all drawn twice
     figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
     none = {"Creator": None, "Producer": None, "CreationDate": None}
     figure.savefig(pdf, format="pdf", metadata={"Title": title, **none})
