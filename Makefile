@@ -107,7 +107,7 @@ test-rust: setup
 
 .PHONY: test-python
 test-python: setup web/node_modules
-	@$(VENV)/python -m pytest --quiet --numprocesses auto --dist loadfile
+	@$(VENV)/python -m pytest --quiet --numprocesses $$(($$(nproc) + 1)) --dist loadfile  # one more: many tests wait
 
 # axe-core, which looks for what keeps people out, comes with the toolchain.
 web/node_modules: web/package-lock.json | packages

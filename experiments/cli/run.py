@@ -107,9 +107,7 @@ def main(args: argparse.Namespace) -> int:
     job = job_from(args, time.time())
     engine = runner.checked_engine(job, args.scheduler)
     with watching(job, args) as watch:
-        failures = run_and_report(
-            job, json=args.json, has_report=args.has_report, engine=engine, watch=watch
-        )
+        failures = run_and_report(job, json=args.json, has_report=args.has_report, engine=engine, watch=watch)
         return exit_status(failures)
 
 

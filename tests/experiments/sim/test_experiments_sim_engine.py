@@ -53,6 +53,19 @@ def test_the_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "Case 2" in page
 
 
+def test_the_report_may_be_left_out_and_made_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--protocol", "ospf", "--case", "1", "--no-report"]
+    assert run_command(tmp_path / "out", *arguments) == 0
+    shown = capsys.readouterr().out
+    assert "ospf" in shown
+    assert "report.html" not in shown
+    assert not (tmp_path / "out" / "report.html").exists()
+    assert cli.main(["report", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "report.html").exists()
+
+
 def test_any_number_of_workers_gives_the_same_bytes() -> None:
     plans = [plan_of(protocol, duration_s=2, seed=seed) for protocol in PAPER for seed in (1, 2)]
     engine = SimEngine()
