@@ -28,7 +28,7 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app: Any) -> None:
-    """Leave the decisions out of the sidebar, where each page would name hundreds: docs/decisions.md lists them."""
+    """Leave the decisions, some hundreds, out of every page's sidebar: docs/decisions.md lists them."""
     app.connect("doctree-read", _stand_alone)
 
 
