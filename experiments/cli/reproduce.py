@@ -53,9 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="write finished runs to DIR/runs.jsonl and the document to DIR/study.json; table1: "
-        "folder of the "
-        "page, plots and results (default results/table1-TIME)",
+        help="keep finished runs in DIR/runs.jsonl, and write DIR/study.html, study.md, study.json and "
+        "figures; table1: folder of its own page, plots and results (default results/table1-TIME)",
     )
     parser.add_argument(
         "--resume",
@@ -98,13 +97,24 @@ def main(args: argparse.Namespace) -> int:
     studies = [_with_duration(schema.load(name), args.duration) for name in names]
     documents = _measure(studies, seeds, args)
     document = together(schema.ALL, documents) if args.study == schema.ALL else documents[0]
-    if args.out is not None:
-        write_atomically(args.out / STUDY, document.model_dump_json(indent=2) + "\n")
+    text = document.model_dump_json(indent=2) + "\n"
     if args.json:
-        sys.stdout.write(document.model_dump_json(indent=2) + "\n")
+        sys.stdout.write(text)
     else:
         print_study(document, Console())
+    if args.out is not None:
+        page = _write(list(zip(studies, documents, strict=True)), text, seeds, args.out)
+        Console(stderr=args.json).print(f"Page: {page}", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def _write(studies: Sequence[tuple[schema.Study, StudyDocument]], text: str, seeds: int, out: Path) -> Path:
+    """Write the document, and the studies as a page with figures and as Markdown; returns the page's path."""
+    # Matplotlib takes a second to import, which calls without a folder should not wait for.
+    from experiments.report.study_page import write_studies
+
+    write_atomically(out / STUDY, text)
+    return write_studies(studies, seeds, out)
 
 
 def _measure(studies: Sequence[schema.Study], seeds: int, args: argparse.Namespace) -> list[StudyDocument]:

@@ -37,6 +37,19 @@ class Columns(_Model):
     pairs_open: int
 
 
+class RankedColumn(_Model):
+    """The order of a column's rows, greatest first, in the paper and by our means; pairs as in `Columns`."""
+
+    table: str
+    column: str
+    paper: list[str]
+    ours: list[str]
+    ranked_alike: bool
+    pairs_alike: int
+    pairs_contrary: int
+    pairs_open: int
+
+
 class CheckedCell(_Model):
     """A figure of the paper, ours over the seeds, and its 95 % interval; None with a single seed.
 
@@ -58,5 +71,7 @@ class StudyDocument(_Model):
     claims: list[CheckedClaim]
     columns: Columns
     cells: list[CheckedCell]
+    ranks: list[RankedColumn] = []
+    """What `columns` counts."""
     assumptions: list[str] = []
     left_out: list[str] = []

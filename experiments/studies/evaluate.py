@@ -27,18 +27,20 @@ def evaluate(study: Study, measured: Measured) -> StudyDocument:
         )
         for cell in study.cells
     ]
+    ranked = ranks.rank(
+        (
+            ranks.Figure(cell.table, cell.row, cell.column, cell.paper, measured[cell.case, cell.metric])
+            for cell in study.cells
+            if cell.paper is not None
+        ),
+        study.trim,
+    )
     return StudyDocument(
         study=study.name,
         claims=[_check(claim, measured, study.trim) for claim in study.claims],
-        columns=ranks.rank(
-            (
-                ranks.Ranked((cell.table, cell.column), cell.paper, measured[cell.case, cell.metric])
-                for cell in study.cells
-                if cell.paper is not None
-            ),
-            study.trim,
-        ),
+        columns=ranks.count(ranked),
         cells=cells,
+        ranks=ranked,
         assumptions=list(study.assumptions),
         left_out=list(study.left_out),
     )
@@ -46,6 +48,11 @@ def evaluate(study: Study, measured: Measured) -> StudyDocument:
 
 def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
     """Return several studies' documents as one, the study's name in front of its sources and tables."""
+    ranked = [
+        column.model_copy(update={"table": f"{document.study}: {column.table}"})
+        for document in documents
+        for column in document.ranks
+    ]
     return StudyDocument(
         study=name,
         claims=[
@@ -53,12 +60,13 @@ def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
             for document in documents
             for claim in document.claims
         ],
-        columns=ranks.together([document.columns for document in documents]),
+        columns=ranks.count(ranked),
         cells=[
             cell.model_copy(update={"table": f"{document.study}: {cell.table}"})
             for document in documents
             for cell in document.cells
         ],
+        ranks=ranked,
         assumptions=[f"{document.study}: {text}" for document in documents for text in document.assumptions],
         left_out=[f"{document.study}: {text}" for document in documents for text in document.left_out],
     )

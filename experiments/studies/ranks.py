@@ -6,46 +6,47 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.analysis.statistics import Difference, welch
-from experiments.studies.document import Columns
+from experiments.analysis.statistics import Difference, estimate, welch
+from experiments.studies.document import Columns, RankedColumn
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A figure of the paper in a column, and ours with each seed."""
+class Figure:
+    """A figure of the paper, and ours with each seed."""
 
-    column: tuple[str, str]
+    table: str
+    row: str
+    column: str
     paper: float
     ours: Sequence[float]
 
 
-def rank(figures: Iterable[Ranked], trim: float = 0.0) -> Columns:
-    """Count the columns whose rows come in the paper's order, and the pairs of rows that do.
+def rank(figures: Iterable[Figure], trim: float = 0.0) -> list[RankedColumn]:
+    """Return the order of the rows of each column, the paper's and ours.
 
     Rows that the paper has alike are in any order. A pair that the seeds do not tell apart (Welch, 95 %)
     is open: it neither agrees with the paper nor contradicts it. Columns of a single row do not count.
     `trim` is the study's.
     """
-    columns: dict[tuple[str, str], list[Ranked]] = {}
+    columns: dict[tuple[str, str], list[Figure]] = {}
     for figure in figures:
-        columns.setdefault(figure.column, []).append(figure)
-    judged = [_judge(column, trim) for column in columns.values() if len(column) > 1]
-    return together(judged)
+        columns.setdefault((figure.table, figure.column), []).append(figure)
+    return [_judge(column, trim) for column in columns.values() if len(column) > 1]
 
 
-def together(parts: Sequence[Columns]) -> Columns:
-    """Return the counts of several tables or studies as one."""
+def count(ranks: Sequence[RankedColumn]) -> Columns:
+    """Return how many columns and pairs of rows are as in the paper."""
     return Columns(
-        ranked_alike=sum(part.ranked_alike for part in parts),
-        uncontradicted=sum(part.uncontradicted for part in parts),
-        of=sum(part.of for part in parts),
-        pairs_alike=sum(part.pairs_alike for part in parts),
-        pairs_contrary=sum(part.pairs_contrary for part in parts),
-        pairs_open=sum(part.pairs_open for part in parts),
+        ranked_alike=sum(column.ranked_alike for column in ranks),
+        uncontradicted=sum(column.pairs_contrary == 0 for column in ranks),
+        of=len(ranks),
+        pairs_alike=sum(column.pairs_alike for column in ranks),
+        pairs_contrary=sum(column.pairs_contrary for column in ranks),
+        pairs_open=sum(column.pairs_open for column in ranks),
     )
 
 
-def _judge(column: Sequence[Ranked], trim: float) -> Columns:
+def _judge(column: Sequence[Figure], trim: float) -> RankedColumn:
     pairs = [pair for pair in itertools.combinations(column, 2) if pair[0].paper != pair[1].paper]
     differences = [_difference(a.ours, b.ours, trim) for a, b in pairs]
     in_order = [
@@ -55,14 +56,23 @@ def _judge(column: Sequence[Ranked], trim: float) -> Columns:
     told_apart = [_told_apart(difference) for difference in differences]
     alike = sum(map(bool.__and__, in_order, told_apart))
     apart = sum(told_apart)
-    return Columns(
-        ranked_alike=int(all(in_order)),
-        uncontradicted=int(alike == apart),
-        of=1,
+    means = {figure.row: _mean(figure.ours, trim) for figure in column}
+    return RankedColumn(
+        table=column[0].table,
+        column=column[0].column,
+        paper=[figure.row for figure in sorted(column, key=lambda figure: -figure.paper)],
+        ours=sorted(means, key=lambda row: -means[row]),
+        ranked_alike=all(in_order),
         pairs_alike=alike,
         pairs_contrary=apart - alike,
         pairs_open=len(pairs) - apart,
     )
+
+
+def _mean(values: Sequence[float], trim: float) -> float:
+    computed = estimate(values, trim=trim)
+    assert computed is not None, "every case has been run with a seed at least"
+    return computed.mean
 
 
 def _difference(a: Sequence[float], b: Sequence[float], trim: float) -> Difference:

@@ -11,6 +11,25 @@ from experiments.studies.document import StudyDocument
 STYLES = {"reproduced": "green", "not reproduced": "red", "contradictory": "yellow"}
 
 
+def counts(document: StudyDocument) -> list[str]:
+    """Return in sentences how much of the paper is reproduced."""
+    statuses = [claim.status for claim in document.claims]
+    sentences = [f"{statuses.count('reproduced')} of {len(statuses)} sentences reproduced."]
+    contradictory = statuses.count("contradictory")
+    if contradictory:
+        sentences.append(f"{contradictory} more where the paper contradicts itself.")
+    columns = document.columns
+    if columns.of:
+        told_apart = columns.pairs_alike + columns.pairs_contrary
+        sentences += [
+            f"{columns.ranked_alike} of {columns.of} columns rank their rows as the paper does; "
+            f"{columns.uncontradicted} have no pair in another order.",
+            f"{columns.pairs_alike} of {told_apart} pairs of rows that the seeds tell apart are in the "
+            f"paper's order, {columns.pairs_open} more are open.",
+        ]
+    return sentences
+
+
 def print_study(document: StudyDocument, console: Console) -> None:
     """Print cells beside the paper's, claims with their evidence, and what was assumed and left out."""
     if document.cells:
@@ -20,20 +39,12 @@ def print_study(document: StudyDocument, console: Console) -> None:
             paper = "" if cell.paper is None else f"{cell.paper:.4g}"
             table.add_row(cell.table, cell.row, cell.column, paper, f"{cell.ours:.4g}", interval)
         console.print(table)
-        columns = document.columns
-        console.print(f"{columns.ranked_alike} of {columns.of} columns rank their rows as the paper does.")
-        told_apart = columns.pairs_alike + columns.pairs_contrary
-        console.print(
-            f"{columns.pairs_alike} of {told_apart} pairs of rows that the seeds tell apart are in the "
-            f"paper's order, {columns.pairs_open} more are open; {columns.uncontradicted} columns have no "
-            "pair in another order."
-        )
     for claim in document.claims:
         style = STYLES[claim.status]
         console.print(f"[{style}]{claim.status}[/]: {escape(claim.claim)} [dim]({escape(claim.source)})[/]")
         console.print(f"    {escape(claim.evidence)}", style="dim")
-    reproduced = sum(claim.status == "reproduced" for claim in document.claims)
-    console.print(f"{document.study}: {reproduced} of {len(document.claims)} sentences reproduced.")
+    for sentence in counts(document):
+        console.print(f"{document.study}: {sentence}")
     for title, texts in (("Assumed", document.assumptions), ("Left out", document.left_out)):
         for text in texts:
             console.print(f"{title}: {escape(text)}")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from experiments.studies.ranks import Ranked, rank, together
+from experiments.studies.document import Columns, RankedColumn
+from experiments.studies.ranks import Figure, count
+from experiments.studies.ranks import rank as rank_columns
 
 
-def column(*figures: tuple[float, list[float]]) -> list[Ranked]:
-    return [Ranked(("table", "column"), paper, ours) for paper, ours in figures]
+def column(*figures: tuple[float, list[float]]) -> list[Figure]:
+    return [Figure("table", f"row {row}", "column", *figure) for row, figure in enumerate(figures, start=1)]
+
+
+def rank(figures: list[Figure]) -> Columns:
+    return count(rank_columns(figures))
 
 
 def test_ranks_are_those_of_rows_and_ties_of_the_paper_are_free() -> None:
@@ -31,7 +37,21 @@ def test_a_single_seed_tells_all_apart_that_differs() -> None:
     assert (ranked.pairs_alike, ranked.pairs_open, ranked.uncontradicted) == (2, 1, 1)
 
 
-def test_counts_of_several_studies_add_up() -> None:
-    one = rank(column((1, [5.0]), (2, [6.0])))
-    both = together([one, one])
+def test_counts_of_several_columns_add_up() -> None:
+    one = rank_columns(column((1, [5.0]), (2, [6.0])))
+    both = count([*one, *one])
     assert (both.of, both.ranked_alike, both.pairs_alike) == (2, 2, 2)
+
+
+def test_both_orders_begin_with_the_greatest() -> None:
+    (ranked,) = rank_columns(column((1, [5.0]), (3, [6.0]), (2, [9.0])))
+    assert ranked == RankedColumn(
+        table="table",
+        column="column",
+        paper=["row 2", "row 3", "row 1"],
+        ours=["row 3", "row 2", "row 1"],
+        ranked_alike=False,
+        pairs_alike=2,
+        pairs_contrary=1,
+        pairs_open=0,
+    )

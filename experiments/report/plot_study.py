@@ -1,0 +1,86 @@
+"""A study's table as a figure: each column a panel, in it the paper's figures beside ours with intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from matplotlib.lines import Line2D
+
+from experiments.report.canvas import Plot, file_stem, finish, legend_label, new_figure, style
+from experiments.report.palette import INK, LOOKS
+from experiments.report.study_tables import StudyTable
+
+PANELS_A_ROW = 3
+PANEL_WIDTH_IN = 2.6
+LABELS_WIDTH_IN = 0.8
+ROW_IN = 0.22
+AROUND_PANEL_IN = 0.75
+"""Title and axis of a panel."""
+LEGEND_IN = 0.4
+
+
+def plot_table(study: str, table: StudyTable) -> Plot:
+    """Draw a table.
+
+    Args:
+        study: its name, for the file's.
+        table: at least one column.
+    """
+    across = min(PANELS_A_ROW, len(table.columns))
+    down = math.ceil(len(table.columns) / across)
+    width_in = LABELS_WIDTH_IN + across * PANEL_WIDTH_IN
+    height_in = down * (ROW_IN * len(table.rows) + AROUND_PANEL_IN) + LEGEND_IN
+    with style():
+        figure = new_figure(width_in, height_in)
+        panels = figure.subplots(down, across, squeeze=False, sharey=True).flat
+        for column, axes in zip(table.columns, panels, strict=False):
+            _draw(axes, table, column)
+        for axes in list(panels)[len(table.columns) :]:
+            axes.set_axis_off()
+        figure.legend(handles=_legend(table), loc="outside lower center", ncols=2)
+        caption = "Ours: means over the seeds with 95 % confidence intervals; without one, a single run."
+        return finish(figure, file_stem("study", study, table.name), f"{study}: {table.name}", caption)
+
+
+def _draw(axes: Any, table: StudyTable, column: str) -> None:
+    for height, row in enumerate(table.rows):
+        cell = table.cells.get((row, column))
+        if cell is None:
+            continue
+        half_width = None if cell.interval is None else (cell.interval[1] - cell.interval[0]) / 2
+        ours = LOOKS[0]
+        axes.errorbar(
+            cell.ours,
+            height,
+            xerr=half_width,
+            color=ours.colour,
+            marker=ours.marker,
+            markersize=5,
+            linewidth=1.3,
+            capsize=3,
+        )
+        if cell.paper is not None:
+            axes.plot(cell.paper, height, **_PAPER_MARK)
+    axes.set_title(legend_label(table.headings[column]))
+    axes.set_yticks(range(len(table.rows)), [legend_label(row) for row in table.rows])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(table.rows) - 0.45, -0.55)
+    axes.set_xlim(left=0)
+
+
+_PAPER_MARK: dict[str, Any] = {
+    "color": INK,
+    "marker": "D",
+    "markersize": 6,
+    "markerfacecolor": "none",
+    "linestyle": "none",
+}
+
+
+def _legend(table: StudyTable) -> list[Any]:
+    ours = LOOKS[0]
+    marks = [Line2D([], [], color=ours.colour, marker=ours.marker, linestyle="none", label="ours")]
+    if table.has_paper:
+        marks.append(Line2D([], [], label="paper", **_PAPER_MARK))
+    return marks

@@ -1,0 +1,66 @@
+"""Studies as one HTML page, with Markdown and the figures as files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.errors import OutputError
+from experiments.model.whole_files import write_whole
+from experiments.report import study_tables
+from experiments.report.canvas import Plot
+from experiments.report.pages import distinct, render_template, write_page
+from experiments.report.plot_study import plot_table
+from experiments.report.study_markdown import to_markdown
+from experiments.report.study_tables import StudyTable, tables_of
+from experiments.studies.document import StudyDocument
+from experiments.studies.schema import Study
+from experiments.studies.text import counts
+
+PAGE = "study.html"
+MARKDOWN = "study.md"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A study on the page: its tables, each with its figure."""
+
+    study: Study
+    document: StudyDocument
+    counts: Sequence[str]
+    tables: Sequence[tuple[StudyTable, Plot]]
+
+
+def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, out_dir: Path) -> Path:
+    """Write `study.html`, whole in one file, `study.md`, and the figures as `plots/study-*` (SVG, PNG, PDF).
+
+    The same documents give the same bytes.
+
+    Args:
+        studies: each with what came of it.
+        seeds: how many runs each figure is of.
+        out_dir: a folder; it is made if it is not there.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        OutputError: the folder or a file in it cannot be written.
+    """
+    taken: set[str] = set()
+    sections = [_section(study, document, taken) for study, document in studies]
+    page = render_template("study.html.j2", sections=sections, seeds=seeds, text=study_tables)
+    plots = [plot for section in sections for _, plot in section.tables]
+    path = write_page(page, plots, out_dir, PAGE)
+    try:
+        write_whole(out_dir / MARKDOWN, to_markdown(studies, seeds))
+    except OSError as error:
+        raise OutputError(str(out_dir), error.strerror or str(error)) from error
+    return path
+
+
+def _section(study: Study, document: StudyDocument, taken: set[str]) -> Section:
+    tables = tables_of(study, document)
+    plots = distinct((plot_table(study.name, table) for table in tables), taken)
+    return Section(study, document, counts(document), list(zip(tables, plots, strict=True)))

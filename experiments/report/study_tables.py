@@ -1,0 +1,87 @@
+"""A study's cells as its tables: rows and columns as in the paper, and the order of each column's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.report import units
+from experiments.report.summary import unique
+from experiments.studies.document import CheckedCell, RankedColumn, StudyDocument
+from experiments.studies.schema import Cell, Study
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """One table of a study; `cells` by row and column, `ranks` by column where the paper has several rows."""
+
+    name: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    headings: Mapping[str, str]
+    """Of each column: its name, and the metric behind it where the name does not have it."""
+    own_metrics: Mapping[str, Sequence[str]]
+    """Of rows that the paper does not have: their metrics where the paper's rows have others."""
+    cells: Mapping[tuple[str, str], CheckedCell]
+    ranks: Mapping[str, RankedColumn]
+
+    @property
+    def has_paper(self) -> bool:
+        """Whether the paper prints any of its figures."""
+        return any(cell.paper is not None for cell in self.cells.values())
+
+
+def tables_of(study: Study, document: StudyDocument) -> list[StudyTable]:
+    """Return the tables in the order of the study's cells."""
+    return [_table(study, document, name) for name in unique(cell.table for cell in document.cells)]
+
+
+def _table(study: Study, document: StudyDocument, name: str) -> StudyTable:
+    cells = [cell for cell in document.cells if cell.table == name]
+    sources = [cell for cell in study.cells if cell.table == name]
+    metrics = {column: _metrics(sources, column) for column in unique(cell.column for cell in cells)}
+    own: dict[str, list[str]] = {}
+    for source in sources:
+        if source.metric not in metrics[source.column]:
+            own.setdefault(source.row, []).append(source.metric)
+    return StudyTable(
+        name=name,
+        rows=unique(cell.row for cell in cells),
+        columns=list(metrics),
+        headings={column: _heading(column, used) for column, used in metrics.items()},
+        own_metrics={row: unique(used) for row, used in own.items()},
+        cells={(cell.row, cell.column): cell for cell in cells},
+        ranks={column.column: column for column in document.ranks if column.table == name},
+    )
+
+
+def _metrics(sources: Sequence[Cell], column: str) -> list[str]:
+    """Return what a column has in the paper's rows, or in all where the paper has none."""
+    of_column = [source for source in sources if source.column == column]
+    printed = [source for source in of_column if source.paper is not None]
+    return unique(source.metric for source in printed or of_column)
+
+
+def _heading(column: str, metrics: Sequence[str]) -> str:
+    return column if any(metric in column for metric in metrics) else f"{column} ({', '.join(metrics)})"
+
+
+def number(value: float | None) -> str:
+    """Return a figure with four digits, as papers print them; a dash for one that the paper does not have."""
+    return units.MISSING if value is None else f"{value:.4g}"
+
+
+def ours(cell: CheckedCell) -> str:
+    """Return our mean with half of its 95 % confidence interval."""
+    if cell.interval is None:
+        return number(cell.ours)
+    return f"{number(cell.ours)} ± {(cell.interval[1] - cell.interval[0]) / 2:.2g}"
+
+
+def verdict(ranked: RankedColumn) -> str:
+    """Return how the order of a column's rows compares with the paper's, in a few words."""
+    if ranked.ranked_alike:
+        return "as in the paper"
+    alike, contrary, still_open = ranked.pairs_alike, ranked.pairs_contrary, ranked.pairs_open
+    pairs = alike + contrary + still_open
+    return f"{alike} of {pairs} pairs alike, {contrary} contrary, {still_open} open"
