@@ -13,6 +13,7 @@ from mstcp import sockets
 from mstcp.aio.opening import OpeningStreams
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
 from mstcp.allocation import Allocation, AllocationChanged
+from mstcp.checks import check_address
 from mstcp.connecting import bind_all, closing_on_error, connect, race
 from mstcp.errors import ControllerError, LocalProtocolError
 from mstcp.growing import GrowingStreams
@@ -154,6 +155,7 @@ async def _open_transport(host: str | None, port: int | None, options: ClientOpt
         return await _open_given(host, port, options)
     if host is None or port is None:
         raise LocalProtocolError("host and port are missing, and no sock is given")
+    check_address(host, port, least_port=1)
     tls = client_settings(options.ssl, options.server_hostname, host)
     if options.controller is None:
         return await _open_first(host, port, options, tls)

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from mstcp import _core
 from mstcp.allocation import OnAllocationChanged, RequestedPath
-from mstcp.checks import check_seconds, check_type, check_whole
+from mstcp.checks import (
+    check_callable,
+    check_flag,
+    check_list,
+    check_number,
+    check_seconds,
+    check_type,
+    check_whole,
+)
+from mstcp.endpoints import parse_endpoint
 from mstcp.errors import LocalProtocolError, MstcpError
 from mstcp.hello import PlainRule
 from mstcp.limits import ServerLimits
@@ -69,7 +78,11 @@ class ConnectionOptions:
         check_whole("packet_bytes", self.packet_bytes, LEAST_PACKET_BYTES, 65_549)
         check_seconds("reconnect_timeout", self.reconnect_timeout, least=0.0)
         check_type("secret", self.secret, bytes, "bytes")
-        check_type("authenticate_frames", self.authenticate_frames, bool, "True or False")
+        if self.secret == b"":
+            raise LocalProtocolError(
+                "secret is empty, which protects nothing: leave it out, or give some bytes"
+            )
+        check_flag("authenticate_frames", self.authenticate_frames)
         if self.authenticate_frames and not self.secret:
             raise LocalProtocolError("authenticate_frames needs a secret that both sides know")
         check_type("congestion_control", self.congestion_control, str, "a name, as 'bbr'")
@@ -103,7 +116,12 @@ class ClientOptions(ConnectionOptions):
         super().__post_init__()
         check_seconds("connect_timeout", self.connect_timeout)
         check_seconds("handshake_timeout", self.handshake_timeout)
+        check_type("source_address", self.source_address, str, "an address")
+        check_type("server_hostname", self.server_hostname, str, "a name")
+        check_type("ssl", self.ssl, (SSLContext, bool), "an ssl.SSLContext, True")
         self._check_rate()
+        if self.streams is not None:
+            check_list("streams", self.streams, StreamSpec)
         if self.sock is not None:
             self._check_sockets()
         told = self.on_allocation_changed
@@ -113,8 +131,25 @@ class ClientOptions(ConnectionOptions):
         self._check_growth()
         if self.authenticate_frames and self.ssl:
             raise LocalProtocolError("authenticate_frames or ssl: TLS authenticates what it encrypts")
+        self._check_asked()
+        self._check_who_chooses()
+
+    def _check_asked(self) -> None:
+        """Check what a controller is asked for."""
+        check_type("objective", self.objective, str, "a name")
+        check_whole("max_paths", self.max_paths, 1, _core.MAX_STREAMS)
+        if self.controller is not None:
+            _check_controller(self.controller)
+        if self.paths is not None:
+            check_list("paths", self.paths, RequestedPath)
+        for path in self.paths or ():
+            check_list("nodes of paths", path.nodes, str, 2)
+            check_number("rate_bps of paths", path.rate_bps, "in bit/s")
+
+    def _check_who_chooses(self) -> None:
+        """Check that the streams are given by hand or by a controller, and what goes with either."""
         if self.controller is None:
-            if any(value is not None for value in (self.objective, self.paths, told)):
+            if any(value is not None for value in (self.objective, self.paths, self.on_allocation_changed)):
                 what = "objective, paths and on_allocation_changed"
                 raise LocalProtocolError(f"{what} are for a controller, and none is given")
             if self.streams is not None and self.rate is not None:
@@ -130,6 +165,8 @@ class ClientOptions(ConnectionOptions):
             )
 
     def _check_early_data(self) -> None:
+        if not isinstance(self.early_data, bytes):
+            raise LocalProtocolError(f"early_data is bytes, not {self.early_data!r}")
         if len(self.early_data) > _core.MAX_EARLY_BYTES:
             raise LocalProtocolError(
                 f"early_data has {len(self.early_data)} bytes, more than {_core.MAX_EARLY_BYTES}"
@@ -140,7 +177,7 @@ class ClientOptions(ConnectionOptions):
             raise LocalProtocolError("early_data goes with a hello, and a connection of one stream has none")
 
     def _check_growth(self) -> None:
-        check_type("may_grow", self.may_grow, bool, "True or False")
+        check_flag("may_grow", self.may_grow)
         if not self.may_grow:
             return
         if self.controller is None:
@@ -184,6 +221,23 @@ class ClientOptions(ConnectionOptions):
         return len(self.paths) if self.paths else self.max_paths
 
 
+def _check_controller(controller: object) -> None:
+    from mstcp.control import ControllerAddress, ControllerClient
+
+    if isinstance(controller, str):
+        try:
+            parse_endpoint(controller)
+        except ValueError as error:
+            raise LocalProtocolError(f"controller: {error}") from None
+    else:
+        check_type(
+            "controller",
+            controller,
+            (ControllerAddress, ControllerClient),
+            "HOST:PORT, a ControllerAddress, a ControllerClient",
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions(ConnectionOptions):
     """How connections are to be accepted.
@@ -211,7 +265,11 @@ class ServerOptions(ConnectionOptions):
         check_seconds("hello_timeout", self.hello_timeout)
         check_type("limits", self.limits, ServerLimits, "a ServerLimits")
         check_type("sock", self.sock, socket.socket, "a bound socket")
-        if self.plain not in ("auto", True, False):
+        check_type("ssl", self.ssl, SSLContext, "an ssl.SSLContext with a certificate")
+        check_callable("on_rejected", self.on_rejected)
+        for name in ("early_data", "start_serving", "reuse_port"):
+            check_flag(name, getattr(self, name))
+        if self.plain != "auto" and not isinstance(self.plain, bool):
             raise LocalProtocolError(f'plain is "auto", True or False, not {self.plain!r}')
         if self.reuse_port and not hasattr(socket, "SO_REUSEPORT"):
             raise LocalProtocolError("reuse_port: this system has no SO_REUSEPORT")

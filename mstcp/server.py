@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from mstcp import sockets
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
-from mstcp.errors import (
-    LocalProtocolError,
-    MstcpError,
-    RemoteProtocolError,
-)
+from mstcp.checks import check_address
+from mstcp.errors import LocalProtocolError, MstcpError, RemoteProtocolError
 from mstcp.limits import HalfOpen, ServerLimits
 from mstcp.options import ServerArguments, ServerOptions, check_limit
 from mstcp.reception import ProtocolFactory, Reception
@@ -133,6 +130,7 @@ async def _serve(
         if options.start_serving:
             await server.start_serving()
         return server
+    check_address(host, port, least_port=0)
     listeners: list[socket.socket] = []
     try:
         addresses = await loop.getaddrinfo(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mstcp import _core
+from mstcp.checks import MOST_PORT, check_list, check_number, check_whole
 from mstcp.errors import LocalProtocolError
 
 UNLIMITED_BPS = 1e10
@@ -125,19 +125,27 @@ def check_specs(specs: Sequence[StreamSpec]) -> None:
     """
     if not 1 <= len(specs) <= _core.MAX_STREAMS:
         raise LocalProtocolError(f"a connection has 1 to {_core.MAX_STREAMS} streams, not {len(specs)}")
-    ports = [spec.source_port for spec in specs if spec.source_port]
-    if len(set(ports)) < len(ports) or any(not 0 < port < 65536 for port in ports):
-        raise LocalProtocolError(f"source ports must be 1 to 65535 (or 0) and differ: {ports}")
     for spec in specs:
-        if not isinstance(spec.priority, int) or not 0 <= spec.priority <= _core.MAX_PRIORITY:
-            raise LocalProtocolError(
-                f"a stream's priority is 0 to {_core.MAX_PRIORITY}, not {spec.priority!r}"
-            )
+        _check_spec(spec)
+    ports = [spec.source_port for spec in specs if spec.source_port]
+    if len(set(ports)) < len(ports):
+        raise LocalProtocolError(f"the source_port of each stream must be another one (or 0): {ports}")
     rates = [spec.rate_bps for spec in specs]
     if all(rate is None for rate in rates):
         return
-    if any(rate is None or not math.isfinite(rate) or rate < 0 for rate in rates) or not any(rates):
-        raise LocalProtocolError(f"rates must be given for all streams or none, in bit/s, not all 0: {rates}")
+    if any(rate is None for rate in rates) or not any(rates):
+        raise LocalProtocolError(f"rate_bps must be given for all streams or none, and not all 0: {rates}")
+
+
+def _check_spec(spec: StreamSpec) -> None:
+    if not isinstance(spec, StreamSpec):
+        raise LocalProtocolError(f"streams are StreamSpecs, not {spec!r}")
+    check_whole("source_port", spec.source_port, 0, MOST_PORT)
+    check_whole("priority", spec.priority, 0, _core.MAX_PRIORITY)
+    check_number("rate_bps", spec.rate_bps, "in bit/s", optional=True)
+    check_number("delay_s", spec.delay_s, "in seconds", optional=True)
+    if spec.path is not None:
+        check_list("path", spec.path, str)
 
 
 def weights_of(specs: Sequence[StreamSpec]) -> list[float]:

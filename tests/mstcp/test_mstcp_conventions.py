@@ -63,13 +63,35 @@ def streams(count: int) -> list[StreamSpec]:
         ("connect_timeout", 0),
         ("handshake_timeout", "soon"),
         ("secret", "text"),
+        ("secret", b""),
         ("rate", 0.0),
         ("limit", 0),
         ("sock", 7),
+        ("early_data", "text"),
+        ("early_data", None),
+        ("source_address", 5),
+        ("server_hostname", 5),
+        ("ssl", "yes"),
+        ("max_paths", "4"),
+        ("controller", 5),
+        ("streams", 5),
+        ("streams", "two"),
+        ("streams", [5]),
+        ("source_port", "5001"),
+        ("source_port", 65_536),
+        ("rate_bps", "5e6"),
+        ("delay_s", -1.0),
+        ("delay_s", "soon"),
+        ("path", "S0"),
+        ("path", 5),
+        ("priority", 256),
+        ("priority", True),
     ],
 )
 async def test_an_option_out_of_range_is_refused_before_connecting(option: str, value: object) -> None:
     wrong: Any = {option: value}
+    if option in StreamSpec.__dataclass_fields__:
+        wrong = {"streams": [StreamSpec(**wrong)]}
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         with pytest.raises(mstcp.LocalProtocolError, match=option):
@@ -81,12 +103,59 @@ async def test_an_option_out_of_range_is_refused_before_connecting(option: str, 
 @pytest.mark.parametrize(
     ("option", "value"),
     [
+        ("objective", 5),
+        ("paths", 5),
+        ("paths", [5]),
+        ("paths", [mstcp.RequestedPath(("T0",), 5e6)]),
+        ("paths", [mstcp.RequestedPath(("T0", "S0", "T2"), -5e6)]),
+        ("paths", [mstcp.RequestedPath((5, 6), 5e6)]),  # type: ignore[arg-type]
+        ("max_paths", 0),
+        ("max_paths", 4.0),
+        ("may_grow", "yes"),
+        ("controller", "no-port"),
+        ("controller", "127.0.0.1:70000"),
+    ],
+)
+async def test_what_is_asked_of_a_controller_is_checked_before_it_is_asked(
+    option: str, value: object
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as controller:
+        controller.setblocking(False)
+        host, port = controller.getsockname()
+        wrong: Any = {"rate": 5e6, "controller": f"{host}:{port}", option: value}
+        with pytest.raises(mstcp.LocalProtocolError, match=option):
+            await mstcp.open_connection("127.0.0.1", 9, **wrong)
+        with pytest.raises(BlockingIOError):
+            controller.accept()
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [(5, 80), (b"127.0.0.1", 80), ("127.0.0.1", 0), ("127.0.0.1", 65_536), ("127.0.0.1", 80.0)],
+)
+async def test_what_is_no_address_is_refused(host: Any, port: Any) -> None:
+    with pytest.raises(mstcp.LocalProtocolError, match="host|port"):
+        await mstcp.open_connection(host, port)
+    if port != 0:  # a server's is then the system's choice
+        with pytest.raises(mstcp.LocalProtocolError, match="host|port"):
+            await mstcp.start_server(echo, host, port)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
         ("backlog", 0),
         ("plain", "maybe"),
         ("plain_after", -1),
         ("hello_timeout", 0),
         ("limits", 5),
         ("limit", 0),
+        ("plain", 1),
+        ("early_data", b"GET"),
+        ("start_serving", "no"),
+        ("reuse_port", 5),
+        ("ssl", True),
+        ("on_rejected", "log"),
     ],
 )
 async def test_a_servers_option_out_of_range_is_refused(option: str, value: object) -> None:
