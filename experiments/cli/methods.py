@@ -16,8 +16,9 @@ from rich.table import Table
 from experiments import runner
 from experiments.analysis.statistics import Estimate, estimate
 from experiments.cli.run_arguments import add_scheduler
+from experiments.engines.sim.methods import absolute, is_own
 from experiments.engines.sim.process import SimulationFailed
-from experiments.errors import RunFailed
+from experiments.errors import RunFailed, ScenarioError
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import simulator
@@ -64,6 +65,7 @@ def main(args: argparse.Namespace) -> int:
     """
     kind = KINDS[args.kind]
     seeds = runner.seeds_up_to(args.seeds)
+    _check_own(args.own)
     names = [*kind.built_in, *args.own]
     runs = [(name, describe(kind, name, args.duration, seed)) for name in names for seed in seeds]
     for name, description in runs[:: len(seeds)]:
@@ -78,6 +80,16 @@ def main(args: argparse.Namespace) -> int:
     else:
         _print(args, figures)
     return 0
+
+
+def _check_own(names: Sequence[str]) -> None:
+    """Check that methods of one's own are that, each once; ScenarioError says which is not."""
+    for number, name in enumerate(names):
+        if not is_own(name):
+            reason = f"{name!r} is no FILE.py:NAME or MODULE:NAME; built-in methods are compared in any case"
+            raise ScenarioError("the command line", "--own", reason)
+        if absolute(name) in map(absolute, names[:number]):
+            raise ScenarioError("the command line", "--own", f"{name} is given twice")
 
 
 def _run(
@@ -137,12 +149,18 @@ def _print(args: argparse.Namespace, figures: Mapping[str, Mapping[str, Estimate
     table.add_column("method", overflow="fold", min_width=10)
     for heading in HEADINGS:
         table.add_column(heading, justify="right")
+    labels = {name: _label(name) for name in figures}
     for name, row in figures.items():
         cells = ("" if value is None else _text(value) for value in row.values())
-        # Of a file of one's own the name is enough: a path would be folded over many lines.
-        label = Path(name.rpartition(":")[0]).name + ":" + name.rpartition(":")[2] if ":" in name else name
-        table.add_row(label, *cells, style="bold" if name in args.own else None)
+        alone = list(labels.values()).count(labels[name]) == 1
+        table.add_row(labels[name] if alone else name, *cells, style="bold" if name in args.own else None)
     console.print(table)
+
+
+def _label(name: str) -> str:
+    """Return a method's name with that of its file: a whole path would be folded over many lines."""
+    place, colon, what = name.rpartition(":")
+    return Path(place).name + colon + what
 
 
 def _text(value: Estimate) -> str:

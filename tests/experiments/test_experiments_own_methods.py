@@ -11,7 +11,9 @@ import netsim_native as sim
 import pytest
 
 from experiments import cli
+from experiments.engines.sim import endless
 from experiments.engines.sim.methods import load
+from experiments.engines.sim.worker import OwnMethodFailed, simulate
 from experiments.installation import ROOT
 
 DOCS = ROOT / "docs" / "own-methods.md"
@@ -169,3 +171,62 @@ def test_methods_that_a_protocol_cannot_have_are_refused_before_anything_runs(
     assert cli.main(options) == 2
     assert told in capsys.readouterr().err
     assert not (tmp_path / "out" / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while True: pass",
+        "\n".join(["while True:", "            try: len('x')", "            except Exception: pass"]),
+    ],
+)
+def test_a_call_that_does_not_return_is_ended_and_said(
+    loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endless, "CALL_S", 0.2)
+    path = tmp_path / "endless.py"
+    path.write_text(f"class Endless:\n    def choose(self, view):\n        {loop}\n")
+    with pytest.raises(
+        OwnMethodFailed, match=rf"DoesNotReturn in {path}, line \d, in choose: it has not returned"
+    ):
+        simulate(described(scheduler=f"{path}:Endless"))
+
+
+def test_only_a_call_that_is_seen_again_and_again_is_endless() -> None:
+    looks = endless.Looks()
+    one = object()
+    assert not any(looks.is_endless(call) for call in [one] * endless.LOOKS)
+    assert looks.is_endless(one)
+    assert not looks.is_endless(None)  # it has returned
+    assert not any(looks.is_endless(object()) for _ in range(3 * endless.LOOKS))
+    assert not any(looks.is_endless(None) for _ in range(3 * endless.LOOKS))
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        (["minrtt"], "--own: 'minrtt' is no FILE.py:NAME or MODULE:NAME"),
+        (["{mine}:LeastDelay", "{mine}:LeastDelay"], "is given twice"),
+    ],
+)
+def test_methods_are_ones_own_and_each_is_given_once(
+    own: list[str], told: str, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [option for name in own for option in ("--own", name.format(mine=mine))]
+    assert cli.main(["methods", "schedulers", *options, "--seeds", "1", "--duration", "1"]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_classes_of_one_name_in_two_files_are_told_apart(
+    mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other" / "mine.py"
+    other.parent.mkdir()
+    other.write_text(mine.read_text())
+    options = ["--own", f"{mine}:LeastDelay", "--own", f"{other}:LeastDelay"]
+    assert cli.main(["methods", "schedulers", *options, "--seeds", "1", "--duration", "1"]) == 0
+    printed = "".join(
+        line.split("│")[1].strip() if "│" in line else "" for line in capsys.readouterr().out.splitlines()
+    )
+    assert f"{mine}:LeastDelay" in printed
+    assert f"{other}:LeastDelay" in printed

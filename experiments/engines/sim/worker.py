@@ -15,6 +15,8 @@ from pathlib import Path
 
 import netsim_native as sim
 
+from experiments.engines.sim import traces
+from experiments.engines.sim.endless import DoesNotReturn, EndlessCalls
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.traces import TraceFiles, TraceNotWritten, to_parquet
 
@@ -51,7 +53,7 @@ def main() -> int:
 
 
 class OwnMethodFailed(Exception):
-    """A method of one's own raised an exception; the text says where."""
+    """A method of one's own raised an exception or does not return; the text says where."""
 
 
 def simulate(description: str, trace: Callable[[str, bytes], object] | None = None) -> str:
@@ -59,14 +61,15 @@ def simulate(description: str, trace: Callable[[str, bytes], object] | None = No
 
     Raises:
         InvalidDescription: it is none.
-        OwnMethodFailed: a method of one's own raised something.
+        OwnMethodFailed: a method of one's own raised something, or did not return.
         TraceNotWritten: `trace` could not write.
     """
     try:
-        return sim.run(description, trace, load)
+        with EndlessCalls(except_in=traces.__file__):  # a disk may be slow
+            return sim.run(description, trace, load)
     except (sim.InvalidDescription, TraceNotWritten):
         raise
-    except Exception as error:
+    except (Exception, DoesNotReturn) as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename != __file__]
         if not own:
