@@ -18,6 +18,7 @@ ROW_IN = 0.22
 AROUND_PANEL_IN = 0.75
 """Title and axis of a panel."""
 LEGEND_IN = 0.4
+MARGIN = 1.06
 
 
 def plot_table(study: str, table: StudyTable) -> Plot:
@@ -40,7 +41,7 @@ def plot_table(study: str, table: StudyTable) -> Plot:
             axes.set_axis_off()
         figure.legend(handles=_legend(table), loc="outside lower center", ncols=2)
         caption = "Ours: means over the seeds with 95 % confidence intervals; without one, a single run."
-        return finish(figure, file_stem("study", study, table.name), f"{study}: {table.name}", caption)
+        return finish(figure, file_stem("study", study, table.name), f"{study}: {table.title}", caption)
 
 
 def _draw(axes: Any, table: StudyTable, column: str) -> None:
@@ -48,12 +49,11 @@ def _draw(axes: Any, table: StudyTable, column: str) -> None:
         cell = table.cells.get((row, column))
         if cell is None:
             continue
-        half_width = None if cell.interval is None else (cell.interval[1] - cell.interval[0]) / 2
         ours = LOOKS[0]
         axes.errorbar(
             cell.ours,
             height,
-            xerr=half_width,
+            xerr=cell.half_width,
             color=ours.colour,
             marker=ours.marker,
             markersize=5,
@@ -66,7 +66,15 @@ def _draw(axes: Any, table: StudyTable, column: str) -> None:
     axes.set_yticks(range(len(table.rows)), [legend_label(row) for row in table.rows])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(table.rows) - 0.45, -0.55)
-    axes.set_xlim(left=0)
+    axes.set_xlim(*_range(table, column))
+
+
+def _range(table: StudyTable, column: str) -> tuple[float, float]:
+    """Return the ends of a panel's axis: zero and the figures, with intervals to the right."""
+    cells = [cell for (_, of), cell in table.cells.items() if of == column]
+    figures = [figure for cell in cells for figure in (cell.ours, cell.paper or 0.0)]
+    ends = [cell.ours + (cell.half_width or 0.0) for cell in cells]
+    return MARGIN * min(0.0, *figures), MARGIN * max(0.0, *figures, *ends) or 1.0
 
 
 _PAPER_MARK: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from experiments.report.study_tables import StudyTable, number, ours, tables_of, verdict
+from experiments.report.study_tables import StudyTable, ours, paper, tables_of, verdict
 from experiments.studies.document import StudyDocument
 from experiments.studies.schema import Study
 from experiments.studies.text import counts
@@ -26,7 +26,7 @@ def _section(study: Study, document: StudyDocument, seeds: int) -> Iterator[str]
         ([claim.status, claim.claim, claim.source, claim.evidence] for claim in document.claims),
     )
     for table in tables_of(study, document):
-        yield from (f"## {table.name}", "")
+        yield from (f"## {table.title}", "")
         yield from _figures(table)
     for title, texts in (("Assumed", study.assumptions), ("Left out", study.left_out)):
         if texts:
@@ -51,7 +51,7 @@ def _figures(table: StudyTable) -> Iterator[str]:
 def _row(table: StudyTable, row: str) -> Iterator[str]:
     for column in table.columns:
         cell = table.cells.get((row, column))
-        yield from ("", "") if cell is None else (number(cell.paper), ours(cell))
+        yield from ("", "") if cell is None else (paper(cell), ours(cell))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.report import units
 from experiments.report.summary import unique
 from experiments.studies.document import CheckedCell, RankedColumn, StudyDocument
+from experiments.studies.figures import number, with_interval
 from experiments.studies.schema import Cell, Study
 
 
@@ -24,6 +26,11 @@ class StudyTable:
     """Of rows that the paper does not have: their metrics where the paper's rows have others."""
     cells: Mapping[tuple[str, str], CheckedCell]
     ranks: Mapping[str, RankedColumn]
+
+    @property
+    def title(self) -> str:
+        """Its name as a heading: `Table II` of what the paper numbers so."""
+        return f"Table {self.name}" if re.match(r"[IVX]+\b", self.name) else self.name
 
     @property
     def has_paper(self) -> bool:
@@ -66,16 +73,14 @@ def _heading(column: str, metrics: Sequence[str]) -> str:
     return column if any(metric in column for metric in metrics) else f"{column} ({', '.join(metrics)})"
 
 
-def number(value: float | None) -> str:
-    """Return a figure with four digits, as papers print them; a dash for one that the paper does not have."""
-    return units.MISSING if value is None else f"{value:.4g}"
+def paper(cell: CheckedCell) -> str:
+    """Return the paper's figure; a dash where it has none."""
+    return units.MISSING if cell.paper is None else number(cell.paper)
 
 
 def ours(cell: CheckedCell) -> str:
     """Return our mean with half of its 95 % confidence interval."""
-    if cell.interval is None:
-        return number(cell.ours)
-    return f"{number(cell.ours)} ± {(cell.interval[1] - cell.interval[0]) / 2:.2g}"
+    return with_interval(cell.ours, cell.half_width)
 
 
 def verdict(ranked: RankedColumn) -> str:

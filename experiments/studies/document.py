@@ -63,6 +63,11 @@ class CheckedCell(_Model):
     ours: float
     interval: tuple[float, float] | None
 
+    @property
+    def half_width(self) -> float | None:
+        """Half of the interval."""
+        return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
+
 
 class StudyDocument(_Model):
     """What `mstcp-lab reproduce NAME --json` prints."""

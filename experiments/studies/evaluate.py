@@ -8,6 +8,7 @@ from experiments.analysis.statistics import Estimate, estimate, welch
 from experiments.studies import ranks
 from experiments.studies.cases import split_side
 from experiments.studies.document import CheckedCell, CheckedClaim, Status, StudyDocument
+from experiments.studies.figures import with_interval
 from experiments.studies.measure import Measured
 from experiments.studies.schema import Claim, Holds, Study
 
@@ -124,4 +125,4 @@ def _right(part: Holds, measured: Measured, trim: float) -> tuple[str, float]:
 
 
 def _text(value: Estimate) -> str:
-    return f"{value.mean:.4g}" + (f" ± {value.half_width:.2g}" if value.half_width is not None else "")
+    return with_interval(value.mean, value.half_width)

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from experiments.studies.document import StudyDocument
+from experiments.studies.figures import number, with_interval
 
 STYLES = {"reproduced": "green", "not reproduced": "red", "contradictory": "yellow"}
 
@@ -33,11 +34,10 @@ def counts(document: StudyDocument) -> list[str]:
 def print_study(document: StudyDocument, console: Console) -> None:
     """Print cells beside the paper's, claims with their evidence, and what was assumed and left out."""
     if document.cells:
-        table = Table("table", "row", "column", "paper", "ours", "95 % interval", title=document.study)
+        table = Table("table", "row", "column", "paper", "ours, ± of 95 %", title=document.study)
         for cell in document.cells:
-            interval = "" if cell.interval is None else f"{cell.interval[0]:.4g} to {cell.interval[1]:.4g}"
-            paper = "" if cell.paper is None else f"{cell.paper:.4g}"
-            table.add_row(cell.table, cell.row, cell.column, paper, f"{cell.ours:.4g}", interval)
+            paper = "" if cell.paper is None else number(cell.paper)
+            table.add_row(cell.table, cell.row, cell.column, paper, with_interval(cell.ours, cell.half_width))
         console.print(table)
     for claim in document.claims:
         style = STYLES[claim.status]

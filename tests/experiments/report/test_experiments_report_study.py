@@ -9,7 +9,7 @@ import pytest
 from experiments.errors import OutputError
 from experiments.report.study_markdown import to_markdown
 from experiments.report.study_page import write_studies
-from experiments.report.study_tables import number, ours, tables_of, verdict
+from experiments.report.study_tables import ours, paper, tables_of, verdict
 from experiments.studies import schema
 from experiments.studies.document import CheckedCell, RankedColumn, StudyDocument
 from experiments.studies.evaluate import evaluate
@@ -116,9 +116,10 @@ def test_an_order_that_differs_is_counted_in_pairs() -> None:
 
 def test_figures_have_their_interval_and_missing_ones_a_dash() -> None:
     cell = CheckedCell(table="", row="", column="", paper=None, ours=4.2, interval=(3.9, 4.5))
-    assert ours(cell) == "4.2 ± 0.3"
+    assert ours(cell) == "4.200 ± 0.300"
     assert ours(cell.model_copy(update={"interval": None})) == "4.2"
-    assert (number(None), number(68.114)) == ("\N{EN DASH}", "68.11")
+    assert paper(cell) == "\N{EN DASH}"
+    assert paper(cell.model_copy(update={"paper": 68.114})) == "68.11"
 
 
 def test_the_page_has_sentences_tables_orders_and_figures(folder: Path) -> None:
@@ -126,7 +127,7 @@ def test_the_page_has_sentences_tables_orders_and_figures(folder: Path) -> None:
     for status in ("reproduced", "not reproduced", "contradictory"):
         assert page.count(f'data-status="{status}"') == 1
     assert page.count("data-row=") == 3
-    assert "<td>4.2</td><td>4.2 ± 0.5</td>" in page
+    assert "<td>4.2</td><td>4.200 ± 0.497</td>" in page
     assert "door &gt; nopr" in page
     assert "Row mstcp: goodput_mbps." in page
     assert "Queues hold 100 packets." in page
@@ -138,8 +139,8 @@ def test_the_page_has_sentences_tables_orders_and_figures(folder: Path) -> None:
 def test_markdown_says_the_same(folder: Path) -> None:
     text = (folder / "study.md").read_text()
     assert "| | coupled (mbps): paper | coupled (mbps): ours |".replace("| |", "|  |") in text
-    assert "| nopr | 4.2 | 4.2 ± 0.5 |" in text
-    assert "| mstcp | \N{EN DASH} | 9 ± 0.25 |" in text
+    assert "| nopr | 4.2 | 4.200 ± 0.497 |" in text
+    assert "| mstcp | \N{EN DASH} | 9.000 ± 0.248 |" in text
     assert r"TCP-DOOR carries more \| than NoPR." in text
     assert "| coupled | door > nopr | door > nopr | as in the paper |" in text
 
