@@ -157,4 +157,4 @@ class Interrupted(ExperimentError):
         stopped = f"Stopped; {self.finished} of {self.planned} runs are complete and kept."
         if not self.resume:
             return stopped
-        return f"{stopped} `{self.resume}` makes the missing runs and reruns invalid ones."
+        return f"{stopped} `{self.resume}` makes the others."

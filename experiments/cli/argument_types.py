@@ -9,6 +9,7 @@ from typing import TypeVar
 from topologies.units import UnitError, parse_rate_bps, rate_unit_bps, time_unit_us
 
 MOST_LOAD = 1e6
+DAY_S = 86_400.0
 MTU_LIMITS = (68, 65535)
 """RFC 791: every host forwards 68 bytes; the longest IPv4 packet."""
 
@@ -40,6 +41,14 @@ def positive(text: str) -> float:
     number = _number(text)
     if not (math.isfinite(number) and number > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
+def simulated_seconds(text: str) -> float:
+    """Read an argument that is how long a simulation lasts: a day at most."""
+    number = _number(text)
+    if not 0 < number <= DAY_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0, {DAY_S:g} at most")
     return number
 
 

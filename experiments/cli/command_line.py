@@ -74,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         extensions, rest = _extensions(sys.argv[1:] if argv is None else argv)
         extend(extensions)
         args = make_parser().parse_args(rest)
+        args.given = sys.argv[1:] if argv is None else argv
         status: int = args.command(args)
     except Interrupted as error:
         return complain(error, EXIT_INTERRUPTED)

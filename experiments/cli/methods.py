@@ -15,6 +15,7 @@ from rich.table import Table
 
 from experiments import runner
 from experiments.analysis.statistics import Estimate, estimate
+from experiments.cli.argument_types import simulated_seconds
 from experiments.cli.run_arguments import add_scheduler
 from experiments.engines.sim.methods import absolute, is_own
 from experiments.engines.sim.process import SimulationFailed
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--duration",
-        type=float,
+        type=simulated_seconds,
         default=DURATION_S,
         metavar="S",
         help=f"seconds to simulate (default {DURATION_S:g})",

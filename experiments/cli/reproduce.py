@@ -19,7 +19,7 @@ import topologies
 from experiments import runner
 from experiments.cli.progress import Display
 from experiments.cli.run_arguments import add_scheduler
-from experiments.cli.stopping import stop_on_sigterm
+from experiments.cli.stopping import resume_command, stop_on_sigterm
 from experiments.errors import Interrupted, RunFailed, ScenarioError
 from experiments.model import overrides, scenario
 from experiments.model.job import Job, write_atomically
@@ -144,8 +144,7 @@ def _measure(studies: Sequence[schema.Study], seeds: int, args: argparse.Namespa
         except KeyboardInterrupt:
             if args.out is None:
                 raise
-            resume = f"mstcp-lab reproduce {args.study} --seeds {seeds} --out {args.out} --resume"
-            raise Interrupted(ended, planned, resume) from None
+            raise Interrupted(ended, planned, resume_command(args)) from None
     return [evaluate(study, figures) for study, figures in zip(studies, measured, strict=True)]
 
 

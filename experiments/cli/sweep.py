@@ -13,8 +13,8 @@ from rich.console import Console
 from experiments.cli.argument_types import loads, names, positive, seconds, whole
 from experiments.cli.network_arguments import add_network_arguments
 from experiments.cli.run_arguments import add_scheduler
-from experiments.cli.stopping import stop_on_sigterm
-from experiments.errors import OutputError, UnknownName
+from experiments.cli.stopping import resume_command, stop_on_sigterm
+from experiments.errors import Interrupted, OutputError, UnknownName
 from experiments.model.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ def main(args: argparse.Namespace) -> int:
     try:
         with Progress(Console(stderr=True), waiting) as progress:
             run(sweep, offers, store, progress, simulations, workers)
+    except Interrupted as stopped:
+        raise Interrupted(stopped.finished, stopped.planned, resume_command(args)) from None
     finally:
         _write(sweep, store, args)
     return 1 if progress.failed else 0

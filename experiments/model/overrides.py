@@ -31,7 +31,8 @@ FIXED = ("format", "name", "description", "network", "protocols")
 """What names the scenario itself or has an option of its own."""
 TABLES = ("workload", "sizes", "demands")
 """Tables that can be set as a whole; the keys of the first two depend on their `kind`."""
-_WORD = re.compile(r"[A-Za-z][\w.:/+-]*")
+_WORD = re.compile(r"(?=.*[A-Za-z])\w[\w.:/+-]*")
+"""With a letter, as 802.11b has; what is none of TOML's values is a typo without one."""
 _OWN_METHOD = re.compile(OWN)
 """A method of one's own may go without quotation marks, as a word may."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import netsim_native as sim
 
 from experiments.engines.sim.engine import CONGESTION_CONTROLS
-from experiments.engines.sim.methods import load
+from experiments.engines.sim.methods import is_own, load
 from experiments.errors import ScenarioError
 from experiments.model import scenario
 
@@ -110,6 +111,10 @@ def check(name: str, description: dict[str, Any]) -> None:
         sim.check(json.dumps(description), load)
     except sim.InvalidDescription as error:
         place, reason = error.args
+        if is_own(name):
+            # The place is where this command put the name, and the exception's type is that of `load`.
+            sentence = re.sub(r"^(ImportError|TypeError): ", "", reason.removeprefix(f"{name}: "))
+            raise ScenarioError("--own", name, sentence) from None
         raise ScenarioError(name, place, reason) from None
 
 

@@ -26,6 +26,8 @@ def applied(*assignments: str, cases: tuple[str, ...] = ("1", "2")) -> scenario.
         ("a=8e6", 8e6),
         ('a="cubic"', "cubic"),
         ("a=cubic", "cubic"),
+        ("a=802.11b", "802.11b"),
+        ("a=1.2.3", None),
         ("a = 3 ", 3),
         ("a={ x = 1 }", {"x": 1}),
         ("a==", None),

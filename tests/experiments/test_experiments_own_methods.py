@@ -202,9 +202,22 @@ def test_only_a_call_that_is_seen_again_and_again_is_endless() -> None:
     assert not any(looks.is_endless(None) for _ in range(3 * endless.LOOKS))
 
 
+@pytest.mark.parametrize("duration", ["nan", "inf", "0", "-1", "86401", "soon"])
+def test_a_duration_that_is_none_is_refused(duration: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["methods", "schedulers", "--duration", duration])
+    assert ended.value.code == 2
+    assert "is not a number of seconds above 0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("own", "told"),
     [
+        (["none.py:Mine"], "mstcp-lab: --own: none.py:Mine: there is no file none.py."),
+        (["none.at_all:Mine"], "--own: none.at_all:Mine: none.at_all cannot be loaded: ModuleNotFoundError"),
+        ([":Mine"], "--own: ':Mine' is no FILE.py:NAME"),
+        (["{mine}:"], "is no FILE.py:NAME"),
+        (["{mine}:Absent"], "mine.py has no class Absent that could be a scheduler"),
         (["minrtt"], "--own: 'minrtt' is no FILE.py:NAME or MODULE:NAME"),
         (["{mine}:LeastDelay", "{mine}:LeastDelay"], "is given twice"),
     ],

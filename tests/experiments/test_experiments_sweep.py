@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from experiments.sweep.runner import run
 from experiments.sweep.store import POINTS, PointResult, Store
 from experiments.sweep.summary import rows
 from experiments.sweep.table import print_table
+from tests.fakes.simulations import stop_simulating
 from topologies.model import Network
 
 CONDITIONS = Conditions(network="ring:6", flows=12, scale=0.04, warm_up_s=1.0, duration_s=2.0, metric="hops")
@@ -260,3 +264,12 @@ def test_wrong_arguments_are_named(
     assert status == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_stopped_sweep_says_how_to_go_on(tmp_path: Path) -> None:
+    out = str(tmp_path / "with space")
+    command = ["sweep", "ring:6", "--loads", "1", "--seeds", "8", "--duration", "80000", "--out", out]
+    status, errors = stop_simulating([sys.executable, "-m", "experiments.cli", *command], signal.SIGTERM)
+    assert status == 130
+    assert "0 of 24 runs are complete and kept" in errors
+    assert f"`mstcp-lab {shlex.join(command)} --resume` makes the others." in errors

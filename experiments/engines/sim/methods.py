@@ -12,7 +12,8 @@ from typing import Any
 
 def is_own(name: str) -> bool:
     """Return whether a name stands for a method of one's own."""
-    return ":" in name
+    place, _, what = name.rpartition(":")
+    return bool(place and what)
 
 
 def absolute(name: str) -> str:
@@ -44,6 +45,8 @@ def load(kind: str, name: str) -> Any:
             not take no arguments.
     """
     place, _, what = name.rpartition(":")
+    if place.endswith(".py") and not Path(place).is_file():
+        raise ImportError(f"there is no file {place}")
     try:
         module = _of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:
@@ -59,8 +62,7 @@ def _of_file(path: Path) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    assert spec is not None and spec.loader is not None, "it ends with .py"
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -272,5 +272,6 @@ def test_a_command_that_is_told_to_end_says_what_it_kept_and_how_to_go_on(tmp_pa
     status, errors = stop_simulating(command, signal.SIGTERM)
     assert status == 130
     assert "0 of 44 runs are complete" in errors
-    assert f"reproduce alheid-2014 --seeds 2 --out {tmp_path} --resume" in errors.replace("\n", " ")
+    given = f"reproduce alheid-2014 --seeds 2 --duration 86400 --out {tmp_path} --resume"
+    assert f"`mstcp-lab {given}` makes the others." in errors
     assert "Traceback" not in errors
