@@ -114,15 +114,17 @@ class ClusterUnreachable(ExperimentError):
 
 
 class OutputError(ExperimentError):
-    """The results cannot be written where they were asked for."""
+    """The results cannot be written where they were asked for; `option` says where that is."""
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path, reason)
+    def __init__(self, path: str, reason: str, option: str = "--out") -> None:
+        super().__init__(path, reason, option)
         self.path = path
         self.reason = reason
+        self.option = option
 
     def __str__(self) -> str:
-        return f"Cannot write the results to {self.path}: {self.reason}. Choose another folder with --out."
+        cannot = f"Cannot write the results to {self.path}: {self.reason}."
+        return f"{cannot} Choose another folder with {self.option}."
 
 
 class RunFailed(ExperimentError):

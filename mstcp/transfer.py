@@ -15,9 +15,9 @@ import socket
 import stat
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mstcp.client import open_connection
 from mstcp.endpoints import parse_endpoint
@@ -126,10 +126,12 @@ async def receive_file(at: Destination, file: str | None, options: dict[str, Any
                 while chunk := await pair[0].read(CHUNK_BYTES):
                     digest.update(chunk)
                     if target is not None:
-                        await asyncio.to_thread(target.write, chunk)
+                        with _naming(file):
+                            await asyncio.to_thread(_write_all, target, chunk)
                     progress.add(len(chunk))
             if target is not None:
-                target.flush()
+                with _naming(file):
+                    target.flush()
             return f"sha256 {digest.hexdigest()}"
 
         answer = await _receive_one(at, take, options)
@@ -144,19 +146,36 @@ def _target(file: str | None) -> Any:
         return
     path = Path(file)
     if path.exists() and not path.is_file():
-        with path.open("wb") as special:  # a device or a pipe
+        with path.open("wb", buffering=0) as special:  # a device or a pipe
             yield special
         return
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with _naming(file):
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     part = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as target:
+        # Without a buffer closing writes nothing more, and so raises nothing.
+        with os.fdopen(descriptor, "wb", buffering=0) as target:
             yield target
         part.chmod(0o666 & ~_umask())
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _write_all(target: IO[bytes], data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[target.write(rest) :]
+
+
+@contextlib.contextmanager
+def _naming(file: str | None) -> Iterator[None]:
+    """Have errors of the disk name the file that was asked for, not the one beside it, or none."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), file) from None
 
 
 def _umask() -> int:
@@ -176,7 +195,9 @@ async def _receive_one(
         try:
             line = await take(pair)
         except (MstcpError, OSError) as error:
-            await _answer(pair, f"error {sentence(error)}")
+            # Our file's name is nobody else's business.
+            told = error.strerror if isinstance(error, OSError) and error.filename else sentence(error)
+            await _answer(pair, f"error {told}")
             if not done.done():
                 done.set_exception(error)
             return

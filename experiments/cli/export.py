@@ -66,7 +66,7 @@ def _write_all(by_name: dict[str, Table], folder: Path, suffix: str, write: Writ
     except OSError as error:
         # The messages of pyarrow name its functions.
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OutputError(str(folder), reason) from None
+        raise OutputError(str(folder), reason, f"--{suffix}") from None
 
 
 def _write_csv(table: Table, path: Path) -> None:

@@ -132,6 +132,59 @@ def test_an_exception_ends_the_run_and_says_where(tmp_path: Path, capsys: pytest
     assert "Traceback" not in told
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return 7", "choose() returned 7: no subflow of this index has room"),
+        ("return 0.5", "choose() returns the index of a subflow, or None"),
+        ("raise SystemExit(0)", "SystemExit in {path}, line 3, in choose: 0"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt in {path}, line 3, in choose"),
+        ("import os; os.kill(os.getpid(), 9)", "its process was ended by SIGKILL, as the kernel does"),
+    ],
+)
+def test_whatever_a_method_does_ends_in_one_sentence(
+    body: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(f"class Odd:\n    def choose(self, view):\n        {body}\n")
+    options = ["--own", f"{path}:Odd", "--seeds", "1", "--duration", "1"]
+    assert cli.main(["methods", "schedulers", *options]) == 1
+    said = capsys.readouterr().err
+    assert f"{path}:Odd, seed 1 failed: {told.format(path=path)}" in said
+    assert "Traceback" not in said
+
+
+def test_what_a_method_prints_is_shown_and_disturbs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "loud.py"
+    path.write_text(
+        "class Loud:\n"
+        "    def choose(self, view):\n"
+        "        print('choosing among', len(view.subflows))\n"
+        "        return next((flow.index for flow in view.subflows if flow.has_room), None)\n"
+    )
+    options = ["--own", f"{path}:Loud", "--seeds", "1", "--duration", "1", "--json"]
+    assert cli.main(["methods", "schedulers", *options]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["methods"][-1]["goodput_mbps"]["mean"] > 1.0
+    assert "choosing among 2\n" in printed.err
+
+
+@pytest.mark.parametrize("window", ["(float('nan'), 1e6)", "(1e6, -3)"])
+def test_a_window_to_restore_is_a_number_of_bytes(window: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(
+        "class Odd:\n"
+        "    def on_reduction(self, window, now_s, timeout):\n"
+        "        pass\n"
+        "    def on_ack(self, ack):\n"
+        f"        return {window}\n"
+    )
+    with pytest.raises(ValueError, match="of the window is .*: it is a number of bytes"):
+        sim.run(json.dumps(TWO_PATHS | {"tcp": {"reordering": f"{path}:Odd"}}), methods=load)
+
+
 @pytest.mark.parametrize("answer", ["7", "'first'", "-1"])
 def test_an_answer_that_is_no_subflow_is_refused(answer: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.py"

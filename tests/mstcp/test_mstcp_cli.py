@@ -148,7 +148,13 @@ async def test_a_full_disk_is_told_on_both_sides(tmp_path: Path) -> None:
     receiving = asyncio.create_task(run("receive", port, "/dev/full"))
     sent = await send_until_there(port, source)
     assert sent == (1, "", "mstcp send: the receiver: No space left on device\n")
-    assert await receiving == (1, "", "mstcp receive: No space left on device\n")
+    assert await receiving == (1, "", "mstcp receive: /dev/full: No space left on device\n")
+
+
+async def test_a_folder_that_is_not_there_is_told_with_the_files_name(tmp_path: Path) -> None:
+    target = tmp_path / "absent" / "copy"
+    status, _, told = await run("receive", await free_port(), str(target))
+    assert (status, told) == (1, f"mstcp receive: {target}: No such file or directory\n")
 
 
 async def test_an_interrupted_receiver_leaves_nothing(tmp_path: Path) -> None:

@@ -50,10 +50,7 @@ impl Window {
             ("cwnd_bytes", self.cwnd_bytes),
             ("ssthresh_bytes", self.ssthresh_bytes),
         ] {
-            if value.is_nan() || value < 0.0 {
-                let reason = format!("{name} of the window is {value}: it is a number of bytes");
-                return Err(PyValueError::new_err(reason));
-            }
+            check_bytes(name, value)?;
         }
         self.cwnd_bytes = self.cwnd_bytes.clamp(f64::from(self.mss_bytes), 1e15);
         window.cwnd = self.cwnd_bytes as u64;
@@ -64,6 +61,14 @@ impl Window {
         };
         Ok(())
     }
+}
+
+fn check_bytes(name: &str, value: f64) -> PyResult<()> {
+    if value.is_nan() || value < 0.0 {
+        let reason = format!("{name} of the window is {value}: it is a number of bytes");
+        return Err(PyValueError::new_err(reason));
+    }
+    Ok(())
 }
 
 /// What an ACK of new data says.
@@ -456,10 +461,13 @@ impl SpuriousResponse for OwnResponse {
                 let reason = "on_ack() returns the window to go back to as (cwnd_bytes, ssthresh_bytes), or None";
                 PyTypeError::new_err(reason)
             })?;
+            if let Some((cwnd, ssthresh)) = back {
+                check_bytes("cwnd_bytes", cwnd)?;
+                check_bytes("ssthresh_bytes", ssthresh)?;
+            }
             Ok(back)
         });
         let (cwnd, ssthresh) = undo.flatten()?;
-        // A number that is none becomes 0, which takes nothing back.
         Some(Undo {
             window: CoreWindow {
                 cwnd: cwnd as u64,

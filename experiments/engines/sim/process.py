@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.engines.sim.methods import absolute_names
+from experiments.engines.sim.worker import REFUSED
 from experiments.installation import ROOT
 
 REASON_CHARACTERS = 500
@@ -67,9 +69,11 @@ class Processes:
             process.wait()
             with self._lock:
                 self._running.discard(process)
-        if process.returncode:
-            reason = errors.strip()[-REASON_CHARACTERS:] or f"its process ended with {process.returncode}"
-            raise SimulationFailed(reason)
+        if process.returncode not in (0, REFUSED):
+            raise SimulationFailed(errors.strip()[-REASON_CHARACTERS:] or _how(process.returncode))
+        sys.stderr.write(errors)  # what a method of one's own prints
+        if process.returncode == REFUSED:
+            raise SimulationFailed(output)
         cost, _, document = output.partition("\n")
         return Simulated(document=json.loads(document), **json.loads(cost))
 
@@ -80,3 +84,12 @@ class Processes:
             running = list(self._running)
         for process in running:
             process.kill()
+
+
+def _how(status: int) -> str:
+    """Return in words how a process ended that said nothing."""
+    if status >= 0:
+        return f"its process ended with status {status}"
+    name = signal.Signals(-status).name
+    memory = ", as the kernel does when memory is short" if name == "SIGKILL" else ""
+    return f"its process was ended by {name}{memory}"

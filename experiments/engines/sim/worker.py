@@ -6,22 +6,24 @@ A process for each run tells its memory, can be ended at once, and imports littl
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 import netsim_native as sim
 
 from experiments.engines.sim import traces
-from experiments.engines.sim.endless import DoesNotReturn, EndlessCalls
+from experiments.engines.sim.endless import EndlessCalls
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.traces import TraceFiles, TraceNotWritten, to_parquet
 
 REFUSED = 2
-"""Exit status for a run that was not made or not kept; the reason is on standard error."""
+"""Exit status for a run that was not made or not kept; the reason is on standard output."""
 
 
 def main() -> int:
@@ -30,30 +32,35 @@ def main() -> int:
     Arguments: none, or a folder for traces and their formats (`csv,pcap,parquet`).
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    answers = _take_output()
     description = sys.stdin.read()
     started = time.perf_counter()
     try:
         results = _traced(description, *sys.argv[1:]) if sys.argv[1:] else simulate(description)
     except (OSError, ModuleNotFoundError) as error:
-        sys.stderr.write(f"its traces cannot be written: {error}")
+        answers.write(f"its traces cannot be written: {error}")
         return REFUSED
-    except TraceNotWritten as error:
-        sys.stderr.write(str(error))
+    except (TraceNotWritten, OwnMethodFailed) as error:
+        answers.write(str(error))
         return REFUSED
     except sim.InvalidDescription as error:
-        sys.stderr.write(": ".join(filter(None, map(str, error.args))))
-        return REFUSED
-    except OwnMethodFailed as error:
-        sys.stderr.write(str(error))
+        answers.write(": ".join(filter(None, map(str, error.args))))
         return REFUSED
     wall_s = time.perf_counter() - started
     cost = {"wall_s": wall_s, "peak_rss_bytes": peak_rss_bytes()}
-    sys.stdout.write(json.dumps(cost) + "\n" + results)
+    answers.write(json.dumps(cost) + "\n" + results)
     return 0
 
 
+def _take_output() -> TextIO:
+    """Return standard output, and have what methods of one's own print go to standard error instead."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
 class OwnMethodFailed(Exception):
-    """A method of one's own raised an exception or does not return; the text says where."""
+    """A method of one's own raised an exception, returned nonsense, or does not return."""
 
 
 def simulate(description: str, trace: Callable[[str, bytes], object] | None = None) -> str:
@@ -61,7 +68,7 @@ def simulate(description: str, trace: Callable[[str, bytes], object] | None = No
 
     Raises:
         InvalidDescription: it is none.
-        OwnMethodFailed: a method of one's own raised something, or did not return.
+        OwnMethodFailed: a method of one's own raised something, did not return, or not what it has to.
         TraceNotWritten: `trace` could not write.
     """
     try:
@@ -69,13 +76,15 @@ def simulate(description: str, trace: Callable[[str, bytes], object] | None = No
             return sim.run(description, trace, load)
     except (sim.InvalidDescription, TraceNotWritten):
         raise
-    except (Exception, DoesNotReturn) as error:
+    except BaseException as error:  # also SystemExit and KeyboardInterrupt, which a method may raise
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename != __file__]
-        if not own:
-            raise
+        if not own:  # what a method returned or left behind
+            raise OwnMethodFailed(str(error)) from error
         where = f"{own[-1].filename}, line {own[-1].lineno}, in {own[-1].name}"
-        raise OwnMethodFailed(f"{type(error).__name__} in {where}: {error}") from error
+        raise OwnMethodFailed(
+            ": ".join(filter(None, [f"{type(error).__name__} in {where}", str(error)]))
+        ) from error
 
 
 def _traced(description: str, folder: str, formats: str) -> str:
