@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from mstcp.errors import LocalProtocolError
 
 MOST_PORT = 65_535
+MOST_BPS = 1e18
+MOST_S = 1e9
 
 
 def check_whole(name: str, value: object, least: int, most: int, *, optional: bool = False) -> None:
@@ -26,14 +28,15 @@ def check_seconds(name: str, value: object, *, least: float = 0.001) -> None:
         raise LocalProtocolError(f"{name} is a time in seconds from {least:g} on, not {value!r}")
 
 
-def check_number(name: str, value: object, unit: str, *, optional: bool = False) -> None:
-    """Check an option that is a number from 0 on."""
+def check_number(name: str, value: object, most: float, unit: str, *, optional: bool = False) -> None:
+    """Check an option that is a number from 0 to `most`, which need not be whole."""
     if value is None and optional:
         return
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not (is_number and math.isfinite(value) and value >= 0):  # type: ignore[arg-type, operator]
+    if not (is_number and 0 <= value <= most):  # type: ignore[arg-type, operator]
         otherwise = " or None" if optional else ""
-        raise LocalProtocolError(f"{name} is a number {unit} from 0 on{otherwise}, not {value!r}")
+        what = f"a number {unit} from 0 to {most:g}{otherwise}"
+        raise LocalProtocolError(f"{name} is {what}, not {value!r}")
 
 
 def check_flag(name: str, value: object) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from mstcp import _core
 from mstcp.allocation import OnAllocationChanged, RequestedPath
 from mstcp.checks import (
+    MOST_BPS,
     check_callable,
     check_flag,
     check_list,
@@ -144,7 +145,7 @@ class ClientOptions(ConnectionOptions):
             check_list("paths", self.paths, RequestedPath)
         for path in self.paths or ():
             check_list("nodes of paths", path.nodes, str, 2)
-            check_number("rate_bps of paths", path.rate_bps, "in bit/s")
+            check_number("rate_bps of paths", path.rate_bps, MOST_BPS, "in bit/s")
 
     def _check_who_chooses(self) -> None:
         """Check that the streams are given by hand or by a controller, and what goes with either."""

@@ -38,11 +38,19 @@ def bind_stream(
             # A port named by the caller may still be in TIME-WAIT from the run before.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         set_options(sock, congestion_control, receive_buffer_bytes)
-        sock.bind((address or "", port))
+        _bind(sock, address or "", port)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def _bind(sock: socket.socket, address: str, port: int) -> None:
+    try:
+        sock.bind((address, port))
+    except OSError as error:
+        where = " ".join(filter(None, [address and f"address {address}", port and f"port {port}"]))
+        raise type(error)(error.errno, f"cannot connect from {where}: {error.strerror}") from None
 
 
 def set_options(

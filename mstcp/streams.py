@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mstcp import _core
-from mstcp.checks import MOST_PORT, check_list, check_number, check_whole
+from mstcp.checks import MOST_BPS, MOST_PORT, MOST_S, check_list, check_number, check_whole
 from mstcp.errors import LocalProtocolError
 
 UNLIMITED_BPS = 1e10
@@ -142,8 +142,8 @@ def _check_spec(spec: StreamSpec) -> None:
         raise LocalProtocolError(f"streams are StreamSpecs, not {spec!r}")
     check_whole("source_port", spec.source_port, 0, MOST_PORT)
     check_whole("priority", spec.priority, 0, _core.MAX_PRIORITY)
-    check_number("rate_bps", spec.rate_bps, "in bit/s", optional=True)
-    check_number("delay_s", spec.delay_s, "in seconds", optional=True)
+    check_number("rate_bps", spec.rate_bps, MOST_BPS, "in bit/s", optional=True)
+    check_number("delay_s", spec.delay_s, MOST_S, "in seconds", optional=True)
     if spec.path is not None:
         check_list("path", spec.path, str)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mstcp.background import background
 from mstcp.blocking.bridge import Bridge
+from mstcp.blocking.deadline import check_timeout
 from mstcp.blocking.listener import Listener
 from mstcp.blocking.socket import Socket
 from mstcp.client import create_connection as _open
@@ -41,9 +42,11 @@ def create_connection(
     Raises:
         TimeoutError: The connection was not there in time.
         LocalProtocolError: The arguments contradict each other or are out of range.
+        ValueError: The timeout is none.
         ControllerError: The controller refused the request, or could not be reached.
         OSError: No stream could be connected.
     """
+    check_timeout(timeout)
     host, port = address[:2]
     sock = background().run(connecting(host, port, options), timeout)
     sock.settimeout(timeout)
@@ -73,8 +76,10 @@ def create_server(
 
     Raises:
         LocalProtocolError: The arguments contradict each other.
+        ValueError: The timeout is none.
         OSError: The address is not this host's, or the port is taken.
     """
+    check_timeout(timeout)
     host, port = address[:2]
     listener = background().run(listening(host, port, options))
     listener.settimeout(timeout)

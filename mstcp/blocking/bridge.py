@@ -12,7 +12,7 @@ from typing import cast
 
 from mstcp import _core
 from mstcp.background import FORKED, BackgroundLoop
-from mstcp.blocking.deadline import Deadline
+from mstcp.blocking.deadline import Deadline, check_timeout
 from mstcp.errors import ConnectionClosed, MstcpError
 from mstcp.transport import ConnectionTransport
 
@@ -284,8 +284,7 @@ class WithTimeout:
 
     def settimeout(self, timeout: float | None) -> None:
         """Set how many seconds an operation may wait; None: for ever, 0: not at all."""
-        if timeout is not None and timeout < 0:
-            raise ValueError(f"the timeout must not be negative: {timeout}")
+        check_timeout(timeout)
         self._timeout = timeout
 
     def gettimeout(self) -> float | None:

@@ -7,6 +7,16 @@ import threading
 import time
 from collections.abc import Iterator
 
+from mstcp.checks import MOST_S
+
+
+def check_timeout(timeout: object) -> None:
+    """Check a timeout; ValueError if it is none, as from `socket.settimeout`."""
+    if timeout is None:
+        return
+    if not isinstance(timeout, (int, float)) or not 0 <= timeout <= MOST_S:
+        raise ValueError(f"a timeout is a number of seconds from 0 to {MOST_S:g} or None, not {timeout!r}")
+
 
 class Deadline:
     """What is left of a timeout; None: for ever."""

@@ -115,7 +115,7 @@ def test_timeouts() -> None:
         ours.settimeout(0)
         with pytest.raises(BlockingIOError):
             ours.recv(1)
-        with pytest.raises(ValueError, match="negative"):
+        with pytest.raises(ValueError, match="a timeout is a number"):
             ours.settimeout(-1)
         ours.settimeout(20)
         theirs.sendall(b"x")
@@ -294,7 +294,7 @@ with blocking.create_connection(({host!r}, {port}), streams=[StreamSpec()] * 2) 
 
 def test_wrong_use_is_named() -> None:
     with connected() as (ours, _):
-        with pytest.raises(ValueError, match="negative"):
+        with pytest.raises(ValueError, match="a timeout is a number"):
             ours.recv(-1)
         with pytest.raises(ValueError, match="SHUT_"):
             ours.shutdown(9)

@@ -19,7 +19,7 @@ import pytest
 import trustme
 
 import mstcp
-from mstcp import StreamReader, StreamSpec, StreamWriter
+from mstcp import StreamReader, StreamSpec, StreamWriter, blocking
 from tests.fakes.flow_controller import FlowController
 
 Pair = tuple[StreamReader, StreamWriter]
@@ -82,6 +82,7 @@ def streams(count: int) -> list[StreamSpec]:
         ("rate_bps", "5e6"),
         ("delay_s", -1.0),
         ("delay_s", "soon"),
+        ("delay_s", 2**70),
         ("path", "S0"),
         ("path", 5),
         ("priority", 256),
@@ -98,6 +99,32 @@ async def test_an_option_out_of_range_is_refused_before_connecting(option: str, 
             await mstcp.open_connection(*listener.getsockname(), **wrong)
         with pytest.raises(BlockingIOError):
             listener.accept()
+
+
+@pytest.mark.parametrize(("address", "told"), [("192.0.2.7", "Cannot assign"), ("nowhere", "not known")])
+async def test_an_address_that_is_not_ours_is_named(address: str, told: str) -> None:
+    with pytest.raises(OSError, match=f"cannot connect from address {address}: .*{told}"):
+        await mstcp.open_connection("127.0.0.1", 9, source_address=address)
+
+
+async def test_a_source_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        given = [StreamSpec(port), StreamSpec()]
+        with pytest.raises(OSError, match=f"cannot connect from port {port}: Address already in use"):
+            await mstcp.open_connection("127.0.0.1", 9, streams=given)
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf"), "soon", 2**70])
+def test_a_timeout_that_is_none_is_refused(timeout: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        with pytest.raises(ValueError, match="a timeout is a number of seconds"):
+            blocking.create_connection(listener.getsockname(), timeout=timeout)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    with pytest.raises(ValueError, match="a timeout is a number of seconds"):
+        blocking.create_server(("127.0.0.1", 0), timeout=timeout)
 
 
 @pytest.mark.parametrize(
