@@ -171,6 +171,12 @@ def bad_hellos() -> list[dict[str, Any]]:
         ("version 2", message({**good, 1: 2, 8: 2}), UNSUPPORTED_VERSION),
         ("versions 4 to 5", message({**good, 1: 5, 8: 4}), UNSUPPORTED_VERSION),
         ("no version", message({**good, 1: 0, 8: 0}), UNSUPPORTED_VERSION),
+        (
+            "versions 4 to 5, whose other fields are not those of version 3",
+            message({1: 5, 2: 7, 6: 1, 8: 4}, field(5, b"bytes")),
+            UNSUPPORTED_VERSION,
+        ),
+        ("versions 5 down to 4", message({**good, 1: 4, 8: 5}), UNSUPPORTED_VERSION),
         ("an id of 15 bytes", message({**good, 2: ID[1:]}), PROTOCOL_ERROR),
         ("no streams", message({**good, 4: 0}), PROTOCOL_ERROR),
         ("65 streams", message({**good, 4: 65}), PROTOCOL_ERROR),
@@ -184,7 +190,11 @@ def bad_hellos() -> list[dict[str, Any]]:
         ("records of 2", message({**good, 11: 2}), PROTOCOL_ERROR),
         ("cut short", MAGIC + struct.pack(">I", 3) + b"\x08\x03\x12", PROTOCOL_ERROR),
         ("the version as bytes", MAGIC + struct.pack(">I", 3) + b"\x0a\x01\x03", PROTOCOL_ERROR),
+        ("a nonce that is a number", message({**good, 6: 1}), PROTOCOL_ERROR),
         ("a number without end", MAGIC + struct.pack(">I", 12) + b"\x08" + b"\xff" * 11, PROTOCOL_ERROR),
+        ("a number of 65 bits", message(good, b"\x60" + b"\xff" * 9 + b"\x02"), PROTOCOL_ERROR),
+        ("field 0", message(good, b"\x00\x01"), PROTOCOL_ERROR),
+        ("a group", message(good, b"\x63\x64"), PROTOCOL_ERROR),
     ]
     return [{"name": name, "code": code, "bytes": (data + NO_PROOF).hex()} for name, data, code in wrong]
 
@@ -210,7 +220,7 @@ def control(kind: int, body: bytes, length: int | None = None) -> bytes:
 def frames() -> list[dict[str, Any]]:
     eight = b"8 bytes."
     ack = struct.pack(">QQ", 1000, 262_144 + 1000)
-    top = (1 << 62) - 8
+    top = (1 << 62) - 9
     made: list[tuple[str, bytes, list[list[Any]]]] = [
         ("full-size data", full(0, eight), [["data", 0, eight.hex()]]),
         ("full-size data at the end of all offsets", full(top, eight), [["data", top, eight.hex()]]),
@@ -259,7 +269,7 @@ def bad_frames() -> list[dict[str, Any]]:
         ("long data of nothing", long(0, b"")),
         ("long data of 1 MiB and a byte", long(0, b"", (1 << 20) + 1)),
         ("long data of 4 GiB", long(0, b"", 0xFFFF_FFFF)),
-        ("offset and length pass 2^62", full((1 << 62) - 7, bytes(8))),
+        ("offset and length are 2^62", full((1 << 62) - 8, bytes(8))),
         ("a control body of 1,025 bytes", control(5, b"", 1025)),
         ("bit 16 of a control word", struct.pack(">Q", 2 << 62 | 3 << 56 | 1 << 16)),
         ("bit 55 of a control word", struct.pack(">Q", 2 << 62 | 3 << 56 | 1 << 55)),

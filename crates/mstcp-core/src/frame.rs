@@ -28,7 +28,7 @@ pub const MAX_CONTROL_BYTES: usize = 1024;
 pub const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
 /// The greatest number of application bytes in a long frame.
 pub const MAX_LONG_BYTES: usize = 1 << 20;
-/// Offsets are below this.
+/// Offset and length of a frame are less than this together, as the bytes of a direction are.
 pub const OFFSET_LIMIT: u64 = 1 << 62;
 
 const KIND_SHIFT: u32 = 62;
@@ -297,7 +297,7 @@ impl Parser {
             }
         } else {
             let offset = word & (OFFSET_LIMIT - 1);
-            if offset + length as u64 > OFFSET_LIMIT {
+            if offset + length as u64 >= OFFSET_LIMIT {
                 return Err(RemoteError::BeyondWindow {
                     offset,
                     limit: OFFSET_LIMIT,

@@ -106,6 +106,8 @@ impl Hello {
             records: 0,
         };
         let mut fields = Fields { rest: body };
+        // Judged after the versions: what other versions have in these fields is not known here.
+        let mut has_other_type = false;
         while let Some((tag, value)) = fields.next()? {
             match (tag, value) {
                 (1, Value::Number(number)) => hello.version = number as u32,
@@ -119,7 +121,8 @@ impl Hello {
                 (9, Value::Number(number)) => hello.refusal = number as u32,
                 (10, Value::Number(number)) => hello.priority = number as u32,
                 (11, Value::Number(number)) => hello.records = number as u32,
-                (1..=11, _) => return Err(RemoteError::BadHello("a field has another type")),
+                (1 | 8 | 9, _) => return Err(OTHER_TYPE),
+                (2..=11, _) => has_other_type = true,
                 _ => {}
             }
         }
@@ -128,6 +131,9 @@ impl Hello {
                 least: hello.least_version,
                 highest: hello.version,
             });
+        }
+        if has_other_type {
+            return Err(OTHER_TYPE);
         }
         hello.connection_id = connection_id
             .try_into()
@@ -298,4 +304,5 @@ impl<'a> Fields<'a> {
     }
 }
 
+const OTHER_TYPE: RemoteError = RemoteError::BadHello("a field has another type");
 const TRUNCATED: RemoteError = RemoteError::BadHello("the message is cut short");
