@@ -1,8 +1,6 @@
 //! Which frame comes next, and on which stream: cut when a stream has room, final when its socket took some of it.
 
-use std::collections::VecDeque;
-
-use super::stream::{InFlight, Span};
+use super::stream::Span;
 use super::Sender;
 use crate::control::Control;
 use crate::frame::{self, MAX_LONG_BYTES};
@@ -45,7 +43,7 @@ impl Sender {
             let out = std::mem::take(&mut self.streams[stream].out);
             // All else is still where it was taken from.
             if let (Draft::Again, Some(span)) = (draft, out.span) {
-                self.again.push_front(span);
+                self.again.insert(span);
             }
         }
     }
@@ -106,21 +104,23 @@ impl Sender {
                 out.taken_stalled_ns.get_or_insert(now_ns);
             }
             out.flight.on_sent(span.length);
-            out.in_flight.push_back(InFlight {
-                span,
-                sent_ns: now_ns,
-                is_elsewhere: false,
-                is_queued: false,
-            });
+            out.push_frame(span, now_ns, draft == Draft::Overtaking);
             self.views[index].backlog_bytes += out.out.rest() as f64;
             if !self.trusting {
                 self.note_flight(index);
             }
         }
         match draft {
-            Draft::New => self.next_offset = span.end(),
-            Draft::Overtaking => self.mark_elsewhere(span),
-            _ => {}
+            Draft::New => {
+                self.next_offset = span.end();
+                if !self.trusting {
+                    self.cuts.note_first(span.end());
+                }
+            }
+            Draft::Overtaking => {
+                self.overtaken.insert(span.end(), self.views_ns);
+            }
+            _ => self.cuts.note_again(span.end()),
         }
     }
 
@@ -177,15 +177,15 @@ impl Sender {
             return Some(self.draft_last(stream));
         }
         self.trim_again();
-        if let Some(span) = self.again.front().copied() {
+        if let Some(span) = self.again.first().copied() {
             let stream = self.choose(now_ns, span.length)?;
             let length = match self.is_crowded() {
                 true => span.length,
                 false => span.length.min(self.frame_bytes(stream)),
             };
-            self.again.pop_front();
+            self.again.pop_first();
             if length < span.length {
-                self.again.push_front(Span {
+                self.again.insert(Span {
                     offset: span.offset + length as u64,
                     length: span.length - length,
                 });
@@ -232,16 +232,7 @@ impl Sender {
     fn is_crowded(&self) -> bool {
         let window = self.limit().saturating_sub(self.acknowledged);
         let window = window.max(INITIAL_WINDOW_BYTES as u64);
-        let most = LEAST_PIECES as u64 + window / WINDOW_BYTES_A_FRAME;
-        let alive = || self.alive.iter().map(|slot| &self.streams[slot].in_flight);
-        let all = self.again.len() + alive().map(VecDeque::len).sum::<usize>();
-        // The count of those that the peer may really lack takes longer.
-        let spans = alive().flatten().map(|frame| &frame.span);
-        all as u64 >= most
-            && (self.again.iter().chain(spans))
-                .filter(|span| span.end() > self.acknowledged)
-                .count() as u64
-                >= most
+        self.cuts.count() >= LEAST_PIECES as u64 + window / WINDOW_BYTES_A_FRAME
     }
 
     fn draft_end(&mut self) -> Option<usize> {
@@ -316,15 +307,16 @@ impl Sender {
 
     /// Drop what need not be sent again, and what stands there twice.
     pub(super) fn trim_again(&mut self) {
-        while let Some(first) = self.again.front_mut() {
-            let from = self.acknowledged.max(first.offset);
-            if from >= first.end() {
-                self.again.pop_front();
-                continue;
+        while let Some(first) = self.again.first().copied() {
+            let offset = self.acknowledged.max(first.offset);
+            if offset == first.offset {
+                break;
             }
-            first.length = (first.end() - from) as usize;
-            first.offset = from;
-            break;
+            self.again.pop_first();
+            if offset < first.end() {
+                let length = (first.end() - offset) as usize;
+                self.again.insert(Span { offset, length });
+            }
         }
     }
 }

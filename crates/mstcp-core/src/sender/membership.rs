@@ -162,9 +162,6 @@ impl Sender {
         });
         self.again
             .extend(spans.filter(|span| span.end() > acknowledged));
-        self.again
-            .make_contiguous()
-            .sort_unstable_by_key(|span| (span.offset, span.length));
     }
 
     /// Where all streams but those that have just joined are late, queue what they hold: it goes before new data, which would

@@ -6,6 +6,7 @@
 //! frame; writes merge only while they wait in the queue anyway. Bytes stay here until the peer acknowledged them.
 
 mod controls;
+mod cuts;
 mod drafting;
 mod flight;
 mod membership;
@@ -15,7 +16,7 @@ mod reports;
 mod stalls;
 mod stream;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::control::Control;
 use crate::error::LocalError;
@@ -24,6 +25,7 @@ use crate::scheduler::{check_weights, Scheduler, StreamSet, StreamView};
 use crate::send_buffer::{SendBuffer, SharedBytes};
 
 use controls::Pending;
+use cuts::Cuts;
 use drafting::Draft;
 pub(crate) use stalls::SEEN_DELAY_NS;
 use stream::{Span, Stream};
@@ -102,7 +104,11 @@ pub struct Sender {
     /// The frame that `poll` offered and no byte of which has been taken yet.
     draft: Option<(usize, Draft)>,
     /// Bytes to be sent once more, by rising offset.
-    again: VecDeque<Span>,
+    again: BTreeSet<Span>,
+    /// Where the bytes that were sent and are not acknowledged were cut.
+    cuts: Cuts,
+    /// The ends of frames that another stream carries as well, by then: frames with these ends that were sent before.
+    overtaken: BTreeMap<u64, u64>,
     next_offset: u64,
     /// Where the bytes begin that were written since the streams had last nothing to do, and whether that is to be seen:
     /// they were written to an empty queue.
@@ -161,7 +167,9 @@ impl Sender {
             lost_open_ns: 0,
             is_peer_alive: true,
             draft: None,
-            again: VecDeque::new(),
+            again: BTreeSet::new(),
+            cuts: Cuts::default(),
+            overtaken: BTreeMap::new(),
             next_offset: 0,
             busy_since: 0,
             was_empty: true,

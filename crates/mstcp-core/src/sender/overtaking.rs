@@ -1,5 +1,8 @@
 //! The end of a transfer: what slow streams carry, once more over streams that have nothing left to do.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::drafting::Draft;
 use super::stream::{InFlight, Span};
 use super::Sender;
@@ -7,6 +10,9 @@ use crate::receiver::{ACK_BYTES, ACK_DELAY_NS};
 
 /// A stream is slower than estimated if its peer reports nothing for this time.
 const SILENT_NS: u64 = 2 * ACK_DELAY_NS;
+/// So many of a stream's oldest frames are looked at for the first byte that the peer lacks: there may be a great many, and a frame
+/// must not cost what waits.
+const MOST_LOOKED_AT: usize = 1024;
 /// Bytes are sent again for a gain of so much and more, in seconds.
 const LEAST_GAIN_S: f64 = 0.02;
 
@@ -18,6 +24,10 @@ impl Sender {
         if !self.ended || self.trusting {
             return None;
         }
+        let alive = self.alive;
+        for slot in alive.iter() {
+            self.unsettled(slot);
+        }
         let idle = self.with_room.and(self.eligible).without(self.full);
         let arrival_s = |stream: usize, bytes: usize| self.views[stream].arrival_s(bytes);
         let frame_bytes = self.frame_payload_bytes;
@@ -25,7 +35,7 @@ impl Sender {
             .iter()
             .filter(|&stream| self.views[stream].weight > 0.0))
         .min_by(|&a, &b| arrival_s(a, frame_bytes).total_cmp(&arrival_s(b, frame_bytes)))?;
-        let others = self.alive.iter().filter(|&other| other != stream);
+        let others = alive.iter().filter(|&other| other != stream);
         let latest = others
             .filter_map(|other| self.latest_frame(now_ns, other))
             .max_by(|a, b| a.0.total_cmp(&b.0));
@@ -39,28 +49,22 @@ impl Sender {
 
     /// The last frame on a stream that is nowhere else, and in how many seconds it may be there.
     fn latest_frame(&self, now_ns: u64, stream: usize) -> Option<(f64, Span)> {
-        let in_flight = &self.streams[stream].in_flight;
-        let lacking = |frame: &InFlight| frame.span.end() > self.acknowledged;
-        let last = in_flight
-            .iter()
-            .rposition(|frame| !frame.is_elsewhere && lacking(frame))?;
-        let before = in_flight
-            .iter()
-            .take(last + 1)
-            .map(|frame| frame.span.length);
+        let carrier = &self.streams[stream];
+        let (first, last) = (carrier.in_flight.front()?, carrier.last_unsettled()?);
+        let before = last.through + first.span.length as u64 - first.through;
         let view = &self.views[stream];
-        let silent_ns = now_ns.saturating_sub(self.streams[stream].progress_ns);
+        let silent_ns = now_ns.saturating_sub(carrier.progress_ns);
         // A peer that is silent on all streams is held up itself.
         let is_late = silent_ns > SILENT_NS && self.is_peer_alive;
         let late_ns = if is_late { silent_ns } else { 0 };
         // Some may be there already: an ACK is not sent for each of them.
         let rate = view.weight.max(1.0) / 8.0;
         let unreported = (rate * ACK_DELAY_NS as f64 * 1e-9).min(ACK_BYTES as f64);
-        let report_s = (before.sum::<usize>() as f64 - unreported) / rate;
+        let report_s = (before as f64 - unreported) / rate;
         // Reports come back over the quickest path, and what waits on this one waits on its way there.
         let back_ns = self.delay_ns(self.quickest(self.alive.without(self.stalled)));
         let carried_s = report_s + (late_ns as f64 - back_ns.min(view.delay_ns) as f64) * 1e-9;
-        Some((carried_s, in_flight[last].span))
+        Some((carried_s, last.span))
     }
 
     /// Once the peer's window is full: the first bytes that it lacks, if they are on a stream that is late, over one that has
@@ -69,23 +73,42 @@ impl Sender {
     pub(super) fn draft_unblocking(&mut self, now_ns: u64) -> Option<usize> {
         let acknowledged = self.acknowledged;
         let late = self.late.without(self.stalled);
-        let frames = late.iter().flat_map(|slot| &self.streams[slot].in_flight);
-        let first = frames
-            .filter(|frame| !frame.is_elsewhere && frame.span.end() > acknowledged)
-            .map(|frame| frame.span)
-            .min_by_key(|span| span.offset)?;
+        let first = late.iter().filter_map(|slot| self.first_lacking(slot));
+        let first = first.min_by_key(|span| span.offset)?;
         let offset = first.offset.max(acknowledged);
         let length = (first.end() - offset) as usize;
         let stream = self.choose(now_ns, length)?;
         Some(self.draft_data(stream, Draft::Overtaking, offset, length))
     }
 
-    /// Note that what the peer lacks of a frame is on a further stream, which took it last.
-    pub(super) fn mark_elsewhere(&mut self, span: Span) {
-        for stream in &mut self.streams {
-            for frame in &mut stream.in_flight {
-                frame.is_elsewhere |= frame.span.end() == span.end();
+    /// Of a stream's oldest frames that are nowhere else the one whose bytes the peer lacks first.
+    fn first_lacking(&mut self, slot: usize) -> Option<Span> {
+        let range = self.unsettled(slot);
+        let frames = self.streams[slot].in_flight.range(range);
+        let mut first: Option<Span> = None;
+        for frame in frames.take(MOST_LOOKED_AT) {
+            let is_earlier = first.map_or(true, |first| frame.span.offset < first.offset);
+            if is_earlier && !is_settled(self.acknowledged, &self.overtaken, frame) {
+                first = Some(frame.span);
             }
         }
+        first
     }
+
+    /// Where those of a stream's frames are that are nowhere else and that the peer lacks; between them may be others.
+    fn unsettled(&mut self, slot: usize) -> Range<usize> {
+        let (acknowledged, overtaken) = (self.acknowledged, &self.overtaken);
+        self.streams[slot].unsettled(|frame| is_settled(acknowledged, overtaken, frame))
+    }
+}
+
+/// Whether the peer has a frame's bytes, or another stream carries them as well.
+fn is_settled(acknowledged: u64, overtaken: &BTreeMap<u64, u64>, frame: &InFlight) -> bool {
+    let end = frame.span.end();
+    let is_overtaken = || {
+        overtaken
+            .get(&end)
+            .is_some_and(|at_ns| frame.sent_ns <= *at_ns)
+    };
+    frame.is_elsewhere || end <= acknowledged || is_overtaken()
 }

@@ -18,6 +18,10 @@ impl Sender {
         }
         self.acknowledged = self.acknowledged.max(received);
         self.limit = self.limit.max(limit);
+        self.cuts.release(self.acknowledged);
+        while (self.overtaken.first_key_value()).is_some_and(|(end, _)| *end <= self.acknowledged) {
+            self.overtaken.pop_first();
+        }
         self.release_acknowledged();
         for &(id, frames) in streams {
             let Some(slot) = self.slot_of(id) else {

@@ -1,13 +1,14 @@
 //! What the sender knows of one stream.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::flight::Flight;
 use super::Sent;
 use crate::state::StreamState;
 
 /// Some bytes of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
     pub(super) offset: u64,
     pub(super) length: usize,
@@ -24,6 +25,8 @@ impl Span {
 pub(super) struct InFlight {
     pub(super) span: Span,
     pub(super) sent_ns: u64,
+    /// How many bytes the stream has taken with it.
+    pub(super) through: u64,
     /// Another stream carries its bytes as well.
     pub(super) is_elsewhere: bool,
     /// Its bytes were queued for the others: who carries them next answers for them.
@@ -68,6 +71,12 @@ pub(super) struct Stream {
     /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
     pub(super) in_flight: VecDeque<InFlight>,
     pub(super) reported: u64,
+    /// Bytes in all data frames sent on it.
+    pub(super) taken_bytes: u64,
+    /// The numbers of frames, counted from the stream's first: those before the one, and those from the other on, need not be
+    /// looked at again: the peer has them, or another stream carries them.
+    pub(super) settled_before: u64,
+    pub(super) settled_from: u64,
     pub(super) flight: Flight,
     /// Since when one of these frames waits, and when anything of the stream was reported last.
     pub(super) progress_ns: u64,
@@ -88,6 +97,44 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// Note a data frame that it took.
+    pub(super) fn push_frame(&mut self, span: Span, sent_ns: u64, is_elsewhere: bool) {
+        self.taken_bytes += span.length as u64;
+        self.in_flight.push_back(InFlight {
+            span,
+            sent_ns,
+            through: self.taken_bytes,
+            is_elsewhere,
+            is_queued: false,
+        });
+        if !is_elsewhere {
+            self.settled_from = self.reported + self.in_flight.len() as u64;
+        }
+    }
+
+    /// Where the frames of `in_flight` are that may be unsettled, and bring that up to date: each frame is passed once.
+    pub(super) fn unsettled(&mut self, is_settled: impl Fn(&InFlight) -> bool) -> Range<usize> {
+        let end = (self.settled_from.saturating_sub(self.reported)) as usize;
+        let start = (self.settled_before.saturating_sub(self.reported)) as usize;
+        let (mut start, mut end) = (start.min(end), end);
+        while start < end && is_settled(&self.in_flight[end - 1]) {
+            end -= 1;
+        }
+        while start < end && is_settled(&self.in_flight[start]) {
+            start += 1;
+        }
+        self.settled_before = self.reported + start as u64;
+        self.settled_from = self.reported + end as u64;
+        start..end
+    }
+
+    /// The last frame that was unsettled when that was looked at last.
+    pub(super) fn last_unsettled(&self) -> Option<&InFlight> {
+        let last = self.settled_from.max(self.reported).checked_sub(1)?;
+        let is_unsettled = last >= self.settled_before.max(self.reported);
+        is_unsettled.then(|| &self.in_flight[(last - self.reported) as usize])
+    }
+
     pub(super) fn new(id: u32) -> Self {
         Self {
             id,
@@ -98,6 +145,9 @@ impl Stream {
             out: Outgoing::default(),
             in_flight: VecDeque::new(),
             reported: 0,
+            taken_bytes: 0,
+            settled_before: 0,
+            settled_from: 0,
             flight: Flight::default(),
             progress_ns: 0,
             told_ns: 0,
