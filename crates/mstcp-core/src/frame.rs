@@ -264,6 +264,15 @@ impl Parser {
 
     /// Read a header and go into its frame; false if the input ends before.
     fn header(&mut self, input: &[u8], at: &mut usize) -> Result<bool, RemoteError> {
+        // Nearly always: the whole header of a full-size frame.
+        if let (true, Some(bytes)) = (self.kept.is_empty(), input.get(*at..*at + HEADER_BYTES)) {
+            let word = be(bytes);
+            if word >> KIND_SHIFT == KIND_FULL {
+                *at += HEADER_BYTES;
+                self.begin_data(word, HEADER_BYTES, self.frame_payload_bytes)?;
+                return Ok(true);
+            }
+        }
         if self.kept.len() < HEADER_BYTES && !self.fill(HEADER_BYTES, input, at) {
             return Ok(false);
         }
@@ -287,30 +296,40 @@ impl Parser {
             return Err(RemoteError::BadFrameLength { length, limit });
         }
         self.kept.clear();
-        self.state = if kind == KIND_CONTROL {
-            if word & RESERVED_MASK != 0 {
-                return Err(RemoteError::ReservedBits);
-            }
-            State::Control {
+        if kind != KIND_CONTROL {
+            self.begin_data(word, header_bytes, length)?;
+        } else if word & RESERVED_MASK != 0 {
+            return Err(RemoteError::ReservedBits);
+        } else {
+            self.state = State::Control {
                 kind: word >> TYPE_SHIFT & TYPE_MASK,
                 wanted: length,
-            }
-        } else {
-            let offset = word & (OFFSET_LIMIT - 1);
-            if offset + length as u64 >= OFFSET_LIMIT {
-                return Err(RemoteError::BeyondWindow {
-                    offset,
-                    limit: OFFSET_LIMIT,
-                });
-            }
-            self.latest = (header_bytes, length);
-            State::Data {
-                offset,
-                rest: length,
-                first: true,
-            }
-        };
+            };
+        }
         Ok(true)
+    }
+
+    /// Go into a data frame.
+    fn begin_data(
+        &mut self,
+        word: u64,
+        header_bytes: usize,
+        length: usize,
+    ) -> Result<(), RemoteError> {
+        let offset = word & (OFFSET_LIMIT - 1);
+        if offset + length as u64 >= OFFSET_LIMIT {
+            return Err(RemoteError::BeyondWindow {
+                offset,
+                limit: OFFSET_LIMIT,
+            });
+        }
+        self.latest = (header_bytes, length);
+        self.state = State::Data {
+            offset,
+            rest: length,
+            first: true,
+        };
+        Ok(())
     }
 }
 

@@ -9,6 +9,8 @@ pub const PIECE_OVERHEAD_BYTES: usize = 64;
 /// Pieces smaller than this are copied when they must wait, so that they do not hold a large chunk, and those that
 /// touch each other become one up to this size.
 pub const SHARED_PIECE_BYTES: usize = 1 << 14;
+/// A copied piece that is the last has room for a few more of its size, up to this: its stream is likely to go on.
+const FIRST_ROOM_BYTES: usize = 1 << 12;
 /// A piece is joined to the one that follows it only if that one is this small: joining copies it.
 const JOINED_PIECE_BYTES: usize = 512;
 
@@ -38,7 +40,9 @@ impl Reassembly {
             out.push(piece);
         } else if offset > self.next_offset && offset >= self.last_end() {
             self.note_waiting(piece.len());
-            self.waiting.insert(offset, piece.kept(SHARED_PIECE_BYTES));
+            let room = piece.len().max(FIRST_ROOM_BYTES.min(4 * piece.len()));
+            let kept = piece.kept_with_room(SHARED_PIECE_BYTES, room);
+            self.waiting.insert(offset, kept);
             return;
         } else {
             self.fill(offset, end, &piece);

@@ -70,12 +70,19 @@ impl Slice {
     /// This slice to be kept for long: if it is smaller than `least_bytes`, in memory of just its size, so that it does not
     /// hold a large chunk.
     pub fn kept(self, least_bytes: usize) -> Self {
+        let length = self.len();
+        self.kept_with_room(least_bytes, length)
+    }
+
+    /// As [`Slice::kept`]; a copy has room for `capacity` bytes, for those that are to be appended.
+    pub fn kept_with_room(self, least_bytes: usize, capacity: usize) -> Self {
         let is_copy = matches!(&self.chunk, Chunk::Own(chunk) if chunk.len() == self.len());
         if self.len() >= least_bytes || is_copy {
-            self
-        } else {
-            Self::copy_of(&self)
+            return self;
         }
+        let mut copy = Vec::with_capacity(capacity);
+        copy.extend_from_slice(&self);
+        Self::new(Arc::new(copy), 0..self.len())
     }
 
     /// The bytes `range` of this slice, the memory shared.

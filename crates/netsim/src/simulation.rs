@@ -204,6 +204,7 @@ impl Simulation {
         }
     }
 
+    #[inline(always)]
     fn transmit(&mut self, index: u32, packet: u32, cursor: u32, bytes: u32) {
         let link = &mut self.links[index as usize];
         let verdict = link.transmit(self.now, bytes);

@@ -191,6 +191,11 @@ impl LossRecovery {
         self.episode.sack
     }
 
+    /// Whether ACKs matter only as far as they tell of what is out.
+    pub fn is_passive(&self) -> bool {
+        !self.timed && self.response.is_none()
+    }
+
     /// Settle whether SACK is used, once the handshake tells.
     pub fn agree(&mut self, sack: bool) {
         self.episode.sack = sack;

@@ -43,6 +43,12 @@ impl Sender {
         }
         let old_window = self.peer_window;
         self.on_window(segment.sequence, ack, segment.window_bytes);
+        let tells_nothing = ack == before && self.board.is_empty();
+        if tells_nothing && !self.measured && self.recovery.is_passive() {
+            // As nearly all segments to a side that only receives.
+            self.watch_window(now);
+            return true;
+        }
         let sacked = if self.recovery.sack() {
             self.board.sack(&segment.sack, ack, now)
         } else {
