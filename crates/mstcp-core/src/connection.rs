@@ -177,6 +177,11 @@ impl Connection {
         self.sender.write_shared(data)
     }
 
+    /// See [`Sender::write_slice`].
+    pub fn write_slice(&mut self, data: Slice) -> Result<(), LocalError> {
+        self.sender.write_slice(data)
+    }
+
     /// See [`Sender::end`].
     pub fn end(&mut self) {
         self.sender.end();

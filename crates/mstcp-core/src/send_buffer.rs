@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use crate::slice::Slice;
+
 /// Bytes that the application keeps unchanged until they are dropped here.
 pub type SharedBytes = Box<dyn AsRef<[u8]> + Send + Sync>;
 
@@ -12,6 +14,7 @@ const SEGMENT_BYTES: usize = 1 << 16;
 enum Data {
     Copied(Vec<u8>),
     Shared(SharedBytes),
+    Slice(Slice),
 }
 
 impl Data {
@@ -19,6 +22,7 @@ impl Data {
         match self {
             Self::Copied(bytes) => bytes,
             Self::Shared(bytes) => (**bytes).as_ref(),
+            Self::Slice(slice) => slice,
         }
     }
 }
@@ -79,13 +83,19 @@ impl SendBuffer {
 
     /// Append without copying.
     pub fn push_shared(&mut self, bytes: SharedBytes) {
-        let length = (*bytes).as_ref().len();
-        if length > 0 {
-            self.segments.push_back(Segment {
-                start: self.end,
-                data: Data::Shared(bytes),
-            });
-            self.end += length as u64;
+        self.push(Data::Shared(bytes));
+    }
+
+    /// Append without copying, nor memory of its own.
+    pub fn push_slice(&mut self, slice: Slice) {
+        self.push(Data::Slice(slice));
+    }
+
+    fn push(&mut self, data: Data) {
+        let start = self.end;
+        self.end += data.bytes().len() as u64;
+        if self.end > start {
+            self.segments.push_back(Segment { start, data });
         }
     }
 

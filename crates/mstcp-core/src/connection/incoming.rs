@@ -51,6 +51,16 @@ impl Connection {
         self.receive(stream, slice, Some(slice), out)
     }
 
+    /// Take bytes of a stream; append to `out` what is now in order, copied.
+    pub fn on_copied(
+        &mut self,
+        stream: usize,
+        data: &[u8],
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        self.receive(stream, data, None, out)
+    }
+
     /// See [`Receiver::next_in_place`].
     pub fn next_in_place(&self, stream: usize) -> usize {
         self.receiver.next_in_place(stream)

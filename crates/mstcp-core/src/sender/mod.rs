@@ -23,6 +23,7 @@ use crate::error::LocalError;
 use crate::receiver::INITIAL_WINDOW_BYTES;
 use crate::scheduler::{check_weights, Scheduler, StreamSet, StreamView};
 use crate::send_buffer::{SendBuffer, SharedBytes};
+use crate::slice::Slice;
 
 use controls::Pending;
 use cuts::Cuts;
@@ -223,6 +224,13 @@ impl Sender {
     pub fn write_shared(&mut self, data: SharedBytes) -> Result<(), LocalError> {
         self.admit((*data).as_ref().len())?;
         self.buffer.push_shared(data);
+        Ok(())
+    }
+
+    /// Queue application bytes in memory that is kept by others too, without copying them.
+    pub fn write_slice(&mut self, data: Slice) -> Result<(), LocalError> {
+        self.admit(data.len())?;
+        self.buffer.push_slice(data);
         Ok(())
     }
 

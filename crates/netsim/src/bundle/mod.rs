@@ -2,6 +2,7 @@
 
 pub mod mptcp;
 mod mstcp;
+mod pipe;
 mod plain;
 
 pub use mptcp::{Mptcp, MptcpSettings, SubflowSettings};

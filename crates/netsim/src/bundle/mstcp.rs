@@ -1,13 +1,13 @@
 //! MSTCP: the library's own protocol core at both ends.
 //!
-//! TCP here counts bytes and carries none, so beside each direction of each stream goes a queue of the real bytes that the
+//! TCP here counts bytes and carries none, so beside each direction of each stream goes a [`Pipe`] of the real bytes that the
 //! core made; what TCP delivers is popped from it. What the application reads is compared with what it wrote.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mstcp_core::{Config, Connection, Scheduler, Slice};
 
+use super::pipe::{Pipe, Run};
 use super::{Bundle, BundleReport, Place};
 use crate::description::Binding;
 use crate::error::Error;
@@ -52,14 +52,13 @@ pub struct Mstcp {
     settings: MstcpSettings,
     sides: [Connection; 2],
     streams: Vec<Stream>,
-    pattern: Box<[u8]>,
+    pattern: Arc<Vec<u8>>,
     written: [u64; 2],
     read: [u64; 2],
     bytes_wrong: u64,
     /// With early binding: of writes that were taken, what waits for a stream with room.
     owed_bytes: usize,
-    /// Both kept for their memory: what a stream has just brought, and the parts of it that are in order.
-    chunk: Arc<Vec<u8>>,
+    /// Kept for its memory: what a stream has just brought, as far as it is in order.
     in_order: Vec<Slice>,
 }
 
@@ -67,7 +66,7 @@ pub struct Mstcp {
 struct Stream {
     ends: [u32; 2],
     /// What client and server have written and the other has not read.
-    pipes: [VecDeque<u8>; 2],
+    pipes: [Pipe; 2],
 }
 
 impl Mstcp {
@@ -105,12 +104,11 @@ impl Mstcp {
         Ok(Self {
             sides: [connection(client)?, connection(server)?],
             streams: streams.iter().map(stream).collect(),
-            pattern: pattern(PATTERN_PERIOD + max_write_bytes),
+            pattern: Arc::new(pattern(PATTERN_PERIOD + max_write_bytes)),
             written: [0; 2],
             read: [0; 2],
             bytes_wrong: 0,
             owed_bytes: 0,
-            chunk: Arc::default(),
             in_order: Vec::new(),
             settings,
         })
@@ -184,7 +182,8 @@ impl Mstcp {
         while bytes > 0 {
             let from = (self.written[side] % PATTERN_PERIOD as u64) as usize;
             let count = (bytes as usize).min(self.pattern.len() - from);
-            self.sides[side].write(&self.pattern[from..from + count])?;
+            let part = Slice::new(Arc::clone(&self.pattern), from..from + count);
+            self.sides[side].write_slice(part)?;
             self.written[side] += count as u64;
             bytes -= count as u32;
         }
@@ -228,8 +227,8 @@ impl Mstcp {
         hosts: &mut Hosts,
     ) -> Result<(), Error> {
         let stream = &mut self.streams[index];
-        let pipe = &mut stream.pipes[side];
-        self.sides[side].rest(index, |piece| pipe.extend(piece));
+        let (pipe, pattern) = (&mut stream.pipes[side], &self.pattern[..]);
+        self.sides[side].rest(index, |piece| pipe.push(piece, pattern));
         hosts.write(now, stream.ends[side], count as u32);
         self.sides[side].on_sent(index, count)?;
         Ok(())
@@ -291,13 +290,10 @@ impl Mstcp {
         let before = self.read[1 - side];
         let mut index = changed;
         loop {
-            let stream = &mut self.streams[index];
-            let endpoint = stream.ends[side];
+            let endpoint = self.streams[index].ends[side];
             if hosts.readable(endpoint) > 0 && self.sides[side].readable().contains(index) {
                 let count = hosts.read(now, endpoint, u32::MAX) as usize;
-                let pipe = &mut stream.pipes[1 - side];
-                fill(&mut self.chunk, pipe, count);
-                self.sides[side].on_chunk(index, &self.chunk, count, &mut self.in_order)?;
+                self.take(side, index, count)?;
                 self.check(side);
             }
             let next = (0..self.streams.len()).find(|&other| {
@@ -310,6 +306,26 @@ impl Mstcp {
             }
         }
         Ok(self.read[1 - side] - before)
+    }
+
+    /// Give a side the next `count` bytes of a stream.
+    fn take(&mut self, side: usize, stream: usize, mut count: usize) -> Result<(), Error> {
+        let pipe = &mut self.streams[stream].pipes[1 - side];
+        let (connection, in_order) = (&mut self.sides[side], &mut self.in_order);
+        while let Some((run, left)) = pipe.pop(count) {
+            count = left;
+            match run {
+                Run::Pattern(range) => {
+                    let part = Slice::new(Arc::clone(&self.pattern), range);
+                    connection.on_slice(stream, &part, in_order)?;
+                }
+                Run::Own(bytes, range) => {
+                    let bytes = &bytes[range.start.into()..range.end.into()];
+                    connection.on_copied(stream, bytes, in_order)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Compare what came in order at a side with what the other has written.
@@ -421,26 +437,7 @@ impl Bundle for Mstcp {
 }
 
 /// Bytes that repeat after `PATTERN_PERIOD`.
-fn pattern(length: usize) -> Box<[u8]> {
+fn pattern(length: usize) -> Vec<u8> {
     let byte = |index: usize| (((index % PATTERN_PERIOD) * 0x9e37_79b1) >> 11) as u8;
     (0..length).map(byte).collect()
-}
-
-/// Put the first `count` bytes of a pipe into the chunk in place of what it held, in new memory only if slices still refer
-/// to the old.
-fn fill(chunk: &mut Arc<Vec<u8>>, pipe: &mut VecDeque<u8>, count: usize) {
-    let (front, back) = pipe.as_slices();
-    let (front, back) = match front.get(..count) {
-        Some(all) => (all, &back[..0]),
-        None => (front, &back[..count - front.len()]),
-    };
-    match Arc::get_mut(chunk) {
-        Some(memory) => {
-            memory.clear();
-            memory.extend_from_slice(front);
-            memory.extend_from_slice(back);
-        }
-        None => *chunk = Arc::new([front, back].concat()),
-    }
-    pipe.drain(..count);
 }
