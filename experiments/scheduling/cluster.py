@@ -10,6 +10,7 @@ import json
 import logging
 import socket
 import threading
+from concurrent.futures import CancelledError
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -99,7 +100,7 @@ class Cluster:
         try:
             refused, document, wall_s, peak_rss_bytes = self._wait(future)
         finally:
-            future.cancel()
+            future.release()  # `cancel` would wait for ever once the client is closed
         if refused is not None:
             raise SimulationFailed(refused)
         return Simulated(document=json.loads(document), wall_s=wall_s, peak_rss_bytes=peak_rss_bytes)
@@ -108,21 +109,28 @@ class Cluster:
         import distributed
 
         alone_s = 0.0
-        while True:
-            if self._stopped.is_set():
-                raise SimulationFailed("it was stopped")
+        while not self._stopped.is_set():
             try:
                 result: tuple[str | None, str, float, int] = future.result(timeout=LOOK_S)
+                return result
             except distributed.TimeoutError:
-                alone_s = 0.0 if self._client.scheduler_info()["workers"] else alone_s + LOOK_S
-                if self._client.status != "running" or alone_s >= WORKERS_S:
-                    raise SimulationFailed(f"the cluster at {self._address} is gone") from None
+                pass
             except distributed.KilledWorker as error:
                 raise SimulationFailed(f"every worker that made it died ({error})") from None
+            except CancelledError:
+                raise self._gone() from None
             except Exception as error:
-                raise SimulationFailed(f"the cluster gave it up: {error}") from None
-            else:
-                return result
+                if future.status == "error":
+                    raise SimulationFailed(f"the cluster gave it up: {error}") from None
+                # Something died while the result was on its way: it is made again, if there is who makes it.
+                self._stopped.wait(LOOK_S)
+            alone_s = 0.0 if self._client.scheduler_info()["workers"] else alone_s + LOOK_S
+            if self._client.status != "running" or alone_s >= WORKERS_S:
+                raise self._gone()
+        raise SimulationFailed("it was stopped")
+
+    def _gone(self) -> SimulationFailed:
+        return SimulationFailed(f"the cluster at {self._address} is gone")
 
     def stop(self) -> None:
         """Give up what is made; workers end the run that they are at."""

@@ -15,7 +15,7 @@ import pytest
 
 from experiments import cli
 from experiments.engines.sim.process import Processes, SimulationFailed
-from experiments.errors import ClusterUnreachable
+from experiments.errors import ClusterUnreachable, RunFailed
 from experiments.installation import ROOT
 from experiments.scheduling.cluster import Cluster
 from experiments.studies import measure, schema
@@ -65,6 +65,8 @@ class LocalCluster:
             self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
             for _ in range(workers)
         ]
+        log = folder / "worker.log"
+        wait_until(lambda: log.read_text().count("Registered to") >= workers, "the workers", START_S)
 
     def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
         files = ["--scheduler-file", str(self.address_file)]
@@ -78,6 +80,10 @@ class LocalCluster:
             )
         self._processes = [*getattr(self, "_processes", []), process]
         return process
+
+    @property
+    def scheduler(self) -> subprocess.Popen[bytes]:
+        return self._processes[0]
 
     def close(self) -> None:
         for process in reversed(self._processes):
@@ -121,6 +127,32 @@ def test_a_worker_that_is_killed_in_the_middle_costs_no_result_and_doubles_none(
     assert len(ended) == len(set(ended)) == 12
     keys = [json.loads(line)["key"] for line in (tmp_path / measure.RUNS).read_text().splitlines()]
     assert len(keys) == len(set(keys)) == 12
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_cluster_that_dies_in_the_middle_is_said_and_what_was_finished_is_kept(
+    whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = 100
+    dying = LocalCluster(tmp_path, workers=2)
+
+    def report(label: str) -> None:
+        for process in [*dying.workers, *([dying.scheduler] if whole else [])]:
+            process.kill()
+
+    try:
+        study = schema.parse(STUDY, "small")
+        keep = measure.Store(tmp_path / "out")
+        simulator = Cluster(dying.address)
+        monkeypatch.setattr("experiments.scheduling.cluster.WORKERS_S", 3.0)
+        with pytest.raises(RunFailed, match="the cluster at .* is gone"):
+            measure.run([study], seeds, simulator, keep=keep, report=report)
+    finally:
+        dying.close()
+    kept = measure.Store(tmp_path / "out", resume=True)
+    finished = [run for run in measure.plan(study, seeds) if kept.has(run)]
+    assert 1 <= len(finished) < 2 * seeds
+    assert all(kept.figures(run) == keep.figures(run) for run in finished)
 
 
 def test_run_writes_the_same_results_wherever_it_ran(cluster: LocalCluster, tmp_path: Path) -> None:
