@@ -33,7 +33,7 @@ def check_number(name: str, value: object, most: float, unit: str, *, optional: 
     if value is None and optional:
         return
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not (is_number and 0 <= value <= most):  # type: ignore[arg-type, operator]
+    if not (is_number and 0 <= value <= most):  # type: ignore[operator]
         otherwise = " or None" if optional else ""
         what = f"a number {unit} from 0 to {most:g}{otherwise}"
         raise LocalProtocolError(f"{name} is {what}, not {value!r}")

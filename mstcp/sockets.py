@@ -49,7 +49,7 @@ def _bind(sock: socket.socket, address: str, port: int) -> None:
     try:
         sock.bind((address, port))
     except OSError as error:
-        where = " ".join(filter(None, [address and f"address {address}", port and f"port {port}"]))
+        where = " ".join([f"address {address}"] * bool(address) + [f"port {port}"] * bool(port))
         raise type(error)(error.errno, f"cannot connect from {where}: {error.strerror}") from None
 
 

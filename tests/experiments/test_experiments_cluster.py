@@ -57,6 +57,7 @@ class LocalCluster:
 
     def __init__(self, folder: Path, workers: int) -> None:
         self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
         self.address_file = folder / "scheduler.json"
         self._start("scheduler", "--port", "0", "--host", "127.0.0.1", "--no-dashboard")
         wait_until(self.address_file.exists, "the scheduler's address", START_S)
@@ -78,7 +79,7 @@ class LocalCluster:
                 cwd=self._folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
-        self._processes = [*getattr(self, "_processes", []), process]
+        self._processes.append(process)
         return process
 
     @property
