@@ -129,7 +129,7 @@ def check_specs(specs: Sequence[StreamSpec]) -> None:
         _check_spec(spec)
     ports = [spec.source_port for spec in specs if spec.source_port]
     if len(set(ports)) < len(ports):
-        raise LocalProtocolError(f"the source_port of each stream must be another one (or 0): {ports}")
+        raise LocalProtocolError(f"source ports of streams must differ, or be 0: {ports}")
     rates = [spec.rate_bps for spec in specs]
     if all(rate is None for rate in rates):
         return

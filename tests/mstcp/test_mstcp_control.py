@@ -417,7 +417,7 @@ async def test_a_late_allocation_is_given_back() -> None:
 
 async def test_arguments_that_contradict_each_other() -> None:
     streams = [mstcp.StreamSpec(rate_bps=1e6)]
-    path = [mstcp.RequestedPath(("T0",), 1e6)]
+    path = [mstcp.RequestedPath(("T0", "T2"), 1e6)]
     with pytest.raises(mstcp.LocalProtocolError, match="not both"):
         await mstcp.open_connection("127.0.0.1", 9, controller="x:1", streams=streams)
     with pytest.raises(mstcp.LocalProtocolError, match="needs a rate"):
