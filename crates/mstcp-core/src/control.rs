@@ -174,7 +174,7 @@ impl Control {
         Ok(Some(match kind {
             FIN if be(body) >= OFFSET_LIMIT => return Err(RemoteError::BadFin),
             STATUS if be(&body[4..]) > u64::from(MAX_PRIORITY) => {
-                return Err(RemoteError::BadControl(kind))
+                return Err(RemoteError::BadPriority(be(&body[4..]) as u32))
             }
             FIN => Self::Fin {
                 total_bytes: be(body),

@@ -179,6 +179,8 @@ pub enum RemoteError {
     },
     /// The body of a control frame of this type has a wrong length.
     BadControl(u64),
+    /// A STATUS gives a stream this priority, above 255.
+    BadPriority(u32),
     /// An acknowledgement of what was never sent.
     BadAck,
     /// Bytes on a stream after its LAST frame.
@@ -240,6 +242,10 @@ impl fmt::Display for RemoteError {
                     f,
                     "a control frame of type {kind} has a body of the wrong length"
                 )
+            }
+            Self::BadPriority(priority) => {
+                let most = crate::hello::MAX_PRIORITY;
+                write!(f, "a priority of {priority} where 0 to {most} are allowed")
             }
             Self::BadAck => write!(f, "an acknowledgement of what was never sent"),
             Self::DataAfterLast => write!(f, "bytes came on a stream after its LAST frame"),

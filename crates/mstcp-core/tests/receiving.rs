@@ -298,3 +298,21 @@ fn a_small_piece_that_joins_others_holds_none_of_the_shells_memory() {
     let joined: Vec<_> = out.iter().flat_map(|slice| slice.to_vec()).collect();
     assert_eq!(joined, bytes);
 }
+
+#[test]
+fn a_priority_out_of_range_is_named() {
+    let mut connection = receiver();
+    let mut status = Vec::new();
+    frame::encode_control(
+        &mut status,
+        &Control::Status {
+            id: 0,
+            priority: 256,
+        },
+    );
+    let error = connection.on_received(0, &status, &mut Vec::new());
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "a priority of 256 where 0 to 255 are allowed"
+    );
+}
