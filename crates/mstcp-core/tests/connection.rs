@@ -1,7 +1,7 @@
 //! How a connection offers frames. What comes of them is in failover.rs.
 
 use mstcp_core::rng::SplitMix64;
-use mstcp_core::{scheduler, Config, Connection, LocalError, Stochastic};
+use mstcp_core::{scheduler, Config, Connection, LocalError, Slice, Stochastic};
 
 fn connection_by(
     name: &str,
@@ -51,6 +51,23 @@ fn streams_drawn(seed: u64) -> Vec<usize> {
         from.on_sent(stream, count).unwrap();
     }
     drawn
+}
+
+#[test]
+fn writes_by_reference_and_copies_keep_their_order() {
+    let bytes = random_bytes(300);
+    let (mut from, mut to) = (connection(&[1.0], 64, 0, 1), connection(&[1.0], 64, 0, 1));
+    from.write(&bytes[..50]).unwrap();
+    from.write_slice(Slice::copy_of(&bytes).part(50..230))
+        .unwrap();
+    from.write(&bytes[230..]).unwrap();
+    let mut got = Vec::new();
+    while let Some(offer) = from.poll(0) {
+        let data = offer.data.to_vec();
+        to.on_received(0, &data, &mut got).unwrap();
+        from.on_sent(0, data.len()).unwrap();
+    }
+    assert_eq!(got, bytes);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes that lie next to each other in no pattern: a header as a rule.
+/// What is not of the pattern, headers as a rule, is kept in parts of so many bytes.
 const OWN_BYTES: usize = 16;
 
 /// Bytes of a stream.
@@ -23,7 +23,7 @@ impl Run {
         }
     }
 
-    /// Split the first `count` bytes off, fewer than there are.
+    /// Take the first `count` bytes, fewer than there are.
     fn split(&mut self, count: usize) -> Self {
         let mut first = self.clone();
         match (self, &mut first) {
