@@ -40,10 +40,12 @@ class WirelessLink(BaseModel):
     short_slot: bool | None = None
     rts_threshold_bytes: int | None = Field(default=None, ge=0, le=10_000)
     attempts: int | None = Field(default=None, ge=1, le=255)
+    long_attempts: int | None = Field(default=None, ge=1, le=255)
     lifetime_s: float | None = Field(default=None, ge=0, le=3600)
     detection_dbm: Annotated[float, Field(ge=-200, le=100)] | None = None
     detection_snr_db: Annotated[float, Field(ge=-100, le=100)] | None = None
     energy_detection_dbm: Annotated[float, Field(ge=-200, le=100)] | None = None
+    queue_discipline: Literal["drop_tail", "fq_codel"] | None = None
     channel: Annotated[str, Field(min_length=1, max_length=32)] | None = None
 
     @field_validator("phy_rate_bps")

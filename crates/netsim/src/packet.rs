@@ -24,6 +24,16 @@ pub enum Content {
     },
 }
 
+impl Content {
+    /// A number for all packets of one connection and direction, and for no others.
+    pub fn flow_key(&self) -> u32 {
+        match self {
+            Self::Tcp { endpoint, .. } => 2 * endpoint,
+            Self::Datagram { flow, .. } => 2 * flow + 1,
+        }
+    }
+}
+
 /// All packets that are on their way.
 #[derive(Debug, Default)]
 pub struct Arena {

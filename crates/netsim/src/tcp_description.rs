@@ -84,7 +84,7 @@ pub enum ProfileName {
 pub enum CongestionName {
     /// RFC 5681, counted as the profile does.
     Reno,
-    /// RFC 9438.
+    /// RFC 9438; with profile `ns3`, ns-3's.
     Cubic,
     /// BBR v1; its data is paced.
     Bbr,
@@ -211,6 +211,9 @@ impl TcpDescription {
     /// The congestion control of a flow that names one of its own.
     pub fn congestion(&self, name: CongestionName) -> CongestionAlgorithm {
         match name {
+            CongestionName::Cubic if self.profile == ProfileName::Ns3 => {
+                CongestionAlgorithm::Ns3Cubic
+            }
             CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
             CongestionName::Bbr => CongestionAlgorithm::Bbr { seed: 0 },
             CongestionName::Reno => CongestionAlgorithm::Reno(self.reno_growth()),

@@ -6,6 +6,7 @@ use crate::time::seconds;
 use crate::wifi::errors::ErrorModel;
 use crate::wifi::medium::MediumSettings;
 use crate::wifi::propagation::{Fading, Propagation};
+use crate::wifi::queueing::Discipline;
 use crate::wifi::rate_control::RateControlName;
 use crate::wifi::standard::Standard;
 
@@ -55,6 +56,9 @@ pub struct WifiDescription {
     /// How often a frame is sent before it is given up.
     #[serde(default = "default_attempts")]
     pub attempts: u32,
+    /// The same of frames that RTS and CTS announce.
+    #[serde(default = "default_long_attempts")]
+    pub long_attempts: u32,
     /// How long a frame waits before it is dropped; 0: for ever.
     #[serde(default = "default_lifetime_s")]
     pub lifetime_s: f64,
@@ -67,6 +71,9 @@ pub struct WifiDescription {
     /// From this power on a frame whose beginning was missed makes the medium busy.
     #[serde(default = "default_energy_detection_dbm")]
     pub energy_detection_dbm: f64,
+    /// `drop_tail` or `fq_codel`: what holds packets in front of a station.
+    #[serde(default)]
+    pub queue_discipline: Discipline,
     /// Links of one channel share one medium; a link without a name has a medium of its own.
     #[serde(default)]
     pub channel: Option<String>,
@@ -97,9 +104,11 @@ impl WifiDescription {
             detection_snr_db: self.detection_snr_db,
             energy_detection_dbm: self.energy_detection_dbm,
             attempts: self.attempts,
+            long_attempts: self.long_attempts,
             rts_threshold_bytes: self.rts_threshold_bytes,
             lifetime: (self.lifetime_s > 0.0).then(|| seconds(self.lifetime_s)),
             queue_packets: queue_packets.unwrap_or(DEFAULT_QUEUE_PACKETS),
+            discipline: self.queue_discipline,
             link_header_bytes,
         }
     }
@@ -116,6 +125,7 @@ impl WifiDescription {
             ("fading_far_shape", self.fading_far_shape, 0.5, 1e9),
             ("fading_far_from_m", self.fading_far_from_m, 0.0, 1e6),
             ("attempts", f64::from(self.attempts), 1.0, 255.0),
+            ("long_attempts", f64::from(self.long_attempts), 1.0, 255.0),
             ("lifetime_s", self.lifetime_s, 0.0, 3600.0),
             ("detection_dbm", self.detection_dbm, -200.0, 100.0),
             ("detection_snr_db", self.detection_snr_db, -100.0, 100.0),
@@ -182,6 +192,11 @@ fn default_true() -> bool {
 
 fn default_attempts() -> u32 {
     7
+}
+
+/// IEEE 802.11-2020, annex C: dot11LongRetryLimit.
+fn default_long_attempts() -> u32 {
+    4
 }
 
 fn default_lifetime_s() -> f64 {

@@ -6,6 +6,7 @@ use crate::queue::Target;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
 use crate::wifi::medium::{Medium, Outcome, Statistics};
+use crate::wifi::queueing::Offer;
 
 /// A medium and the earliest event of it that is scheduled.
 #[derive(Debug)]
@@ -21,10 +22,27 @@ pub struct Scheduled {
 impl Simulation {
     /// Queue a packet at a station.
     pub(crate) fn offer(&mut self, place: Place, packet: u32, cursor: u32, bytes: u32) {
+        let offer = Offer {
+            packet,
+            cursor,
+            bytes,
+            flow: self.packets.get(packet).flow_key(),
+        };
         let medium = &mut self.media[place.medium as usize].medium;
-        let queued = medium.enqueue(self.now, place.pair, [packet, cursor, bytes]);
-        if let Err(reason) = queued {
+        if let Err(reason) = medium.enqueue(self.now, place.pair, offer) {
             self.lose(place, packet, bytes, reason);
+        }
+        // What the discipline has dropped for it: nothing arrives at this moment.
+        let outcomes = self.media[place.medium as usize].medium.take_outcomes();
+        for Outcome { frame, dropped } in outcomes {
+            let pair = frame.pair;
+            let reason = dropped.unwrap_or(Drop::QueueFull);
+            self.lose(
+                Place { pair, ..place },
+                frame.packet,
+                frame.packet_bytes,
+                reason,
+            );
         }
         self.arm_medium(place.medium);
     }
@@ -51,22 +69,22 @@ impl Simulation {
 
     /// Let packets go on, or forget them.
     fn settle_medium(&mut self, medium: u32, outcomes: &[Outcome]) -> Result<(), Error> {
-        for Outcome { frame, arrives } in outcomes {
+        for Outcome { frame, dropped } in outcomes {
             let place = Place {
                 medium,
                 pair: frame.pair,
             };
-            if *arrives {
-                self.trace_medium(
-                    place,
-                    frame.packet,
-                    frame.packet_bytes,
-                    Verdict::Arrives(self.now),
-                );
-                self.forward(frame.packet, frame.cursor, frame.packet_bytes)?;
-            } else {
-                self.lose(place, frame.packet, frame.packet_bytes, Drop::Lost);
+            if let Some(reason) = *dropped {
+                self.lose(place, frame.packet, frame.packet_bytes, reason);
+                continue;
             }
+            self.trace_medium(
+                place,
+                frame.packet,
+                frame.packet_bytes,
+                Verdict::Arrives(self.now),
+            );
+            self.forward(frame.packet, frame.cursor, frame.packet_bytes)?;
         }
         Ok(())
     }

@@ -98,6 +98,56 @@ fn ten_metres_are_within_five_per_cent_of_ns3() {
     }
 }
 
+/// Means of ns-3 where losses in queues and rates that adapt matter: what its devices do unless told otherwise.
+#[test]
+fn queues_retries_and_rates_are_those_of_ns3() {
+    let g = |distance_m, changes: Value| {
+        let mut link = wifi("802.11g", 54.0, distance_m, changes);
+        link["path_loss_exponent"] = json!(2.5);
+        link["queue_discipline"] = json!("fq_codel");
+        link
+    };
+    let mean = |description: &Value| {
+        let rates = [1, 2, 3].map(|seed| {
+            let mut seeded = description.clone();
+            seeded["seed"] = json!(seed);
+            mbps(&seeded)
+        });
+        rates.iter().sum::<f64>() / 3.0
+    };
+    let with = |link: Value, change: fn(&mut Value)| {
+        let mut description = tcp(link, 6.0);
+        change(&mut description);
+        description
+    };
+    let near = g(10.0, json!({}));
+    for (expected, description) in [
+        (
+            12.8,
+            with(near.clone(), |run| run["tcp"]["sack"] = json!(false)),
+        ),
+        (
+            15.8,
+            with(near.clone(), |run| {
+                run["links"][0]["delay_us"] = json!(100_000)
+            }),
+        ),
+        (
+            23.3,
+            with(near, |run| {
+                run["tcp"]["congestion_control"] = json!("cubic")
+            }),
+        ),
+        (4.8, tcp(g(50.0, json!({"rts_threshold_bytes": 501})), 6.0)),
+    ] {
+        let rate_mbps = mean(&description);
+        assert!(
+            close(rate_mbps, expected, 0.1),
+            "{rate_mbps} Mbit/s, ns-3 {expected}"
+        );
+    }
+}
+
 /// Points of ns-3's curves on their flat and on their steep parts.
 #[test]
 fn throughput_falls_with_the_distance_as_in_ns3() {

@@ -24,6 +24,8 @@ pub enum CongestionAlgorithm {
     Reno(RenoGrowth),
     /// RFC 9438.
     Cubic(CubicSettings),
+    /// CUBIC as ns-3 3.37 has it.
+    Ns3Cubic,
     /// BBR v1 (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr {
         /// Where in its cycle it begins to probe.

@@ -9,8 +9,9 @@ use serde::Serialize;
 use super::errors::ErrorModel;
 use super::math::from_decibels;
 use super::propagation::{happens, noise_dbm, Propagation, Way};
+use super::queueing::Discipline;
 use super::rate_control::RateControl;
-use super::standard::{Rate, Standard, ACK_BYTES, DATA_OVERHEAD_BYTES, RTS_BYTES};
+use super::standard::{Rate, Standard, ACK_BYTES, RTS_BYTES};
 use super::station::{Frame, Reception, Station};
 use crate::link::{Counters, Drop};
 use crate::time::{Nanos, MICROSECOND};
@@ -40,26 +41,30 @@ pub struct MediumSettings {
     pub detection_snr_db: f64,
     /// From this power on a frame whose beginning was missed makes the medium busy.
     pub energy_detection_dbm: f64,
-    /// How often a frame is sent at most.
+    /// How often a frame is sent at most, and how often an RTS.
     pub attempts: u32,
+    /// How often a frame that RTS and CTS announced is.
+    pub long_attempts: u32,
     /// Frames from this size on are announced by RTS and CTS; none: never.
     pub rts_threshold_bytes: Option<u32>,
     /// A frame that has waited so long is dropped; none: never.
     pub lifetime: Option<Nanos>,
-    /// Bound of the frames at a station for one direction of a link.
+    /// Bound of the frames at a station for one direction of a link; with [`Discipline::FqCodel`], of those that it has taken over.
     pub queue_packets: u64,
+    /// What holds packets in front of a station.
+    pub discipline: Discipline,
     /// Bytes of the link header that packets have on wired links.
     pub link_header_bytes: u32,
 }
 
 /// One direction of a link over the medium.
 #[derive(Debug)]
-struct Pair {
-    from: usize,
+pub(super) struct Pair {
+    pub(super) from: usize,
     to: usize,
     control: RateControl,
-    queued: u64,
-    counters: Counters,
+    pub(super) queued: u64,
+    pub(super) counters: Counters,
     statistics: Statistics,
     air: Nanos,
 }
@@ -84,20 +89,20 @@ pub struct Statistics {
 pub struct Outcome {
     /// The packet and its place.
     pub frame: Frame,
-    /// It goes on, or it is gone.
-    pub arrives: bool,
+    /// Why it is gone; none: it goes on.
+    pub dropped: Option<Drop>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Rts,
     Data,
 }
 
 /// A frame on the air.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct OnAir {
-    from: usize,
+pub(super) struct OnAir {
+    pub(super) from: usize,
     to: usize,
     stage: Stage,
     rate: Rate,
@@ -108,20 +113,20 @@ struct OnAir {
 /// A medium and its stations.
 #[derive(Debug)]
 pub struct Medium {
-    settings: MediumSettings,
+    pub(super) settings: MediumSettings,
     slot: Nanos,
-    difs: Nanos,
+    pub(super) difs: Nanos,
     /// The least ratio at which a frame is noticed.
     detection_snr: f64,
     /// The least ratio at which the rest of a frame is sensed.
     energy_snr: f64,
     noise_dbm: f64,
-    stations: Vec<Station>,
+    pub(super) stations: Vec<Station>,
     ways: Vec<Vec<Option<Way>>>,
-    pairs: Vec<Pair>,
-    on_air: Vec<OnAir>,
-    outcomes: Vec<Outcome>,
-    backoff: SplitMix64,
+    pub(super) pairs: Vec<Pair>,
+    pub(super) on_air: Vec<OnAir>,
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) backoff: SplitMix64,
     channel: SplitMix64,
 }
 
@@ -159,7 +164,9 @@ impl Medium {
     /// Add a station; returns its number.
     pub fn add_station(&mut self) -> usize {
         let window = self.settings.standard.contention_window();
-        self.stations.push(Station::new(window, self.slot));
+        let discipline = self.settings.discipline.build();
+        self.stations
+            .push(Station::new(window, self.slot, discipline));
         self.ways.iter_mut().for_each(|row| row.push(None));
         self.ways.push(vec![None; self.stations.len()]);
         self.stations.len() - 1
@@ -181,37 +188,6 @@ impl Medium {
             });
             self.pairs.len() as u32 - 1
         })
-    }
-
-    /// Queue a packet, or say why not.
-    pub fn enqueue(&mut self, now: Nanos, pair: u32, packet: [u32; 3]) -> Result<(), Drop> {
-        let [packet, cursor, packet_bytes] = packet;
-        let header_bytes = self.settings.link_header_bytes;
-        let Pair {
-            from,
-            counters,
-            queued,
-            ..
-        } = &mut self.pairs[pair as usize];
-        if *queued >= self.settings.queue_packets {
-            counters.dropped_queue += 1;
-            return Err(Drop::QueueFull);
-        }
-        *queued += 1;
-        counters.packets += 1;
-        counters.bytes += u64::from(packet_bytes);
-        let frame = Frame {
-            packet,
-            cursor,
-            packet_bytes,
-            bytes: packet_bytes.saturating_sub(header_bytes) + DATA_OVERHEAD_BYTES,
-            pair,
-            queued: now,
-            attempts: 0,
-            arrived: false,
-        };
-        self.stations[*from].enqueue(now, frame, &mut self.backoff);
-        Ok(())
     }
 
     /// When [`Medium::handle`] is to be called next.
@@ -242,35 +218,6 @@ impl Medium {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// Drop all that waits for one direction of a link, since it goes down.
-    pub fn go_down(&mut self, pair: u32) {
-        let from = self.pairs[pair as usize].from;
-        let station = &mut self.stations[from];
-        if station.engaged
-            && station
-                .queue
-                .front()
-                .is_some_and(|frame| frame.pair == pair)
-        {
-            self.on_air.retain(|frame| frame.from != from);
-            let counts_from = station.sending_until + self.difs;
-            station.contend(false, counts_from, &mut self.backoff);
-        }
-        let gone = station.queue.iter().filter(|frame| frame.pair == pair);
-        let gone: Vec<Outcome> = gone
-            .map(|&frame| Outcome {
-                frame,
-                arrives: false,
-            })
-            .collect();
-        station.queue.retain(|frame| frame.pair != pair);
-        let pair = &mut self.pairs[pair as usize];
-        pair.queued = 0;
-        pair.counters.dropped_down += gone.len() as u64;
-        self.outcomes
-            .extend(gone.iter().filter(|outcome| !outcome.frame.arrived));
-    }
-
     /// Count a packet that found its link down.
     pub fn count_down(&mut self, pair: u32) {
         self.pairs[pair as usize].counters.dropped_down += 1;
@@ -297,7 +244,7 @@ impl Medium {
             return;
         };
         let pair = &mut self.pairs[frame.pair as usize];
-        if frame.attempts == 0 {
+        if frame.attempts + frame.long_attempts == 0 {
             pair.counters.max_wait = pair.counters.max_wait.max(now - frame.queued);
         }
         let rts = self.settings.rts_threshold_bytes;
@@ -330,24 +277,7 @@ impl Medium {
                 return;
             }
             self.pairs[frame.pair as usize].statistics.expired += 1;
-            self.give_up(from);
-        }
-    }
-
-    /// Take the first frame of a station out, and report it lost unless it has arrived.
-    fn give_up(&mut self, from: usize) {
-        let frame = self.stations[from]
-            .queue
-            .pop_front()
-            .expect("a frame waits");
-        let pair = &mut self.pairs[frame.pair as usize];
-        pair.queued -= 1;
-        if !frame.arrived {
-            pair.counters.lost += 1;
-            self.outcomes.push(Outcome {
-                frame,
-                arrives: false,
-            });
+            self.give_up(now, from);
         }
     }
 
@@ -418,10 +348,9 @@ impl Medium {
 
     /// Whether preamble, header and all bytes of a frame survive the noise.
     fn survives(&mut self, rate: Rate, bytes: u32, snr: f64) -> bool {
-        let standard = self.settings.standard;
-        let header_bytes = if standard == Standard::B { 6 } else { 3 };
         let model = self.settings.error_model;
-        let header = model.success(standard.rates()[0], header_bytes, snr);
+        let (header_rate, header_bytes) = rate.header();
+        let header = model.success(header_rate, header_bytes, snr);
         happens(&mut self.channel, header * model.success(rate, bytes, snr))
     }
 
@@ -482,7 +411,7 @@ impl Medium {
             let frame = *first;
             self.outcomes.push(Outcome {
                 frame,
-                arrives: true,
+                dropped: None,
             });
         }
         match self.hears_answer(frame, answer) {
@@ -523,6 +452,7 @@ impl Medium {
         pair.control.on_outcome(true);
         pair.statistics.attempts += 1;
         pair.air += until - frame.end + self.settings.standard.airtime(frame.rate, frame.bytes);
+        self.refill(until, frame.from);
     }
 
     /// No answer has come, or, until `garbled`, one that was not understood.
@@ -537,8 +467,17 @@ impl Medium {
         // A frame that began with its own may be the longer one: the medium is busy until that ends.
         let counts_from = counts_from.max(sender.overlapped_until + self.difs);
         let first = &mut sender.queue[0];
-        first.attempts += 1;
-        let is_last = first.attempts >= self.settings.attempts;
+        let rts = self.settings.rts_threshold_bytes;
+        let announced = rts.is_some_and(|threshold| first.bytes >= threshold);
+        let is_last = if announced && frame.stage == Stage::Data {
+            // The CTS has come: the short retry count begins again (10.23.2.12.1).
+            first.attempts = 0;
+            first.long_attempts += 1;
+            first.long_attempts >= self.settings.long_attempts
+        } else {
+            first.attempts += 1;
+            first.attempts >= self.settings.attempts
+        };
         let pair = &mut self.pairs[first.pair as usize];
         pair.control.on_outcome(false);
         pair.statistics.attempts += 1;
@@ -547,7 +486,7 @@ impl Medium {
         sender.contend(!is_last, counts_from, &mut self.backoff);
         if is_last {
             pair.statistics.given_up += 1;
-            self.give_up(frame.from);
+            self.give_up(frame.end, frame.from);
         }
     }
 }

@@ -48,6 +48,23 @@ pub struct Rate {
     pub modulation: Modulation,
 }
 
+impl Rate {
+    fn preamble(self) -> Nanos {
+        match self.modulation {
+            Modulation::Ofdm(..) => 20 * MICROSECOND,
+            _ => 192 * MICROSECOND,
+        }
+    }
+
+    /// The rate and the bytes of the header that the physical layer puts in front.
+    pub fn header(self) -> (Self, u32) {
+        match self.modulation {
+            Modulation::Ofdm(..) => (G_RATES[0], 3),
+            _ => (B_RATES[0], 6),
+        }
+    }
+}
+
 const fn rate(bps: u64, modulation: Modulation) -> Rate {
     Rate { bps, modulation }
 }
@@ -68,6 +85,11 @@ const G_RATES: [Rate; 8] = [
     rate(36_000_000, Modulation::Ofdm(4, CodeRate::ThreeQuarters)),
     rate(48_000_000, Modulation::Ofdm(6, CodeRate::TwoThirds)),
     rate(54_000_000, Modulation::Ofdm(6, CodeRate::ThreeQuarters)),
+];
+
+const ALL_RATES: [Rate; 12] = [
+    B_RATES[0], B_RATES[1], B_RATES[2], B_RATES[3], G_RATES[0], G_RATES[1], G_RATES[2], G_RATES[3],
+    G_RATES[4], G_RATES[5], G_RATES[6], G_RATES[7],
 ];
 
 /// Bytes of a MAC header with three addresses and the frame check sequence (9.3.2.1), and of LLC and SNAP in front of IP.
@@ -94,21 +116,28 @@ impl Standard {
         }
     }
 
+    /// The rates among which a rate control chooses, in its order: stations of 802.11g know those of 802.11b too (18.2.3.3).
+    pub fn adaptive_rates(self) -> &'static [Rate] {
+        match self {
+            Self::B => &B_RATES,
+            Self::G => &ALL_RATES,
+        }
+    }
+
     /// The rate of `bps`, if it has one.
     pub fn rate(self, bps: f64) -> Option<Rate> {
         let is_rate = |rate: &&Rate| (rate.bps as f64 - bps).abs() < 0.5;
         self.rates().iter().find(is_rate).copied()
     }
 
-    /// The rate at which a frame of `rate` is answered: the fastest mandatory one that is not above it (10.6.6.5).
+    /// The rate at which a frame of `rate` is answered: the fastest mandatory one of its kind that is not above it (10.6.6.5).
     pub fn answer_rate(self, rate: Rate) -> Rate {
-        let mandatory: &[u64] = match self {
-            Self::B => &[2_000_000, 1_000_000],
-            Self::G => &[24_000_000, 12_000_000, 6_000_000],
+        let mandatory = match rate.modulation {
+            Modulation::Ofdm(..) => [G_RATES[4], G_RATES[2], G_RATES[0]],
+            _ => [B_RATES[1], B_RATES[0], B_RATES[0]],
         };
-        let bps = mandatory.iter().find(|&&bps| bps <= rate.bps);
-        bps.and_then(|&bps| self.rate(bps as f64))
-            .unwrap_or(self.rates()[0])
+        let fits = |known: &&Rate| known.bps <= rate.bps;
+        *mandatory.iter().find(fits).unwrap_or(&mandatory[2])
     }
 
     /// The time between a frame and its answer (table 17-19 and 18-5: both 10 us).
@@ -140,16 +169,13 @@ impl Standard {
 
     /// Preamble and header of the physical layer: long with 802.11b (15.2.2), OFDM's with 802.11g (17.3.2).
     pub fn preamble(self) -> Nanos {
-        match self {
-            Self::B => 192 * MICROSECOND,
-            Self::G => 20 * MICROSECOND,
-        }
+        self.rates()[0].preamble()
     }
 
     /// How long a frame is on the air, the signal extension of 802.11g with it (18.3.2.4).
     pub fn airtime(self, rate: Rate, bytes: u32) -> Nanos {
         let bits = u64::from(bytes) * 8;
-        self.preamble()
+        rate.preamble()
             + match rate.modulation {
                 // Service and tail bits, in symbols of 4 us.
                 Modulation::Ofdm(..) => {

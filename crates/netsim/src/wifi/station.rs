@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use mstcp_core::rng::SplitMix64;
 
+use super::fq_codel::FqCodel;
 use crate::random::below;
 use crate::time::Nanos;
 
@@ -22,8 +23,10 @@ pub struct Frame {
     pub pair: u32,
     /// When it came.
     pub queued: Nanos,
-    /// How often it was sent in vain.
+    /// How often it was sent in vain, or its RTS since the last CTS.
     pub attempts: u32,
+    /// How often it was sent in vain after a CTS.
+    pub long_attempts: u32,
     /// Whether it has arrived, its acknowledgement has not.
     pub arrived: bool,
 }
@@ -44,6 +47,8 @@ pub struct Reception {
 pub struct Station {
     /// What waits; the first is the one being sent.
     pub queue: VecDeque<Frame>,
+    /// What holds packets while the queue has no room.
+    pub discipline: Option<FqCodel<Frame>>,
     /// What it is receiving.
     pub receiving: Option<Reception>,
     /// It sends until then.
@@ -66,9 +71,10 @@ pub struct Station {
 
 impl Station {
     /// An idle station.
-    pub fn new(window_range: [u32; 2], slot: Nanos) -> Self {
+    pub fn new(window_range: [u32; 2], slot: Nanos, discipline: Option<FqCodel<Frame>>) -> Self {
         Self {
             queue: VecDeque::new(),
+            discipline,
             receiving: None,
             sending_until: 0,
             engaged: false,

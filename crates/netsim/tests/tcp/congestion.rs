@@ -12,6 +12,7 @@ fn acked(now: Nanos, segments: u64) -> Acked {
         segments,
         bytes: segments * u64::from(MSS),
         srtt: Some(100 * MILLISECOND),
+        flight: 0,
     }
 }
 
@@ -77,10 +78,15 @@ fn slow_start_ends_at_the_threshold() {
 
 /// Let CUBIC lose at 1000 segments and watch it for `seconds`, at a round trip of 100 ms; windows in segments after each.
 fn cubic(reno_friendly: bool, loss_at: u64, seconds: u64) -> Vec<f64> {
-    let mut control = build(CongestionAlgorithm::Cubic(CubicSettings {
+    let settings = CubicSettings {
         reno_friendly,
         ..CubicSettings::default()
-    }));
+    };
+    after_loss(CongestionAlgorithm::Cubic(settings), loss_at, seconds)
+}
+
+fn after_loss(algorithm: CongestionAlgorithm, loss_at: u64, seconds: u64) -> Vec<f64> {
+    let mut control = build(algorithm);
     let mut window = Window {
         cwnd: loss_at * u64::from(MSS),
         ssthresh: 1,
@@ -129,6 +135,50 @@ fn cubic_is_no_slower_than_reno_on_short_paths() {
         friendly[9]
     );
     assert!(curve[9] < friendly[9]);
+}
+
+#[test]
+fn cubic_of_ns3_has_no_reno_friendly_region() {
+    // K = cbrt(20 (1 - beta) / C) = 2.5 s: at 2 s the curve is still below the old window, where Reno has long passed it.
+    let ns3 = after_loss(CongestionAlgorithm::Ns3Cubic, 20, 2);
+    let friendly = cubic(true, 20, 2);
+    assert!(ns3[19] <= 20.0 && ns3[19] >= 18.0, "{}", ns3[19]);
+    assert!(friendly[19] > 21.0, "{}", friendly[19]);
+    let large = after_loss(CongestionAlgorithm::Ns3Cubic, 1000, 14);
+    let k = (1000.0 * 0.3f64 / 0.4).powf(1.0 / 3.0);
+    for (round, &window) in large.iter().enumerate().skip(1) {
+        let t = (round + 1) as f64 / 10.0;
+        let [low, high] = [t - 0.2, t + 0.1].map(|t| 0.4 * (t - k).powi(3) + 1000.0);
+        assert!(
+            window >= low * 0.98 && window <= high * 1.01,
+            "t {t}: {window} not in {low}..{high}"
+        );
+    }
+}
+
+/// Hybrid slow start (Ha and Rhee 2011): a train of ACKs that lasts longer than the round trip means that the path is full.
+#[test]
+fn slow_start_of_ns3_cubic_ends_with_a_long_train() {
+    let mut control = build(CongestionAlgorithm::Ns3Cubic);
+    let mut window = Window {
+        cwnd: 100_000,
+        ssthresh: u64::MAX,
+        mss: MSS,
+    };
+    for number in 0..90 {
+        let mut ack = acked(number * MILLISECOND, 1);
+        ack.flight = 1_000_000;
+        control.on_ack(&mut window, &ack);
+    }
+    assert_eq!([window.cwnd, window.ssthresh], [190_000, u64::MAX]);
+    for number in 90..110 {
+        control.on_ack(&mut window, &acked(number * MILLISECOND, 1));
+    }
+    assert!(
+        (195_000..205_000).contains(&window.ssthresh),
+        "{}",
+        window.ssthresh
+    );
 }
 
 #[test]

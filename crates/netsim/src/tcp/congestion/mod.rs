@@ -3,10 +3,12 @@
 pub mod bbr;
 pub mod coupled;
 mod cubic;
+mod ns3_cubic;
 mod reno;
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use ns3_cubic::Ns3Cubic;
 pub use reno::Reno;
 
 use super::config::CongestionAlgorithm;
@@ -52,6 +54,8 @@ pub struct Acked {
     pub bytes: u64,
     /// The smoothed round-trip time.
     pub srtt: Option<Nanos>,
+    /// Bytes still unacknowledged.
+    pub flight: u64,
 }
 
 /// What an ACK says of the path, in recovery or outside.
@@ -151,6 +155,7 @@ pub fn build(algorithm: CongestionAlgorithm) -> Box<dyn CongestionControl> {
     match algorithm {
         CongestionAlgorithm::Reno(growth) => Box::new(Reno::new(growth)),
         CongestionAlgorithm::Cubic(settings) => Box::new(Cubic::new(settings)),
+        CongestionAlgorithm::Ns3Cubic => Box::new(Ns3Cubic::default()),
         CongestionAlgorithm::Bbr { seed } => Box::new(Bbr::new(seed)),
     }
 }

@@ -94,6 +94,7 @@ impl LossRecovery {
                 segments: 1,
                 bytes: parts.window.segment(),
                 srtt: event.srtt,
+                flight: event.flight,
             };
             parts.congestion.on_ack(parts.window, &acked);
         }
@@ -230,6 +231,7 @@ impl LossRecovery {
                     segments,
                     bytes,
                     srtt: event.srtt,
+                    flight: event.flight,
                 },
             );
         } else {

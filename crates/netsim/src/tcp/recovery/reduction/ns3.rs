@@ -23,7 +23,8 @@ impl Ns3 {
         }
     }
 
-    /// PRR takes a duplicate ACK without SACK for no delivery, and lags one ACK behind with its pipe.
+    /// PRR takes a duplicate ACK without SACK for no delivery, and lags one ACK behind with its pipe. It multiplies in 32 bits: of large
+    /// windows nothing is sent until what is under way is down to `ssthresh`.
     fn update(&mut self, event: &AckEvent, pipe: u64, parts: &mut Parts<'_>) {
         let delivered = event.delivered;
         let conservative = self.reduction == Reduction::PrrConservative;
@@ -63,7 +64,10 @@ impl WindowReduction for Ns3 {
             parts.set_window(parts.window.ssthresh);
             return;
         }
-        self.count = Count::begin(parts.board.outstanding());
+        self.count = Count {
+            wraps: true,
+            ..Count::begin(parts.board.outstanding())
+        };
         self.update(event, pipe, parts);
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Count {
     pub delivered: u64,
     pub out: u64,
     pub flight: u64,
+    /// The product of delivered bytes and `ssthresh` keeps its last 32 bits alone (ns-3).
+    pub wraps: bool,
 }
 
 impl Count {
@@ -26,7 +28,17 @@ impl Count {
             delivered: 0,
             out: 0,
             flight: flight.max(1),
+            wraps: false,
         }
+    }
+
+    /// What may have been sent: the part of `ssthresh` that is delivered of the flight.
+    fn proportion(&self, ssthresh: u64) -> i64 {
+        let mut product = u128::from(self.delivered) * u128::from(ssthresh);
+        if self.wraps {
+            product = u128::from(product as u32);
+        }
+        product.div_ceil(u128::from(self.flight)) as i64
     }
 
     /// RFC 6937, 3.1: sndcnt, and cwnd = pipe + sndcnt. `limit` is the bound of the part below `ssthresh`, from the bytes
@@ -42,9 +54,7 @@ impl Count {
         let ssthresh = parts.window.ssthresh;
         let segment = parts.window.segment() as i64;
         let count = if pipe > ssthresh {
-            let proportional = (u128::from(self.delivered) * u128::from(ssthresh))
-                .div_ceil(u128::from(self.flight));
-            proportional as i64 - self.out as i64
+            self.proportion(ssthresh) - self.out as i64
         } else {
             let unspent = self.delivered as i64 - self.out as i64;
             limit(unspent, segment).min((ssthresh - pipe) as i64)
@@ -111,5 +121,22 @@ impl WindowReduction for Prr {
 
     fn leave(&mut self, parts: &mut Parts<'_>) {
         parts.set_window(parts.window.ssthresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Count;
+
+    #[test]
+    fn large_windows_send_in_proportion_and_in_ns3_nothing() {
+        let half_delivered = |wraps| Count {
+            delivered: 1_000_000,
+            wraps,
+            ..Count::begin(2_000_000)
+        };
+        assert_eq!(half_delivered(false).proportion(900_000), 450_000);
+        // 2^32 over the flight at most.
+        assert!(half_delivered(true).proportion(900_000) < 2_148);
     }
 }

@@ -1,0 +1,202 @@
+//! CUBIC as ns-3 3.37 has it (`TcpCubic`): Ha, Rhee and Xu 2008, counted in whole segments, with hybrid slow start (Ha and Rhee 2011).
+//!
+//! What differs from RFC 9438: there is no Reno-friendly region, so windows of short paths grow slowly; the aim is in whole segments, one
+//! least round trip ahead; the window is reduced, not what is under way.
+
+use super::cubic::{cube_root, seconds};
+use super::{Acked, CongestionControl, Window};
+use crate::time::{Nanos, MILLISECOND};
+
+const C: f64 = 0.4;
+const BETA: f64 = 0.7;
+/// Before the first loss a segment for so many acknowledged ones is the least growth.
+const MOST_COUNT_AT_FIRST: u64 = 20;
+/// At most half more in a round trip.
+const LEAST_COUNT: u64 = 2;
+/// Round trips this soon after an epoch's begin do not count.
+const AFTER_EPOCH: Nanos = 10 * MILLISECOND;
+
+/// ns-3's CUBIC.
+#[derive(Debug, Clone, Default)]
+pub struct Ns3Cubic {
+    /// The window before the last loss, in segments; 0: none.
+    w_max: u64,
+    epoch: Option<Epoch>,
+    /// Segments acknowledged and not yet grown by.
+    credit: u64,
+    /// The least smoothed round-trip time.
+    least_rtt: Option<Nanos>,
+    slow_start: HybridSlowStart,
+    /// When the last loss was seen, and what was under way.
+    lost: (Nanos, u64),
+}
+
+/// The present growth, from the first ACK after a loss or slow start.
+#[derive(Debug, Clone, Copy)]
+struct Epoch {
+    start: Nanos,
+    /// When the curve is at `origin`, in seconds after the start.
+    k: f64,
+    origin: u64,
+}
+
+/// Ends slow start before it fills the queue: a round of ACKs that lasts longer than the least round trip, or delays that have doubled.
+#[derive(Debug, Clone, Default)]
+struct HybridSlowStart {
+    round_start: Nanos,
+    /// Bytes until the round is acknowledged.
+    round_left: i64,
+    /// The last ACK of a train.
+    train_at: Nanos,
+    /// The round's least delay, and how many were looked at.
+    round_rtt: Option<Nanos>,
+    samples: u32,
+    ended: bool,
+}
+
+impl HybridSlowStart {
+    const LEAST_SEGMENTS: u64 = 16;
+    const SAMPLES: u32 = 8;
+    /// ACKs of a train follow each other within this time.
+    const TRAIN_GAP: Nanos = 2 * MILLISECOND;
+    const LEAST_RISE: Nanos = 4 * MILLISECOND;
+    const MOST_RISE: Nanos = 1000 * MILLISECOND;
+
+    fn begin_round(&mut self, now: Nanos, flight: u64) {
+        self.round_start = now;
+        self.train_at = now;
+        self.round_left = flight as i64;
+        self.round_rtt = None;
+        self.samples = 0;
+    }
+
+    fn look(&mut self, now: Nanos, delay: Nanos, least: Nanos) {
+        if now - self.train_at <= Self::TRAIN_GAP {
+            self.train_at = now;
+            self.ended |= now - self.round_start > least;
+        }
+        let rise = least.clamp(Self::LEAST_RISE, Self::MOST_RISE);
+        if self.samples < Self::SAMPLES {
+            self.round_rtt = Some(self.round_rtt.map_or(delay, |rtt| rtt.min(delay)));
+            self.samples += 1;
+        } else {
+            self.ended |= self.round_rtt.is_some_and(|rtt| rtt > least + rise);
+        }
+    }
+}
+
+impl Ns3Cubic {
+    /// The window to aim at, in segments.
+    fn aim(&self, epoch: &Epoch, now: Nanos) -> u64 {
+        let t = seconds((now - epoch.start) + self.least_rtt.unwrap_or(0));
+        let offset = (t - epoch.k).abs();
+        let delta = (C * offset * offset * offset) as u64;
+        if t < epoch.k {
+            epoch.origin.saturating_sub(delta)
+        } else {
+            epoch.origin + delta
+        }
+    }
+
+    fn begin_epoch(&self, now: Nanos, segments: u64) -> Epoch {
+        let below = self.w_max.saturating_sub(segments);
+        Epoch {
+            start: now,
+            k: if below == 0 {
+                0.0
+            } else {
+                cube_root(below as f64 / C)
+            },
+            origin: self.w_max.max(segments),
+        }
+    }
+
+    /// How many segments are to be acknowledged for one of growth.
+    fn count(&mut self, now: Nanos, segments: u64) -> u64 {
+        let epoch = match self.epoch {
+            Some(epoch) => epoch,
+            None => self.begin_epoch(now, segments),
+        };
+        self.epoch = Some(epoch);
+        let aim = self.aim(&epoch, now);
+        let mut count = if aim > segments {
+            segments / (aim - segments)
+        } else {
+            100 * segments
+        };
+        if self.w_max == 0 {
+            count = count.min(MOST_COUNT_AT_FIRST);
+        }
+        count.max(LEAST_COUNT)
+    }
+
+    fn look_at_delay(&mut self, window: &mut Window, acked: &Acked) {
+        let Some(srtt) = acked.srtt else { return };
+        if self
+            .epoch
+            .is_some_and(|epoch| acked.now - epoch.start < AFTER_EPOCH)
+        {
+            return;
+        }
+        let least = self.least_rtt.map_or(srtt, |least| least.min(srtt));
+        self.least_rtt = Some(least);
+        let segments = window.cwnd / window.segment();
+        let looks = !self.slow_start.ended && segments >= HybridSlowStart::LEAST_SEGMENTS;
+        if looks && window.cwnd <= window.ssthresh {
+            self.slow_start.look(acked.now, srtt, least);
+            if self.slow_start.ended {
+                window.ssthresh = window.cwnd;
+            }
+        }
+    }
+}
+
+impl CongestionControl for Ns3Cubic {
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked) {
+        self.look_at_delay(window, acked);
+        self.slow_start.round_left -= acked.bytes as i64;
+        if window.in_slow_start() {
+            if self.slow_start.round_left < 0 {
+                self.slow_start.begin_round(acked.now, acked.flight);
+            }
+            window.cwnd += acked.segments * window.segment();
+            return;
+        }
+        if acked.segments == 0 {
+            return;
+        }
+        self.credit += acked.segments;
+        let count = self.count(acked.now, window.cwnd / window.segment());
+        if self.credit >= count {
+            window.cwnd += window.segment();
+            self.credit -= count;
+        }
+    }
+
+    fn on_loss(&mut self, now: Nanos, window: &mut Window, flight: u64) {
+        let segments = window.cwnd / window.segment();
+        self.w_max = if segments < self.w_max {
+            (segments as f64 * (1.0 + BETA) / 2.0) as u64
+        } else {
+            segments
+        };
+        self.epoch = None;
+        self.lost = (now, flight);
+        window.ssthresh = ((segments as f64 * BETA) as u64).max(2) * window.segment();
+    }
+
+    /// All is forgotten, and slow start looks at delays again.
+    fn on_timeout(&mut self, window: &mut Window) {
+        let (now, flight) = self.lost;
+        *self = Self {
+            credit: self.credit,
+            ..Self::default()
+        };
+        self.slow_start.begin_round(now, flight);
+        window.cwnd = window.segment();
+    }
+
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+}
