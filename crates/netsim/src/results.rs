@@ -91,6 +91,8 @@ pub struct MptcpResults {
     pub duplicate_packets: u64,
     /// Of each subflow: the mean over time of its congestion window by its smoothed round trip, bit/s.
     pub window_rates_bps: Vec<f64>,
+    /// The same as the mean over the lines that the MPTCP model of ns-3 logs: one for each ACK that advances or change of the window.
+    pub logged_rates_bps: Vec<f64>,
 }
 
 /// Delay of a flow.
@@ -460,6 +462,7 @@ fn mptcp_results(report: &MptcpReport) -> MptcpResults {
         penalties: report.counters.penalties,
         duplicate_packets: report.duplicate_packets,
         window_rates_bps: report.window_rates_bps.clone(),
+        logged_rates_bps: report.logged_rates_bps.clone(),
     }
 }
 

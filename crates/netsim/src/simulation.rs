@@ -452,6 +452,9 @@ const DOOR_OPTION_BYTES: u32 = 4;
 /// Bytes of a segment from the TCP header on (RFC 9293, 3.1; options padded to 32 bits: RFC 7323, RFC 2018).
 fn wire_bytes(segment: &Segment) -> u32 {
     let mut bytes = 20 + segment.payload_bytes;
+    if segment.is_of_ns3() {
+        return bytes + segment.ns3_option_bytes();
+    }
     if segment.timestamps.is_some() {
         bytes += 12;
     }

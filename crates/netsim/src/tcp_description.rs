@@ -148,7 +148,7 @@ impl ReorderingName {
         match self {
             Self::Dsack => Some(Ns3MptcpMethod::DSack),
             Self::Eifel => Some(Ns3MptcpMethod::Eifel),
-            Self::Frto => Some(Ns3MptcpMethod::FRto { seed: 0 }),
+            Self::Frto => Some(Ns3MptcpMethod::FRto),
             Self::Door => Some(Ns3MptcpMethod::Door),
             Self::None | Self::PrR | Self::TcpPr | Self::Rack => None,
         }

@@ -108,6 +108,7 @@ fn by_chance(rule: &dyn Rule, loss: [f64; 2]) -> [f64; 2] {
     let mut draws = Draws(0x9E37_79B9_7F4A_7C15);
     let flow = Flow {
         window: 10.0,
+        smoothed_window: 0.0,
         rtt: 0.04,
         between_losses: [0.0, 100.0],
     };

@@ -142,16 +142,20 @@ def _streams(route: Route, simulated: dict[str, Any], rates_bps: list[list[float
 def _evidence(route: Route, simulated: dict[str, Any]) -> FlowEvidence:
     """Return what TCP counted on each connection, and the packets that each split path carried."""
     mptcp = dict(simulated.get("mptcp") or {})
-    # Of each subflow, so it stands beside what its TCP counted.
-    window_rates_bps = mptcp.pop("window_rates_bps", [None] * len(simulated["streams"]))
+    # Of each subflow, so they stand beside what its TCP counted.
+    unknown = [None] * len(simulated["streams"])
+    rates = zip(
+        mptcp.pop("window_rates_bps", unknown), mptcp.pop("logged_rates_bps", unknown), strict=True
+    )
     return FlowEvidence(
         paths=_split(route, simulated["split_packets"][0]),
         split_by="packets" if simulated["split_packets"][0] else None,
         connections=[
             ConnectionEvidence(
-                rtt_s=stream["srtt_s"], counters=_numbers({**stream, "window_rate_bps": rate_bps})
+                rtt_s=stream["srtt_s"],
+                counters=_numbers({**stream, "window_rate_bps": window_bps, "logged_rate_bps": logged_bps}),
             )
-            for stream, rate_bps in zip(simulated["streams"], window_rates_bps, strict=True)
+            for stream, (window_bps, logged_bps) in zip(simulated["streams"], rates, strict=True)
         ],
         counters=_numbers(mptcp),
     )

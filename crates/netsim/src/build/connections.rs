@@ -15,6 +15,7 @@ use crate::random::{derive_seed, Purpose};
 use crate::switch::WeightedPath;
 use crate::tcp::config::{CongestionAlgorithm, Detection, Ns3MptcpMethod};
 use crate::tcp::congestion::{self, coupled as coupling, CongestionControl};
+use crate::tcp::recovery::response::{FRtoStep, Ns3FRto};
 use crate::tcp::{Config, Endpoint};
 use crate::time::{seconds, SECOND};
 
@@ -202,17 +203,18 @@ impl Builder<'_> {
             self.coupled(place, flow, &config, paths.len())?,
         ];
         let mut subflows = Vec::new();
+        let step = FRtoStep::default();
         let controls = clients.into_iter().zip(servers);
         for ((stream, path), (client, server)) in paths.iter().enumerate().zip(controls) {
-            let config = self.with_seed(&config, index, stream);
             let alone = std::slice::from_ref(path);
             let routes = [self.route(alone), self.ack_route(place, flow, alone)?];
+            let mut client = Endpoint::client_with(&config, seconds(flow.start_s), client);
+            if config.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::FRto) {
+                let seed = self.ignored_acks_seed(index, stream);
+                client.respond_by(Box::new(Ns3FRto::new(seed, step.clone())));
+            }
             let ends = [
-                self.responding(Endpoint::client_with(
-                    &config,
-                    seconds(flow.start_s),
-                    client,
-                ))?,
+                self.responding(client)?,
                 self.responding(Endpoint::server_with(&config, server))?,
             ];
             subflows.push(SubflowSettings {
@@ -224,14 +226,10 @@ impl Builder<'_> {
         Ok(Box::new(bundle))
     }
 
-    /// The settings of a subflow, with a seed of its own where one is drawn from.
-    fn with_seed(&self, config: &Config, index: u32, stream: usize) -> Config {
-        let mut config = *config;
-        if let Detection::Ns3Mptcp(Ns3MptcpMethod::FRto { seed }) = &mut config.detection {
-            let place = u64::from(index) << 16 | stream as u64;
-            *seed = derive_seed(self.description.seed, Purpose::IgnoredAcks, place);
-        }
-        config
+    /// What a subflow draws from which ACKs it ignores.
+    fn ignored_acks_seed(&self, index: u32, stream: usize) -> u64 {
+        let place = u64::from(index) << 16 | stream as u64;
+        derive_seed(self.description.seed, Purpose::IgnoredAcks, place)
     }
 
     fn mptcp_settings(
@@ -258,6 +256,7 @@ impl Builder<'_> {
         config.bare_duplicates = own.dupack == DupackName::Connection;
         // The connection's buffers are the limit, not those of its subflows.
         config.send_buffer_bytes = u32::MAX;
+        let ns3 = matches!(config.detection, Detection::Ns3Mptcp(_));
         let settings = MptcpSettings {
             send_buffer_bytes: u64::from(send_buffer),
             receive_buffer_bytes: u64::from(config.receive_buffer_bytes),
@@ -268,7 +267,9 @@ impl Builder<'_> {
             opportunistic: own.opportunistic_retransmission,
             penalisation: own.penalisation,
             reinjection: own.reinjection,
-            waits_for_subflows: matches!(config.detection, Detection::Ns3Mptcp(_)),
+            waits_for_subflows: ns3,
+            sends_on_progress: ns3,
+            ns3_options: ns3,
             reports_held: own.dupack == DupackName::Connection
                 && config.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::DSack),
         };
@@ -356,18 +357,19 @@ impl Builder<'_> {
                 return own.map_err(|reason| Error::description(place, reason));
             }
         };
-        let slow_start = self.description.tcp.reno_growth();
+        let growth = self.description.tcp.reno_growth();
         Ok(match name {
             CoupledName::Uncoupled => {
                 let alone = (0..count).map(|_| self.control(place, flow, config));
                 return alone.collect();
             }
-            CoupledName::Lia => coupling::couple(coupling::Lia, slow_start, count),
-            CoupledName::Olia => coupling::couple(coupling::Olia, slow_start, count),
-            CoupledName::Balia => coupling::couple(coupling::Balia, slow_start, count),
-            CoupledName::FullyCoupled => {
-                coupling::couple(coupling::FullyCoupled, slow_start, count)
+            CoupledName::Lia if matches!(config.detection, Detection::Ns3Mptcp(_)) => {
+                coupling::couple(coupling::Ns3Lia, growth, count)
             }
+            CoupledName::Lia => coupling::couple(coupling::Lia, growth, count),
+            CoupledName::Olia => coupling::couple(coupling::Olia, growth, count),
+            CoupledName::Balia => coupling::couple(coupling::Balia, growth, count),
+            CoupledName::FullyCoupled => coupling::couple(coupling::FullyCoupled, growth, count),
             CoupledName::Wvegas => coupling::WVegas::couple(count),
         })
     }

@@ -119,4 +119,6 @@ pub struct MptcpReport {
     pub duplicate_packets: u64,
     /// Of each subflow: the mean of its window by its round trip, bit/s.
     pub window_rates_bps: Vec<f64>,
+    /// The same as the mean over the lines of ns-3's log.
+    pub logged_rates_bps: Vec<f64>,
 }

@@ -154,10 +154,7 @@ pub enum Ns3MptcpMethod {
     /// A duplicate that an older segment than the retransmission raised takes the reduction back.
     Eifel,
     /// Duplicates are ignored; now and then a window of ACKs is too.
-    FRto {
-        /// Of the draw of ACKs that are ignored.
-        seed: u64,
-    },
+    FRto,
     /// Duplicates are ignored.
     Door,
 }
@@ -207,8 +204,8 @@ pub enum Sampling {
     Echoes,
     /// Not those of what was sent again; and only the segment expected next is echoed (ns-3).
     FirstSentOnly,
-    /// Not those of what was sent again nor the handshake's, and by when it left: echoes are for other purposes (the MPTCP model of
-    /// ns-3).
+    /// By when the oldest acknowledged segment left that was sent once, and not the handshake's: echoes are for other purposes (the
+    /// MPTCP model of ns-3).
     Departures,
 }
 

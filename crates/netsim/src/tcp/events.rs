@@ -13,7 +13,7 @@ pub struct Events {
     pub lost: bool,
     /// The retransmission timer expired.
     pub timed_out: bool,
-    /// The peer's window opened further.
+    /// The peer's window opened further, or a duplicate opened the congestion window.
     pub window_opened: bool,
     /// The connection has ended, by a close or a failure.
     pub ended: bool,

@@ -11,8 +11,13 @@ pub struct RttEstimator {
     srtt: Nanos,
     variation: Nanos,
     rto: Nanos,
+    /// How often it was doubled since the last sample.
+    doublings: u32,
     measured: bool,
 }
+
+/// The timeout of ns-3's `RttMeanDeviation` is 64 times the estimate at most.
+const NS3_DOUBLINGS_MAX: u32 = 6;
 
 impl RttEstimator {
     /// Begin with the initial timeout (RFC 6298, 2.1).
@@ -23,6 +28,7 @@ impl RttEstimator {
             srtt: 0,
             variation: 0,
             rto: settings.initial,
+            doublings: 0,
             measured: false,
         }
     }
@@ -64,10 +70,15 @@ impl RttEstimator {
             TimeoutRule::Ns3MeanDeviation => self.srtt + deviations.max(self.srtt),
         };
         self.rto = timeout.clamp(self.settings.min, self.settings.max);
+        self.doublings = 0;
     }
 
     /// Double the timeout (RFC 6298, 5.5).
     pub fn back_off(&mut self) {
+        if self.rule == TimeoutRule::Ns3MeanDeviation && self.doublings == NS3_DOUBLINGS_MAX {
+            return;
+        }
+        self.doublings += 1;
         self.rto = (2 * self.rto).min(self.settings.max);
     }
 
@@ -84,5 +95,29 @@ impl RttEstimator {
     /// The mean deviation of the round-trip time.
     pub fn variation(&self) -> Nanos {
         self.variation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Config;
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    #[test]
+    fn ns3s_timeout_is_64_times_the_estimate_at_most() {
+        let Config { rto, timeout, .. } = Config::ns3_mptcp();
+        let mut estimator = RttEstimator::new(rto, timeout);
+        estimator.sample(10 * MILLISECOND);
+        // The first sample is its own deviation: 10 ms and four times 10 ms.
+        assert_eq!(estimator.rto(), 50 * MILLISECOND);
+        for _ in 0..10 {
+            estimator.back_off();
+        }
+        assert_eq!(estimator.rto(), 64 * 50 * MILLISECOND);
+        estimator.sample(10 * MILLISECOND);
+        assert!(estimator.rto() <= 50 * MILLISECOND);
+        estimator.back_off();
+        assert!(estimator.rto() > 64 * MILLISECOND);
     }
 }

@@ -87,16 +87,21 @@ pub enum MptcpKind {
     DataAck,
     /// A data sequence signal with a mapping and a data ACK, 64-bit numbers, no checksum.
     Mapping,
+    /// What ns-3's MPTCP model sends in place of a data ACK: nothing, since its ACKs are of the connection.
+    Ns3Ack,
+    /// What it sends in place of a mapping.
+    Ns3Mapping,
 }
 
 impl MptcpKind {
     /// Bytes on the wire.
     pub fn bytes(self) -> u32 {
         match self {
-            Self::None => 0,
+            Self::None | Self::Ns3Ack => 0,
             Self::Capable => 4,
             Self::CapableAnswer | Self::Join | Self::DataAck => 12,
             Self::JoinAnswer => 16,
+            Self::Ns3Mapping => 20,
             Self::Mapping => 28,
         }
     }
@@ -141,27 +146,54 @@ impl Segment {
         self.sequence + u64::from(self.payload_bytes) + u64::from(self.syn) + u64::from(self.fin)
     }
 
+    /// Bytes of all options as ns-3's MPTCP model counts them: a word of four bytes for five. A mapping has 15, timestamps 17, a report
+    /// of what waits 33.
+    pub fn ns3_option_bytes(&self) -> u32 {
+        let mapping: u32 = if self.mptcp == MptcpKind::Ns3Mapping {
+            15
+        } else {
+            0
+        };
+        let timestamps = if self.timestamps.is_some() { 17 } else { 0 };
+        let report = if self.sack.is_empty() { 0 } else { 33 };
+        5 * (mapping + timestamps + report).div_ceil(4)
+    }
+
+    /// Whether options are those of ns-3's MPTCP model.
+    pub fn is_of_ns3(&self) -> bool {
+        matches!(self.mptcp, MptcpKind::Ns3Ack | MptcpKind::Ns3Mapping)
+    }
+
     /// Carry a data ACK: the next byte of the connection that is expected.
-    pub fn set_data_ack(&mut self, number: u64) {
-        self.mptcp = MptcpKind::DataAck;
+    pub fn set_data_ack(&mut self, number: u64, ns3: bool) {
+        self.mptcp = if ns3 {
+            MptcpKind::Ns3Ack
+        } else {
+            MptcpKind::DataAck
+        };
         self.sack.put(DATA_ACK, number);
     }
 
     /// Carry a mapping beside the data ACK: the data sequence number of the first byte of data.
     pub fn set_mapping(&mut self, number: u64) {
-        self.mptcp = MptcpKind::Mapping;
+        self.mptcp = if self.is_of_ns3() {
+            MptcpKind::Ns3Mapping
+        } else {
+            MptcpKind::Mapping
+        };
         self.sack.put(DATA_SEQUENCE, number);
     }
 
     /// The data ACK, if there is one.
     pub fn data_ack(&self) -> Option<u64> {
-        matches!(self.mptcp, MptcpKind::DataAck | MptcpKind::Mapping)
+        (matches!(self.mptcp, MptcpKind::DataAck | MptcpKind::Mapping) || self.is_of_ns3())
             .then(|| self.sack.number(DATA_ACK))
     }
 
     /// The data sequence number of the first byte of data, if there is a mapping.
     pub fn mapping(&self) -> Option<u64> {
-        (self.mptcp == MptcpKind::Mapping).then(|| self.sack.number(DATA_SEQUENCE))
+        matches!(self.mptcp, MptcpKind::Mapping | MptcpKind::Ns3Mapping)
+            .then(|| self.sack.number(DATA_SEQUENCE))
     }
 
     /// The data that has arrived twice, if the first block tells of such (RFC 2883, 4): it lies below the acknowledgement, or within

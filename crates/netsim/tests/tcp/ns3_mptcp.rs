@@ -5,6 +5,7 @@ use super::common::script::Script;
 use super::plain;
 use netsim::tcp::config::{Detection, Ns3MptcpMethod, Reduction, Repair, Sampling};
 use netsim::tcp::{Config, Profile};
+use netsim::time::MILLISECOND;
 
 fn model(method: Ns3MptcpMethod) -> Config {
     Config {
@@ -138,6 +139,52 @@ fn eifel_takes_a_timeout_back_too() {
          +10 < . 1:1 ack 1 win 65535 ts 1010 0
          +0 ? cwnd 8000",
     );
+}
+
+#[test]
+fn frto_ignores_duplicates_until_a_timeout_is_answered_and_then_opens_the_window_by_each() {
+    Script::with_out(model(Ns3MptcpMethod::FRto), 8).run(
+        "+0 write 4000
+         100 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 ? cwnd 8000
+         # The window is halved, and is not reduced to a segment as by RFC 5681.
+         1000 > . 1:1001 ack 1 again
+         +0 ? phase Loss cwnd 4000 ssthresh 2000
+         # Answered, duplicates open the window: Reno counts bytes here, and an ACK may be one that is ignored.
+         +10 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 ? cwnd 4000
+         +0 < . 1:1 ack 1 win 65535
+         +0 ? cwnd 5000",
+    );
+}
+
+#[test]
+fn a_sample_is_of_the_oldest_acknowledged_segment_that_was_sent_once() {
+    let mut script = Script::with_out(model(Ns3MptcpMethod::NoPr), 4);
+    script.run(
+        "100 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 > . 1:1001 ack 1 again
+         +50 < . 1:1 ack 1001 win 65535",
+    );
+    assert_eq!(script.endpoint.path().srtt, 0);
+    let mut script = Script::with_out(model(Ns3MptcpMethod::NoPr), 4);
+    script.run(
+        "100 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 < . 1:1 ack 1 win 65535
+         +0 > . 1:1001 ack 1 again
+         # The second segment left at 0.
+         +50 < . 1:1 ack 3001 win 65535",
+    );
+    assert_eq!(script.endpoint.path().srtt, 150 * MILLISECOND);
 }
 
 fn pr_r() -> Config {

@@ -51,6 +51,10 @@ pub struct MptcpSettings {
     pub reinjection: bool,
     /// Data waits until all subflows are open, [`JOINING_MAX`] at most, as in the example of ns-3's MPTCP; else each begins when it can.
     pub waits_for_subflows: bool,
+    /// New data leaves when something is acknowledged, not at once when a window opens otherwise, as in ns-3's MPTCP.
+    pub sends_on_progress: bool,
+    /// Options are as long as those of ns-3's MPTCP.
+    pub ns3_options: bool,
     /// Take blocks that report what waits for the connection for duplicates of what it waits for, as the D-SACK of ns-3's MPTCP.
     pub reports_held: bool,
 }
@@ -74,6 +78,8 @@ pub struct Mptcp {
     receivers: [DataReceiver; 2],
     /// When the subflows that open with the connection were opened.
     joined_at: Option<Nanos>,
+    /// Whether what happens now lets new data out, if that is asked.
+    progress: bool,
     /// Of the client's data, if the receiver reports what waits.
     reports: Option<Ns3DSackSender>,
 }
@@ -107,6 +113,7 @@ impl Mptcp {
             ],
             receivers: [DataReceiver::new(count), DataReceiver::new(count)],
             joined_at: None,
+            progress: false,
             reports: settings.reports_held.then(Ns3DSackSender::default),
         }
     }
@@ -136,9 +143,16 @@ impl Mptcp {
 
     /// Give the subflows what their windows have room for.
     fn pump(&mut self, now: Nanos, side: usize, hosts: &mut Hosts) {
-        if self.may_send(now, side, hosts) {
+        let moves = !self.settings.sends_on_progress || self.progress || self.is_idle(side, hosts);
+        if moves && self.may_send(now, side, hosts) {
             self.senders[side].pump(now, &self.ends, hosts);
         }
+    }
+
+    /// Whether nothing is under way.
+    fn is_idle(&self, side: usize, hosts: &Hosts) -> bool {
+        let mut flows = self.ends.iter().map(|ends| &hosts.get(ends[side]).tcp);
+        flows.all(|tcp| tcp.acknowledged() == tcp.next())
     }
 
     /// Data came over one path that left before what other paths have brought: with TCP-DOOR the peer hears of it on all of them.
@@ -225,7 +239,7 @@ impl Bundle for Mptcp {
             };
             return;
         }
-        segment.set_data_ack(self.receivers[side].next());
+        segment.set_data_ack(self.receivers[side].next(), self.settings.ns3_options);
         if segment.payload_bytes > 0 {
             let data = self.senders[side].data_of(place.stream, segment.sequence);
             debug_assert!(
@@ -262,11 +276,13 @@ impl Bundle for Mptcp {
             sender.on_subflow_ack(subflow, hosts.get(endpoint).tcp.acknowledged());
         }
         let path = hosts.get(endpoint).tcp.path();
-        sender.note_window(now, subflow, &path);
+        sender.note_window(now, subflow, &path, events.acknowledged_bytes > 0);
         if (events.timed_out && self.settings.reinjection) || events.ended {
             sender.reinject(subflow);
         }
+        self.progress = events.acknowledged_bytes > 0 || events.window_opened;
         self.pump(now, side, hosts);
+        self.progress = false;
         Ok(self.receivers[side].read())
     }
 
@@ -307,6 +323,7 @@ impl Bundle for Mptcp {
                 counters: self.senders[0].counters,
                 duplicate_packets: received.duplicate_packets,
                 window_rates_bps: self.senders[0].window_rates_bps(),
+                logged_rates_bps: self.senders[0].logged_rates_bps(),
             }),
         }
     }

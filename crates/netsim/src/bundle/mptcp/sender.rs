@@ -113,10 +113,16 @@ impl DataSender {
         rates.map(|rate| rate.mean_bps()).collect()
     }
 
-    /// Something has happened on a subflow: note its window.
-    pub fn note_window(&mut self, now: Nanos, subflow: usize, path: &PathState) {
+    /// The same as the mean over the lines of ns-3's log.
+    pub fn logged_rates_bps(&self) -> Vec<f64> {
+        let rates = self.subflows.iter().map(|subflow| subflow.window_rate);
+        rates.map(|rate| rate.logged_bps()).collect()
+    }
+
+    /// Something has happened on a subflow, an ACK that advanced or something else: note its window.
+    pub fn note_window(&mut self, now: Nanos, subflow: usize, path: &PathState, acked: bool) {
         let rate = &mut self.subflows[subflow].window_rate;
-        rate.note(now, path.cwnd_bytes, path.srtt);
+        rate.note(now, path.cwnd_bytes, path.srtt, acked);
     }
 
     /// Take bytes into the send buffer; false if they do not fit.
@@ -288,14 +294,14 @@ impl DataSender {
     fn send_new(&mut self, ends: &[[u32; 2]], now: Nanos, hosts: &mut Hosts) -> bool {
         let unsent = self.written - self.next;
         if unsent == 0 {
-            // The send buffer is what limits: Linux retransmits, and does not penalise.
-            return self.starved && self.unblock(false, ends, now, hosts);
+            // The send buffer is what limits, and it is full.
+            return self.starved && self.unblock(ends, now, hosts);
         }
         let segment = self.views.first().map_or(1, |view| view.segment);
         let bytes = unsent.min(segment) as u32;
         if self.next + u64::from(bytes) > self.edge {
             self.scheduler.on_blocked();
-            return self.unblock(true, ends, now, hosts);
+            return self.unblock(ends, now, hosts);
         }
         let view = View {
             subflows: &self.views,
@@ -319,20 +325,14 @@ impl DataSender {
     /// Opportunistic retransmission, and penalisation (Raiciu et al., NSDI 2012, 4.2; `mptcp_rcv_buf_optimization` of Linux's MPTCP
     /// v0.9x): the piece at the left edge goes over the fastest subflow with room too, if a much slower one has it, and that one's
     /// window is halved, once a round trip of the fast one.
-    fn unblock(
-        &mut self,
-        penalise: bool,
-        ends: &[[u32; 2]],
-        now: Nanos,
-        hosts: &mut Hosts,
-    ) -> bool {
+    fn unblock(&mut self, ends: &[[u32; 2]], now: Nanos, hosts: &mut Hosts) -> bool {
         let Some(&fast) = self.view().fastest_with_room() else {
             return false;
         };
         let Some(&piece) = self.pieces.front() else {
             return false;
         };
-        if penalise && self.settings.penalisation {
+        if self.settings.penalisation {
             self.penalise(&fast, &piece, ends, now, hosts);
         }
         let carriers = || {
@@ -365,8 +365,8 @@ impl DataSender {
         }
         for slow in &self.views {
             let carries = piece.subflows >> slow.index & 1 == 1;
-            if carries && slow.index != fast.index && fast.srtt < slow.srtt {
-                hosts.get_mut(ends[slow.index][self.side]).tcp.penalise();
+            let blocks = carries && slow.index != fast.index && fast.srtt < slow.srtt;
+            if blocks && hosts.get_mut(ends[slow.index][self.side]).tcp.penalise() {
                 self.counters.penalties += 1;
                 self.subflows[fast.index].penalised_at = Some(now);
             }

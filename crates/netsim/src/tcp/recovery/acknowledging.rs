@@ -17,7 +17,7 @@ impl LossRecovery {
         let mut verdict = Verdict::default();
         if event.duplicate && !self.excuses(event, segment, parts, &mut verdict) {
             self.on_duplicate(event, parts, &mut verdict);
-            self.open_on_duplicate(event, parts);
+            verdict.opened = self.open_on_duplicate(event, parts);
         }
         if event.ack > event.before {
             self.on_advance(event, parts, &mut verdict);
@@ -86,9 +86,11 @@ impl LossRecovery {
         }
     }
 
-    pub(super) fn open_on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+    /// Open the window for a duplicate, if the response does; whether it does.
+    fn open_on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>) -> bool {
         let response = self.response.as_ref();
-        if response.is_some_and(|response| response.opens_on_duplicates()) {
+        let opens = response.is_some_and(|response| response.opens_on_duplicates());
+        if opens {
             let acked = Acked {
                 now: event.now,
                 segments: 1,
@@ -98,6 +100,7 @@ impl LossRecovery {
             };
             parts.congestion.on_ack(parts.window, &acked);
         }
+        opens
     }
 
     pub(super) fn enter(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {

@@ -90,6 +90,8 @@ pub struct Verdict {
     pub probe: bool,
     /// Double the retransmission timeout.
     pub back_off: bool,
+    /// A duplicate opened the window.
+    pub opened: bool,
 }
 
 /// The parts of the sender that recovery works on.

@@ -18,7 +18,7 @@ const LOST: u8 = 2;
 const RESENT: u8 = 4;
 /// Sent more than once: an RTT sample would be ambiguous (Karn).
 const AMBIGUOUS: u8 = 8;
-/// Sent before a timeout: not timed.
+/// Sent before a timeout, or sent again where others are timed: not timed.
 const UNTIMED: u8 = 16;
 const FIN: u8 = 32;
 
@@ -110,6 +110,8 @@ pub struct Rules {
     pub tracks_deliveries: bool,
     /// Sample the delivery rate.
     pub samples_rate: bool,
+    /// Time what is acknowledged together with a retransmission, if only that was sent once.
+    pub times_past_resent: bool,
 }
 
 /// What samples of the delivery rate need.
@@ -147,6 +149,7 @@ pub struct Scoreboard {
     lost_below: u64,
     threshold: usize,
     keep_resent: bool,
+    times_past_resent: bool,
     tracks: bool,
     rate: Option<Rate>,
     /// Bytes ever taken for lost.
@@ -174,6 +177,7 @@ impl Scoreboard {
             lost_below: 0,
             threshold,
             keep_resent: rules.keep_resent,
+            times_past_resent: rules.times_past_resent,
             tracks: rules.tracks_deliveries,
             rate: rules.samples_rate.then(Rate::default),
             lost_ever: 0,
@@ -258,6 +262,9 @@ impl Scoreboard {
             self.resent += u64::from(sent.length);
         }
         sent.flags |= RESENT | AMBIGUOUS;
+        if self.times_past_resent {
+            sent.flags |= UNTIMED;
+        }
         sent.sent_at = now;
         let fin = sent.is(FIN);
         Transmission {

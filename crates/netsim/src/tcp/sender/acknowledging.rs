@@ -94,6 +94,7 @@ impl Sender {
 
     fn follow(&mut self, verdict: &Verdict) {
         self.events.lost |= verdict.entered;
+        self.events.window_opened |= verdict.opened;
         self.forced |= verdict.retransmit;
         if verdict.back_off {
             self.rtt.back_off();

@@ -11,7 +11,7 @@ use super::congestion::{CongestionControl, Window};
 use super::events::{Events, PathState};
 use super::pacing::Pacer;
 use super::receiver::OFF;
-use super::recovery::{LossRecovery, SpuriousResponse};
+use super::recovery::{LossRecovery, Phase, SpuriousResponse};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Rules, Scoreboard};
 use super::statistics::Statistics;
@@ -97,6 +97,7 @@ impl Sender {
                 keep_resent: config.detection == Detection::Ns3,
                 tracks_deliveries: config.detection == Detection::Rack,
                 samples_rate: congestion.looks_at_deliveries(),
+                times_past_resent: config.sampling == Sampling::Departures,
             }),
             recovery: LossRecovery::new(config),
             window: Window {
@@ -176,9 +177,14 @@ impl Sender {
         self.board.start()
     }
 
-    /// Let the congestion control shrink the window because this path holds the others back.
-    pub fn penalise(&mut self) {
-        self.congestion.on_penalty(&mut self.window);
+    /// Let the congestion control shrink the window because this path holds the others back; not if it recovers from a loss already.
+    /// Whether it does.
+    pub fn penalise(&mut self) -> bool {
+        let open = self.recovery.phase() == Phase::Open;
+        if open {
+            self.congestion.on_penalty(&mut self.window);
+        }
+        open
     }
 
     /// What has happened since the last time.

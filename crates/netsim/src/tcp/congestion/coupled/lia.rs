@@ -7,19 +7,48 @@ use super::{Flow, Rule};
 pub struct Lia;
 
 impl Rule for Lia {
-    /// RFC 6356, 3 equations 1 and 2.
+    /// RFC 6356, 3 equation 1.
     fn increase(&self, flows: &[Flow], own: usize) -> f64 {
         let total: f64 = flows.iter().map(|flow| flow.window).sum();
-        let rates: f64 = flows.iter().map(Flow::rate).sum();
-        let best = flows
-            .iter()
-            .map(|flow| flow.window / (flow.rtt * flow.rtt))
-            .fold(0.0, f64::max);
-        let alpha = total * best / (rates * rates);
-        (alpha / total).min(1.0 / flows[own].window)
+        (alpha(flows.iter().copied()) / total).min(1.0 / flows[own].window)
     }
 
     fn name(&self) -> &'static str {
         "lia"
     }
+}
+
+/// LIA as the MPTCP model of ns-3 has it (Chihani and Collange 2011, `RTT_Compensator`): alpha is of smoothed windows.
+#[derive(Debug, Clone)]
+pub struct Ns3Lia;
+
+impl Rule for Ns3Lia {
+    fn increase(&self, flows: &[Flow], own: usize) -> f64 {
+        let smoothed = |flow: &Flow| Flow {
+            window: flow.smoothed_window,
+            ..*flow
+        };
+        let alpha = alpha(flows.iter().map(smoothed));
+        let total: f64 = flows.iter().map(|flow| flow.window).sum();
+        (alpha / total).min(1.0 / flows[own].window)
+    }
+
+    fn goes_by_smoothed_windows(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &'static str {
+        "lia"
+    }
+}
+
+/// RFC 6356, 3 equation 2.
+fn alpha(flows: impl Iterator<Item = Flow>) -> f64 {
+    let (mut total, mut rates, mut best) = (0.0, 0.0, 0.0);
+    for flow in flows {
+        total += flow.window;
+        rates += flow.rate();
+        best = f64::max(best, flow.window / (flow.rtt * flow.rtt));
+    }
+    total * best / (rates * rates)
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use balia::Balia;
 pub use fully_coupled::FullyCoupled;
-pub use lia::Lia;
+pub use lia::{Lia, Ns3Lia};
 pub use olia::Olia;
 pub use wvegas::WVegas;
 
@@ -27,6 +27,8 @@ use crate::time::{Nanos, SECOND};
 pub struct Flow {
     /// Congestion window in segments.
     pub window: f64,
+    /// The window smoothed over ACKs, where the rule goes by it ([`Rule::goes_by_smoothed_windows`]).
+    pub smoothed_window: f64,
     /// Smoothed round-trip time in seconds; 0 until measured: then it does not count.
     pub rtt: f64,
     /// Segments delivered since the last loss, also while it is recovered from, and between the two before it.
@@ -38,6 +40,14 @@ impl Flow {
     pub fn rate(&self) -> f64 {
         self.window / self.rtt
     }
+
+    fn smooth(&mut self) {
+        self.smoothed_window = if self.smoothed_window < 1.0 {
+            self.window
+        } else {
+            0.875 * self.smoothed_window + 0.125 * self.window
+        };
+    }
 }
 
 /// How a coupled control grows and shrinks the window in congestion avoidance.
@@ -48,6 +58,11 @@ pub trait Rule: std::fmt::Debug + Send {
     /// What is left of the window of `flows[own]` after a loss, in segments; half of it as with Reno.
     fn decrease(&self, flows: &[Flow], own: usize) -> f64 {
         flows[own].window / 2.0
+    }
+
+    /// Whether [`Flow::smoothed_window`] counts.
+    fn goes_by_smoothed_windows(&self) -> bool {
+        false
     }
 
     /// Whether [`Flow::between_losses`] counts.
@@ -72,16 +87,16 @@ pub struct Member<R> {
     rule: R,
     table: Table,
     own: usize,
-    /// How slow start counts.
-    slow_start: RenoGrowth,
+    /// What counts of an ACK.
+    growth: RenoGrowth,
     /// Growth below one byte; negative where a rule shrinks.
     remainder: f64,
 }
 
-/// The controls of `count` subflows that a rule couples, with the slow start of `slow_start`.
+/// The controls of `count` subflows that a rule couples, which count as a Reno of `growth` does.
 pub fn couple<R: Rule + Clone + 'static>(
     rule: R,
-    slow_start: RenoGrowth,
+    growth: RenoGrowth,
     count: usize,
 ) -> Vec<Box<dyn CongestionControl>> {
     let table = table(count);
@@ -89,7 +104,7 @@ pub fn couple<R: Rule + Clone + 'static>(
         rule: rule.clone(),
         table: Arc::clone(&table),
         own,
-        slow_start,
+        growth,
         remainder: 0.0,
     };
     (0..count)
@@ -100,6 +115,7 @@ pub fn couple<R: Rule + Clone + 'static>(
 fn table(count: usize) -> Table {
     let flow = Flow {
         window: 0.0,
+        smoothed_window: 0.0,
         rtt: 0.0,
         between_losses: [0.0; 2],
     };
@@ -127,9 +143,17 @@ fn seconds(time: Nanos) -> f64 {
 impl<R: Rule> Member<R> {
     /// Grow in slow start: as all that is acknowledged where the profile's Reno does, else a segment at most.
     fn open(&self, window: &mut Window, bytes: u64) {
-        match self.slow_start {
+        match self.growth {
             RenoGrowth::Segments => window.cwnd = (window.cwnd + bytes).min(window.ssthresh),
             RenoGrowth::Bytes | RenoGrowth::Acks => window.cwnd += bytes.min(window.segment()),
+        }
+    }
+
+    /// What congestion avoidance counts of an ACK: what it acknowledges, or a segment whatever it does where Reno goes by ACKs.
+    fn counted_bytes(&self, window: &Window, acked: &Acked) -> f64 {
+        match self.growth {
+            RenoGrowth::Acks => f64::from(window.mss),
+            RenoGrowth::Segments | RenoGrowth::Bytes => acked.bytes as f64,
         }
     }
 
@@ -170,8 +194,11 @@ impl<R: Rule> CongestionControl for Member<R> {
             self.open(window, acked.bytes);
         } else if own.rtt > 0.0 {
             own.window = segments(window);
+            if self.rule.goes_by_smoothed_windows() {
+                own.smooth();
+            }
             let (counted, place) = counted(&flows, self.own);
-            let growth = self.rule.increase(&counted, place) * acked.bytes as f64;
+            let growth = self.rule.increase(&counted, place) * self.counted_bytes(window, acked);
             self.remainder += growth;
             let whole = self.remainder.trunc();
             self.remainder -= whole;
@@ -217,6 +244,7 @@ mod tests {
     fn flow(window: f64, rtt: f64) -> Flow {
         Flow {
             window,
+            smoothed_window: window,
             rtt,
             between_losses: [0.0; 2],
         }
@@ -287,13 +315,47 @@ mod tests {
     }
 
     #[test]
+    fn an_ack_counts_once_where_reno_goes_by_acks() {
+        let grown = |growth| {
+            let mut control = couple(FullyCoupled, growth, 1).remove(0);
+            let mut window = Window {
+                cwnd: 10_000,
+                ssthresh: 2000,
+                mss: 1000,
+            };
+            let acked = Acked {
+                now: 0,
+                segments: 5,
+                bytes: 5000,
+                srtt: Some(SECOND),
+            };
+            control.on_ack(&mut window, &acked);
+            window.cwnd - 10_000
+        };
+        assert_eq!(grown(RenoGrowth::Segments), 500);
+        assert_eq!(grown(RenoGrowth::Acks), 100);
+    }
+
+    #[test]
+    fn the_models_lia_goes_by_smoothed_windows() {
+        let mut flows = [flow(8.0, 0.1), flow(8.0, 0.1)];
+        let even = Ns3Lia.increase(&flows, 0);
+        assert!((even - Lia.increase(&flows, 0)).abs() < 1e-9);
+        // The other window has just been halved from 8 to 4; its smoothed one has not yet followed.
+        flows[1].window = 4.0;
+        assert!((Ns3Lia.increase(&flows, 0) - 0.5 / 12.0).abs() < 1e-9);
+        flows[1].smooth();
+        assert_eq!(flows[1].smoothed_window, 7.5);
+    }
+
+    #[test]
     fn what_is_delivered_in_a_recovery_counts_between_losses() {
         let table = table(1);
         let mut member = Member {
             rule: Olia,
             table: Arc::clone(&table),
             own: 0,
-            slow_start: RenoGrowth::Segments,
+            growth: RenoGrowth::Segments,
             remainder: 0.0,
         };
         let mut window = Window {

@@ -22,7 +22,7 @@ impl Ns3MptcpDuplicateAcks {
         Self {
             duplicates: 0,
             threshold,
-            counts: !matches!(method, Ns3MptcpMethod::FRto { .. } | Ns3MptcpMethod::Door),
+            counts: !matches!(method, Ns3MptcpMethod::FRto | Ns3MptcpMethod::Door),
         }
     }
 }

@@ -10,7 +10,7 @@ pub use door::Door;
 pub use dsack::DSack;
 pub use eifel::Eifel;
 pub use frto::FRto;
-pub use ns3_mptcp::{Ns3DSack, Ns3Eifel, Ns3FRto};
+pub use ns3_mptcp::{FRtoStep, Ns3DSack, Ns3Eifel, Ns3FRto};
 
 use super::super::config::{Config, Detection, Ns3MptcpMethod, Spurious};
 use super::super::congestion::Window;
@@ -105,6 +105,6 @@ fn ns3_mptcp(method: Ns3MptcpMethod) -> Option<Box<dyn SpuriousResponse>> {
         Ns3MptcpMethod::NoPr | Ns3MptcpMethod::Door => None,
         Ns3MptcpMethod::DSack => Some(Box::<Ns3DSack>::default()),
         Ns3MptcpMethod::Eifel => Some(Box::<Ns3Eifel>::default()),
-        Ns3MptcpMethod::FRto { seed } => Some(Box::new(Ns3FRto::new(seed))),
+        Ns3MptcpMethod::FRto => Some(Box::new(Ns3FRto::new(0, FRtoStep::default()))),
     }
 }

@@ -1,6 +1,9 @@
 //! Methods against reordering as the MPTCP model of ns-3 has them (Chihani and Collange 2011, as published by its authors at
 //! github.com/dzlab/mptcp-ns3; read for what it does). They share little but their names with the RFCs'.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
 use mstcp_core::rng::SplitMix64;
 
 use super::super::super::congestion::Window;
@@ -94,8 +97,8 @@ impl SpuriousResponse for Ns3Eifel {
 /// The largest share of ACKs after which F-RTO ignores a window of them.
 const FRTO_IGNORED_MAX: f64 = 0.061;
 
-/// F-RTO: duplicates are ignored, but for opening the window once a timeout has been answered; and to have timeouts to judge, now and
-/// then a window's worth of ACKs is ignored.
+/// F-RTO: duplicates are ignored, but for opening the window once a timeout has been answered, of whichever subflow; and to have
+/// timeouts to judge, now and then a window's worth of ACKs is ignored.
 ///
 /// The model takes the share of ACKs that begin such a blackout from the clock of the computer, evenly between nothing and 6.1 % over some
 /// minutes. A run is shorter than that: here the share is drawn once for each subflow.
@@ -106,28 +109,43 @@ pub struct Ns3FRto {
     blackout: Chance,
     /// ACKs ignored of the present blackout.
     ignored: Option<u64>,
-    state: FRtoState,
+    /// Whether this subflow has had a timeout.
+    timed_out: bool,
+    step: FRtoStep,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FRtoState {
-    /// No timeout yet.
-    Fresh,
-    /// A timeout, and no ACK since.
-    TimedOut,
-    /// What the model calls step 4.
-    Answered,
+/// Where the F-RTO of a connection is: one variable for all its subflows.
+#[derive(Debug, Clone, Default)]
+pub struct FRtoStep(Arc<AtomicBool>);
+
+impl FRtoStep {
+    fn set_answered(&self, answered: bool) {
+        self.0.store(answered, Ordering::Relaxed);
+    }
+
+    /// Whether the last timeout has been answered: what the model calls step 4.
+    fn is_answered(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Ns3FRto {
-    /// Draw from `seed`.
-    pub fn new(seed: u64) -> Self {
+    /// Draw from `seed`; `step` is shared with the other subflows.
+    pub fn new(seed: u64, step: FRtoStep) -> Self {
         let mut random = SplitMix64::new(seed);
         Self {
             blackout: Chance::new(FRTO_IGNORED_MAX * unit(&mut random)),
             random,
             ignored: None,
-            state: FRtoState::Fresh,
+            timed_out: false,
+            step,
+        }
+    }
+
+    /// An ACK has come on this subflow.
+    fn answer(&self) {
+        if self.timed_out {
+            self.step.set_answered(true);
         }
     }
 }
@@ -148,24 +166,37 @@ impl SpuriousResponse for Ns3FRto {
     }
 
     fn on_timeout(&mut self, _now: Nanos, _window: &Window, _board: &Scoreboard) {
-        self.state = FRtoState::TimedOut;
+        self.timed_out = true;
+        self.step.set_answered(false);
+    }
+
+    fn excuses_duplicate(&mut self, _: &AckEvent, _: &Segment) -> Option<Undo> {
+        self.answer();
+        None
     }
 
     fn opens_on_duplicates(&self) -> bool {
-        self.state == FRtoState::Answered
+        self.step.is_answered()
     }
 
     fn on_ack(&mut self, _: &AckEvent, _: &Segment, _: &Episode) -> Option<Undo> {
-        if self.state == FRtoState::TimedOut {
-            self.state = FRtoState::Answered;
-        }
+        self.answer();
         None
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::super::scoreboard::Rules;
     use super::*;
+
+    const RULES: Rules = Rules {
+        threshold: None,
+        keep_resent: false,
+        tracks_deliveries: false,
+        samples_rate: false,
+        times_past_resent: true,
+    };
 
     fn window(cwnd: u64) -> Window {
         Window {
@@ -179,7 +210,7 @@ mod tests {
     fn frto_ignores_a_window_of_acks_after_the_one_that_begins_it() {
         let mut frto = Ns3FRto {
             blackout: Chance::new(1.0),
-            ..Ns3FRto::new(1)
+            ..Ns3FRto::new(1, FRtoStep::default())
         };
         let ignored = |frto: &mut Ns3FRto, cwnd| frto.ignores_ack(&window(cwnd));
         assert!(!ignored(&mut frto, 5400));
@@ -197,10 +228,27 @@ mod tests {
     fn frto_without_blackouts_takes_every_ack() {
         let mut frto = Ns3FRto {
             blackout: Chance::new(0.0),
-            ..Ns3FRto::new(1)
+            ..Ns3FRto::new(1, FRtoStep::default())
         };
         assert!((0..1000).all(|_| !frto.ignores_ack(&window(5000))));
         assert!(!frto.opens_on_duplicates());
+    }
+
+    #[test]
+    fn frto_opens_the_windows_of_all_subflows_once_a_timeout_is_answered() {
+        let step = FRtoStep::default();
+        let [mut one, mut other] = [1, 2].map(|seed| Ns3FRto::new(seed, step.clone()));
+        // An ACK on a subflow that has had no timeout answers none.
+        other.answer();
+        assert!(!one.opens_on_duplicates());
+        one.on_timeout(0, &window(4000), &Scoreboard::new(RULES));
+        other.answer();
+        assert!(!other.opens_on_duplicates());
+        one.answer();
+        assert!(one.opens_on_duplicates() && other.opens_on_duplicates());
+        // The next timeout, of either, closes them until it is answered.
+        other.on_timeout(0, &window(4000), &Scoreboard::new(RULES));
+        assert!(!one.opens_on_duplicates());
     }
 
     #[test]
