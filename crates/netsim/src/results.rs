@@ -93,6 +93,8 @@ pub struct MptcpResults {
     pub window_rates_bps: Vec<f64>,
     /// The same as the mean over the lines that the MPTCP model of ns-3 logs: one for each ACK that advances or change of the window.
     pub logged_rates_bps: Vec<f64>,
+    /// Of all subflows together, the mean over all lines: its `gThroughput`.
+    pub logged_rate_bps: f64,
 }
 
 /// Delay of a flow.
@@ -463,6 +465,7 @@ fn mptcp_results(report: &MptcpReport) -> MptcpResults {
         duplicate_packets: report.duplicate_packets,
         window_rates_bps: report.window_rates_bps.clone(),
         logged_rates_bps: report.logged_rates_bps.clone(),
+        logged_rate_bps: report.logged_rate_bps,
     }
 }
 

@@ -144,9 +144,7 @@ def _evidence(route: Route, simulated: dict[str, Any]) -> FlowEvidence:
     mptcp = dict(simulated.get("mptcp") or {})
     # Of each subflow, so they stand beside what its TCP counted.
     unknown = [None] * len(simulated["streams"])
-    rates = zip(
-        mptcp.pop("window_rates_bps", unknown), mptcp.pop("logged_rates_bps", unknown), strict=True
-    )
+    rates = zip(mptcp.pop("window_rates_bps", unknown), mptcp.pop("logged_rates_bps", unknown), strict=True)
     return FlowEvidence(
         paths=_split(route, simulated["split_packets"][0]),
         split_by="packets" if simulated["split_packets"][0] else None,

@@ -121,4 +121,6 @@ pub struct MptcpReport {
     pub window_rates_bps: Vec<f64>,
     /// The same as the mean over the lines of ns-3's log.
     pub logged_rates_bps: Vec<f64>,
+    /// Of all subflows together, the mean over all lines.
+    pub logged_rate_bps: f64,
 }

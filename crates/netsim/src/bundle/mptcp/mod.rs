@@ -324,6 +324,7 @@ impl Bundle for Mptcp {
                 duplicate_packets: received.duplicate_packets,
                 window_rates_bps: self.senders[0].window_rates_bps(),
                 logged_rates_bps: self.senders[0].logged_rates_bps(),
+                logged_rate_bps: self.senders[0].logged_rate_bps(),
             }),
         }
     }

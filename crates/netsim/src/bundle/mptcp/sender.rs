@@ -73,6 +73,9 @@ pub struct DataSender {
     reinjections: usize,
     subflows: Vec<Subflow>,
     views: Vec<SubflowView>,
+    /// Lines of ns-3's log, and the sum of the rates by all windows in them.
+    lines: u64,
+    logged_bytes_per_s: f64,
     /// What happened beyond plain sending.
     pub counters: Counters,
 }
@@ -98,6 +101,8 @@ impl DataSender {
             reinjections: 0,
             subflows: (0..subflows).map(|_| Subflow::default()).collect(),
             views: Vec::new(),
+            lines: 0,
+            logged_bytes_per_s: 0.0,
             counters: Counters::default(),
         }
     }
@@ -119,10 +124,22 @@ impl DataSender {
         rates.map(|rate| rate.logged_bps()).collect()
     }
 
+    /// The mean over all lines of what all subflows have together, which each line tells too.
+    pub fn logged_rate_bps(&self) -> f64 {
+        8.0 * self.logged_bytes_per_s / self.lines.max(1) as f64
+    }
+
     /// Something has happened on a subflow, an ACK that advanced or something else: note its window.
     pub fn note_window(&mut self, now: Nanos, subflow: usize, path: &PathState, acked: bool) {
         let rate = &mut self.subflows[subflow].window_rate;
-        rate.note(now, path.cwnd_bytes, path.srtt, acked);
+        if rate.note(now, path.cwnd_bytes, path.srtt, acked) {
+            let rates = self
+                .subflows
+                .iter()
+                .map(|one| one.window_rate.bytes_per_s());
+            self.logged_bytes_per_s += rates.sum::<f64>();
+            self.lines += 1;
+        }
     }
 
     /// Take bytes into the send buffer; false if they do not fit.

@@ -20,20 +20,27 @@ pub struct WindowRate {
 
 impl WindowRate {
     /// From `now` on the window is `cwnd_bytes`, the smoothed round trip `srtt`; nothing begins before that is measured. `acked`:
-    /// an ACK advanced, which is a line even if the window stays.
-    pub fn note(&mut self, now: Nanos, cwnd_bytes: u64, srtt: Nanos, acked: bool) {
+    /// an ACK advanced, which is a line even if the window stays. Whether there is a line.
+    pub fn note(&mut self, now: Nanos, cwnd_bytes: u64, srtt: Nanos, acked: bool) -> bool {
         if srtt == 0 {
-            return;
+            return false;
         }
         self.bytes += self.bytes_per_s * seconds(now - self.until.min(now));
         self.begun.get_or_insert(now);
         self.until = now;
         let rate = cwnd_bytes as f64 / seconds(srtt);
-        if acked || rate != self.bytes_per_s {
+        let line = acked || rate != self.bytes_per_s;
+        if line {
             self.lines += 1;
             self.sum += rate;
         }
         self.bytes_per_s = rate;
+        line
+    }
+
+    /// Bytes a second by the present window.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.bytes_per_s
     }
 
     /// Bit/s, from the first measurement to the last.
