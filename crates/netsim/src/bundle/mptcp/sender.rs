@@ -311,14 +311,14 @@ impl DataSender {
     fn send_new(&mut self, ends: &[[u32; 2]], now: Nanos, hosts: &mut Hosts) -> bool {
         let unsent = self.written - self.next;
         if unsent == 0 {
-            // The send buffer is what limits, and it is full.
-            return self.starved && self.unblock(ends, now, hosts);
+            // The send buffer is what limits: Linux retransmits, and does not penalise.
+            return self.starved && self.unblock(false, ends, now, hosts);
         }
         let segment = self.views.first().map_or(1, |view| view.segment);
         let bytes = unsent.min(segment) as u32;
         if self.next + u64::from(bytes) > self.edge {
             self.scheduler.on_blocked();
-            return self.unblock(ends, now, hosts);
+            return self.unblock(true, ends, now, hosts);
         }
         let view = View {
             subflows: &self.views,
@@ -342,14 +342,20 @@ impl DataSender {
     /// Opportunistic retransmission, and penalisation (Raiciu et al., NSDI 2012, 4.2; `mptcp_rcv_buf_optimization` of Linux's MPTCP
     /// v0.9x): the piece at the left edge goes over the fastest subflow with room too, if a much slower one has it, and that one's
     /// window is halved, once a round trip of the fast one.
-    fn unblock(&mut self, ends: &[[u32; 2]], now: Nanos, hosts: &mut Hosts) -> bool {
+    fn unblock(
+        &mut self,
+        penalise: bool,
+        ends: &[[u32; 2]],
+        now: Nanos,
+        hosts: &mut Hosts,
+    ) -> bool {
         let Some(&fast) = self.view().fastest_with_room() else {
             return false;
         };
         let Some(&piece) = self.pieces.front() else {
             return false;
         };
-        if self.settings.penalisation {
+        if penalise && self.settings.penalisation {
             self.penalise(&fast, &piece, ends, now, hosts);
         }
         let carriers = || {
@@ -382,8 +388,8 @@ impl DataSender {
         }
         for slow in &self.views {
             let carries = piece.subflows >> slow.index & 1 == 1;
-            let blocks = carries && slow.index != fast.index && fast.srtt < slow.srtt;
-            if blocks && hosts.get_mut(ends[slow.index][self.side]).tcp.penalise() {
+            if carries && slow.index != fast.index && fast.srtt < slow.srtt {
+                hosts.get_mut(ends[slow.index][self.side]).tcp.penalise();
                 self.counters.penalties += 1;
                 self.subflows[fast.index].penalised_at = Some(now);
             }

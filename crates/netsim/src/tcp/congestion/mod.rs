@@ -122,14 +122,13 @@ pub trait CongestionControl: std::fmt::Debug + Send {
         window.ssthresh = window.ssthresh.max(before.ssthresh);
     }
 
-    /// Shrink the window of a subflow that holds the others of its connection back, as Linux's MPTCP penalises: half of it, and of the
-    /// threshold beyond slow start.
+    /// Shrink the window of a subflow that holds the others of its connection back: half of both, as Linux's MPTCP penalises.
     fn on_penalty(&mut self, window: &mut Window) {
         let segment = window.segment();
-        if !window.in_slow_start() {
+        window.cwnd = (window.cwnd / 2).max(segment);
+        if window.ssthresh < u64::MAX / 2 {
             window.ssthresh = (window.ssthresh / 2).max(2 * segment);
         }
-        window.cwnd = (window.cwnd / 2).max(segment);
     }
 
     /// Take the segment size that the handshake agreed on; the window keeps its number of segments.

@@ -249,9 +249,9 @@ impl Endpoint {
         self.sender.path()
     }
 
-    /// Shrink the window because this path holds others back; whether it does.
-    pub fn penalise(&mut self) -> bool {
-        self.sender.penalise()
+    /// Shrink the window because this path holds others back.
+    pub fn penalise(&mut self) {
+        self.sender.penalise();
     }
 
     /// Write `bytes`; give how many the send buffer took. What is written before the handshake is over waits.

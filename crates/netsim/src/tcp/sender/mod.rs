@@ -11,7 +11,7 @@ use super::congestion::{CongestionControl, Window};
 use super::events::{Events, PathState};
 use super::pacing::Pacer;
 use super::receiver::OFF;
-use super::recovery::{LossRecovery, Phase, SpuriousResponse};
+use super::recovery::{LossRecovery, SpuriousResponse};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Rules, Scoreboard};
 use super::statistics::Statistics;
@@ -177,14 +177,9 @@ impl Sender {
         self.board.start()
     }
 
-    /// Let the congestion control shrink the window because this path holds the others back; not if it recovers from a loss already.
-    /// Whether it does.
-    pub fn penalise(&mut self) -> bool {
-        let open = self.recovery.phase() == Phase::Open;
-        if open {
-            self.congestion.on_penalty(&mut self.window);
-        }
-        open
+    /// Let the congestion control shrink the window because this path holds the others back.
+    pub fn penalise(&mut self) {
+        self.congestion.on_penalty(&mut self.window);
     }
 
     /// What has happened since the last time.
