@@ -1,5 +1,7 @@
 """Measures transfers over two shaped paths, both directions at once: python -m benchmarks.shaped (as root).
 
+With `--virtual` in virtual time (docs/virtual.md), where neither root is needed nor an idle machine.
+
 Every pair of rates with every pair of one-way delays, as the kernel's own MPTCP test has them. No rate is
 told to the library: the scheduler must find the shares. Printed for each: the part of the paths' summed rate
 (headers and the acknowledgements of the other direction taken off) that the slower direction reached, raw,
@@ -22,11 +24,13 @@ import select
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from benchmarks.transport.network import Network
+from benchmarks.shaped import virtual
+from benchmarks.transport.network import Links, Network
+from experiments.errors import ExperimentError
 from topologies.link_emulator import LinkEmulator, LinkError
 
 INSIDE = "MSTCP_SHAPED_INSIDE"
@@ -120,7 +124,7 @@ class Running:
                 steps.callback(peer.communicate)
 
 
-def begin(emulator: LinkEmulator, case: Case, name: str, kind: str, arguments: argparse.Namespace) -> Running:
+def begin(emulator: Links, case: Case, name: str, kind: str, arguments: argparse.Namespace) -> Running:
     """Make the network and start the transfer."""
     shapes = [
         {"rate_bps": rate * 1e6, "delay_us": delay * 1e3, "queue_packets": arguments.queue_packets}
@@ -155,24 +159,46 @@ def groups(cases: Sequence[Case], most_mbps: float) -> Iterator[list[Case]]:
         yield group
 
 
-def measure(
-    emulator: LinkEmulator, cases: Sequence[Case], arguments: argparse.Namespace
-) -> dict[Case, dict[str, list[Seconds]]]:
-    """Return the seconds of all transfers by case and kind."""
+def cases(arguments: argparse.Namespace) -> list[Case]:
+    """Return the cases that were asked for."""
+    both_ways = not arguments.one_way
+    return [Case(rates, delays, both_ways) for rates in arguments.rates for delays in arguments.delays]
+
+
+def transfers(
+    emulator: Links, wanted: Sequence[Case], arguments: argparse.Namespace
+) -> Iterator[tuple[Case, str, Seconds]]:
+    """Make one repetition of all transfers; yield case, kind and seconds of each."""
+    for kind in arguments.kinds:
+        for group in groups(wanted, arguments.most_mbps):
+            with contextlib.ExitStack() as running:
+                begun = []
+                for number, case in enumerate(group):
+                    begun.append(begin(emulator, case, f"s{number}", kind, arguments))
+                    running.callback(begun[-1].close)
+                for transfer in begun:
+                    yield transfer.case, kind, finished(transfer, kind)
+
+
+def measure(arguments: argparse.Namespace, words: Sequence[str]) -> dict[Case, dict[str, list[Seconds]]]:
+    """Return the seconds of all transfers by case and kind; `words` are the command line."""
+    wanted = cases(arguments)
     seconds: dict[Case, dict[str, list[Seconds]]] = {
-        case: {kind: [] for kind in arguments.kinds} for case in cases
+        case: {kind: [] for kind in arguments.kinds} for case in wanted
     }
-    for repetition in range(arguments.repetitions):
-        for kind in arguments.kinds:
-            for group in groups(cases, arguments.most_mbps):
-                with contextlib.ExitStack() as running:
-                    transfers = []
-                    for number, case in enumerate(group):
-                        transfers.append(begin(emulator, case, f"s{number}", kind, arguments))
-                        running.callback(transfers[-1].close)
-                    for transfer in transfers:
-                        seconds[transfer.case][kind].append(finished(transfer, kind))
-        print(f"repetition {repetition + 1} of {arguments.repetitions} is done", file=sys.stderr, flush=True)
+    with contextlib.ExitStack() as ending:
+        emulator = None if arguments.virtual else ending.enter_context(LinkEmulator())
+        for repetition in range(arguments.repetitions):
+            made: Iterable[tuple[Case, str, Seconds]]
+            if emulator is None:
+                booted = virtual.boot(words, seed=repetition + 1)
+                made = ((wanted[number], kind, Seconds(*both)) for number, kind, both in booted)
+            else:
+                made = transfers(emulator, wanted, arguments)
+            for case, kind, one in made:
+                seconds[case][kind].append(one)
+            done = f"repetition {repetition + 1} of {arguments.repetitions} is done"
+            print(done, file=sys.stderr, flush=True)
     return seconds
 
 
@@ -268,9 +294,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=130.0,
         help="cases run at once up to this sum (default 130)",
     )
+    parser.add_argument(
+        "--virtual",
+        action="store_true",
+        help="in virtual time, with bbr where no congestion control is named",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args(argv)
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 and not arguments.virtual:
         parser.error("network namespaces need root: run it with sudo")
     if arguments.repetitions < 1 or arguments.mib < 1:
         parser.error("--repetitions and --mib must be at least 1")
@@ -280,23 +311,21 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the table; return 1 if a case stays below the share that is asked for."""
-    arguments = parse(argv)
-    if INSIDE not in os.environ:
+    command_line = sys.argv[1:] if argv is None else argv
+    arguments = parse(command_line)
+    if INSIDE not in os.environ and not arguments.virtual:
         words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m"]
-        words += ["benchmarks.shaped", *(sys.argv[1:] if argv is None else argv)]
+        words += ["benchmarks.shaped", *command_line]
         os.execvpe(words[0], words, {**os.environ, INSIDE: "1"})
-    both_ways = not arguments.one_way
-    cases = [Case(rates, delays, both_ways) for rates in arguments.rates for delays in arguments.delays]
     try:
-        with LinkEmulator() as emulator:
-            rows = results(measure(emulator, cases, arguments), arguments.mib)
+        rows = results(measure(arguments, command_line), arguments.mib)
     except KeyboardInterrupt:
         return 130
-    except (LinkError, RuntimeError, subprocess.SubprocessError) as error:
+    except (ExperimentError, LinkError, RuntimeError, subprocess.SubprocessError) as error:
         print(f"benchmarks.shaped: {error}", file=sys.stderr)
         return 1
     print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
-    return int(any(row["share_less_startup"] < LEAST_SHARE[both_ways] for row in rows))
+    return int(any(row["share_less_startup"] < LEAST_SHARE[not arguments.one_way] for row in rows))
 
 
 if __name__ == "__main__":

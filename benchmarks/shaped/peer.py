@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import random
 import socket
 import sys
 import time
@@ -25,6 +26,8 @@ WRITE_BYTES = 1 << 16
 READER_LIMIT_BYTES = 1 << 20
 SUBFLOWS_S = 2.0
 """How long the kernel's MPTCP gets for its second subflow: more than two of the longest round trips."""
+START_JITTER_S = 0.001
+"""A transfer begins up to so much later: exact time would lock phases, where the clock is virtual."""
 PORTS = (network.FIRST_PATH_PORT, network.SECOND_PATH_PORT)
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -91,6 +94,7 @@ async def near(kind: str, sizes: tuple[int, int], scheduler: str, congestion_con
             for port in PORTS
         ]
         use_congestion_control(connections, congestion_control)
+    await asyncio.sleep(random.uniform(0, START_JITTER_S))
     for _, writer in connections:
         writer.write(b"\0")
     await exchange(connections, kind, *sizes)

@@ -10,14 +10,25 @@ import contextlib
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from topologies.link_emulator import LinkEmulator, LinkError
+from topologies.link_emulator import LinkError
 
 NEAR, FAR = "10.77.9.1", "10.77.9.2"
 FIRST_PATH_PORT, SECOND_PATH_PORT = 40000, 41000
 PATHS = 2
 
 Shape = Mapping[str, object]
+
+
+class Links(Protocol):
+    """Makes shaped links of pairs of interfaces of this process's namespace, as `LinkEmulator` does."""
+
+    def add(self, wire: str, a: str, b: str, a_to_b: Shape, b_to_a: Shape) -> None:
+        """Make a link."""
+
+    def remove(self, wire: str) -> None:
+        """Take a link apart; its interfaces stay."""
 
 
 def path_address(path: int, side: int) -> str:
@@ -37,9 +48,7 @@ class Network:
         name: Of the wires, where several networks share an emulator.
     """
 
-    def __init__(
-        self, emulator: LinkEmulator | None = None, shapes: Sequence[Shape] = (), name: str = "w"
-    ) -> None:
+    def __init__(self, emulator: Links | None = None, shapes: Sequence[Shape] = (), name: str = "w") -> None:
         self._emulator = emulator
         self._wires: list[str] = []
         self._holders = [None if emulator is None else _namespace(), _namespace()]
@@ -49,7 +58,7 @@ class Network:
             self.close()
             raise
 
-    def _make(self, emulator: LinkEmulator | None, shapes: Sequence[Shape], name: str) -> None:
+    def _make(self, emulator: Links | None, shapes: Sequence[Shape], name: str) -> None:
         for path in range(PATHS):
             if emulator is None:
                 self._veth(0, f"a{path}", 1, f"b{path}")

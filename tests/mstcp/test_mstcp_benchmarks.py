@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -42,3 +43,16 @@ def test_a_shaped_network_is_taken_apart_after_whatever_died(dies: str) -> None:
     done = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (0, "")
     assert "nothing is left" in done.stdout
+
+
+@pytest.mark.timeout(900)
+def test_a_shaped_transfer_takes_the_same_virtual_time_whatever_the_machine_does() -> None:
+    words = ["--virtual", "--mib", "1", "--rates", "10,10", "--delays", "1,5", "--repetitions", "1"]
+    argv = [sys.executable, "-m", "benchmarks.shaped", *words, "--beside", "--json"]
+    first, second = (
+        json.loads(subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, check=False).stdout)
+        for _ in range(2)
+    )
+    assert first == second
+    (row,) = first
+    assert (1 << 23) / sum(row["rates_mbps"]) / 1e6 < row["seconds"][0] < 1.0
