@@ -181,7 +181,8 @@ impl Sender {
 mod tests {
     use std::collections::VecDeque;
 
-    use super::{Flight, LATE_NS};
+    use super::{Flight, Sender, LATE_NS};
+    use crate::scheduler::Earliest;
 
     const MS: u64 = 1_000_000;
     const FRAME_BYTES: usize = 1400;
@@ -263,6 +264,20 @@ mod tests {
         let late_ns = flight.target_ns(MS) + LATE_NS;
         assert!(!flight.is_late(late_ns, MS, 0));
         assert!(flight.is_late(late_ns + 1, MS, 0));
+    }
+
+    #[test]
+    fn what_waits_in_the_host_is_not_late_for_that() {
+        let mut sender = Sender::new(1, FRAME_BYTES, 1 << 20, Box::new(Earliest));
+        sender.on_measured(0, 1e6, MS).unwrap();
+        sender.on_unsent(0, 0, 10_000).unwrap(); // 80 ms
+        sender.write(&[0; FRAME_BYTES]).unwrap();
+        let (stream, size) = sender.poll_frame(0).unwrap();
+        sender.on_sent(stream, size).unwrap();
+        for (now_ms, late) in [(242, false), (243, true)] {
+            sender.look_at_flights(now_ms * MS);
+            assert_eq!(sender.late().contains(0), late, "{now_ms} ms");
+        }
     }
 
     #[test]

@@ -7,6 +7,9 @@ use crate::scheduler::{StreamSet, StreamView};
 /// Of what a stream with a rate sent beyond it, so much is assumed to wait on its path, in seconds of the rate.
 const MOST_UNSEEN_S: f64 = 1.0;
 
+/// What a stream is given leaves the host this much later at most, in nanoseconds: a rate that was measured may be old.
+const MOST_HOST_WAIT_NS: f64 = 100e6;
+
 impl Sender {
     /// Take what the shell measured a stream to carry, in bit/s, and how long that takes to arrive: for streams whose rates
     /// nobody gave. A stream whose weight is 0 keeps it.
@@ -52,6 +55,15 @@ impl Sender {
         };
         view.backlog_bytes = view.backlog_bytes.clamp(unsent, unsent + unseen);
         Ok(())
+    }
+
+    /// How long what a stream is given now waits in its socket, in nanoseconds; 0 where nobody measured what it carries.
+    pub(super) fn host_wait_ns(&self, slot: usize) -> u64 {
+        let view = &self.views[slot];
+        if !self.streams[slot].is_measured || view.weight <= 0.0 {
+            return 0;
+        }
+        (view.backlog_bytes * 8e9 / view.weight).min(MOST_HOST_WAIT_NS) as u64
     }
 
     /// The one-way delay of a stream's path in nanoseconds, as far as it is known.

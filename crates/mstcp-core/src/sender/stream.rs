@@ -24,6 +24,7 @@ impl Span {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFlight {
     pub(super) span: Span,
+    /// When it leaves the host, as far as is known.
     pub(super) sent_ns: u64,
     /// How many bytes the stream has taken with it.
     pub(super) through: u64,
