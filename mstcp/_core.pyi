@@ -304,6 +304,12 @@ class Bell:
     def take(self) -> list[int]:
         """Return the numbers that were rung since the last call."""
 
+def end_workers() -> None:
+    """End all worker threads, wait for that, and have none begin: the process is about to be copied or to end."""
+
+def allow_workers() -> None:
+    """Let worker threads begin again."""
+
 def keep_waiting_threads() -> None:
     """Keep threads that wait in a `Loan` there for good: the process ends."""
 
@@ -351,6 +357,15 @@ class Loan:
         Streams that TCP has ended and those whose direction is to be shut (one bit each), streams that broke
         and their errnos, and as `events`. RemoteProtocolError if the peer broke the protocol.
         """
+
+    def allow_workers(self, most: int | None, /) -> None:
+        """Let worker threads have the sockets while that pays, so many at most; None: as many as seem to pay."""
+
+    def hire(self, now_ns: int, /) -> bool:
+        """Have workers take the sockets over if that seems to pay; True if they just did."""
+
+    def await_for_loop(self, bytes: bool, queued_bytes: int | None, /) -> None:
+        """Have workers ring, once, when bytes are in order, or no more than so many are queued."""
 
     def finish(self) -> None:
         """Have threads use the sockets no more: they are about to be closed."""

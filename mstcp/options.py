@@ -67,6 +67,7 @@ class ConnectionOptions:
     authenticate_frames: bool = False
     scheduler: str = SCHEDULER
     reconnect_timeout: float = RECONNECT_S
+    io_threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.scheduler not in _core.SCHEDULERS:
@@ -78,6 +79,7 @@ class ConnectionOptions:
         check_whole("reorder_buffer_bytes", self.reorder_buffer_bytes, 0, _MOST_BYTES)
         check_whole("packet_bytes", self.packet_bytes, LEAST_PACKET_BYTES, 65_549)
         check_seconds("reconnect_timeout", self.reconnect_timeout, least=0.0)
+        check_whole("io_threads", self.io_threads, 0, _core.MAX_STREAMS, optional=True)
         check_type("secret", self.secret, bytes, "bytes")
         if self.secret == b"":
             raise LocalProtocolError(
@@ -293,6 +295,7 @@ class ConnectionArguments(TypedDict, total=False):
     authenticate_frames: bool
     scheduler: str
     reconnect_timeout: float
+    io_threads: int | None
 
 
 class ClientArguments(ConnectionArguments, total=False):

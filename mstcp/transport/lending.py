@@ -56,8 +56,22 @@ class Lending:
         if self._state.direct is None:
             return None
         self._receiver.delivery.is_paused = self._receiver.reads_ahead = True
-        self._ending.loan = self._state.direct.lend(bell, number)
+        return self._lend(self._state.direct, bell, number)
+
+    def _lend(self, core: _core.Connection, bell: _core.Bell, number: int) -> _core.Loan:
+        self._ending.loan = core.lend(bell, number)
+        self._ending.loan.allow_workers(self._state.io_threads)
         return self._ending.loan
+
+    @property
+    def is_lent_to_threads(self) -> bool:
+        """Whether the application's threads may drive the connection."""
+        return self._ending.loan is not None
+
+    def lend_to_workers(self, bell: _core.Bell) -> _core.Loan:
+        """Let worker threads of the core have the sockets at times, who ring the bell."""
+        assert self._state.direct is not None
+        return self._lend(self._state.direct, bell, 0)
 
     def stand_by(self) -> None:
         """Watch the sockets no more, if threads have them."""

@@ -13,6 +13,7 @@ from mstcp.transport.receiving import Receiver
 from mstcp.transport.sending import Sender
 from mstcp.transport.state import Setup, State
 from mstcp.transport.watching import Watching
+from mstcp.transport.working import Working
 
 
 class Parts:
@@ -45,6 +46,7 @@ class Parts:
             setup, state, self.watching, self.sender, self.receiver, self.health, finish=self.ending.finish
         )
         self.lending = Lending(state, self.watching, self.sender, self.receiver, self.membership, self.ending)
+        self.working = Working(state, self.sender, self.receiver, self.lending)
 
     def lose(self, stream: int, error: OSError) -> None:
         """Go on without a stream that broke, or end."""

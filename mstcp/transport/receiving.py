@@ -10,7 +10,7 @@ from mstcp import _core
 from mstcp.errors import ConnectionLost, RemoteProtocolError
 from mstcp.open_stream import OpenStream, errno_of, strerror
 from mstcp.transport.delivery import Delivery
-from mstcp.transport.sending import Sender
+from mstcp.transport.sending import LARGE_BYTES, Sender
 from mstcp.transport.state import NOT_NOW, State
 from mstcp.transport.watching import Watching
 
@@ -109,6 +109,8 @@ class Receiver:
             if -count not in NOT_NOW:
                 self._course.lose(stream, OSError(-count, strerror(-count)))
             return
+        if count >= LARGE_BYTES and self._state.on_large is not None:
+            self._state.on_large(count)
         if outcome is not None:
             if outcome[4] is not None and data and not self._state.is_closing:
                 # A stream broke: what it still brings comes after this.
@@ -180,6 +182,7 @@ class Receiver:
             self.watch_reading()
             self.deliver()
             self._sender.pump()
+            self._state.on_awaited()
 
     def deliver(self) -> None:
         """Give the application what is in order; while it does not read, the window closes."""

@@ -28,6 +28,10 @@ def wake_all(waiters: list[asyncio.Future[None]]) -> None:
     waiters.clear()
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Setup:
     """What a transport is made of.
@@ -45,6 +49,7 @@ class Setup:
             that it returns, if any. It must begin no task: the loop may run no more.
         reconnect_s: How long the connection waits without any stream before it is lost.
         on_stream_lost: Told of each stream that broke, so that it can be opened again.
+        io_threads: How many worker threads may send and read large frames; None: as many as seem to pay.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -57,6 +62,7 @@ class Setup:
     on_closed: Callable[[], asyncio.Future[None] | None] | None = None
     reconnect_s: float = RECONNECT_S
     on_stream_lost: Callable[[StreamSpec], None] | None = None
+    io_threads: int | None = None
 
 
 class State:
@@ -72,6 +78,9 @@ class State:
         is_lent: Threads have the sockets now.
         lost: Why the connection ended, if it was not closed.
         information: What `get_extra_info` knows.
+        on_large: Told of how much the loop sent or read by one call, where that is much.
+        on_awaited: Called when the protocol waits for something else than before.
+        on_end: Called when the sockets are about to be closed.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -93,6 +102,10 @@ class State:
         self.is_lent = False
         self.lost: BaseException | None = None
         self.information: dict[str, Any] = dict(setup.extra)
+        self.io_threads = setup.io_threads
+        self.on_large: Callable[[int], None] | None = None
+        self.on_awaited: Callable[[], None] = _nothing
+        self.on_end: Callable[[], None] = _nothing
         if (layer := self.streams[0].layer) is not None:
             self.information |= layer.information()
 

@@ -2,6 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mstcp_core::{scheduler, Config, Connection};
@@ -102,7 +103,7 @@ fn both_directions_at_once_bring_every_byte_once() {
         let (large, small) = bytes.split_at(bytes.len() - 10_000);
         end.endpoint
             .core
-            .write_shared(Box::new(large.to_vec()))
+            .write_shared(Arc::new(large.to_vec()))
             .unwrap();
         for piece in small.chunks(33) {
             end.endpoint.core.write(piece).unwrap();

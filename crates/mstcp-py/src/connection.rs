@@ -60,7 +60,7 @@ impl Piece {
         if bytes.len() < SHARED_WRITE_BYTES {
             return core.write(bytes);
         }
-        core.write_shared(Box::new(self.0))
+        core.write_shared(Arc::new(self.0))
     }
 }
 
@@ -171,7 +171,7 @@ impl Connection {
         let mut endpoint = self.locked(py);
         let mapped = MappedFile::new(descriptor, offset, length).map_err(os_error)?;
         (endpoint.core)
-            .write_shared(Box::new(mapped))
+            .write_shared(Arc::new(mapped))
             .map_err(local)
     }
 
@@ -308,7 +308,7 @@ impl Connection {
     #[pyo3(signature = (stream, /))]
     fn writable(&self, py: Python<'_>, stream: usize) -> PyResult<()> {
         let mut endpoint = self.locked(py);
-        endpoint.core.on_writable(stream).map_err(local)
+        endpoint.on_writable(stream).map_err(local)
     }
 
     #[pyo3(signature = (stream, data, /))]
@@ -320,12 +320,21 @@ impl Connection {
     #[pyo3(signature = (stream, /))]
     fn receive_from(&self, py: Python<'_>, stream: usize) -> PyResult<isize> {
         let mut endpoint = self.locked(py);
+        while endpoint.being_read().contains(stream) {
+            drop(endpoint);
+            py.detach(std::thread::yield_now);
+            endpoint = self.locked(py);
+        }
         read(&mut endpoint, py, stream)
     }
 
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let mut endpoint = self.locked(py);
-        taken(&mut endpoint, py)
+        // Others use the connection while bytes are copied.
+        let slices = self.locked(py).take();
+        let objects = bytes::objects(py, &slices);
+        drop(slices);
+        self.locked(py).reclaim();
+        objects
     }
 
     #[getter]

@@ -96,6 +96,15 @@ pub(super) struct PollSet {
 impl PollSet {
     /// Wait for a wake-up, and for a leader also for the streams' sockets.
     pub(super) fn new(wake: RawFd, interest: &Interest, sockets: &StreamSockets) -> Self {
+        Self::of(wake, interest, |stream| sockets.descriptor(stream))
+    }
+
+    /// As above, of other descriptors; those below 0 are not waited for.
+    pub(super) fn of(
+        wake: RawFd,
+        interest: &Interest,
+        descriptor: impl Fn(usize) -> RawFd,
+    ) -> Self {
         let mut set = Self::default();
         set.push(wake, libc::POLLIN, usize::MAX);
         for stream in interest.readable.or(interest.writable).iter() {
@@ -106,7 +115,7 @@ impl PollSet {
             if interest.writable.contains(stream) {
                 events |= libc::POLLOUT;
             }
-            set.push(sockets.descriptor(stream), events, stream);
+            set.push(descriptor(stream), events, stream);
         }
         set
     }
