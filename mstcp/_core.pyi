@@ -358,8 +358,11 @@ class Loan:
         and their errnos, and as `events`. RemoteProtocolError if the peer broke the protocol.
         """
 
-    def allow_workers(self, most: int | None, /) -> None:
-        """Let worker threads have the sockets while that pays, so many at most; None: as many as seem to pay."""
+    def allow_workers(self, most: int | None, receives: bool, /) -> None:
+        """Let worker threads have the sockets while that pays, so many at most; None: as many as seem to pay.
+
+        Unless `receives` they begin only for what is sent.
+        """
 
     def hire(self, now_ns: int, /) -> bool:
         """Have workers take the sockets over if that seems to pay; True if they just did."""

@@ -56,11 +56,9 @@ class Lending:
         if self._state.direct is None:
             return None
         self._receiver.delivery.is_paused = self._receiver.reads_ahead = True
-        return self._lend(self._state.direct, bell, number)
-
-    def _lend(self, core: _core.Connection, bell: _core.Bell, number: int) -> _core.Loan:
-        self._ending.loan = core.lend(bell, number)
-        self._ending.loan.allow_workers(self._state.io_threads)
+        self._ending.loan = self._state.direct.lend(bell, number)
+        # A thread that waits for bytes reads them to where it wants them: from workers it would have to copy them.
+        self._ending.loan.allow_workers(self._state.io_threads, False)
         return self._ending.loan
 
     @property
@@ -71,7 +69,9 @@ class Lending:
     def lend_to_workers(self, bell: _core.Bell) -> _core.Loan:
         """Let worker threads of the core have the sockets at times, who ring the bell."""
         assert self._state.direct is not None
-        return self._lend(self._state.direct, bell, 0)
+        self._ending.loan = self._state.direct.lend(bell, 0)
+        self._ending.loan.allow_workers(self._state.io_threads, True)
+        return self._ending.loan
 
     def stand_by(self) -> None:
         """Watch the sockets no more, if threads have them."""

@@ -14,6 +14,28 @@ use crate::sys;
 /// Frames and reads of so many bytes are large: what the kernel copies is what they cost.
 const LARGE_BYTES: usize = 1 << 16;
 
+/// Bytes that were sent and received by calls that moved much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Large {
+    /// Sent.
+    pub sent_bytes: u64,
+    /// Received.
+    pub received_bytes: u64,
+}
+
+impl Large {
+    fn note_sent(&mut self, count: usize) {
+        self.sent_bytes += large(count);
+    }
+}
+
+fn large(count: usize) -> u64 {
+    match count >= LARGE_BYTES {
+        true => count as u64,
+        false => 0,
+    }
+}
+
 /// What [`Endpoint::transmit`] did, and what is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
@@ -49,8 +71,7 @@ pub struct Endpoint {
     being_read: StreamSet,
     /// By slot: how many streams have left it.
     departures: Vec<u32>,
-    /// Bytes of large frames that were sent or received.
-    large_bytes: u64,
+    large: Large,
 }
 
 impl Endpoint {
@@ -67,7 +88,7 @@ impl Endpoint {
             due: StreamSet::default(),
             being_read: StreamSet::default(),
             departures: Vec::new(),
-            large_bytes: 0,
+            large: Large::default(),
         }
     }
 
@@ -175,7 +196,7 @@ impl Endpoint {
                 }
             }
             sent.bytes += count;
-            self.large_bytes += if count >= LARGE_BYTES { count as u64 } else { 0 };
+            self.large.note_sent(count);
             self.note_sent(stream, count)?;
         }
         let waiting = self.unsent_in_layers();
@@ -233,7 +254,7 @@ impl Endpoint {
         offered: usize,
         count: usize,
     ) -> Result<(), LocalError> {
-        self.large_bytes += count as u64;
+        self.large.note_sent(count);
         self.being_sent.remove(stream);
         self.note_sent(stream, count)?;
         match count == offered {
@@ -278,9 +299,9 @@ impl Endpoint {
         self.being_read
     }
 
-    /// How many bytes of large frames were sent or received.
-    pub fn large_bytes(&self) -> u64 {
-        self.large_bytes
+    /// What went by calls that moved much.
+    pub fn large(&self) -> Large {
+        self.large
     }
 
     /// Streams of whose layers' bytes the sockets have not taken all.
@@ -376,7 +397,7 @@ impl Endpoint {
             return; // nobody knows how much is to come
         }
         if let Ok(count) = count {
-            self.large_bytes += if count >= LARGE_BYTES { count as u64 } else { 0 };
+            self.large.received_bytes += large(count);
             let expected = self.core.expected(stream);
             let rest = expected.map_or(0, |expected| expected.payload_bytes);
             self.sockets.on_read(stream, count, rest);

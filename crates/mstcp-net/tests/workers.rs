@@ -47,7 +47,7 @@ impl End {
 fn pair_with_workers(streams: usize, workers: usize) -> [End; 2] {
     let ends = pair_at(streams, Some(FAST_BPS));
     for end in &ends {
-        end.shared.allow_workers(Some(workers));
+        end.shared.allow_workers(Some(workers), true);
     }
     ends
 }

@@ -214,14 +214,14 @@ impl Loan {
         Ok((ended, shut, findings.broken, events))
     }
 
-    #[pyo3(signature = (most, /))]
-    fn allow_workers(&self, most: Option<usize>) {
-        self.0.allow_workers(most);
+    #[pyo3(signature = (most, receives, /))]
+    fn allow_workers(&self, most: Option<usize>, receives: bool) {
+        self.0.allow_workers(most, receives);
     }
 
     #[pyo3(signature = (now_ns, /))]
-    fn hire(&self, py: Python<'_>, now_ns: u64) -> bool {
-        py.detach(|| self.0.lock().hire(now_ns))
+    fn hire(&self, now_ns: u64) -> bool {
+        (self.0.try_lock()).is_some_and(|mut locked| locked.hire(now_ns))
     }
 
     #[pyo3(signature = (bytes, queued_bytes, /))]

@@ -23,13 +23,21 @@ pub(super) struct Hiring {
     /// None: as many as seem to pay.
     most: Option<usize>,
     is_allowed: bool,
+    /// Also for what is received.
+    receives: bool,
     seen_bytes: u64,
     seen_ns: u64,
 }
 
 impl Hiring {
-    pub(super) fn allow(&mut self, connection: Weak<SharedEndpoint>, most: Option<usize>) {
+    pub(super) fn allow(
+        &mut self,
+        connection: Weak<SharedEndpoint>,
+        most: Option<usize>,
+        receives: bool,
+    ) {
         self.connection = connection;
+        self.receives = receives;
         self.most = most;
         self.is_allowed = most != Some(0);
     }
@@ -50,7 +58,7 @@ impl Hiring {
             return 0;
         }
         let elapsed_ns = now_ns.saturating_sub(self.seen_ns);
-        let moved_bytes = endpoint.large_bytes() - self.seen_bytes;
+        let moved_bytes = self.moved_bytes(endpoint) - self.seen_bytes;
         let streams = streams.iter().count();
         if let Some(most) = self.most {
             return match moved_bytes < LEAST_BYTES {
@@ -63,15 +71,24 @@ impl Hiring {
         }
         self.look(endpoint, now_ns);
         let is_much = moved_bytes >= LEAST_BYTES && elapsed_ns <= 4 * WINDOW_NS;
-        match is_much && is_held_up(now_ns) {
-            true => registry::processors().min(streams),
+        let count = registry::processors().min(streams);
+        match is_much && count > 1 && is_held_up(now_ns) {
+            true => count,
             false => 0,
         }
     }
 
     /// Count from now on: also when workers end, who begin again only where much is to be moved.
     pub(super) fn look(&mut self, endpoint: &Endpoint, now_ns: u64) {
-        (self.seen_bytes, self.seen_ns) = (endpoint.large_bytes(), now_ns);
+        (self.seen_bytes, self.seen_ns) = (self.moved_bytes(endpoint), now_ns);
+    }
+
+    fn moved_bytes(&self, endpoint: &Endpoint) -> u64 {
+        let large = endpoint.large();
+        match self.receives {
+            true => large.sent_bytes + large.received_bytes,
+            false => large.sent_bytes,
+        }
     }
 }
 

@@ -5,6 +5,9 @@
 //! Meanwhile the loop stands by. It takes the connection back when no thread has used it for a while, and acts on all that is
 //! rare: streams that end or break, a peer that gives up, what the core reports.
 //!
+//! Where one thread is not enough for what a connection carries, worker threads take the sockets over, and the loop or the threads that
+//! wait are told by them; see [`SharedEndpoint::allow_workers`] and [`registry`].
+//!
 //! Threads ask the loop by a [`Bell`], which takes no lock of an interpreter and cannot be interrupted halfway.
 
 mod bell;
@@ -255,10 +258,11 @@ impl SharedEndpoint {
     }
 
     /// Have worker threads drive the connection while it pays, `most` at most; `None`: as many as seem to pay. Threads must be
-    /// allowed to drive it: see [`SharedEndpoint::lend`].
-    pub fn allow_workers(self: &Arc<Self>, most: Option<usize>) {
+    /// allowed to drive it: see [`SharedEndpoint::lend`]. Unless `receives` they begin only for what is sent: a thread that waits
+    /// for bytes reads them to where it wants them, and from workers it has to copy them.
+    pub fn allow_workers(self: &Arc<Self>, most: Option<usize>, receives: bool) {
         if let Some(loan) = &mut self.lock().0.loan {
-            loan.hiring.allow(Arc::downgrade(self), most);
+            loan.hiring.allow(Arc::downgrade(self), most, receives);
         }
     }
 

@@ -392,8 +392,9 @@ impl Locked<'_> {
         loan.request(|requests| requests.attend = true);
     }
 
+    /// Whether a stream is there that was before, and its socket may be asked things.
     fn is_still(&self, stream: usize, incarnation: u32) -> bool {
-        self.core.alive().contains(stream) && self.incarnation(stream) == incarnation
+        !self.is_over() && self.core.alive().contains(stream) && self.incarnation(stream) == incarnation
     }
 
     fn note_moved(&mut self, now_ns: u64) {
