@@ -209,7 +209,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--busy", type=int, default=0, metavar="N", help="beside N computing processes for each processor (0)"
     )
     parser.add_argument(
-        "--io-threads", type=int, metavar="N", help="`io_threads` of MSTCP's connections (the library's default)"
+        "--io-threads",
+        type=int,
+        metavar="N",
+        help="`io_threads` of MSTCP's connections (the library's default)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args(argv)

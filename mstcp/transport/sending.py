@@ -14,7 +14,6 @@ from mstcp.transport.defaults import USER_TIMEOUT_S
 from mstcp.transport.state import NOT_NOW, Setup, State, wake_all
 from mstcp.transport.watching import Watching
 
-
 LARGE_BYTES = 1 << 16
 
 

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -23,7 +22,8 @@ from tests.fakes.waiting import until
 
 LIMIT_S = 60.0
 PIECE = os.urandom(1 << 20)
-PIECES = 96
+PIECES = 48
+MOST_PIECES = 10_000
 # Frames are large at such a rate.
 STREAMS = [StreamSpec(rate_bps=20e9)] * 2
 
@@ -86,14 +86,20 @@ async def connected(
     await until(lambda: workers() == 0, "no worker is left")
 
 
-async def send(writer: asyncio.StreamWriter, pieces: int = PIECES) -> bool:
-    """Write so many pieces; return whether workers were seen."""
-    seen = False
+async def send(writer: asyncio.StreamWriter, pieces: int = PIECES) -> None:
+    """Write so many pieces."""
     for _ in range(pieces):
         writer.write(PIECE)
         await writer.drain()
-        seen |= workers() > 0
-    return seen
+
+
+async def send_until_workers(writer: asyncio.StreamWriter) -> int:
+    """Write until worker threads are seen; return how many pieces."""
+    for sent in range(1, MOST_PIECES):
+        await send(writer, 1)
+        if workers():
+            return sent
+    raise AssertionError("no workers begin")
 
 
 def digest(pieces: int = PIECES) -> bytes:
@@ -104,30 +110,41 @@ def digest(pieces: int = PIECES) -> bytes:
     return whole.digest()
 
 
-@pytest.mark.parametrize(("io_threads", "has_workers"), [(0, False), (1, True), (2, True)])
-async def test_bytes_arrive_in_order_and_no_thread_is_left(io_threads: int, has_workers: bool) -> None:
+@pytest.mark.parametrize("io_threads", [1, 2])
+async def test_bytes_arrive_in_order_and_no_thread_is_left(io_threads: int) -> None:
     async with connected(io_threads) as (_, writer, sink):
-        assert await send(writer) is has_workers
+        sent = await send_until_workers(writer) + PIECES
+        await send(writer)
         writer.write_eof()
         await asyncio.wait_for(sink.ended, LIMIT_S)
-        assert sink.count == PIECES << 20
+        assert sink.count == sent << 20
+        assert sink.digest.digest() == digest(sent)
+
+
+async def test_without_threads_of_the_library_there_are_none() -> None:
+    async with connected(0) as (_, writer, sink):
+        for _ in range(PIECES):
+            await send(writer, 1)
+            assert workers() == 0
+        writer.write_eof()
+        await asyncio.wait_for(sink.ended, LIMIT_S)
         assert sink.digest.digest() == digest()
 
 
 async def test_a_stream_that_breaks_under_workers_costs_no_byte() -> None:
     async with connected() as (transport, writer, sink):
-        assert await send(writer)
+        sent = await send_until_workers(writer) + PIECES
         transport.get_extra_info("sockets")[1].shutdown(socket.SHUT_RDWR)
         await send(writer)
         writer.write_eof()
         await asyncio.wait_for(sink.ended, LIMIT_S)
-        assert sink.digest.digest() == digest(2 * PIECES)
+        assert sink.digest.digest() == digest(sent)
 
 
 async def test_a_protocol_that_pauses_gets_nothing_and_then_the_rest() -> None:
     async with connected() as (_, writer, sink):
+        sent = await send_until_workers(writer) + PIECES
         sending = asyncio.ensure_future(send(writer))
-        await until(lambda: workers() > 0, "workers begin")
         assert isinstance(sink.transport, asyncio.Transport)
         for _ in range(5):
             sink.transport.pause_reading()
@@ -139,25 +156,25 @@ async def test_a_protocol_that_pauses_gets_nothing_and_then_the_rest() -> None:
         await sending
         writer.write_eof()
         await asyncio.wait_for(sink.ended, LIMIT_S)
-        assert sink.digest.digest() == digest()
+        assert sink.digest.digest() == digest(sent)
 
 
 @pytest.mark.parametrize("how", ["abort", "close"])
 async def test_a_connection_ends_under_workers(how: str) -> None:
     async with connected() as (transport, writer, sink):
-        assert await send(writer)
+        sent = await send_until_workers(writer) + 8
         for _ in range(8):
             writer.write(PIECE)
         getattr(transport, how)()
         await asyncio.wait_for(transport.wait_closed(), LIMIT_S)
         await asyncio.wait_for(sink.ended, LIMIT_S)
         if how == "close":
-            assert sink.digest.digest() == digest(PIECES + 8)
+            assert sink.digest.digest() == digest(sent)
 
 
 async def test_a_connection_that_is_forgotten_leaves_no_thread() -> None:
     async with connected() as (transport, writer, _):
-        assert await send(writer)
+        await send_until_workers(writer)
         sockets = transport.get_extra_info("sockets")
         for sock in sockets:
             sock.close()
@@ -167,8 +184,8 @@ async def test_a_connection_that_is_forgotten_leaves_no_thread() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 async def test_a_forked_process_has_no_workers_and_the_parents_go_on() -> None:
     async with connected() as (_, writer, sink):
+        sent = await send_until_workers(writer) + PIECES
         sending = asyncio.ensure_future(send(writer))
-        await until(lambda: workers() > 0, "workers begin")
         for _ in range(3):
             child = os.fork()
             if child == 0:
@@ -178,24 +195,26 @@ async def test_a_forked_process_has_no_workers_and_the_parents_go_on() -> None:
         await sending
         writer.write_eof()
         await asyncio.wait_for(sink.ended, LIMIT_S)
-        assert sink.digest.digest() == digest()
+        assert sink.digest.digest() == digest(sent)
 
 
 @pytest.mark.parametrize("io_threads", [0, 2])
 def test_blocking_sockets_leave_large_frames_to_workers(io_threads: int) -> None:
-    options = {"io_threads": io_threads}
     with blocking.create_server(("127.0.0.1", 0), timeout=LIMIT_S, io_threads=io_threads) as listener:
         ours = blocking.create_connection(
-            listener.getsockname()[:2], streams=STREAMS, timeout=LIMIT_S, **options
+            listener.getsockname()[:2], streams=STREAMS, timeout=LIMIT_S, io_threads=io_threads
         )
         theirs, _ = listener.accept()
         theirs.settimeout(LIMIT_S)
-        seen = []
+        sent = 0
 
         def write() -> None:
+            nonlocal sent
+            while sent < PIECES or (io_threads and not workers() and sent < MOST_PIECES):
+                ours.sendall(PIECE)
+                sent += 1
             for _ in range(PIECES):
                 ours.sendall(PIECE)
-                seen.append(workers())
             ours.shutdown(socket.SHUT_WR)
 
         writing = threading.Thread(target=write)
@@ -205,8 +224,8 @@ def test_blocking_sockets_leave_large_frames_to_workers(io_threads: int) -> None
             received.update(memoryview(buffer)[:count])
             received.update(theirs.recv(100_000))
         writing.join()
-        assert received.digest() == digest()
-        assert (max(seen) > 0) is (io_threads > 0)
+        assert sent < MOST_PIECES
+        assert received.digest() == digest(sent + PIECES)
         ours.close()
         theirs.close()
 

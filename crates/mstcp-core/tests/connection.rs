@@ -154,7 +154,10 @@ fn committed_bytes_stay_whatever_is_written_and_lost_meanwhile() {
     for byte in [1, 2] {
         // The other stream brings them, and then what follows.
         let offer = from.poll(0).unwrap();
-        assert_eq!((offer.stream, &offer.data[size - 10..]), (1 - first, &[byte; 10][..]));
+        assert_eq!(
+            (offer.stream, &offer.data[size - 10..]),
+            (1 - first, &[byte; 10][..])
+        );
         from.on_sent(1 - first, size).unwrap();
     }
 }

@@ -15,7 +15,7 @@ use lent::{pair_at, pattern, End, LIMIT_NS};
 /// Frames are large at this rate, in bit/s.
 const FAST_BPS: f64 = 20e9;
 const PIECE_BYTES: usize = 1 << 20;
-const LENGTH: usize = 48 << 20;
+const LENGTH: usize = 8 << 20;
 
 impl End {
     /// Write in large pieces, which are not copied.
@@ -31,6 +31,11 @@ impl End {
                 .write(self.now_ns(), true, |core| core.write_shared(piece))
                 .unwrap();
         }
+    }
+
+    fn start_workers(&self, count: usize) {
+        let now_ns = self.now_ns();
+        self.shared.lock().start_workers(count, now_ns);
     }
 
     fn has_workers(&self) -> bool {
@@ -63,7 +68,9 @@ fn carry(ends: &mut [End; 2], meanwhile: impl Fn(&End) + Sync) {
         }
         scope.spawn(|| near.send_large(&there));
         scope.spawn(|| {
-            near.until(End::has_workers);
+            thread::sleep(Duration::from_millis(20));
+            near.start_workers(3);
+            far.start_workers(3);
             meanwhile(near);
         });
         assert!(far.receive_all(LENGTH) == there);
@@ -86,11 +93,13 @@ fn workers_carry_both_directions_at_once_and_end() {
             }
             scope.spawn(|| near.send_large(&there));
             scope.spawn(|| far.send_large(&back));
-            let watching = scope.spawn(|| near.until(End::has_workers));
+            for end in [&near, &far] {
+                end.start_workers(workers);
+                assert!(end.has_workers());
+            }
             let returned = scope.spawn(|| near.receive_all(LENGTH));
             assert!(far.receive_all(LENGTH) == there);
             assert!(returned.join().unwrap() == back);
-            watching.join().unwrap();
             for end in [&near, &far] {
                 end.until(|end| !end.has_workers());
             }
@@ -103,7 +112,9 @@ fn workers_carry_both_directions_at_once_and_end() {
 fn a_stream_that_dies_under_workers_costs_no_byte() {
     for at_far_end in [false, true] {
         let mut ends = pair_with_workers(3, 3);
-        let dying = ends[usize::from(at_far_end)].streams[1].try_clone().unwrap();
+        let dying = ends[usize::from(at_far_end)].streams[1]
+            .try_clone()
+            .unwrap();
         carry(&mut ends, |_| {
             let _ = dying.shutdown(std::net::Shutdown::Both);
         });
@@ -151,7 +162,7 @@ fn workers_end_with_the_sockets() {
             }
         });
         scope.spawn(|| while far.receive(PIECE_BYTES, LIMIT_NS / 600).0 != Outcome::TimedOut {});
-        near.until(End::has_workers);
+        near.start_workers(2);
         near.shared.lock().finish();
         sending.join().unwrap();
         near.until(|near| !near.has_workers());
@@ -161,9 +172,16 @@ fn workers_end_with_the_sockets() {
 #[test]
 fn small_messages_have_no_workers() {
     let [near, far] = pair_with_workers(2, 2);
-    for _ in 0..2_000 {
-        near.send(&[7; 1000]);
-        far.receive(1000, LIMIT_NS);
-        assert!(!near.has_workers() && !far.has_workers());
-    }
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for end in [&near, &far] {
+            scope.spawn(|| end.loop_until(&is_over));
+        }
+        for _ in 0..500 {
+            near.send(&[7; 1000]);
+            assert!(matches!(far.receive(1000, LIMIT_NS).0, Outcome::Done(_)));
+            assert!(!near.has_workers() && !far.has_workers());
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }

@@ -134,7 +134,9 @@ pub struct SpareBytes(Bytes);
 impl SpareBytes {
     /// Make one.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
-        Ok(Self(NewBytes::new(py, CHUNK_BYTES)?.finish(py, CHUNK_BYTES)?))
+        Ok(Self(
+            NewBytes::new(py, CHUNK_BYTES)?.finish(py, CHUNK_BYTES)?,
+        ))
     }
 }
 

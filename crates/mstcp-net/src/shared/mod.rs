@@ -268,7 +268,8 @@ impl SharedEndpoint {
 
     /// Have the workers end, if there are any: the loop is told when they have.
     pub fn end_workers(&self) {
-        if let Some(workers) = (self.lock().0.loan.as_mut()).and_then(|loan| loan.workers.as_mut()) {
+        if let Some(workers) = (self.lock().0.loan.as_mut()).and_then(|loan| loan.workers.as_mut())
+        {
             workers.end();
         }
     }
@@ -426,8 +427,19 @@ impl Locked<'_> {
         if loan.workers.is_some() || loan.is_over {
             return false;
         }
-        let count = loan.hiring.wanted(endpoint, now_ns);
-        if count == 0 {
+        match loan.hiring.wanted(endpoint, now_ns) {
+            0 => false,
+            count => self.start_workers(count, now_ns),
+        }
+    }
+
+    /// Have so many workers take the sockets over, which must be allowed; true if they have just done so.
+    pub fn start_workers(&mut self, count: usize, now_ns: u64) -> bool {
+        let State { endpoint, loan } = &mut *self.0;
+        let Some(loan) = loan else {
+            return false;
+        };
+        if loan.workers.is_some() || loan.is_over {
             return false;
         }
         loan.workers = Workers::start(loan.hiring.connection(), count, now_ns);

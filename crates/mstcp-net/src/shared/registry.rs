@@ -68,13 +68,19 @@ where
         COUNT.fetch_add(1, Ordering::AcqRel);
         let registered = Registered(());
         let builder = thread::Builder::new().name("mstcp-io".to_owned());
-        if builder.stack_size(1 << 17).spawn(move || worker(registered)).is_err() {
+        if builder
+            .stack_size(1 << 17)
+            .spawn(move || worker(registered))
+            .is_err()
+        {
             break;
         }
         started += 1;
     }
     drop(masked);
-    registry.connections.retain(|other| other.strong_count() > 0);
+    registry
+        .connections
+        .retain(|other| other.strong_count() > 0);
     registry.connections.push(Weak::clone(connection));
     started
 }

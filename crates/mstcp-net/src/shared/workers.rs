@@ -293,7 +293,9 @@ impl Worker {
                 self.descriptor(slot)
             }
         });
-        let due_ns = interest.due_ns.map_or(IDLE_NS, |due_ns| due_ns.saturating_sub(now_ns));
+        let due_ns = interest
+            .due_ns
+            .map_or(IDLE_NS, |due_ns| due_ns.saturating_sub(now_ns));
         Some(Task::Wait(set, due_ns.min(IDLE_NS)))
     }
 
@@ -330,7 +332,10 @@ impl Locked<'_> {
 
     /// Whether workers have the sockets.
     pub fn has_workers(&self) -> bool {
-        self.0.loan.as_ref().is_some_and(|loan| loan.workers.is_some())
+        self.0
+            .loan
+            .as_ref()
+            .is_some_and(|loan| loan.workers.is_some())
     }
 
     fn take_spare(&mut self) -> Option<Box<dyn SpareBlock>> {
@@ -394,7 +399,9 @@ impl Locked<'_> {
 
     /// Whether a stream is there that was before, and its socket may be asked things.
     fn is_still(&self, stream: usize, incarnation: u32) -> bool {
-        !self.is_over() && self.core.alive().contains(stream) && self.incarnation(stream) == incarnation
+        !self.is_over()
+            && self.core.alive().contains(stream)
+            && self.incarnation(stream) == incarnation
     }
 
     fn note_moved(&mut self, now_ns: u64) {
