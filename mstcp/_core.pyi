@@ -305,7 +305,7 @@ class Bell:
         """Return the numbers that were rung since the last call."""
 
 def end_workers() -> None:
-    """End all worker threads, wait for that, and have none begin: the process is about to be copied or to end."""
+    """End all worker threads and have none begin: the process is about to be copied, or to end."""
 
 def allow_workers() -> None:
     """Let worker threads begin again."""
@@ -367,8 +367,11 @@ class Loan:
     def hire(self, now_ns: int, /) -> bool:
         """Have workers take the sockets over if that seems to pay; True if they just did."""
 
-    def await_for_loop(self, bytes: bool, queued_bytes: int | None, /) -> None:
-        """Have workers ring, once, when bytes are in order, or no more than so many are queued."""
+    def await_for_loop(self, bytes: bool, queued_bytes: int | None, /) -> None:  # noqa: A002
+        """Have workers ring, once, when bytes are in order, or no more than so many are queued.
+
+        Also makes the `bytes` objects that they read to.
+        """
 
     def finish(self) -> None:
         """Have threads use the sockets no more: they are about to be closed."""

@@ -57,7 +57,7 @@ class Lending:
             return None
         self._receiver.delivery.is_paused = self._receiver.reads_ahead = True
         self._ending.loan = self._state.direct.lend(bell, number)
-        # A thread that waits for bytes reads them to where it wants them: from workers it would have to copy them.
+        # A thread that waits reads bytes to where it wants them; from workers it would have to copy them.
         self._ending.loan.allow_workers(self._state.io_threads, False)
         return self._ending.loan
 

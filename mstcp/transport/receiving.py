@@ -88,8 +88,7 @@ class Receiver:
         try:
             count = self._receive(stream)
             if count < 0:
-                if -count not in NOT_NOW:
-                    self._course.lose(stream, OSError(-count, strerror(-count)))
+                self._note_failure(stream, -count)
                 return
         except RemoteProtocolError as error:
             self._course.refuse(error)
@@ -106,10 +105,9 @@ class Receiver:
             self._course.refuse(error)
             return
         if count < 0:
-            if -count not in NOT_NOW:
-                self._course.lose(stream, OSError(-count, strerror(-count)))
+            self._note_failure(stream, -count)
             return
-        if count >= LARGE_BYTES and self._state.on_large is not None:
+        if count >= LARGE_BYTES:
             self._state.on_large(count)
         if outcome is not None:
             if outcome[4] is not None and data and not self._state.is_closing:
@@ -126,6 +124,11 @@ class Receiver:
         if is_end:
             self._deliver_end()
             self.after_reading(stream, count == 0)
+
+    def _note_failure(self, stream: int, number: int) -> None:
+        """Lose a stream that could not be read, unless it only has nothing now."""
+        if number not in NOT_NOW:
+            self._course.lose(stream, OSError(number, strerror(number)))
 
     def after_reading(self, stream: int, stream_ended: bool) -> None:
         """Look after the end of the stream or of the connection, and send."""

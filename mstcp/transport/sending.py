@@ -15,6 +15,7 @@ from mstcp.transport.state import NOT_NOW, Setup, State, wake_all
 from mstcp.transport.watching import Watching
 
 LARGE_BYTES = 1 << 16
+"""What moves so much by one call counts for `State.on_large`."""
 
 
 class Sender:
@@ -118,7 +119,7 @@ class Sender:
         """Do what follows from what the core has sent; the stub of `transmit` says what is what."""
         sent, queued, blocked, ended, failed, due_ns = outcome
         self.kernel_bytes += sent
-        if sent >= LARGE_BYTES and self._state.on_large is not None:
+        if sent >= LARGE_BYTES:
             self._state.on_large(sent)
         if blocked & ~self._watching.writers or ended:
             for stream in range(len(self._state.streams)):

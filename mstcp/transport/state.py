@@ -28,7 +28,7 @@ def wake_all(waiters: list[asyncio.Future[None]]) -> None:
     waiters.clear()
 
 
-def _nothing() -> None:
+def _nothing(_: object = None) -> None:
     pass
 
 
@@ -76,6 +76,7 @@ class State:
         shut_streams: Streams (bits) that we have ended.
         removed_streams: Streams (bits) that were taken out and are not opened again.
         is_lent: Threads have the sockets now.
+        io_threads: How many workers the connection may have; None: as many as seem to pay.
         lost: Why the connection ended, if it was not closed.
         information: What `get_extra_info` knows.
         on_large: Told of how much the loop sent or read by one call, where that is much.
@@ -103,7 +104,7 @@ class State:
         self.lost: BaseException | None = None
         self.information: dict[str, Any] = dict(setup.extra)
         self.io_threads = setup.io_threads
-        self.on_large: Callable[[int], None] | None = None
+        self.on_large: Callable[[int], None] = _nothing
         self.on_awaited: Callable[[], None] = _nothing
         self.on_end: Callable[[], None] = _nothing
         if (layer := self.streams[0].layer) is not None:

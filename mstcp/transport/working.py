@@ -78,7 +78,7 @@ class Working:
             self._loan.await_for_loop(not self._receiver.delivery.is_paused, room)
 
 
-# No copy of the process may lack threads that its connections count on. They begin again where they are needed.
+# A copy of the process would lack threads that its connections count on. They begin again where needed.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_core.end_workers,

@@ -1,4 +1,4 @@
-"""Connections whose large frames worker threads carry, in the event loop's or the application's threads' stead."""
+"""Connections whose large frames worker threads carry, instead of the loop or the application's threads."""
 
 from __future__ import annotations
 
