@@ -5,6 +5,7 @@
 //! while it asks what is next and tells what came of it, never during a system call that copies. What the application waits for
 //! is told to its threads, or to the loop by the bell. When nothing large moves any more the workers end.
 
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -207,13 +208,12 @@ impl Worker {
             streams.contains(*slot) && hand.incarnation == locked.incarnation(*slot)
         });
         for slot in streams.iter() {
-            if !self.hands.contains_key(&slot) {
-                let hand = Hand {
+            if let Entry::Vacant(place) = self.hands.entry(slot) {
+                place.insert(Hand {
                     incarnation: locked.incarnation(slot),
                     socket: sys::duplicate(locked.sockets().descriptor(slot))?,
                     is_done: false,
-                };
-                self.hands.insert(slot, hand);
+                });
             }
         }
         Ok(())
