@@ -151,6 +151,9 @@ fn committed_bytes_stay_whatever_is_written_and_lost_meanwhile() {
     from.on_stream_end(first).unwrap();
     let whole: Vec<u8> = kept.iter().flat_map(|piece| piece.to_vec()).collect();
     assert_eq!(whole[size - 10..], [1; 10]);
+    // The peer is told again what has come.
+    let told = from.poll(0).unwrap().data.len();
+    from.on_sent(1 - first, told).unwrap();
     for byte in [1, 2] {
         // The other stream brings them, and then what follows.
         let offer = from.poll(0).unwrap();
