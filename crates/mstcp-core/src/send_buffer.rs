@@ -170,6 +170,7 @@ impl SendBuffer {
             let memory: SharedBytes = match data {
                 Data::Copied(bytes) => Arc::clone(bytes) as SharedBytes,
                 Data::Shared(bytes) => Arc::clone(bytes),
+                Data::Slice(slice) => Arc::new(slice.clone()),
             };
             kept.push(KeptBytes { memory, range });
         });

@@ -327,6 +327,7 @@ mod tests {
                 now: 0,
                 segments: 5,
                 bytes: 5000,
+                flight: 10_000,
                 srtt: Some(SECOND),
             };
             control.on_ack(&mut window, &acked);
