@@ -66,7 +66,6 @@ def cases() -> Iterator[Case]:
     yield _radio("slots of 20 µs, 54 Mbit/s, 22 m", "g", 54, 22, {"short_slot": False}, {"shortSlot": 0})
     announced = {"ns3::WifiRemoteStationManager::RtsCtsThreshold": 500}
     yield _radio("RTS from 501 bytes, 54 Mbit/s, 22 m", "g", 54, 22, {"rts_threshold_bytes": 501}, announced)
-    yield _radio("`aarf`, 22 m", "g", 54, 22, {"rate_control": "aarf"}, {"control": "aarf"})
     for distance_m in (10, 22):
         for label, ours, ns3 in _tcp():
             radio = _radio(f"{label}, {distance_m} m", "g", 54, distance_m)
@@ -157,7 +156,8 @@ def table_lines(rates: Mapping[str, tuple[Sequence[float], Sequence[float]]]) ->
 
 
 def _span(rates: Sequence[float]) -> str:
-    return f"{statistics.fmean(rates):.2f} ({min(rates):.2f} to {max(rates):.2f})"
+    mean = f"{statistics.fmean(rates):.2f}"
+    return mean if len(rates) == 1 else f"{mean} ({min(rates):.2f} to {max(rates):.2f})"
 
 
 def main() -> int:

@@ -87,11 +87,6 @@ const G_RATES: [Rate; 8] = [
     rate(54_000_000, Modulation::Ofdm(6, CodeRate::ThreeQuarters)),
 ];
 
-const ALL_RATES: [Rate; 12] = [
-    B_RATES[0], B_RATES[1], B_RATES[2], B_RATES[3], G_RATES[0], G_RATES[1], G_RATES[2], G_RATES[3],
-    G_RATES[4], G_RATES[5], G_RATES[6], G_RATES[7],
-];
-
 /// Bytes of a MAC header with three addresses and the frame check sequence (9.3.2.1), and of LLC and SNAP in front of IP.
 pub const DATA_OVERHEAD_BYTES: u32 = 24 + 4 + 8;
 /// Bytes of an acknowledgement, and of a CTS (9.3.1.4, 9.3.1.3).
@@ -113,14 +108,6 @@ impl Standard {
         match self {
             Self::B => &B_RATES,
             Self::G => &G_RATES,
-        }
-    }
-
-    /// The rates among which a rate control chooses, in its order: stations of 802.11g know those of 802.11b too (18.2.3.3).
-    pub fn adaptive_rates(self) -> &'static [Rate] {
-        match self {
-            Self::B => &B_RATES,
-            Self::G => &ALL_RATES,
         }
     }
 
