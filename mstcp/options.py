@@ -81,13 +81,13 @@ class ConnectionOptions:
         check_seconds("reconnect_timeout", self.reconnect_timeout, least=0.0)
         check_whole("io_threads", self.io_threads, 0, _core.MAX_STREAMS, optional=True)
         check_type("secret", self.secret, bytes, "bytes")
+        check_flag("authenticate_frames", self.authenticate_frames)
+        if self.authenticate_frames and not self.secret:
+            raise LocalProtocolError("authenticate_frames needs a secret that both sides know")
         if self.secret == b"":
             raise LocalProtocolError(
                 "secret is empty, which protects nothing: leave it out, or give some bytes"
             )
-        check_flag("authenticate_frames", self.authenticate_frames)
-        if self.authenticate_frames and not self.secret:
-            raise LocalProtocolError("authenticate_frames needs a secret that both sides know")
         check_type("congestion_control", self.congestion_control, str, "a name, as 'bbr'")
 
 
