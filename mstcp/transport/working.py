@@ -44,13 +44,16 @@ class Working:
             if self._left_bytes > 0 or self._state.is_closed or self._lending.is_lent_to_threads:
                 return
             self._begin()
-            assert self._loan is not None
-        if not self._state.is_lent and self._loan.hire(time.monotonic_ns()):
+        if self._loan is not None and not self._state.is_lent and self._loan.hire(time.monotonic_ns()):
             self._lending.stand_by()
             self.rearm()
 
     def _begin(self) -> None:
-        self._bell = _core.Bell()
+        try:
+            self._bell = _core.Bell()
+        except OSError:  # no descriptor is left: the connection goes on as it did
+            self._left_bytes = FIRST_BYTES
+            return
         self._loan = self._lending.lend_to_workers(self._bell)
         self._state.loop.add_reader(self._bell.fileno(), self._on_bell)
         self._state.on_awaited = self.rearm
