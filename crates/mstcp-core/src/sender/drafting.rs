@@ -91,7 +91,7 @@ impl Sender {
         }
         for index in carriers.iter() {
             let now_ns = self.views_ns;
-            let sent_ns = now_ns + self.host_wait_ns(index);
+            let host_wait_ns = self.host_wait_ns(index);
             let out = &mut self.streams[index];
             out.sent.frames += 1;
             out.sent.bytes += span.length as u64;
@@ -105,7 +105,7 @@ impl Sender {
                 out.taken_stalled_ns.get_or_insert(now_ns);
             }
             out.flight.on_sent(span.length);
-            out.push_frame(span, sent_ns, draft == Draft::Overtaking);
+            out.push_frame(span, now_ns, host_wait_ns, draft == Draft::Overtaking);
             self.views[index].backlog_bytes += out.out.rest() as f64;
             if !self.trusting {
                 self.note_flight(index);

@@ -4,6 +4,7 @@
 //! there can't be given to another stream, and all that is sent later on the stream waits behind it. The reports tell how long
 //! frames take to the peer itself.
 
+use super::stream::InFlight;
 use super::Sender;
 
 /// What a stream may carry before anything is reported: a little more than TCP itself begins with (RFC 6928).
@@ -149,7 +150,7 @@ impl Sender {
     /// Note whether a stream may be given more.
     pub(super) fn note_flight(&mut self, slot: usize) {
         let stream = &self.streams[slot];
-        let oldest_ns = stream.in_flight.front().map(|frame| frame.sent_ns);
+        let oldest_ns = stream.in_flight.front().map(InFlight::left_ns);
         let round_trip_ns = 2 * self.views[slot].delay_ns;
         let is_late = oldest_ns
             .is_some_and(|at_ns| (stream.flight).is_late(self.flights_ns, round_trip_ns, at_ns));

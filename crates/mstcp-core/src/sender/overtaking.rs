@@ -108,7 +108,31 @@ fn is_settled(acknowledged: u64, overtaken: &BTreeMap<u64, u64>, frame: &InFligh
     let is_overtaken = || {
         overtaken
             .get(&end)
-            .is_some_and(|at_ns| frame.sent_ns <= *at_ns)
+            .is_some_and(|at_ns| frame.taken_ns <= *at_ns)
     };
     frame.is_elsewhere || end <= acknowledged || is_overtaken()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_was_overtaken_before_it_left_the_host_is_not_overtaken_again() {
+        let span = Span {
+            offset: 0,
+            length: 100,
+        };
+        let frame = |taken_ns| InFlight {
+            span,
+            taken_ns,
+            through: 100,
+            is_elsewhere: false,
+            is_queued: false,
+            host_wait_ns: 50,
+        };
+        let overtaken = BTreeMap::from([(100, 10)]);
+        assert!(is_settled(0, &overtaken, &frame(0)));
+        assert!(!is_settled(0, &overtaken, &frame(11)));
+    }
 }

@@ -58,12 +58,12 @@ impl Sender {
     }
 
     /// How long what a stream is given now waits in its socket, in nanoseconds; 0 where nobody measured what it carries.
-    pub(super) fn host_wait_ns(&self, slot: usize) -> u64 {
+    pub(super) fn host_wait_ns(&self, slot: usize) -> u32 {
         let view = &self.views[slot];
         if !self.streams[slot].is_measured || view.weight <= 0.0 {
             return 0;
         }
-        (view.backlog_bytes * 8e9 / view.weight).min(MOST_HOST_WAIT_NS) as u64
+        (view.backlog_bytes * 8e9 / view.weight).min(MOST_HOST_WAIT_NS) as u32
     }
 
     /// The one-way delay of a stream's path in nanoseconds, as far as it is known.

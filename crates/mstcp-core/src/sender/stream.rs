@@ -24,14 +24,23 @@ impl Span {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFlight {
     pub(super) span: Span,
-    /// When it leaves the host, as far as is known.
-    pub(super) sent_ns: u64,
+    /// When the stream took it.
+    pub(super) taken_ns: u64,
     /// How many bytes the stream has taken with it.
     pub(super) through: u64,
     /// Another stream carries its bytes as well.
     pub(super) is_elsewhere: bool,
     /// Its bytes were queued for the others: who carries them next answers for them.
     pub(super) is_queued: bool,
+    /// How long it waits in the host, as far as is known.
+    pub(super) host_wait_ns: u32,
+}
+
+impl InFlight {
+    /// When it leaves the host, as far as is known.
+    pub(super) fn left_ns(&self) -> u64 {
+        self.taken_ns + u64::from(self.host_wait_ns)
+    }
 }
 
 /// A frame that is being sent.
@@ -99,14 +108,21 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Note a data frame that it took.
-    pub(super) fn push_frame(&mut self, span: Span, sent_ns: u64, is_elsewhere: bool) {
+    pub(super) fn push_frame(
+        &mut self,
+        span: Span,
+        taken_ns: u64,
+        host_wait_ns: u32,
+        is_elsewhere: bool,
+    ) {
         self.taken_bytes += span.length as u64;
         self.in_flight.push_back(InFlight {
             span,
-            sent_ns,
+            taken_ns,
             through: self.taken_bytes,
             is_elsewhere,
             is_queued: false,
+            host_wait_ns,
         });
         if !is_elsewhere {
             self.settled_from = self.reported + self.in_flight.len() as u64;
