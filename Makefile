@@ -105,9 +105,10 @@ test-rust: setup
 	@cargo=$(CARGO_COMMAND); PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
 		"$$cargo" test --quiet --profile checks --locked --workspace $(EXTENSIONS)
 
+# One file more at a time than there are cores, since many tests wait; the slowest first (tests/conftest.py).
 .PHONY: test-python
 test-python: setup web/node_modules
-	@$(VENV)/python -m pytest --quiet --numprocesses $$(($$(nproc) + 1)) --dist loadfile  # one more: many tests wait
+	@$(VENV)/python -m pytest --quiet --numprocesses $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
 
 # axe-core, which looks for what keeps people out, comes with the toolchain.
 web/node_modules: web/package-lock.json | packages
