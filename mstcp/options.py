@@ -67,7 +67,7 @@ class ConnectionOptions:
     authenticate_frames: bool = False
     scheduler: str = SCHEDULER
     reconnect_timeout: float = RECONNECT_S
-    io_threads: int | None = None
+    io_threads: int | None = 0
 
     def __post_init__(self) -> None:
         if self.scheduler not in _core.SCHEDULERS:

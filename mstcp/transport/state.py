@@ -62,7 +62,7 @@ class Setup:
     on_closed: Callable[[], asyncio.Future[None] | None] | None = None
     reconnect_s: float = RECONNECT_S
     on_stream_lost: Callable[[StreamSpec], None] | None = None
-    io_threads: int | None = None
+    io_threads: int | None = 0
 
 
 class State:
