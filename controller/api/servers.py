@@ -13,6 +13,7 @@ import grpc.aio
 import uvicorn
 
 from controller.address import Address
+from controller.api.connections import abort_connections
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
@@ -127,6 +128,7 @@ class ServiceThread:
         rest.should_exit = True
         await grpc_server.stop(_GRACE_S)
         await rest_task
+        await abort_connections(rest)
 
     def _bind_grpc(self, server: grpc.aio.Server, address: Address) -> Address:
         try:

@@ -14,6 +14,7 @@ from types import TracebackType
 
 import uvicorn
 
+from controller.api.connections import abort_connections
 from experiments.errors import ExperimentError, MissingRequirement
 from experiments.web.app import PAGE, Content, make_app
 
@@ -130,9 +131,13 @@ class PageServer:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_until_complete(self._server.serve(sockets=[self._socket]))
+            self._loop.run_until_complete(self._serve())
         finally:
             self._loop.close()
+
+    async def _serve(self) -> None:
+        await self._server.serve(sockets=[self._socket])
+        await abort_connections(self._server)
 
 
 def _listen(port: int) -> socket.socket:
