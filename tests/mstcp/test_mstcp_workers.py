@@ -83,6 +83,10 @@ async def connected(
         assert isinstance(transport, mstcp.ConnectionTransport)
         yield transport, writer, sinks[0]
         transport.abort()
+        theirs = sinks[0].transport
+        assert isinstance(theirs, mstcp.ConnectionTransport)
+        theirs.abort()
+        await asyncio.wait_for(theirs.wait_closed(), LIMIT_S)
     await until(lambda: workers() == 0, "no worker is left")
 
 
