@@ -15,7 +15,6 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -109,6 +108,8 @@ def _files(path: Path) -> list[Path]:
 def _load_extensions() -> None:
     """Load what was not loaded yet; lookups during that see what is registered so far."""
     if GROUP not in _loaded:
+        from importlib.metadata import entry_points  # half of what a simulator's process would import
+
         _loaded.add(GROUP)
         for point in entry_points(group=GROUP):
             _guarded(f"{point.name} = {point.value}", point.load)

@@ -11,7 +11,12 @@ from typing import Any
 from benchmarks.pages import renew
 
 STUDIES = Path(__file__).resolve().parents[2] / "build" / "studies"
-COLUMNS = "sentences reproduced | contradictory in the paper | columns ranked alike | uncontradicted"
+RANKS = {
+    "ranked_alike": "columns ranked alike",
+    "consistent": "consistent",
+    "uncontradicted": "uncontradicted",
+}
+COLUMNS = " | ".join(["sentences reproduced", "contradictory in the paper", *RANKS.values()])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     head = f"| study, {arguments[0]} seeds | {COLUMNS} | pairs alike, contrary, open |"
     rows = (row(json.loads(path.read_text(encoding="utf-8"))) for path in documents)
-    renew("studies.md", "studies", [head, "|---|---|---|---|---|---|", *rows])
+    renew("studies.md", "studies", [head, "|---|---|---|---|---|---|---|", *rows])
     return 0
 
 
@@ -34,7 +39,7 @@ def row(document: dict[str, Any]) -> str:
     """Return a study's row of the table."""
     status = [claim["status"] for claim in document["claims"]]
     columns = document["columns"]
-    ranks = " | ".join(f"{columns[key]} of {columns['of']}" for key in ("ranked_alike", "uncontradicted"))
+    ranks = " | ".join(f"{columns[key]} of {columns['of']}" for key in RANKS)
     pairs = ", ".join(str(columns[key]) for key in ("pairs_alike", "pairs_contrary", "pairs_open"))
     sentences = f"{status.count('reproduced')} of {len(status)} | {status.count('contradictory')}"
     return f"| `{document['study']}` | {sentences} | {ranks} | {pairs} |"

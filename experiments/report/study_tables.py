@@ -89,4 +89,5 @@ def verdict(ranked: RankedColumn) -> str:
         return "as in the paper"
     alike, contrary, still_open = ranked.pairs_alike, ranked.pairs_contrary, ranked.pairs_open
     pairs = alike + contrary + still_open
-    return f"{alike} of {pairs} pairs alike, {contrary} contrary, {still_open} open"
+    chance = "; chance could give the paper's" if ranked.consistent else ""
+    return f"{alike} of {pairs} pairs alike, {contrary} contrary, {still_open} open{chance}"

@@ -25,11 +25,13 @@ class CheckedClaim(_Model):
 class Columns(_Model):
     """In how many of the tables' columns the rows rank as in the paper.
 
-    `uncontradicted` are the columns without a pair of rows that the seeds tell apart and have in another
-    order; pairs of rows are in the paper's order, in another, or open.
+    `consistent` are the columns whose order in the paper is no further from ours than chance makes that of
+    as many runs of ours as the paper made; `uncontradicted` are those without a pair of rows that the seeds
+    tell apart and have in another order. Pairs of rows are in the paper's order, in another, or open.
     """
 
     ranked_alike: int
+    consistent: int
     uncontradicted: int
     of: int
     pairs_alike: int
@@ -45,6 +47,7 @@ class RankedColumn(_Model):
     paper: list[str]
     ours: list[str]
     ranked_alike: bool
+    consistent: bool
     pairs_alike: int
     pairs_contrary: int
     pairs_open: int

@@ -35,6 +35,7 @@ def evaluate(study: Study, measured: Measured) -> StudyDocument:
             if cell.paper is not None
         ),
         study.trim,
+        study.paper_runs,
     )
     return StudyDocument(
         study=study.name,

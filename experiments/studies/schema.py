@@ -123,6 +123,8 @@ class Study(_Model):
     """Patterns (`*`, `?`) of the names of cases that are made; none: all."""
     trim: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
     """Share of the runs left out at each end of a figure, where the paper prints single runs."""
+    paper_runs: Annotated[int, Field(ge=1)] = 1
+    """How many runs a figure of the paper is the mean of."""
     metrics: Annotated[dict[Name, Metric], Field(min_length=1)]
     cells: tuple[Cell, ...] = ()
     claims: Annotated[tuple[Claim, ...], Field(min_length=1)]

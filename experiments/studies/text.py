@@ -24,7 +24,8 @@ def counts(document: StudyDocument) -> list[str]:
         told_apart = columns.pairs_alike + columns.pairs_contrary
         sentences += [
             f"{columns.ranked_alike} of {columns.of} columns rank their rows as the paper does; "
-            f"{columns.uncontradicted} have no pair in another order.",
+            f"{columns.consistent} have an order that chance alone could give the paper's runs, "
+            f"{columns.uncontradicted} no pair in another order.",
             f"{columns.pairs_alike} of {told_apart} pairs of rows that the seeds tell apart are in the "
             f"paper's order, {columns.pairs_open} more are open.",
         ]

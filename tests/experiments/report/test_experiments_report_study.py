@@ -107,11 +107,14 @@ def test_an_order_that_differs_is_counted_in_pairs() -> None:
         paper=["a", "b", "c"],
         ours=["b", "a", "c"],
         ranked_alike=False,
+        consistent=False,
         pairs_alike=1,
         pairs_contrary=1,
         pairs_open=1,
     )
     assert verdict(ranked) == "1 of 3 pairs alike, 1 contrary, 1 open"
+    by_chance = ranked.model_copy(update={"consistent": True})
+    assert verdict(by_chance) == "1 of 3 pairs alike, 1 contrary, 1 open; chance could give the paper's"
 
 
 def test_figures_have_their_interval_and_missing_ones_a_dash() -> None:

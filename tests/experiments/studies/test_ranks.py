@@ -51,7 +51,17 @@ def test_both_orders_begin_with_the_greatest() -> None:
         paper=["row 2", "row 3", "row 1"],
         ours=["row 3", "row 2", "row 1"],
         ranked_alike=False,
+        consistent=False,
         pairs_alike=2,
         pairs_contrary=1,
         pairs_open=0,
     )
+
+
+def test_an_order_is_consistent_if_as_few_runs_as_the_papers_could_give_it() -> None:
+    apart = column((2, [1.0, 1.1, 0.9]), (1, [5.0, 5.1, 4.9]))
+    assert count(rank_columns(apart)).consistent == 0
+    courses = column((2, [1.0, 9.0, 1.0, 1.0]), (1, [5.0, 5.1, 4.9, 5.0]))
+    assert count(rank_columns(courses)).consistent == 1, "one run of four is above all of the others"
+    assert count(rank_columns(courses, paper_runs=30)).consistent == 0, "a mean of 30 hardly ever is"
+    assert count(rank_columns(column((1, [1.0]), (2, [5.0])))).consistent == 1
