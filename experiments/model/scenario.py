@@ -42,6 +42,7 @@ OBJECTIVES = ("even_split", "fair", "max_min", "max_throughput_min_delay", "min_
 """Allocations that the controller computes; any other name stands for one that the flows give."""
 
 SCHEDULERS = ("minrtt", "roundrobin", "blest", "ecf", "redundant", "linux")
+CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 COUPLED_CONTROLS = ("uncoupled", "lia", "olia", "balia", "wvegas", "fully_coupled")
 RESPONSES = ("none", "dsack", "eifel", "frto", "door", "pr_r", "tcp_pr", "rack")
 """The simulator's methods by kind; beside them stand those of one's own (docs/own-methods.md)."""

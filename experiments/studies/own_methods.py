@@ -11,7 +11,6 @@ from typing import Any
 
 import netsim_native as sim
 
-from experiments.engines.sim.engine import CONGESTION_CONTROLS
 from experiments.engines.sim.methods import is_own, load
 from experiments.errors import ScenarioError
 from experiments.model import scenario
@@ -92,7 +91,7 @@ def _mptcp(description: dict[str, Any]) -> dict[str, Any]:
 KINDS = {
     "schedulers": Kind(MPTCP, _mptcp, "scheduler", scenario.SCHEDULERS),
     "coupled": Kind(MPTCP, _mptcp, "congestion_control", scenario.COUPLED_CONTROLS),
-    "congestion": Kind(SINGLE, _tcp, "congestion_control", CONGESTION_CONTROLS),
+    "congestion": Kind(SINGLE, _tcp, "congestion_control", scenario.CONGESTION_CONTROLS),
     "reordering": Kind(SPLIT, _tcp, "reordering", scenario.RESPONSES),
 }
 FIGURES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {

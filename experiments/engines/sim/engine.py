@@ -22,11 +22,9 @@ from experiments.installation import extra_command
 from experiments.model.events import Report
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, RunResult, SimulationCost
-from experiments.model.scenario import Scenario
+from experiments.model.scenario import CONGESTION_CONTROLS, Scenario
 from experiments.protocols import PROTOCOLS
 from experiments.scheduling.simulator import simulator
-
-CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 
 
 class SimEngine:
