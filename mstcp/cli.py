@@ -48,6 +48,7 @@ examples:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; return its exit status (0: done, 1: it failed and said why, 130: interrupted)."""
     arguments = _parser().parse_args(argv)
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails is told once, by us
     try:
         return asyncio.run(_unless_told_to_end(arguments.work(arguments))) or 0
     except KeyboardInterrupt:

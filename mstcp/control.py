@@ -312,7 +312,8 @@ class ControllerClient:
                 if told.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
                     hint = f" (give a token: token=, --controller-token-file or {TOKEN_VARIABLE})"
                     return f"{self.address} refuses this client: {told.details()}{hint}"
-                return f"cannot reach {self.address}: {_reason(told.details() or told.code().name)}"
+                reason = unreachable(told.details() or told.code().name, self._ca_file)
+                return f"cannot reach {self.address}: {reason}"
         return f"{self.address} ended the session"
 
     @staticmethod
@@ -425,9 +426,19 @@ def _require(module: str, package: str) -> None:
         raise DependencyMissing(package, "control") from error
 
 
-def _reason(details: str) -> str:
-    """Return why gRPC could not connect, without its words for "there was one address"."""
-    return details.removeprefix("failed to connect to all addresses; last error: ").removeprefix("UNKNOWN: ")
+def unreachable(details: str, ca_file: str | os.PathLike[str] | None) -> str:
+    """Return in a sentence why gRPC could not connect, by what it says, and what to do about TLS."""
+    where = f"ca_file=, --controller-ca or {CA_VARIABLE}"
+    if "WRONG_VERSION_NUMBER" in details:
+        return f"it does not speak TLS: leave out {where}"
+    if "CERTIFICATE_VERIFY_FAILED" in details:
+        return f"its certificate is not one for this address by an authority in {ca_file}"
+    reason = details.removeprefix("failed to connect to all addresses; last error: ").removeprefix(
+        "UNKNOWN: "
+    )
+    if ca_file is None and "Socket closed" in details:
+        return f"{reason} (where it speaks TLS, give the certificate of its authority: {where})"
+    return reason
 
 
 def _allocation(message: pb.Allocation) -> Allocation:

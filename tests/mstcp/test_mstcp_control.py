@@ -8,8 +8,10 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
+import trustme
 
 import mstcp
 from mstcp.background import background
@@ -439,3 +441,21 @@ async def test_without_its_packages_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(mstcp.DependencyMissing, match=r"pip install 'mstcp\[control\]'"):
         await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller="127.0.0.1:1")
+
+
+async def test_a_controller_without_tls_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
+    """A plain server answers TLS's first message with something else."""
+
+    def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"not TLS at all")
+        writer.close()
+
+    authority = tmp_path / "authority.pem"
+    trustme.CA().cert_pem.write_to_path(authority)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with ControllerClient(address, ca_file=str(authority), timeout_s=30) as client:
+            with pytest.raises(mstcp.ControllerError, match="it does not speak TLS: leave out ca_file="):
+                await client.request(
+                    source="", destination="127.0.0.1", destination_port=9, source_ports=[1], rate_bps=1e6
+                )

@@ -104,9 +104,14 @@ async def _check_grpc(files: Files, address: str) -> None:
     async with ControllerClient(address, ca_file=files.ca, certificate_files=files.client) as client:
         with pytest.raises(ControllerError, match="cannot be reached from"):  # no switch is there: an answer
             await client.request(**fields)
-    for options in ({}, {"ca_file": files.ca}, {"ca_file": files.ca, "certificate_files": files.stranger}):
+    for options, reason in (
+        ({}, "where it speaks TLS, give the certificate of its authority: ca_file="),
+        ({"ca_file": files.ca}, ""),
+        ({"ca_file": files.ca, "certificate_files": files.stranger}, ""),
+        ({"ca_file": files.stranger[0]}, "its certificate is not one for this address by an authority in "),
+    ):
         async with ControllerClient(address, timeout_s=TIMEOUT_S, **options) as client:
-            with pytest.raises(ControllerError, match="cannot reach"):
+            with pytest.raises(ControllerError, match=f"cannot reach {address}: .*{reason}"):
                 await client.request(**fields)
 
 
