@@ -27,7 +27,7 @@ def check(configuration: Configuration, file: str) -> str:
         if files is not None:
             server_context(f"{file}, listen.{name}", files)
     counts = f"{len(network.switches)} switches, {len(network.links)} links and {len(network.hosts)} hosts"
-    return f"{file} is right: {network.name} with {counts}; {len(configuration.tokens)} tokens"
+    return f"{file} is right: {network.name} with {counts}; tokens: {len(configuration.tokens)}"
 
 
 def check_links(configuration: Configuration, network: topologies.model.Network, prefix: str = "") -> None:
