@@ -9,6 +9,7 @@ UNLIMITED_PACKETS = 1_000_000
 FRAME_HEADER_BYTES = 8
 MASK = (1 << 64) - 1
 LOSS, SCHEDULE = 1, 4
+CONTROLS = {"reno": "TcpNewReno", "cubic": "TcpCubic", "bbr": "TcpBbr"}
 
 Description = dict[str, Any]
 
@@ -43,6 +44,7 @@ def lines(description: Description) -> Iterator[str]:
         raise UnsupportedDescriptionError("ns-3 runs have profile ns3 and 22 bytes in front of TCP's")
     yield from defaults(tcp)
     seed = description["seed"]
+    yield f"seed {seed}"
     yield f"duration {description['duration_s']}"
     for index, link in enumerate(description["links"]):
         queue = link.get("queue_packets", UNLIMITED_PACKETS)
@@ -57,8 +59,9 @@ def lines(description: Description) -> Iterator[str]:
 def defaults(tcp: Description) -> Iterator[str]:
     """Yield TCP's settings as ns-3's attributes: the papers', unless the description gives others."""
     recovery = {"classic": "TcpClassicRecovery", "prr": "TcpPrrRecovery"}[tcp.get("recovery", "classic")]
+    control = {"reno": "TcpNewReno", "cubic": "TcpCubic", "bbr": "TcpBbr"}[tcp.get("congestion_control", "reno")]
     settings = {
-        "TcpL4Protocol::SocketType": "ns3::TcpNewReno",
+        "TcpL4Protocol::SocketType": f"ns3::{control}",
         "TcpL4Protocol::RecoveryType": f"ns3::{recovery}",
         "TcpSocket::SegmentSize": tcp.get("mss_bytes", 536),
         "TcpSocket::SndBufSize": tcp.get("send_buffer_bytes", 131_072),
@@ -76,12 +79,15 @@ def flow_lines(flow: Description, mss_bytes: int, seed: int) -> Iterator[str]:
     """Yield a flow and its paths."""
     traffic, paths = flow["traffic"], flow["paths"]
     settings = flow.get("mstcp", {"binding": "early", "scheduler": "stochastic"})
-    if traffic["kind"] != "cbr" or (len(paths) > 1 and flow["protocol"] != "mstcp"):
-        raise UnsupportedDescriptionError("ns-3 runs have constant rates, and several paths with mstcp only")
+    if traffic["kind"] not in ("cbr", "bulk") or (len(paths) > 1 and flow["protocol"] != "mstcp"):
+        raise UnsupportedDescriptionError(
+            "ns-3 runs have constant rates or bulk data, and several paths with mstcp only"
+        )
     if (settings.get("binding", "early"), settings.get("scheduler")) != ("early", "stochastic"):
         raise UnsupportedDescriptionError("ns-3 runs bind early and draw streams")
     framed = flow["protocol"] == "mstcp" and len(paths) > 1
     payload = mss_bytes - (FRAME_HEADER_BYTES if framed else 0)
-    yield f"flow {flow['name']} {round(traffic['rate_bps'])} {payload} {mss_bytes} {seed}"
+    rate_bps = round(traffic["rate_bps"]) if traffic["kind"] == "cbr" else 0
+    yield f"flow {flow['name']} {rate_bps} {payload} {mss_bytes} {seed}"
     for path in paths:
         yield f"path {path.get('rate_bps', 1)} {' '.join(path['path'])}"

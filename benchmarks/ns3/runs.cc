@@ -222,13 +222,15 @@ class Network {
   int links_ = 0;
 };
 
-// Writes of one size at a constant rate, each to a stream that is drawn; the reader takes them in their order.
+// Writes of one size at a constant rate, each to a stream that is drawn, or with a rate of 0 as many as the buffer takes; the reader takes
+// them in their order.
 class Flow {
  public:
   Flow(std::istream& words, int number) : number_(number), draws_(0) {
     uint64_t seed;
     words >> name_ >> rate_bps_ >> payload_bytes_ >> frame_bytes_ >> seed;
     draws_ = SplitMix64(seed);
+    if (rate_bps_ == 0) return;
     const uint64_t work = payload_bytes_ * 8ull * 1000000000ull;
     gap_ = work / rate_bps_;
     remainder_ = work % rate_bps_;
@@ -292,7 +294,23 @@ class Flow {
   };
 
   void OnOpen(Ptr<Socket>) {
-    if (++open_ == streams_.size()) Simulator::ScheduleNow(&Flow::Tick, this);
+    if (++open_ < streams_.size()) return;
+    if (rate_bps_ > 0) {
+      Simulator::ScheduleNow(&Flow::Tick, this);
+      return;
+    }
+    Stream& only = streams_.front();
+    only.socket->SetSendCallback(MakeCallback(&Flow::Fill, this));
+    Fill(only.socket, only.socket->GetTxAvailable());
+  }
+
+  void Fill(Ptr<Socket> socket, uint32_t) {
+    while (socket->GetTxAvailable() >= frame_bytes_) Write(streams_.front());
+  }
+
+  void Write(Stream& stream) {
+    stream.frames.push_back(Frame{written_++, Simulator::Now().GetNanoSeconds()});
+    stream.socket->Send(Create<Packet>(frame_bytes_));
   }
 
   void OnAccept(Ptr<Socket> socket, const Address&) {
@@ -325,8 +343,7 @@ class Flow {
       ++skipped_;
       return;
     }
-    stream.frames.push_back(Frame{written_++, Simulator::Now().GetNanoSeconds()});
-    stream.socket->Send(Create<Packet>(frame_bytes_));
+    Write(stream);
   }
 
   void OnData(Ptr<Socket> socket) {
@@ -350,7 +367,7 @@ class Flow {
 
   int number_;
   std::string name_;
-  uint64_t rate_bps_ = 1, gap_ = 0, remainder_ = 0, carry_ = 0;
+  uint64_t rate_bps_ = 0, gap_ = 0, remainder_ = 0, carry_ = 0;
   uint32_t payload_bytes_ = 0, frame_bytes_ = 0;
   SplitMix64 draws_;
   std::deque<Stream> streams_;
@@ -377,6 +394,8 @@ int main(int argc, char** argv) {
     words >> kind;
     if (kind == "default" && words >> key >> value) SetDefaults(key, value);
     if (kind == "duration") words >> seconds;
+    // Of what ns-3 itself draws: where BBR begins to probe.
+    if (uint32_t seed; kind == "seed" && words >> seed) RngSeedManager::SetSeed(seed);
     if (kind == "link") network.Join(words);
     if (kind == "flow") flows.emplace_back(words, static_cast<int>(flows.size()) + 1);
     if (kind == "path") flows.back().AddStream(network, words);

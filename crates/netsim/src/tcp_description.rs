@@ -86,7 +86,7 @@ pub enum CongestionName {
     Reno,
     /// RFC 9438; with profile `ns3`, ns-3's.
     Cubic,
-    /// BBR v1; its data is paced.
+    /// BBR v1, its data is paced; with profile `ns3`, ns-3's.
     Bbr,
 }
 
@@ -215,6 +215,9 @@ impl TcpDescription {
                 CongestionAlgorithm::Ns3Cubic
             }
             CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
+            CongestionName::Bbr if self.profile == ProfileName::Ns3 => {
+                CongestionAlgorithm::Ns3Bbr { seed: 0 }
+            }
             CongestionName::Bbr => CongestionAlgorithm::Bbr { seed: 0 },
             CongestionName::Reno => CongestionAlgorithm::Reno(self.reno_growth()),
         }

@@ -106,14 +106,13 @@ impl Builder<'_> {
                 .pop(),
             _ => None,
         };
+        let seed = || {
+            let index = self.hosts.all().len() as u64;
+            derive_seed(self.description.seed, Purpose::Probing, index)
+        };
         let algorithm = match config.congestion {
-            CongestionAlgorithm::Bbr { .. } => CongestionAlgorithm::Bbr {
-                seed: derive_seed(
-                    self.description.seed,
-                    Purpose::Probing,
-                    self.hosts.all().len() as u64,
-                ),
-            },
+            CongestionAlgorithm::Bbr { .. } => CongestionAlgorithm::Bbr { seed: seed() },
+            CongestionAlgorithm::Ns3Bbr { .. } => CongestionAlgorithm::Ns3Bbr { seed: seed() },
             other => other,
         };
         Ok(own.unwrap_or_else(|| congestion::build(algorithm)))

@@ -31,6 +31,11 @@ pub enum CongestionAlgorithm {
         /// Where in its cycle it begins to probe.
         seed: u64,
     },
+    /// BBR as ns-3 3.37 has it.
+    Ns3Bbr {
+        /// Where in its cycle it begins to probe.
+        seed: u64,
+    },
 }
 
 /// How Reno counts what an ACK acknowledges.

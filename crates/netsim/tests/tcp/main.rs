@@ -12,6 +12,7 @@ mod fast_retransmit;
 mod handshake;
 mod limited_transmit;
 mod nagle;
+mod ns3_bbr;
 mod ns3_mptcp;
 mod pipe;
 mod prr;

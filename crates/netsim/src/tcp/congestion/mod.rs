@@ -3,11 +3,13 @@
 pub mod bbr;
 pub mod coupled;
 mod cubic;
+pub mod ns3_bbr;
 mod ns3_cubic;
 mod reno;
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use ns3_bbr::Ns3Bbr;
 pub use ns3_cubic::Ns3Cubic;
 pub use reno::Reno;
 
@@ -67,9 +69,13 @@ pub struct Delivery {
     pub bytes: u64,
     /// A sample of the round-trip time, if it gives one.
     pub rtt: Option<Nanos>,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Nanos>,
     /// Bytes estimated to be under way after it.
     pub pipe: u64,
-    /// Bytes taken for lost since the ACK before.
+    /// Bytes estimated to be under way before it.
+    pub prior_pipe: u64,
+    /// Bytes taken for lost since the ACK before; for a control of ns-3 by how much an ACK changes what is taken for lost.
     pub lost: u64,
     /// Bytes delivered in all.
     pub total: u64,
@@ -86,6 +92,21 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     fn looks_at_deliveries(&self) -> bool {
         false
     }
+
+    /// Whether it is a control of ns-3 that looks at deliveries: it is told after the recovery has acted, with ns-3's samples, in recovery
+    /// nobody else changes its window, and the initial window is not paced.
+    fn works_as_ns3(&self) -> bool {
+        false
+    }
+
+    /// The connection is open, with the handshake's round-trip time if that was measured.
+    fn on_open(&mut self, _now: Nanos, _window: &mut Window, _srtt: Option<Nanos>) {}
+
+    /// Data leaves while nothing is under way. Told to controls alone that look at deliveries.
+    fn on_restart(&mut self, _now: Nanos, _window: &mut Window) {}
+
+    /// A fast recovery of ns-3 begins with `pipe` bytes under way, as an ACK delivers so many; [`on_loss`](Self::on_loss) follows.
+    fn on_recovery(&mut self, _window: &mut Window, _pipe: u64, _delivered: u64) {}
 
     /// Learn what an ACK has delivered; comes before all else that it causes.
     fn on_delivery(&mut self, _window: &mut Window, _delivery: &Delivery) {}
@@ -157,5 +178,6 @@ pub fn build(algorithm: CongestionAlgorithm) -> Box<dyn CongestionControl> {
         CongestionAlgorithm::Cubic(settings) => Box::new(Cubic::new(settings)),
         CongestionAlgorithm::Ns3Cubic => Box::new(Ns3Cubic::default()),
         CongestionAlgorithm::Bbr { seed } => Box::new(Bbr::new(seed)),
+        CongestionAlgorithm::Ns3Bbr { seed } => Box::new(Ns3Bbr::new(seed)),
     }
 }

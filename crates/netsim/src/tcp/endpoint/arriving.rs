@@ -94,6 +94,7 @@ impl Endpoint {
                 _ => self.sender.rtt().sample(now - self.syn_sent_at),
             }
         }
+        self.sender.on_open(now);
         if self.config.acks.first_data_at_once {
             self.receiver.acknowledge_first_data();
         }

@@ -9,7 +9,7 @@ mod losses;
 
 use std::collections::VecDeque;
 
-use super::delivery_rate::{RateSampler, Stamp};
+use super::delivery_rate::{RateSampler, SampleRule, Stamp};
 use crate::time::Nanos;
 
 const SACKED: u8 = 1;
@@ -108,14 +108,14 @@ pub struct Rules {
     pub keep_resent: bool,
     /// Remember what was delivered last.
     pub tracks_deliveries: bool,
-    /// Sample the delivery rate.
-    pub samples_rate: bool,
+    /// How to sample the delivery rate, if at all.
+    pub samples_rate: Option<SampleRule>,
     /// Time what is acknowledged together with a retransmission, if only that was sent once.
     pub times_past_resent: bool,
 }
 
 /// What samples of the delivery rate need.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Rate {
     sampler: RateSampler,
     /// Of each segment under way, in their order.
@@ -123,6 +123,13 @@ struct Rate {
 }
 
 impl Rate {
+    fn new(rule: SampleRule) -> Self {
+        Self {
+            sampler: RateSampler::new(rule),
+            stamps: VecDeque::new(),
+        }
+    }
+
     fn on_delivered(&mut self, index: usize, bytes: u64, now: Nanos) {
         self.sampler.on_delivered(now, bytes, &self.stamps[index]);
     }
@@ -179,7 +186,7 @@ impl Scoreboard {
             keep_resent: rules.keep_resent,
             times_past_resent: rules.times_past_resent,
             tracks: rules.tracks_deliveries,
-            rate: rules.samples_rate.then(Rate::default),
+            rate: rules.samples_rate.map(Rate::new),
             lost_ever: 0,
             deliveries: Deliveries::default(),
             highest_delivered: 0,
@@ -215,6 +222,16 @@ impl Scoreboard {
     /// The estimate of what is in the network (RFC 6675, SetPipe).
     pub fn pipe(&self) -> u64 {
         self.outstanding() + self.resent - self.sacked - self.lost
+    }
+
+    /// Bytes that are taken for lost, sent again or not.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether as much was sent again as is taken for lost.
+    pub fn has_resent_lost(&self) -> bool {
+        self.lost <= self.resent
     }
 
     /// Bytes that are lost and not sent again, up to the size of a last segment.

@@ -49,6 +49,7 @@ impl Sender {
             self.watch_window(now);
             return true;
         }
+        let [prior_pipe, prior_lost] = [self.board.pipe(), self.board.lost_bytes()];
         let sacked = if self.recovery.sack() {
             self.board.sack(&segment.sack, ack, now)
         } else {
@@ -71,8 +72,8 @@ impl Sender {
             rtt,
             ..self.event(now, [before, ack])
         };
-        if self.measured {
-            self.tell_delivery(&event);
+        if self.measured && !self.as_ns3 {
+            self.tell_delivery(&event, prior_pipe);
         }
         let mut parts = Parts {
             board: &mut self.board,
@@ -82,6 +83,9 @@ impl Sender {
         let verdict = self.recovery.on_ack(&event, segment, &mut parts);
         statistics.fast_retransmits += u64::from(verdict.entered);
         statistics.undone_reductions += u64::from(verdict.undone);
+        if self.as_ns3 {
+            self.tell_ns3_delivery(&event, &verdict, prior_pipe, prior_lost);
+        }
         self.follow(&verdict);
         if ack > before {
             self.events.acknowledged_bytes += ack - before;
@@ -166,13 +170,39 @@ impl Sender {
     }
 
     /// Tell the congestion control what an ACK has delivered.
-    pub(super) fn tell_delivery(&mut self, event: &AckEvent) {
+    pub(super) fn tell_delivery(&mut self, event: &AckEvent, prior_pipe: u64) {
         self.least_rtt = match (self.least_rtt, event.rtt) {
             (Some(least), Some(rtt)) => Some(least.min(rtt)),
             (least, rtt) => least.or(rtt),
         };
-        let least_rtt = self.least_rtt;
         let lost_ever = self.board.lost_ever();
+        let lost = lost_ever - std::mem::replace(&mut self.lost_before, lost_ever);
+        self.tell(event, [prior_pipe, event.pipe, lost]);
+    }
+
+    /// The same after the recovery has acted. What it sends again at once is not yet counted, but what it has marked is.
+    fn tell_ns3_delivery(
+        &mut self,
+        event: &AckEvent,
+        verdict: &Verdict,
+        prior_pipe: u64,
+        prior_lost: u64,
+    ) {
+        self.least_rtt = match (self.least_rtt, event.srtt) {
+            (Some(least), Some(srtt)) => Some(least.min(srtt)),
+            (least, srtt) => least.or(srtt),
+        };
+        let pipe = if verdict.retransmit {
+            self.board.pipe()
+        } else {
+            event.pipe
+        };
+        let lost = self.board.lost_bytes().abs_diff(prior_lost);
+        self.tell(event, [prior_pipe, pipe, lost]);
+    }
+
+    fn tell(&mut self, event: &AckEvent, [prior_pipe, pipe, lost]: [u64; 3]) {
+        let least_rtt = self.least_rtt;
         let sampler = self.board.sampler();
         let (sample, total) = sampler.map_or((None, 0), |sampler| {
             (sampler.sample(least_rtt), sampler.delivered())
@@ -181,8 +211,10 @@ impl Sender {
             now: event.now,
             bytes: event.delivered,
             rtt: event.rtt,
-            pipe: event.pipe,
-            lost: lost_ever - std::mem::replace(&mut self.lost_before, lost_ever),
+            srtt: event.srtt,
+            pipe,
+            prior_pipe,
+            lost,
             total,
             sample,
             recovering: matches!(self.recovery.phase(), Phase::Recovery | Phase::Loss),

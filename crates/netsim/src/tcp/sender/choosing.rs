@@ -19,7 +19,12 @@ impl Sender {
             self.force(now)
         } else {
             self.paced = false;
-            self.choose(now)?
+            let idle = self.measured && self.board.pipe() == 0;
+            let chosen = self.choose(now)?;
+            if idle {
+                self.congestion.on_restart(now, &mut self.window);
+            }
+            chosen
         };
         self.fin_sent |= transmission.fin;
         self.recovery.on_sent(now, &transmission);
@@ -35,6 +40,9 @@ impl Sender {
 
     /// Set when the next segment may leave after this one.
     pub(super) fn pace(&mut self, now: Nanos, bytes: u32) {
+        if self.as_ns3 && !self.starts_gap(now) {
+            return;
+        }
         let srtt = self.rtt.srtt();
         let set = self
             .measured
@@ -45,6 +53,12 @@ impl Sender {
         }
         let Window { cwnd, ssthresh, .. } = self.window;
         self.pacer.sent(now, bytes, cwnd, ssthresh, srtt);
+    }
+
+    /// Whether a gap follows in ns-3: none in the initial window, none for what leaves in a gap whatever the rate.
+    fn starts_gap(&self, now: Nanos) -> bool {
+        let initial = self.initial_segments * self.window.segment();
+        self.board.end() > initial && self.pacer.ready(now)
     }
 
     /// The fast retransmit, and the retransmission after a partial ACK: the first lost segment, else the head.
@@ -103,7 +117,7 @@ impl Sender {
         if self.unsent() > 0 {
             return self.new_data(room, now);
         }
-        if let Some(sampler) = self.board.sampler() {
+        if let (false, Some(sampler)) = (self.as_ns3, self.board.sampler()) {
             sampler.limit_by_application(pipe);
         }
         // A subflow is given no more than its window has room for: it is the limit once no further segment fits.

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use super::config::{BackoffEnd, Config, Detection, Sampling};
 use super::congestion::{CongestionControl, Window};
+use super::delivery_rate::SampleRule;
 use super::events::{Events, PathState};
 use super::pacing::Pacer;
 use super::receiver::OFF;
@@ -38,6 +39,9 @@ pub struct Sender {
     congestion: Box<dyn CongestionControl>,
     /// Whether the congestion control looks at deliveries.
     measured: bool,
+    /// Whether it does as a control of ns-3.
+    as_ns3: bool,
+    initial_segments: u64,
     least_rtt: Option<Nanos>,
     lost_before: u64,
     rtt: RttEstimator,
@@ -96,7 +100,13 @@ impl Sender {
                 },
                 keep_resent: config.detection == Detection::Ns3,
                 tracks_deliveries: config.detection == Detection::Rack,
-                samples_rate: congestion.looks_at_deliveries(),
+                samples_rate: congestion.looks_at_deliveries().then(|| {
+                    if congestion.works_as_ns3() {
+                        SampleRule::Ns3
+                    } else {
+                        SampleRule::Draft
+                    }
+                }),
                 times_past_resent: config.sampling == Sampling::Departures,
             }),
             recovery: LossRecovery::new(config),
@@ -106,6 +116,8 @@ impl Sender {
                 mss,
             },
             measured: congestion.looks_at_deliveries(),
+            as_ns3: congestion.works_as_ns3(),
+            initial_segments: u64::from(config.initial_window_segments),
             least_rtt: None,
             lost_before: 0,
             congestion,
@@ -216,7 +228,30 @@ impl Sender {
         }
         let taken = bytes.min(self.free());
         self.written += taken;
+        if self.as_ns3 {
+            self.note_shortage();
+        }
         taken
+    }
+
+    /// In ns-3 the application limits the rate if what it writes makes no segment and the window has room.
+    fn note_shortage(&mut self) {
+        let pipe = self.board.pipe();
+        let short = self.unsent() < self.window.segment();
+        if short && pipe < self.window.cwnd && self.board.has_resent_lost() {
+            if let Some(sampler) = self.board.sampler() {
+                sampler.limit_by_application(pipe);
+            }
+        }
+    }
+
+    /// The handshake is over.
+    pub fn on_open(&mut self, now: Nanos) {
+        let srtt = self.rtt.srtt();
+        self.congestion.on_open(now, &mut self.window, srtt);
+        if self.as_ns3 {
+            self.least_rtt = srtt;
+        }
     }
 
     /// No more will be written: a FIN follows the data.

@@ -26,6 +26,9 @@ impl Ns3 {
     /// PRR takes a duplicate ACK without SACK for no delivery, and lags one ACK behind with its pipe. It multiplies in 32 bits: of large
     /// windows nothing is sent until what is under way is down to `ssthresh`.
     fn update(&mut self, event: &AckEvent, pipe: u64, parts: &mut Parts<'_>) {
+        if parts.congestion.works_as_ns3() {
+            return;
+        }
         let delivered = event.delivered;
         let conservative = self.reduction == Reduction::PrrConservative;
         let progress = event.advance.resent;
@@ -51,6 +54,9 @@ fn bounded(unspent: i64, delivered: i64, progress: bool, segment: i64) -> i64 {
 
 impl WindowReduction for Ns3 {
     fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut Parts<'_>) {
+        parts
+            .congestion
+            .on_recovery(parts.window, event.pipe, event.delivered);
         let pipe = parts.board.pipe();
         let guess = if episode.sack {
             0
@@ -61,7 +67,9 @@ impl WindowReduction for Ns3 {
             .congestion
             .on_loss(event.now, parts.window, pipe + guess);
         if self.reduction == Reduction::Classic {
-            parts.set_window(parts.window.ssthresh);
+            if !parts.congestion.works_as_ns3() {
+                parts.set_window(parts.window.ssthresh);
+            }
             return;
         }
         self.count = Count {
