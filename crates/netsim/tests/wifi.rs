@@ -107,13 +107,13 @@ fn queues_retries_and_rates_are_those_of_ns3() {
         link["queue_discipline"] = json!("fq_codel");
         link
     };
-    let mean = |description: &Value| {
-        let rates = [1, 2, 3].map(|seed| {
+    let mean = |seeds: u32, description: &Value| {
+        let rates = (1..=seeds).map(|seed| {
             let mut seeded = description.clone();
             seeded["seed"] = json!(seed);
             mbps(&seeded)
         });
-        rates.iter().sum::<f64>() / 3.0
+        rates.sum::<f64>() / f64::from(seeds)
     };
     let with = |link: Value, change: fn(&mut Value)| {
         let mut description = tcp(link, 6.0);
@@ -121,31 +121,58 @@ fn queues_retries_and_rates_are_those_of_ns3() {
         description
     };
     let near = g(10.0, json!({}));
-    for (expected, description) in [
+    // A few losses decide with RTS: ns-3 has 3.4 to 4.5 in nine seeds.
+    let announced = tcp(g(50.0, json!({"rts_threshold_bytes": 501})), 10.0);
+    for (seeds, expected, description) in [
         (
+            3,
             12.8,
             with(near.clone(), |run| run["tcp"]["sack"] = json!(false)),
         ),
         (
+            3,
             15.8,
             with(near.clone(), |run| {
                 run["links"][0]["delay_us"] = json!(100_000)
             }),
         ),
         (
+            3,
             23.3,
             with(near, |run| {
                 run["tcp"]["congestion_control"] = json!("cubic")
             }),
         ),
-        (4.8, tcp(g(50.0, json!({"rts_threshold_bytes": 501})), 6.0)),
+        (40, 3.81, announced),
     ] {
-        let rate_mbps = mean(&description);
+        let rate_mbps = mean(seeds, &description);
         assert!(
             close(rate_mbps, expected, 0.1),
             "{rate_mbps} Mbit/s, ns-3 {expected}"
         );
     }
+}
+
+/// A frame that has waited too long leaves its count of attempts to the next one, so as many are given up as without a lifetime.
+/// An RTS is not given up.
+#[test]
+fn counts_of_attempts_are_the_stations() {
+    let given_up = |changes: Value| {
+        let mut busy = datagrams(wifi("802.11g", 48.0, 30.0, changes), 30e6);
+        busy["duration_s"] = json!(10.0);
+        let run = run(&busy);
+        let air = &run["links"][2]["wifi"];
+        ["given_up", "expired"].map(|key| air[key].as_u64().expect("a count"))
+    };
+    let [patient, none] = given_up(json!({"lifetime_s": 20.0}));
+    let [hasty, expired] = given_up(json!({"lifetime_s": 0.02}));
+    assert!(none == 0 && expired > 100, "{none} {expired}");
+    assert!(
+        patient > 10 && hasty.abs_diff(patient) < patient / 2,
+        "{patient} {hasty}"
+    );
+    let announced = json!({"rts_threshold_bytes": 501, "long_attempts": 255, "attempts": 1, "lifetime_s": 20.0});
+    assert_eq!(given_up(announced), [0, 0]);
 }
 
 /// Points of ns-3's curves on their flat and on their steep parts.
@@ -195,10 +222,17 @@ fn a_rate_that_adapts_reaches_farther() {
 /// frame waits for the end of the other.
 #[test]
 fn short_frames_have_the_same_share_of_turns_as_long_ones() {
-    for (standard, rate) in [("802.11b", 2.0), ("802.11g", 6.0)] {
+    // By default too, where the signal is far below what makes the medium busy without a preamble: 30 m are -75 dBm.
+    let sensitive = json!({"energy_detection_dbm": -99.0});
+    let still = json!({"fading_near_shape": 1e6});
+    for (standard, rate, distance_m, changes) in [
+        ("802.11b", 2.0, 5.0, &sensitive),
+        ("802.11g", 6.0, 5.0, &sensitive),
+        ("802.11g", 6.0, 30.0, &still),
+    ] {
         let traffic = |bytes| json!({"kind": "cbr", "rate_bps": 6e6, "write_bytes": bytes});
         let long = traffic(1400);
-        let strong = wifi(standard, rate, 5.0, json!({"energy_detection_dbm": -99.0}));
+        let strong = wifi(standard, rate, distance_m, changes.clone());
         let mut description = link(strong, long, "datagram", 20.0);
         let back = json!({
             "name": "g", "src": "STA", "dst": "SRV", "protocol": "datagram", "traffic": traffic(100),

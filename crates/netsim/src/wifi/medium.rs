@@ -39,11 +39,11 @@ pub struct MediumSettings {
     pub detection_dbm: f64,
     /// And below this signal-to-noise ratio.
     pub detection_snr_db: f64,
-    /// From this power on a frame whose beginning was missed makes the medium busy.
+    /// From this power on a frame makes the medium busy whose preamble the station has left in order to send.
     pub energy_detection_dbm: f64,
-    /// How often a frame is sent at most, and how often an RTS.
+    /// How often a frame is sent in vain at most.
     pub attempts: u32,
-    /// How often a frame that RTS and CTS announced is.
+    /// How often a frame that RTS and CTS announced is; an RTS is sent as often as it takes (ns-3).
     pub long_attempts: u32,
     /// Frames from this size on are announced by RTS and CTS; none: never.
     pub rts_threshold_bytes: Option<u32>,
@@ -118,7 +118,9 @@ pub struct Medium {
     pub(super) difs: Nanos,
     /// The least ratio at which a frame is noticed.
     detection_snr: f64,
-    /// The least ratio at which the rest of a frame is sensed.
+    /// The least ratio at which the rest of a frame is sensed whose preamble came while the station was sending.
+    sensitivity_snr: f64,
+    /// And whose preamble it has left in order to send.
     energy_snr: f64,
     noise_dbm: f64,
     pub(super) stations: Vec<Station>,
@@ -143,6 +145,9 @@ impl Medium {
             slot,
             difs: standard.sifs() + 2 * slot,
             detection_snr: from_decibels(detection_db),
+            sensitivity_snr: from_decibels(
+                settings.detection_dbm.min(settings.energy_detection_dbm) - noise_dbm,
+            ),
             energy_snr: from_decibels(settings.energy_detection_dbm - noise_dbm),
             noise_dbm,
             stations: Vec::new(),
@@ -240,16 +245,14 @@ impl Medium {
 
     fn on_access(&mut self, now: Nanos, from: usize) {
         self.drop_expired(now, from);
-        let Some(frame) = self.stations[from].queue.front() else {
+        let Some(frame) = self.stations[from].queue.front_mut() else {
             return;
         };
         let pair = &mut self.pairs[frame.pair as usize];
-        if frame.attempts + frame.long_attempts == 0 {
+        if !std::mem::replace(&mut frame.tried, true) {
             pair.counters.max_wait = pair.counters.max_wait.max(now - frame.queued);
         }
-        let rts = self.settings.rts_threshold_bytes;
-        let announced = rts.is_some_and(|threshold| frame.bytes >= threshold);
-        let (stage, rate, bytes) = if announced {
+        let (stage, rate, bytes) = if self.settings.announces(frame) {
             (Stage::Rts, self.settings.standard.rates()[0], RTS_BYTES)
         } else {
             (Stage::Data, pair.control.rate(), frame.bytes)
@@ -293,10 +296,16 @@ impl Medium {
                 None => STRONG,
             };
             let station = &mut self.stations[other];
-            let sends_too = station.sending_until > start
-                || station.access().is_some_and(|time| time <= start + SENSING);
-            if sends_too {
-                if snr >= self.energy_snr {
+            let access = station.access();
+            let is_sending =
+                station.sending_until > start || access.is_some_and(|time| time <= start);
+            if is_sending || access.is_some_and(|time| time <= start + SENSING) {
+                let sensed_from = if is_sending {
+                    self.sensitivity_snr
+                } else {
+                    self.energy_snr
+                };
+                if snr >= sensed_from {
                     station.overlapped_until = station.overlapped_until.max(frame.end);
                 }
                 if other == frame.to {
@@ -452,6 +461,7 @@ impl Medium {
         pair.control.on_outcome(true);
         pair.statistics.attempts += 1;
         pair.air += until - frame.end + self.settings.standard.airtime(frame.rate, frame.bytes);
+        self.forget_attempts(frame.from, &done);
         self.refill(until, frame.from);
     }
 
@@ -466,17 +476,13 @@ impl Medium {
         let sender = &mut self.stations[frame.from];
         // A frame that began with its own may be the longer one: the medium is busy until that ends.
         let counts_from = counts_from.max(sender.overlapped_until + self.difs);
-        let first = &mut sender.queue[0];
-        let rts = self.settings.rts_threshold_bytes;
-        let announced = rts.is_some_and(|threshold| first.bytes >= threshold);
-        let is_last = if announced && frame.stage == Stage::Data {
-            // The CTS has come: the short retry count begins again (10.23.2.12.1).
-            first.attempts = 0;
-            first.long_attempts += 1;
-            first.long_attempts >= self.settings.long_attempts
+        let first = sender.queue[0];
+        let is_last = if self.settings.announces(&first) {
+            sender.long_attempts += u32::from(frame.stage == Stage::Data);
+            sender.long_attempts >= self.settings.long_attempts
         } else {
-            first.attempts += 1;
-            first.attempts >= self.settings.attempts
+            sender.attempts += 1;
+            sender.attempts >= self.settings.attempts
         };
         let pair = &mut self.pairs[first.pair as usize];
         pair.control.on_outcome(false);
@@ -486,6 +492,7 @@ impl Medium {
         sender.contend(!is_last, counts_from, &mut self.backoff);
         if is_last {
             pair.statistics.given_up += 1;
+            self.forget_attempts(frame.from, &first);
             self.give_up(frame.end, frame.from);
         }
     }

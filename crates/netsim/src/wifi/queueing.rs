@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::Deserialize;
 
 use super::fq_codel::FqCodel;
-use super::medium::{Medium, Outcome};
+use super::medium::{Medium, MediumSettings, Outcome};
 use super::standard::DATA_OVERHEAD_BYTES;
 use super::station::Frame;
 use crate::link::Drop;
@@ -48,6 +48,14 @@ pub struct Offer {
     pub flow: u32,
 }
 
+impl MediumSettings {
+    /// Whether RTS and CTS go before a frame.
+    pub(super) fn announces(&self, frame: &Frame) -> bool {
+        self.rts_threshold_bytes
+            .is_some_and(|threshold| frame.bytes >= threshold)
+    }
+}
+
 impl Medium {
     /// Queue a packet, or say why not.
     pub fn enqueue(&mut self, now: Nanos, pair: u32, offer: Offer) -> Result<(), Drop> {
@@ -68,8 +76,7 @@ impl Medium {
             bytes: offer.bytes.saturating_sub(header_bytes) + DATA_OVERHEAD_BYTES,
             pair,
             queued: now,
-            attempts: 0,
-            long_attempts: 0,
+            tried: false,
             arrived: false,
         };
         let from = place.from;
@@ -157,5 +164,15 @@ impl Medium {
             self.outcomes.push(Outcome { frame, dropped });
         }
         self.refill(now, from);
+    }
+
+    /// Begin to count again: the attempts at frames like this one.
+    pub(super) fn forget_attempts(&mut self, station: usize, done: &Frame) {
+        let station = &mut self.stations[station];
+        if self.settings.announces(done) {
+            station.long_attempts = 0;
+        } else {
+            station.attempts = 0;
+        }
     }
 }

@@ -23,10 +23,8 @@ pub struct Frame {
     pub pair: u32,
     /// When it came.
     pub queued: Nanos,
-    /// How often it was sent in vain, or its RTS since the last CTS.
-    pub attempts: u32,
-    /// How often it was sent in vain after a CTS.
-    pub long_attempts: u32,
+    /// Whether it, or its RTS, has been sent.
+    pub tried: bool,
     /// Whether it has arrived, its acknowledgement has not.
     pub arrived: bool,
 }
@@ -51,6 +49,11 @@ pub struct Station {
     pub discipline: Option<FqCodel<Frame>>,
     /// What it is receiving.
     pub receiving: Option<Reception>,
+    /// How often a frame was sent in vain since one was acknowledged or given up: a count of the station, which outlives a frame that has
+    /// waited too long.
+    pub attempts: u32,
+    /// The same of frames that RTS and CTS had announced.
+    pub long_attempts: u32,
     /// It sends until then.
     pub sending_until: Nanos,
     /// It has sent and the outcome is open.
@@ -76,6 +79,8 @@ impl Station {
             queue: VecDeque::new(),
             discipline,
             receiving: None,
+            attempts: 0,
+            long_attempts: 0,
             sending_until: 0,
             engaged: false,
             busy: [0; 2],
