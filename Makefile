@@ -178,12 +178,16 @@ ppfs-table: setup ## renew the table of docs/ppfs.md on real Open vSwitch (root;
 	@$(SUDO) $(VENV)/python -m benchmarks.ppfs_split --docs --packets 100000 --rate 5000 --realtime-priority 0
 
 .PHONY: ns3
-ns3: ns3-wifi ## the same runs in ns-3 3.37 (Debian's libns3-dev) and the simulator; renews their tables in docs/ (some 20 minutes)
+ns3: ns3-wifi ns3-wired ## the same runs in ns-3 3.37 (Debian's libns3-dev) and the simulator; renews their tables in docs/ (some 20 minutes)
 	@$(VENV)/python -m benchmarks.ns3
 
 .PHONY: ns3-wifi
 ns3-wifi: setup ## those of Wi-Fi alone: the table of docs/simulator-wifi.md (some 5 minutes)
 	@$(VENV)/python -m benchmarks.ns3.wireless
+
+.PHONY: ns3-wired
+ns3-wired: setup ## those of one TCP over a wire: the table of docs/simulator.md (some 3 minutes)
+	@$(VENV)/python -m benchmarks.ns3.wired
 
 .PHONY: kernel
 kernel: setup ## build the kernel of the virtual engine again, and compare it with the shipped one (10 minutes)

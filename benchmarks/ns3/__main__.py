@@ -7,27 +7,22 @@ build/ns3/runs.jsonl and not run again.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
-
-import netsim_native
 
 from benchmarks.pages import renew
 
 from .cases import Run, losses, queues
-from .descriptions import lines
 from .outcomes import Outcome
-from .programs import FOLDER, Key, compile_program, run_missing
+from .programs import Key, compile_program, run_missing
+from .runs import LIBRARIES, in_ns3, ours
 from .tables import loss_lines, queue_lines
 
 SEEDS = {
     "--queue-seeds": (10, "of the butterfly with short queues (half a minute each)"),
     "--loss-seeds": (30, "of each rate of random loss (some seconds each)"),
 }
-LIBRARIES = ("internet", "point-to-point", "network", "core")
 
 
 def main() -> int:
@@ -57,18 +52,6 @@ def make(runs: Iterable[Run], jobs: int | None) -> dict[Key, Outcome]:
     given = (((run.case, run.seed), run) for run in runs)
     outcomes = run_missing("runs.jsonl", given, lambda run: in_ns3(run).document(), jobs)
     return {key: Outcome.read(outcome) for key, outcome in outcomes.items()}
-
-
-def in_ns3(run: Run) -> Outcome:
-    """Make a run in ns-3."""
-    text = "\n".join(lines(run.description))
-    done = subprocess.run([str(FOLDER / "runs")], input=text, capture_output=True, text=True, check=True)
-    return Outcome.of_ns3(done.stdout)
-
-
-def ours(run: Run) -> Outcome:
-    """Make a run in the simulator."""
-    return Outcome.of_ours(json.loads(netsim_native.run(json.dumps(run.description))))
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def lines(description: Description) -> Iterator[str]:
 def defaults(tcp: Description) -> Iterator[str]:
     """Yield TCP's settings as ns-3's attributes: the papers', unless the description gives others."""
     recovery = {"classic": "TcpClassicRecovery", "prr": "TcpPrrRecovery"}[tcp.get("recovery", "classic")]
-    control = {"reno": "TcpNewReno", "cubic": "TcpCubic", "bbr": "TcpBbr"}[tcp.get("congestion_control", "reno")]
+    control = CONTROLS[tcp.get("congestion_control", "reno")]
     settings = {
         "TcpL4Protocol::SocketType": f"ns3::{control}",
         "TcpL4Protocol::RecoveryType": f"ns3::{recovery}",

@@ -66,6 +66,11 @@ def cases() -> Iterator[Case]:
     yield _radio("slots of 20 µs, 54 Mbit/s, 22 m", "g", 54, 22, {"short_slot": False}, {"shortSlot": 0})
     announced = {"ns3::WifiRemoteStationManager::RtsCtsThreshold": 500}
     yield _radio("RTS from 501 bytes, 54 Mbit/s, 22 m", "g", 54, 22, {"rts_threshold_bytes": 501}, announced)
+    flat, flat_ns3 = {"path_loss_exponent": 2.5}, {"exponent": 2.5}
+    far = _radio("exponent 2.5, 36 Mbit/s, 30 m, 100 ms to the server", "g", 36, 30, flat, flat_ns3)
+    yield Case(far.label, {**far.ours, "links.SRV-AP.delay_us": 1e5}, {**far.ns3, "delay": 100})
+    flat, flat_ns3 = {**flat, "rts_threshold_bytes": 501}, {**flat_ns3, **announced}
+    yield _radio("exponent 2.5, RTS from 501 bytes, 54 Mbit/s, 50 m", "g", 54, 50, flat, flat_ns3)
     for distance_m in (10, 22):
         for label, ours, ns3 in _tcp():
             radio = _radio(f"{label}, {distance_m} m", "g", 54, distance_m)
