@@ -30,6 +30,7 @@ class WirelessLink(BaseModel):
     phy_rate_bps: float | None = None
     rate_control: Literal["constant", "aarf"] | None = None
     error_model: Literal["table", "nist", "yans"] | None = None
+    receiver: Literal["standard", "ns3"] | None = None
     path_loss_exponent: float | None = Field(default=None, ge=0, le=10)
     reference_loss_db: Decibels | None = None
     tx_power_dbm: Annotated[float, Field(ge=-100, le=100)] | None = None

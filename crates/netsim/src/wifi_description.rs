@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::time::seconds;
-use crate::wifi::errors::ErrorModel;
+use crate::wifi::errors::{ErrorModel, Receiver};
 use crate::wifi::medium::MediumSettings;
 use crate::wifi::propagation::{Fading, Propagation};
 use crate::wifi::queueing::Discipline;
@@ -26,6 +26,9 @@ pub struct WifiDescription {
     /// `table`, `nist` or `yans`.
     #[serde(default)]
     pub error_model: ErrorModel,
+    /// `standard` or `ns3`: what of a frame noise can spoil.
+    #[serde(default)]
+    pub receiver: Receiver,
     /// The loss grows by ten times this, in dB, for each tenfold distance.
     #[serde(default = "default_path_loss_exponent")]
     pub path_loss_exponent: f64,
@@ -89,6 +92,7 @@ impl WifiDescription {
             standard: self.standard,
             short_slot: self.short_slot,
             error_model: self.error_model,
+            receiver: self.receiver,
             propagation: Propagation {
                 tx_power_dbm: self.tx_power_dbm,
                 reference_loss_db: self.reference_loss_db,

@@ -6,7 +6,7 @@
 use mstcp_core::rng::SplitMix64;
 use serde::Serialize;
 
-use super::errors::ErrorModel;
+use super::errors::{ErrorModel, Receiver};
 use super::math::from_decibels;
 use super::propagation::{happens, noise_dbm, Propagation, Way};
 use super::queueing::Discipline;
@@ -31,6 +31,8 @@ pub struct MediumSettings {
     pub short_slot: bool,
     /// How frames are lost to noise.
     pub error_model: ErrorModel,
+    /// What of a frame noise can spoil.
+    pub receiver: Receiver,
     /// How signals weaken.
     pub propagation: Propagation,
     /// Of the receivers, in dB.
@@ -357,10 +359,20 @@ impl Medium {
 
     /// Whether preamble, header and all bytes of a frame survive the noise.
     fn survives(&mut self, rate: Rate, bytes: u32, snr: f64) -> bool {
-        let model = self.settings.error_model;
+        let MediumSettings {
+            error_model: model,
+            receiver,
+            standard,
+            ..
+        } = self.settings;
         let (header_rate, header_bytes) = rate.header();
-        let header = model.success(header_rate, header_bytes, snr);
-        happens(&mut self.channel, header * model.success(rate, bytes, snr))
+        let header = model.success(receiver, header_rate, header_bytes, snr);
+        let exposed = match receiver {
+            Receiver::Standard => bytes,
+            Receiver::Ns3 => standard.bytes_on_air(rate, bytes),
+        };
+        let body = model.success(receiver, rate, exposed, snr);
+        happens(&mut self.channel, header * body)
     }
 
     /// How long the answers of a frame take, from its end on.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::time::{Nanos, MICROSECOND};
+use crate::time::{Nanos, MICROSECOND, SECOND};
 
 /// The amendment that a link follows.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
@@ -173,6 +173,19 @@ impl Standard {
             }
     }
 
+    /// The bytes that a frame's airtime after preamble and header would carry: with OFDM the padding of the last symbol and, as if there
+    /// were a signal, the extension of 802.11g are among them.
+    pub fn bytes_on_air(self, rate: Rate, bytes: u32) -> u32 {
+        match rate.modulation {
+            Modulation::Ofdm(..) => {
+                // Without the header's symbol of 4 us, which the preamble's 20 us contain.
+                let data = self.airtime(rate, bytes) - rate.preamble();
+                (data * rate.bps / (8 * SECOND)) as u32
+            }
+            _ => bytes,
+        }
+    }
+
     /// The width of the noise that a receiver lets in, in Hz: 22 MHz and 20 MHz.
     pub fn bandwidth_hz(self) -> f64 {
         match self {
@@ -200,6 +213,17 @@ mod tests {
         assert_eq!(micros(Standard::B, 2.0, 1536), 192 + 6144);
         assert_eq!(micros(Standard::B, 11.0, 1536), 192 + 1118);
         assert_eq!(Standard::G.extended_wait(), 314 * MICROSECOND);
+    }
+
+    #[test]
+    fn airtime_holds_more_than_the_frame() {
+        let on_air = |standard: Standard, mbps: f64, bytes: u32| {
+            standard.bytes_on_air(standard.rate(mbps * 1e6).unwrap(), bytes)
+        };
+        // 57 symbols of 27 bytes and 1.5 for the extension; two of 12; with DSSS the frame alone.
+        assert_eq!(on_air(Standard::G, 54.0, 1488), 56 * 27 + 40);
+        assert_eq!(on_air(Standard::G, 24.0, ACK_BYTES), 2 * 12 + 18);
+        assert_eq!(on_air(Standard::B, 11.0, 1488), 1488);
     }
 
     #[test]
