@@ -71,10 +71,23 @@ def cases() -> Iterator[Case]:
     yield Case(far.label, {**far.ours, "links.SRV-AP.delay_us": 1e5}, {**far.ns3, "delay": 100})
     flat, flat_ns3 = {**flat, "rts_threshold_bytes": 501}, {**flat_ns3, **announced}
     yield _radio("exponent 2.5, RTS from 501 bytes, 54 Mbit/s, 50 m", "g", 54, 50, flat, flat_ns3)
+    yield from _far()
     for distance_m in (10, 22):
         for label, ours, ns3 in _tcp():
             radio = _radio(f"{label}, {distance_m} m", "g", 54, distance_m)
             yield Case(radio.label, {**radio.ours, **ours}, {**radio.ns3, **ns3})
+
+
+def _far() -> Iterator[Case]:
+    """Yield links at exponent 2.5 that lose many frames, and what TCP makes of that."""
+    ours, ns3 = {"path_loss_exponent": 2.5}, {"exponent": 2.5}
+    for mbps, distance_m in ((54, 45), (54, 60), (48, 75), (24, 60), (6, 75)):
+        yield _radio(f"exponent 2.5, {mbps} Mbit/s, {distance_m} m", "g", mbps, distance_m, ours, ns3)
+    slow = {"links.SRV-AP.delay_us": 50e3}, {"delay": 50}
+    bare = {"tcp.sack": False}, {"ns3::TcpSocketBase::Sack": 0}
+    for label, (tcp_ours, tcp_ns3) in (("50 ms to the server", slow), ("no SACK", bare)):
+        radio = _radio(f"exponent 2.5, 54 Mbit/s, 50 m, {label}", "g", 54, 50, ours, ns3)
+        yield Case(radio.label, {**radio.ours, **tcp_ours}, {**radio.ns3, **tcp_ns3})
 
 
 def _radio(

@@ -308,6 +308,36 @@ fn a_link_that_goes_down_loses_what_waits_and_comes_back() {
     );
 }
 
+/// A TCP ACK of 88 bytes takes four symbols of 54 Mbit/s and 6 us of extension: 148 bytes that noise can spoil in ns-3.
+#[test]
+fn the_receiver_of_ns3_loses_more_short_frames() {
+    let lost = |receiver: &str, error_model: &str| {
+        let changes = json!({"receiver": receiver, "error_model": error_model});
+        let traffic = json!({"kind": "cbr", "rate_bps": 1e6, "write_bytes": 24});
+        let done = run(&link(
+            wifi("802.11g", 54.0, 30.0, changes),
+            traffic,
+            "datagram",
+            4.0,
+        ));
+        let wireless = done["links"]
+            .as_array()
+            .expect("links")
+            .iter()
+            .find(|link| link["link"] == "AP->STA")
+            .expect("the wireless link");
+        let count = |key: &str| wireless["wifi"][key].as_f64().expect("a count");
+        count("unanswered") / count("attempts")
+    };
+    for error_model in ["table", "nist", "yans"] {
+        let [standard, ns3] = ["standard", "ns3"].map(|receiver| lost(receiver, error_model));
+        assert!(
+            ns3 > 1.01 * standard,
+            "{error_model}: {standard} and {ns3} of the frames"
+        );
+    }
+}
+
 #[test]
 fn what_a_wireless_link_cannot_be_is_refused_with_its_place() {
     let refused = |change: fn(&mut Value), place: &str| {

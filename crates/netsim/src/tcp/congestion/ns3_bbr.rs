@@ -1,4 +1,4 @@
-//! BBR as ns-3 3.37 has it (`TcpBbr`), which carries much less than the draft's where packets are lost.
+//! BBR as ns-3 3.37 has it (`TcpBbr`), which at times carries much less than the draft's where packets are lost.
 //!
 //! What differs from [`Bbr`](super::Bbr): the round-trip time is the smoothed one; the end of a recovery sets the window to `ssthresh`,
 //! which is the path's product when Drain began and without bound before; all changes of what is taken for lost shrink the window in a

@@ -66,13 +66,17 @@ mod tests {
     #[test]
     fn more_signal_and_fewer_bytes_never_harm() {
         let receivers = [Receiver::Standard, Receiver::Ns3];
-        for (model, receiver) in MODELS.into_iter().flat_map(|model| receivers.map(|receiver| (model, receiver))) {
+        for (model, receiver) in MODELS
+            .into_iter()
+            .flat_map(|model| receivers.map(|receiver| (model, receiver)))
+        {
             for standard in [Standard::B, Standard::G] {
                 for &rate in standard.rates() {
                     let mut before = 0.0;
                     for step in -40..160 {
                         let snr = from_decibels(f64::from(step) * 0.25);
-                        let [long, short] = [1500, 40].map(|bytes| model.success(receiver, rate, bytes, snr));
+                        let [long, short] =
+                            [1500, 40].map(|bytes| model.success(receiver, rate, bytes, snr));
                         assert!(
                             (0.0..=1.0).contains(&long),
                             "{model:?} {rate:?} {step}: {long}"
@@ -101,9 +105,8 @@ mod tests {
 
     #[test]
     fn half_of_the_frames_arrive_where_the_models_say() {
-        let halves = |model| {
-            [6.0, 24.0, 54.0].map(|mbps| half(model, Receiver::Standard, mbps, 1500))
-        };
+        let halves =
+            |model| [6.0, 24.0, 54.0].map(|mbps| half(model, Receiver::Standard, mbps, 1500));
         for (model, expected) in [
             // 0.3, 8.9 and 17.5 dB in ns-3's tables.
             (ErrorModel::Table, [0.4, 8.8, 17.55]),

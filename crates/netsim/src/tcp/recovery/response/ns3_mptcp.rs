@@ -194,7 +194,7 @@ mod tests {
         threshold: None,
         keep_resent: false,
         tracks_deliveries: false,
-        samples_rate: false,
+        samples_rate: None,
         times_past_resent: true,
     };
 
