@@ -15,6 +15,7 @@ from experiments.engines.sim import endless
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.worker import OwnMethodFailed, simulate
 from experiments.installation import ROOT
+from experiments.model.scenario import RESPONSES
 
 DOCS = ROOT / "docs" / "own-methods.md"
 TWO_PATHS: dict[str, Any] = {
@@ -211,7 +212,8 @@ def test_a_scenario_takes_one_too(mine: Path, tmp_path: Path, capsys: pytest.Cap
         (["sim.reordering=dsack", "tcp.sack=false"], "sack must be on, since D-SACK reports"),
         (["sim.reordering=rack", "tcp.sack=false"], "sack must be on, since"),
         (["sim.reordering=eifel", "tcp.timestamps=false"], "timestamps must be on, since Eifel"),
-        (["sim.reordering=door", "sim.spurious=frto"], "says what recovery and spurious say"),
+        (["sim.reordering=door", "sim.spurious=frto"], "says what spurious says: give one of them"),
+        (["sim.reordering=pr_r", "sim.recovery=prr"], "pr_r is a recovery itself: leave recovery out"),
         (["sim.reordering=nopr"], "'nopr' is none of none, dsack, eifel, frto, door, pr_r, tcp_pr, rack"),
     ],
 )
@@ -224,6 +226,17 @@ def test_methods_that_a_protocol_cannot_have_are_refused_before_anything_runs(
     assert cli.main(options) == 2
     assert told in capsys.readouterr().err
     assert not (tmp_path / "out" / "runs").exists()
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_a_scenario_that_names_its_recovery_takes_each_response(name: str, tmp_path: Path) -> None:
+    settings = [
+        "--set",
+        f"sim.reordering={name}",
+        *(["--set", "sim.recovery=keep"] if name == "pr_r" else []),
+    ]
+    options = ["run", "wifi", "--engine", "sim", "--duration", "1", "--no-report", *settings]
+    assert cli.main([*options, "--out", str(tmp_path / "out")]) == 0
 
 
 @pytest.mark.parametrize(

@@ -197,10 +197,20 @@ impl TcpDescription {
     /// # Errors
     /// [`Error::Description`] names the first.
     pub fn check(&self) -> Result<(), Error> {
-        if self.reordering.is_some() && (self.recovery.is_some() || self.spurious.is_some()) {
+        if self.reordering.is_some() && self.spurious.is_some() {
             return Err(Error::description(
                 "tcp.reordering",
-                "says what recovery and spurious say: give it, or them",
+                "says what spurious says: give one of them",
+            ));
+        }
+        let is_reduction = matches!(
+            self.reordering.as_ref().and_then(Named::built_in),
+            Some(ReorderingName::PrR)
+        );
+        if is_reduction && !matches!(self.recovery, None | Some(RecoveryName::Keep)) {
+            return Err(Error::description(
+                "tcp.reordering",
+                "pr_r is a recovery itself: leave recovery out, or set it to \"keep\"",
             ));
         }
         self.config(None)
