@@ -8,18 +8,13 @@
 use mstcp_core::rng::SplitMix64;
 
 use super::super::delivery_rate::RateSample;
-use super::bbr::State;
+use super::bbr::{State, CYCLE, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS, PROBE_RTT_TIME, RTPROP_FILTER};
 use super::{Acked, CongestionControl, Delivery, Window};
 use crate::time::{Nanos, MILLISECOND, SECOND};
 
 const HIGH_GAIN: f64 = 2.89;
-const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const FILTER_ROUNDS: u64 = 10;
-const RTPROP_FILTER: Nanos = 10 * SECOND;
-const PROBE_RTT_TIME: Nanos = 200 * MILLISECOND;
 const MIN_PIPE_SEGMENTS: u32 = 4;
-const FULL_PIPE_GROWTH: f64 = 1.25;
-const FULL_PIPE_ROUNDS: u32 = 3;
 
 /// The greatest rate of the past rounds in bit/s: the best, the second and the third best, each no older than the next.
 #[derive(Debug, Clone, Copy, Default)]
