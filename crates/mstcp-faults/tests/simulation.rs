@@ -61,8 +61,9 @@ fn both_sides_agree_on_the_end_though_the_last_acknowledgement_is_lost_with_the_
 fn large_transfers_that_stood_still_once_go_on() {
     // Reports, window updates and answers behind 2 s of data on a lone path that had become slow; a full window whose first bytes
     // were on a slow path; a peer that asked too seldom to be known to live; a stream given up a moment after the last other; what
-    // was lost behind 2 s of data on a path that had become slow, and behind new data on one that had joined.
-    for seed in [260, 329, 503, 536, 575, 614, 632, 715, 863] {
+    // was lost behind 2 s of data on a path that had become slow, and behind new data on one that had joined; more hellos kept by a
+    // relay than a server takes streams.
+    for seed in [260, 314, 329, 503, 536, 575, 614, 632, 715, 863] {
         let report = run(seed, 200);
         assert!(report.is_equal, "seed {seed}: {report:?}");
         assert!(report.longest_pause_s <= 1.5, "seed {seed}: {report:?}");

@@ -1,5 +1,6 @@
 //! The client's streams: hellos on paths that work, and again where they were lost.
 
+use mstcp_core::control::code;
 use mstcp_core::handshake::{Greeting, NotAdmitted, CONFIRM_BYTES};
 use mstcp_core::hello::{self, PREFIX_BYTES};
 use mstcp_core::redial::Redial;
@@ -31,11 +32,22 @@ pub(super) struct Joining {
     answer: Vec<u8>,
 }
 
+/// Why the server has no stream of a hello.
+#[derive(Debug, PartialEq, Eq)]
+enum NoStream {
+    /// It gave the connection up, or a relay has just brought more hellos than it takes streams: the client tries again.
+    Refused,
+    /// None is wanted any more, or something is wrong.
+    Over,
+}
+
 impl World {
     /// Say the hellos of a new stream on a path that works, and add it on both sides.
     pub(super) fn open(&mut self, path: usize) {
-        if let Some(index) = self.admit(path) {
-            self.confirm(index);
+        match self.admit(path) {
+            Ok(index) => self.confirm(index),
+            Err(NoStream::Refused) => self.redial(path, Some(self.now_ns)),
+            Err(NoStream::Over) => {}
         }
     }
 
@@ -45,8 +57,8 @@ impl World {
     }
 
     /// Have a new hello arrive at the server, which adds the stream; returns its place.
-    fn admit(&mut self, path: usize) -> Option<usize> {
-        let greeting = self.greet()?;
+    fn admit(&mut self, path: usize) -> Result<usize, NoStream> {
+        let greeting = self.greet().ok_or(NoStream::Over)?;
         let server = &self.sides[1];
         let alive = (server.outcome.is_none()).then(|| server.core.alive().iter().count());
         let nonce = nonce(&mut self.rng);
@@ -55,19 +67,20 @@ impl World {
             Ok(admitted) => admitted,
             Err(NotAdmitted::Ended { answer }) => {
                 self.bid_farewell(path, &greeting, &answer);
-                return None;
+                return Err(NoStream::Over);
             }
-            // The server gave the connection up: the client tries until it does too.
-            Err(NotAdmitted::Refused { .. }) if alive.is_none() => {
-                self.redial(path, Some(self.now_ns));
-                return None;
+            Err(NotAdmitted::Refused { code, .. })
+                if alive.is_none() || code == code::LIMIT_EXCEEDED =>
+            {
+                return Err(NoStream::Refused);
             }
             Err(_) => {
                 self.is_wrong = true;
-                return None;
+                return Err(NoStream::Over);
             }
         };
-        let slot = self.add_stream(1, path, greeting.hello.stream_id)?;
+        let id = greeting.hello.stream_id;
+        let slot = self.add_stream(1, path, id).ok_or(NoStream::Over)?;
         let core = &mut self.sides[1].core;
         let _ = core.expect_confirm(slot, admitted.confirm);
         self.streams.push(Stream {
@@ -81,7 +94,7 @@ impl World {
                 answer: admitted.answer,
             }),
         });
-        Some(self.streams.len() - 1)
+        Ok(self.streams.len() - 1)
     }
 
     /// Have the server's answer arrive at the client, which adds the stream too.
@@ -134,7 +147,7 @@ impl World {
                 Health::Works => return self.open(path),
                 Health::Held => {
                     self.tell(|| format!("a join on path {path} reaches the server alone"));
-                    self.admit(path);
+                    let _ = self.admit(path);
                 }
                 _ => {}
             }
@@ -164,7 +177,7 @@ impl World {
     /// Have relays pass on what they kept of attempts: hellos of those that were given up, and their resets behind them.
     pub(super) fn release_hellos(&mut self, path: usize) {
         for _ in 0..std::mem::take(&mut self.kept_hellos[path]) {
-            if let Some(index) = self.admit(path) {
+            if let Ok(index) = self.admit(path) {
                 let at_ns = self.now_ns + self.paths[path].delay_ns;
                 self.streams[index].joining = None;
                 self.streams[index].reset_at_ns[1] = Some(at_ns);
