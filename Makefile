@@ -60,7 +60,9 @@ demo: setup ## Table I simulated, then the butterfly with all protocols, live or
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 .PHONY: test
-test: setup lint test-rust test-python ## set up and run all checks and tests (root tests need root)
+test: setup ## set up and run all checks and tests (root tests need root)
+	@$(MAKE) --no-print-directory --output-sync=target --jobs=2 lint test-rust
+	@$(MAKE) --no-print-directory test-python
 
 .PHONY: lint
 lint: setup
