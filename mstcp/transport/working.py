@@ -34,8 +34,6 @@ class Working:
         self._left_bytes = FIRST_BYTES
         self._bell: _core.Bell | None = None
         self._loan: _core.Loan | None = None
-        if state.direct is not None and state.mstcp is not None and state.io_threads != 0:
-            state.on_large = self.on_large
 
     def on_large(self, count: int) -> None:
         """Note that so many bytes were sent or read by the loop at once."""
