@@ -15,7 +15,7 @@ from benchmarks.pages import renew
 
 from .cases import Run, losses, queues
 from .outcomes import Outcome
-from .programs import Key, compile_program, run_missing
+from .programs import Key, is_compiled, run_missing
 from .runs import LIBRARIES, in_ns3, ours
 from .tables import loss_lines, queue_lines
 
@@ -32,9 +32,7 @@ def main() -> int:
         parser.add_argument(option, type=int, default=count, help=meaning)
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs of ns-3 at once")
     args = parser.parse_args()
-    problem = compile_program("runs", LIBRARIES)
-    if problem:
-        print(f"ns3: {problem}", file=sys.stderr)
+    if not is_compiled("runs", LIBRARIES):
         return 1
     short, lossy = list(queues(args.queue_seeds)), list(losses(args.loss_seeds))
     outcomes = make([*short, *lossy], args.jobs)

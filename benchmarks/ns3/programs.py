@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +17,16 @@ Key = tuple[str, int]
 Run = TypeVar("Run")
 
 
-def compile_program(name: str, libraries: Iterable[str]) -> str | None:
-    """Compile NAME.cc of this folder if it has changed; returns what is missing."""
+def is_compiled(name: str, libraries: Iterable[str]) -> bool:
+    """Compile NAME.cc of this folder if it has changed; say on standard error why it cannot be."""
+    problem = _compile(name, libraries)
+    if problem:
+        print(f"ns3: {problem}", file=sys.stderr)
+    return not problem
+
+
+def _compile(name: str, libraries: Iterable[str]) -> str | None:
+    """Return why it cannot be, if so."""
     source, program = Path(__file__).with_name(f"{name}.cc"), FOLDER / name
     FOLDER.mkdir(parents=True, exist_ok=True)
     if program.exists() and program.stat().st_mtime > source.stat().st_mtime:

@@ -18,7 +18,7 @@ from benchmarks.pages import renew
 from .cases import Run
 from .descriptions import Description
 from .outcomes import Outcome
-from .programs import compile_program, run_missing
+from .programs import is_compiled, run_missing
 from .runs import LIBRARIES, in_ns3, ours
 
 DURATION_S = 15.0
@@ -161,9 +161,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="of each setting (a second each in ns-3)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs of ns-3 at once")
     args = parser.parse_args()
-    problem = compile_program("runs", LIBRARIES)
-    if problem:
-        print(f"ns3: {problem}", file=sys.stderr)
+    if not is_compiled("runs", LIBRARIES):
         return 1
     all_runs = list(runs(args.seeds))
     given = (((run.case, run.seed), run) for run in all_runs)

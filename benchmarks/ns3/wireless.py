@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.pages import renew
 from experiments.sim import Simulation
 
-from .programs import FOLDER, compile_program, run_missing
+from .programs import FOLDER, is_compiled, run_missing
 
 LIBRARIES = (
     "wifi",
@@ -184,9 +184,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=2, help="of each setting (some 5 s each in ns-3)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs of ns-3 at once")
     args = parser.parse_args()
-    problem = compile_program("wifi", LIBRARIES)
-    if problem:
-        print(f"ns3: {problem}", file=sys.stderr)
+    if not is_compiled("wifi", LIBRARIES):
         return 1
     seeds = range(1, args.seeds + 1)
     runs = [((case.label, seed), {**case.ns3, "seed": seed}) for case in cases() for seed in seeds]
