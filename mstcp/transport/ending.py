@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import Callable
 
 from mstcp import _core, sockets
 from mstcp.errors import ConnectionLost, RemoteProtocolError
+from mstcp.open_stream import strerror
 from mstcp.transport.health import Health
 from mstcp.transport.receiving import Receiver
 from mstcp.transport.sending import Sender
@@ -166,8 +168,13 @@ class Ending:
         """As above for plain TCP, of which no event tells what the peer's kernel has."""
         if self._state.is_closed:
             return
+        stream = self._state.streams[0]
+        if number := stream.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            # A stream that the peer has ended is not read, and so tells nothing by itself.
+            self.lose(0, OSError(number, strerror(number)))
+            return
         queued = self._state.core.queued_bytes
-        unacknowledged = self._state.streams[0].unacknowledged_bytes()
+        unacknowledged = stream.unacknowledged_bytes()
         now = self._state.loop.time()
         if queued + unacknowledged != left:
             left, since_s = queued + unacknowledged, now

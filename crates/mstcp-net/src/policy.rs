@@ -115,6 +115,8 @@ impl Room {
     ///
     /// TCP_NOTSENT_LOWAT alone is not enough: the kernel looks at it for each buffer it begins, and those hold tens of
     /// kilobytes: a tenth of a second on a slow path.
+    ///
+    /// A socket whose connection is over has room whatever is unsent in it, or nobody would be told of it by sending.
     pub fn ask(&mut self, size: usize, held: usize) -> (bool, Option<usize>) {
         let Some(limit) = self.limit else {
             return (true, None);
@@ -124,7 +126,8 @@ impl Room {
         }
         let unsent = sys::unsent_bytes(self.descriptor) + held;
         self.left = limit.saturating_sub(unsent);
-        (self.had(size), Some(unsent))
+        let has_room = self.had(size) || sys::is_over(self.descriptor);
+        (has_room, Some(unsent))
     }
 
     /// Note that the socket took bytes.

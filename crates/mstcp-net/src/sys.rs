@@ -112,6 +112,17 @@ fn socket_count(socket: RawFd, request: libc::c_ulong) -> usize {
     }
 }
 
+/// Whether a socket's connection has broken, or has ended in both directions: sending tells how.
+pub fn is_over(socket: RawFd) -> bool {
+    let mut entry = libc::pollfd {
+        fd: socket,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one entry is read and written. The call does not wait.
+    unsafe { libc::poll(&mut entry, 1, 0) > 0 }
+}
+
 /// What TCP knows of the path of a socket.
 #[derive(Debug, Clone, Copy)]
 pub struct Path {

@@ -96,13 +96,8 @@ fn bytes_come_as_they_were_sent_in_place_and_in_blocks() {
     }
 }
 
-#[test]
-fn one_that_broke_says_so_to_all_that_read_it() {
-    let Ends {
-        mut endpoint,
-        socket,
-        peer,
-    } = ends();
+/// Close a socket so that the peer sees a reset.
+fn reset(socket: TcpStream) {
     let linger = libc::linger {
         l_onoff: 1,
         l_linger: 0,
@@ -110,7 +105,7 @@ fn one_that_broke_says_so_to_all_that_read_it() {
     // SAFETY: the option takes this struct.
     let result = unsafe {
         libc::setsockopt(
-            peer.as_raw_fd(),
+            socket.as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_LINGER,
             std::ptr::addr_of!(linger).cast(),
@@ -118,15 +113,55 @@ fn one_that_broke_says_so_to_all_that_read_it() {
         )
     };
     assert_eq!(result, 0);
-    drop(peer);
-    // Not by `wait`, which would be told the error in our place.
+}
+
+/// Wait until a socket's connection has broken; `wait` would be told the error in the endpoint's place.
+fn wait_broken(socket: &TcpStream) {
     let mut poll = libc::pollfd {
         fd: socket.as_raw_fd(),
-        events: libc::POLLIN,
+        events: 0,
         revents: 0,
     };
     // SAFETY: one entry is passed.
     assert_eq!(unsafe { libc::poll(&mut poll, 1, 30_000) }, 1);
+}
+
+#[test]
+fn one_that_broke_says_so_to_who_sends_though_too_much_is_unsent() {
+    for has_ended in [false, true] {
+        let Ends {
+            mut endpoint,
+            socket,
+            peer,
+        } = ends();
+        let descriptor = socket.as_raw_fd();
+        endpoint
+            .attach(0, descriptor, Some(1e5), PAYLOAD_BYTES, 0)
+            .unwrap();
+        endpoint.core.write(&[7; 1 << 20]).unwrap();
+        assert!(endpoint.transmit(0).unwrap().blocked.contains(0));
+        if has_ended {
+            peer.shutdown(Shutdown::Write).unwrap();
+            wait(&socket);
+            assert_eq!(endpoint.read(&mut OwnMemory, 0).unwrap(), Ok(0));
+        }
+        reset(peer);
+        wait_broken(&socket);
+        endpoint.on_writable(0).unwrap();
+        let (stream, errno) = endpoint.transmit(1).unwrap().failed.unwrap();
+        assert!(stream == 0 && [libc::ECONNRESET, libc::EPIPE].contains(&errno));
+    }
+}
+
+#[test]
+fn one_that_broke_says_so_to_all_that_read_it() {
+    let Ends {
+        mut endpoint,
+        socket,
+        peer,
+    } = ends();
+    reset(peer);
+    wait_broken(&socket);
     for _ in 0..3 {
         let result = endpoint.read(&mut OwnMemory, 0).unwrap();
         assert_eq!(result, Err(libc::ECONNRESET));
