@@ -398,6 +398,12 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("program", nargs="+", metavar="COMMAND", help="the program and its arguments")
     add_connection(run)
+    run.add_argument(
+        "--allocate",
+        choices=("program", "connection"),
+        help="what --rate is requested for: the program, whose connections share it as they send, or each "
+        "connection (default: program)",
+    )
     _add_security(run, connects=True)
     run.set_defaults(work=_run)
 
@@ -409,11 +415,15 @@ def _via(text: str) -> Destination:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    from mstcp.proxy import Upstream
+    from mstcp.proxy import SharedUpstream, Upstream
     from mstcp.redirect import run
 
+    if arguments.allocate is not None and arguments.controller is None:
+        raise ValueError("--allocate says what a controller allocates for: give --controller")
     rules: list[Rule] | None = arguments.only
-    upstream = Upstream(arguments.via.host, arguments.via.port, _connection(arguments))
+    each = Upstream(arguments.via.host, arguments.via.port, _connection(arguments))
+    is_shared = arguments.controller is not None and arguments.allocate != "connection"
+    upstream = SharedUpstream(each) if is_shared else each
     return await run(arguments.program, upstream, rules, _report("run"), os.environ)
 
 

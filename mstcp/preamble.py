@@ -1,6 +1,7 @@
 """What the proxy that enters says first on a connection: where the proxy that leaves shall connect to.
 
 Request: `93 4d 53 50`, version 1 (8 bits), port (16 bits), length of the host (8 bits), host in UTF-8.
+With port 0 and no host the connection carries channels (channels.py), each of which has a request of its own.
 Answer: version 1 (8 bits), status (8 bits), length of a sentence (8 bits), sentence in UTF-8.
 """
 
@@ -17,6 +18,8 @@ REQUEST_BYTES = len(MAGIC) + 4
 """Before the host."""
 ANSWER_BYTES = 3
 """Before the sentence."""
+CHANNELS_REQUEST = MAGIC + bytes([VERSION, 0, 0, 0])
+"""Asks for channels in the place of a destination."""
 
 CONNECTED, MALFORMED, NOT_ALLOWED, UNKNOWN_NAME, REFUSED, UNREACHABLE, TIMED_OUT = range(7)
 _ERRNO = {

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mstcp.client import open_connection
 from mstcp.endpoints import Rule, is_own_address
-from mstcp.errors import ConnectionLost, RemoteProtocolError, sentence
+from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, sentence
 from mstcp.preamble import (
     ANSWER_BYTES,
+    CHANNELS_REQUEST,
     CONNECTED,
     MALFORMED,
     NOT_ALLOWED,
@@ -30,6 +32,7 @@ from mstcp.preamble import (
 )
 from mstcp.relay import LIMIT_BYTES, Pair, Tasks, abort, relay
 from mstcp.server import Server, start_server
+from mstcp.sharing import Channel, SharedConnection
 
 Report = Callable[[str], None]
 
@@ -61,21 +64,91 @@ class Upstream:
             OSError: The far proxy cannot be reached.
         """
         host = self.host or (to.host if to is not None else "")
-        pair = await open_connection(host, self.port, limit=LIMIT_BYTES, **self.options)
         if to is None:
-            return pair
-        try:
+            return await open_connection(host, self.port, limit=LIMIT_BYTES, **self.options)
+        return await self.ask(host, to.encode())
+
+    async def ask(self, host: str, request: bytes) -> Pair:
+        """Open a connection, on which the far proxy answers a request; raises as `open`."""
+        pair = await open_connection(host, self.port, limit=LIMIT_BYTES, **self.options)
+        with _breaking_on_error(pair):
             reader, writer = pair
-            writer.write(to.encode())
+            writer.write(request)
             head = await asyncio.wait_for(_exactly(reader, ANSWER_BYTES), CONNECT_S + REQUEST_S)
             check_answer(head, await asyncio.wait_for(_exactly(reader, head[2]), REQUEST_S))
-        except asyncio.TimeoutError:
-            abort(pair)
-            raise DestinationRefused(TIMED_OUT, "the far proxy gave no answer in time") from None
-        except BaseException:
-            abort(pair)
-            raise
         return pair
+
+    async def close(self) -> None:
+        """Do nothing: each connection ends by itself."""
+
+
+class SharedUpstream:
+    """Opens connections within one MSTCP connection to each far proxy: they share its streams as they send.
+
+    Args:
+        upstream: How the far proxies are reached.
+    """
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._connecting: dict[str, asyncio.Task[SharedConnection]] = {}
+        self._running: dict[SharedConnection, asyncio.Task[None]] = {}
+
+    async def open(self, to: Destination | None) -> Pair:
+        """As `Upstream.open`; without a destination nothing is shared."""
+        if to is None:
+            return await self._upstream.open(None)
+        channel = (await self._connection(self._upstream.host or to.host)).open(to.encode())
+        with _breaking_on_error(channel.pair):
+            answer = await asyncio.wait_for(channel.answer, CONNECT_S + REQUEST_S)
+            check_answer(answer[:ANSWER_BYTES], answer[ANSWER_BYTES:])
+        return channel.pair
+
+    async def _connection(self, host: str) -> SharedConnection:
+        """Return the connection to a far proxy; several that need it wait for the same."""
+        connecting = self._connecting.get(host)
+        if connecting is None or _is_over(connecting):
+            connecting = self._connecting[host] = asyncio.ensure_future(self._connect(host))
+        return await asyncio.shield(connecting)
+
+    async def _connect(self, host: str) -> SharedConnection:
+        shared = SharedConnection(await self._upstream.ask(host, CHANNELS_REQUEST))
+        self._running[shared] = asyncio.ensure_future(self._run(shared))
+        return shared
+
+    async def _run(self, shared: SharedConnection) -> None:
+        # Each of its connections tells how it ended.
+        with contextlib.suppress(MstcpError, OSError):
+            await shared.run()
+
+    async def close(self) -> None:
+        """Close all connections once their peers have everything; those still open in them break."""
+        for connecting in self._connecting.values():
+            connecting.cancel()
+        running, self._running = self._running, {}
+        for task in running.values():
+            task.cancel()
+        await asyncio.gather(*running.values(), *self._connecting.values(), return_exceptions=True)
+        await asyncio.gather(*(shared.close() for shared in running), return_exceptions=True)
+
+
+def _is_over(connecting: asyncio.Task[SharedConnection]) -> bool:
+    if not connecting.done():
+        return False
+    return connecting.cancelled() or connecting.exception() is not None or connecting.result().is_over
+
+
+@contextlib.contextmanager
+def _breaking_on_error(pair: Pair) -> Iterator[None]:
+    """Break a connection whose far proxy does not answer as it should."""
+    try:
+        yield
+    except asyncio.TimeoutError:
+        abort(pair)
+        raise DestinationRefused(TIMED_OUT, "the far proxy gave no answer in time") from None
+    except BaseException:
+        abort(pair)
+        raise
 
 
 async def _exactly(reader: asyncio.StreamReader, count: int) -> bytes:
@@ -94,7 +167,7 @@ class Entry:
         report: Gets a sentence for each connection that fails.
     """
 
-    def __init__(self, upstream: Upstream, to: Destination | None, report: Report) -> None:
+    def __init__(self, upstream: Upstream | SharedUpstream, to: Destination | None, report: Report) -> None:
         self._upstream = upstream
         self._to = to
         self._report = report
@@ -180,24 +253,63 @@ class Exit:
             else:
                 outer[1].close()
             raise
-        await relay(inner, outer)
+        if inner is None:
+            await self._share(outer)
+        else:
+            await relay(inner, outer)
 
-    async def _leave(self, outer: Pair) -> Pair:
+    async def _leave(self, outer: Pair) -> Pair | None:
+        """Connect to where a connection is to go; None: it carries channels that say so themselves."""
         if self._to is not None:
             return await self._connect(self._to, checks=False)
         reader, writer = outer
+
+        def respond(status: int, reason: str = "") -> None:
+            writer.write(encode_answer(status, reason))
+
         try:
-            to = await asyncio.wait_for(_read_request(reader), REQUEST_S)
-            inner = await self._connect(to, checks=True)
-        except DestinationRefused as error:
-            writer.write(encode_answer(error.status, error.reason))
-            raise
+            request = await asyncio.wait_for(_read_request(reader), REQUEST_S)
         except (RemoteProtocolError, asyncio.TimeoutError) as error:
             reason = str(error) or "no destination came in time"
-            writer.write(encode_answer(MALFORMED, reason))
+            respond(MALFORMED, reason)
             raise RemoteProtocolError(reason) from None
-        writer.write(encode_answer(CONNECTED))
+        if request == CHANNELS_REQUEST:
+            respond(CONNECTED)
+            return None
+        return await self._reach(request, respond)
+
+    async def _reach(self, request: bytes, respond: Callable[[int, str], None]) -> Pair:
+        """Connect to what a request asks for, and answer it."""
+        try:
+            to = decode_request(request[:REQUEST_BYTES], request[REQUEST_BYTES:])
+            inner = await self._connect(to, checks=True)
+        except DestinationRefused as error:
+            respond(error.status, error.reason)
+            raise
+        except RemoteProtocolError as error:
+            respond(MALFORMED, error.reason)
+            raise
+        respond(CONNECTED, "")
         return inner
+
+    async def _share(self, outer: Pair) -> None:
+        """Carry each channel of a connection to a TCP connection."""
+        async with Tasks(self._told) as tasks:
+            shared = SharedConnection(
+                outer, lambda channel, request: tasks.start(self._carry_channel(channel, request))
+            )
+            try:
+                await shared.run()
+            except BaseException:
+                abort(outer)
+                raise
+            await shared.close()
+
+    async def _carry_channel(self, channel: Channel, request: bytes) -> None:
+        def respond(status: int, reason: str) -> None:
+            channel.respond(encode_answer(status, reason), refuses=status != CONNECTED)
+
+        await relay(await self._reach(request, respond), channel.pair)
 
     async def _connect(self, to: Destination, *, checks: bool) -> Pair:
         loop = asyncio.get_running_loop()
@@ -239,6 +351,6 @@ async def _try(to: Destination, address: str) -> Pair | DestinationRefused:
         return DestinationRefused(UNREACHABLE, f"{to}: {error.strerror or error}")
 
 
-async def _read_request(reader: asyncio.StreamReader) -> Destination:
+async def _read_request(reader: asyncio.StreamReader) -> bytes:
     head = await _exactly(reader, REQUEST_BYTES)
-    return decode_request(head, await _exactly(reader, host_bytes(head)))
+    return head + await _exactly(reader, host_bytes(head))

@@ -22,7 +22,7 @@ from mstcp.bypass import BypassWatch
 from mstcp.endpoints import Rule, plain_address
 from mstcp.errors import MstcpError, sentence
 from mstcp.preamble import Destination, DestinationRefused
-from mstcp.proxy import Upstream
+from mstcp.proxy import SharedUpstream, Upstream
 from mstcp.relay import LIMIT_BYTES, Pair, Tasks, abort, relay
 
 SHIM = Path(__file__).resolve().parent / "libmstcp_shim.abi3.so"
@@ -53,7 +53,10 @@ class Redirector:
     """
 
     def __init__(
-        self, upstream: Upstream, rules: Sequence[Rule] | None, report: Callable[[str], None]
+        self,
+        upstream: Upstream | SharedUpstream,
+        rules: Sequence[Rule] | None,
+        report: Callable[[str], None],
     ) -> None:
         self._upstream = upstream
         self._rules = rules
@@ -87,6 +90,7 @@ class Redirector:
             await asyncio.sleep(0)
         self._left.set()
         await self._connections.ended()
+        await self._upstream.close()
 
     @property
     def open(self) -> int:
@@ -98,6 +102,7 @@ class Redirector:
         for task in self._opening.values():
             task.cancel()
         await self._stack.aclose()
+        await self._upstream.close()
 
     # --- the library's questions ----------------------------------------------------------------------------
     def _on_asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -187,7 +192,7 @@ def _errno_of(error: BaseException) -> int:
 
 async def run(
     command: Sequence[str],
-    upstream: Upstream,
+    upstream: Upstream | SharedUpstream,
     rules: Sequence[Rule] | None,
     report: Callable[[str], None],
     environment: Mapping[str, str],

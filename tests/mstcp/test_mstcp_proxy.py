@@ -33,8 +33,9 @@ from mstcp.preamble import (
     encode_answer,
     host_bytes,
 )
-from mstcp.proxy import Entry, Exit, Upstream
+from mstcp.proxy import Entry, Exit, SharedUpstream, Upstream
 from mstcp.redirect import SHIM
+from tests.fakes.flow_controller import FlowController
 from tests.fakes.mstcp_command import ended, mstcp_command
 from tests.fakes.tcp_server import keep_silent, tcp_server
 from tests.fakes.waiting import until
@@ -79,20 +80,26 @@ async def listening(stack: contextlib.AsyncExitStack, serve: Callable[..., Corou
 
 
 @contextlib.asynccontextmanager
-async def chain(handler: Handler = echo, *, asks: bool = False, **options: Any) -> AsyncIterator[Chain]:
-    it = Chain()
+async def chain(
+    handler: Handler = echo, *, asks: bool = False, shares: bool = False, **options: Any
+) -> AsyncIterator[Chain]:
+    it, asks = Chain(), asks or shares
     async with contextlib.AsyncExitStack() as stack:
         target = Destination("127.0.0.1", await stack.enter_async_context(tcp_server(handler)))
         leave = Exit(None if asks else target, options.get("allow"), it.reports.append)
         exit_port = await listening(stack, leave.serve)
+        upstream: Upstream | SharedUpstream
         upstream = Upstream("127.0.0.1", exit_port, {"streams": [StreamSpec()] * 2})
+        if shares:
+            upstream = SharedUpstream(upstream)
+            stack.push_async_callback(upstream.close)
         entry = Entry(upstream, options.get("to", target) if asks else None, it.reports.append)
         it.port = await listening(stack, entry.serve)
         yield it
 
 
-@pytest.mark.parametrize("asks", [False, True])
-async def test_bytes_go_both_ways_and_half_closes_are_kept(asks: bool) -> None:
+@pytest.mark.parametrize("how", [{}, {"asks": True}, {"shares": True}])
+async def test_bytes_go_both_ways_and_half_closes_are_kept(how: dict[str, bool]) -> None:
     async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         data = await reader.read()  # until the half-close
         writer.write(hashlib.sha256(data).digest() + data[::-1])
@@ -100,7 +107,7 @@ async def test_bytes_go_both_ways_and_half_closes_are_kept(asks: bool) -> None:
         await writer.wait_closed()
 
     data = random.Random(1).randbytes(3_000_000)
-    async with chain(count, asks=asks) as proxies:
+    async with chain(count, **how) as proxies:
         reader, writer = await proxies.connect()
         writer.write(data)
         writer.write_eof()
@@ -111,7 +118,8 @@ async def test_bytes_go_both_ways_and_half_closes_are_kept(asks: bool) -> None:
     assert proxies.reports == []
 
 
-async def test_many_connections_at_once() -> None:
+@pytest.mark.parametrize("shares", [False, True])
+async def test_many_connections_at_once(shares: bool) -> None:
     async def ask(number: int) -> None:
         reader, writer = await proxies.connect()
         for turn in range(5):
@@ -121,12 +129,13 @@ async def test_many_connections_at_once() -> None:
         writer.close()
         await writer.wait_closed()
 
-    async with chain() as proxies:
+    async with chain(shares=shares) as proxies:
         await asyncio.wait_for(asyncio.gather(*(ask(number) for number in range(60))), 60)
     assert proxies.reports == []
 
 
-async def test_a_break_on_one_side_is_a_break_on_the_other() -> None:
+@pytest.mark.parametrize("shares", [False, True])
+async def test_a_break_on_one_side_is_a_break_on_the_other(shares: bool) -> None:
     async def answer_and_break(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(1)
         writer.get_extra_info("socket").setsockopt(
@@ -134,7 +143,7 @@ async def test_a_break_on_one_side_is_a_break_on_the_other() -> None:
         )
         writer.transport.abort()
 
-    async with chain(answer_and_break) as proxies:
+    async with chain(answer_and_break, shares=shares) as proxies:
         reader, writer = await proxies.connect()
         writer.write(b"x")
         with pytest.raises(ConnectionError):
@@ -153,8 +162,11 @@ async def test_a_break_on_one_side_is_a_break_on_the_other() -> None:
         (Destination("no-such-name.invalid", 80), "no-such-name.invalid:80: "),
     ],
 )
-async def test_what_cannot_be_reached_is_told_and_breaks_the_connection(to: Destination, reason: str) -> None:
-    async with chain(asks=True, to=to) as proxies:
+@pytest.mark.parametrize("shares", [False, True])
+async def test_what_cannot_be_reached_is_told_and_breaks_the_connection(
+    to: Destination, reason: str, shares: bool
+) -> None:
+    async with chain(asks=True, shares=shares, to=to) as proxies:
         reader, writer = await proxies.connect()
         with contextlib.suppress(ConnectionError):
             assert await asyncio.wait_for(reader.read(), 20) == b""
@@ -436,3 +448,30 @@ async def test_run_leads_iperf3() -> None:
         assert status == 0, out + err
         assert "receiver" in out
     await asyncio.wait_for(server.communicate(), 30)
+
+
+ALLOCATE_ALONE = "mstcp run: --allocate says what a controller allocates for: give --controller\n"
+
+
+async def test_run_asks_a_controller_once_for_a_program_or_for_each_of_its_connections(
+    tmp_path: Path,
+) -> None:
+    data = random.Random(3).randbytes(300_000)
+    (tmp_path / "file").write_bytes(data)
+    async with contextlib.AsyncExitStack() as stack:
+        port = await stack.enter_async_context(http(tmp_path))
+        leave = await stack.enter_async_context(mstcp_command("proxy", "exit", "0"))
+        program = (sys.executable, "-c", FETCH, f"http://127.0.0.1:{port}/file", "127.0.0.1", str(port))
+        via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
+        for how, count in (((), 1), (("--allocate", "connection"), 2)):
+            controller = await stack.enter_async_context(FlowController())
+            asking = ("--controller", controller.address, "--rate", "8.5e6", *how)
+            async with mstcp_command("run", *via, *asking, "--", *program) as run:
+                out, err = await asyncio.wait_for(run.process.communicate(), 60)
+            assert (run.process.returncode, err) == (0, b"")
+            assert out == b"True\n" + data
+            assert [request.rate_bps for request in controller.requests] == [8.5e6] * count
+            assert len(controller.released) == count
+        async with mstcp_command("run", *via, "--allocate", "program", "--", *program) as run:
+            assert await run.end(0) == (1, "", ALLOCATE_ALONE)
+        await ended(leave)
