@@ -116,9 +116,9 @@ class _Controller:
         from controller.api.rest_common import Api
         from controller.api.servers import ServiceThread
         from controller.api.service import Service
-        from controller.core.core import Core
-        from controller.core.state import Settings
+        from controller.core import Core
         from controller.loop import ControllerLoop
+        from controller.state.state import Settings
         from tests.fakes.openflow_table import FakeSwitches
 
         network = topologies.load(spec)

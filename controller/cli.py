@@ -12,12 +12,12 @@ from pathlib import Path
 
 import topologies
 from controller import logs
-from controller.access import digest_of
-from controller.configuration import Configuration
-from controller.configuration_file import configure, read
+from controller.configuration.access import digest_of
+from controller.configuration.file import configure, read
+from controller.configuration.options import parser, settings_of
+from controller.configuration.schema import Configuration
 from controller.errors import ControllerError, CoreFailed
 from controller.instructions import Instructions
-from controller.options import parser, settings_of
 
 __all__ = ["main"]
 
@@ -86,7 +86,7 @@ def _check(arguments: list[str]) -> int:
     )
     made.add_argument("file", type=Path, metavar="FILE", help="the configuration, in TOML")
     options = made.parse_args(arguments)
-    from controller.checking import check
+    from controller.configuration.checking import check
 
     print(check(configure(read(options.file), str(options.file)), str(options.file)))
     return 0

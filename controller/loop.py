@@ -11,7 +11,8 @@ from enum import Enum
 from types import UnionType
 from typing import Any, Protocol
 
-from controller.core.events import (
+from controller.errors import RequestError, StoreError, Unavailable
+from controller.model.events import (
     BarrierReceived,
     CopyRequested,
     Event,
@@ -26,7 +27,7 @@ from controller.core.events import (
     Together,
     ViewRequested,
 )
-from controller.core.messages import (
+from controller.model.messages import (
     Answer,
     ClientMessage,
     CloseConnection,
@@ -36,8 +37,7 @@ from controller.core.messages import (
     Postpone,
     Report,
 )
-from controller.errors import RequestError, StoreError, Unavailable
-from controller.store.interface import Change
+from controller.model.records import Change
 
 __all__ = ["ControllerLoop"]
 

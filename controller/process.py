@@ -15,26 +15,26 @@ from pathlib import Path
 from typing import Any
 
 import topologies
-from controller.access import Access
 from controller.address import Address, listen
 from controller.api.metrics import Metrics
 from controller.api.rest_common import Api
 from controller.api.servers import ServiceThread
 from controller.api.service import Service
-from controller.checking import check_links
-from controller.configuration import Configuration
-from controller.core.core import Core
-from controller.core.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
-from controller.core.messages import Answer, DatapathMessage
-from controller.core.settings import Settings
+from controller.configuration.access import Access
+from controller.configuration.checking import check_links
+from controller.configuration.options import NO_STORE
+from controller.configuration.schema import Configuration
+from controller.configuration.tls import openflow_context
+from controller.core import Core
 from controller.errors import ConfigError, RequestError
 from controller.gomr import Demand, Edge, LiveEngine, Problem
 from controller.instructions import Instruction, Instructions
 from controller.loop import ControllerLoop
+from controller.model.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
+from controller.model.messages import Answer, DatapathMessage
+from controller.model.settings import Settings
 from controller.openflow.runtime import OpenFlowRuntime
-from controller.options import NO_STORE
 from controller.store.sqlite import SqliteStore
-from controller.tls import openflow_context
 from topologies.model import Network
 
 __all__ = ["random_ids", "run"]

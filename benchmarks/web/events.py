@@ -7,8 +7,8 @@ import time
 
 from playwright.sync_api import Page, sync_playwright
 
-from controller.core.client_events import ClientEventKind
-from controller.core.messages import Report
+from controller.model.client_events import ClientEventKind
+from controller.model.messages import Report
 from tests.fakes.served_controller import Controller
 from tests.web.served import serve
 

@@ -24,7 +24,7 @@ class ClientEvent:
 
     Attributes:
         number: Its place, from 1.
-        kind: A name of `controller.core.client_events.ClientEventKind`.
+        kind: A name of `controller.model.client_events.ClientEventKind`.
         time_s: When, in seconds since 1970.
         text: It as a sentence.
         data: It as fields.

@@ -9,10 +9,10 @@ from typing import Any
 
 from controller.api.event_history import ClientEvent
 from controller.api.schema import parse
-from controller.core.preview_views import PreviewPathView, PreviewView
-from controller.core.requests import FlowRequest
-from controller.core.views import FlowView, LinkView, SplitView
 from controller.errors import ErrorCode, InvalidRequest, RequestError
+from controller.model.preview_views import PreviewPathView, PreviewView
+from controller.model.requests import FlowRequest
+from controller.model.views import FlowView, LinkView, SplitView
 from mstcp.proto import control_pb2
 
 __all__ = [

@@ -16,7 +16,6 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 import grpc.aio
 
-from controller.access import Access, Role
 from controller.api.event_history import HISTORY_LOST, ClientEvent
 from controller.api.grpc_messages import (
     allocation_of,
@@ -32,12 +31,13 @@ from controller.api.grpc_messages import (
 )
 from controller.api.schema import check_rate, check_spare_ports, check_timeout, parse, parse_preview
 from controller.api.service import Service
-from controller.core.callers import Caller
-from controller.core.events import FlowChanged, FlowReleased, LeaseRenewed, StreamsReported
-from controller.core.messages import AllocationChanged, Answer, LeaseResult, Notify
-from controller.core.requests import FlowQuery
-from controller.core.views import FlowView
+from controller.configuration.access import Access, Role
 from controller.errors import ErrorCode, InvalidRequest, RequestError
+from controller.model.callers import Caller
+from controller.model.events import FlowChanged, FlowReleased, LeaseRenewed, StreamsReported
+from controller.model.messages import AllocationChanged, Answer, LeaseResult, Notify
+from controller.model.requests import FlowQuery
+from controller.model.views import FlowView
 from mstcp.proto import control_pb2, control_pb2_grpc
 
 __all__ = ["ERROR_METADATA", "MAX_UNSENT", "ControllerServicer", "FlowControlServicer", "make_server"]

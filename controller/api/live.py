@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 from controller.api.metrics import Figures
 from controller.api.packed import Packed, pack
 from controller.api.service import Service
-from controller.core.live_views import LiveView
-from controller.core.requests import ViewName
-from controller.core.views import Sizes, described
+from controller.model.live_views import LiveView
+from controller.model.requests import ViewName
+from controller.model.views import Sizes, described
 
 __all__ = ["LiveDocument", "LiveSnapshots"]
 

@@ -11,7 +11,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 
-from controller.core.views import Sizes, described
+from controller.model.views import Sizes, described
 
 __all__ = ["CONTENT_TYPE", "Figures", "HistogramFigures", "Metrics"]
 

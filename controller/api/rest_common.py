@@ -11,15 +11,15 @@ from fastapi import Depends, Header, Request
 from fastapi import Path as PathParameter
 from starlette.exceptions import HTTPException
 
-from controller.access import Access, Role
 from controller.api.idempotency import IdempotencyStore
 from controller.api.live import LiveSnapshots
 from controller.api.problems import CLIENT_CLOSED
 from controller.api.schema import MAX_TIMEOUT_S
 from controller.api.service import Service
-from controller.core.callers import Caller
-from controller.core.views import FlowView
+from controller.configuration.access import Access, Role
 from controller.errors import InvalidRequest
+from controller.model.callers import Caller
+from controller.model.views import FlowView
 from topologies.layout import Point
 
 __all__ = [

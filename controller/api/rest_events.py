@@ -12,7 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from controller.api.event_history import HISTORY_LOST, ClientEvent, EventHistory, HistoryLost
 from controller.api.problems import problem_responses
 from controller.api.rest_common import Reader, TheApi
-from controller.core.client_events import ClientEventKind
+from controller.model.client_events import ClientEventKind
 
 __all__ = ["router"]
 

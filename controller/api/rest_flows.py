@@ -23,9 +23,9 @@ from controller.api.rest_common import (
     unless_client_leaves,
 )
 from controller.api.schema import FlowRequestBody, PreviewBody, RateChange
-from controller.core.preview_views import PreviewView
-from controller.core.requests import FlowQuery
-from controller.core.views import FlowView
+from controller.model.preview_views import PreviewView
+from controller.model.requests import FlowQuery
+from controller.model.views import FlowView
 
 __all__ = ["router"]
 

@@ -22,8 +22,9 @@ from controller.api.rest_common import (
     revisions_of,
 )
 from controller.api.schema import LinkChangeBody
-from controller.core.requests import ViewName
-from controller.core.views import (
+from controller.errors import NotFound
+from controller.model.requests import ViewName
+from controller.model.views import (
     HealthView,
     HostView,
     LinkView,
@@ -31,7 +32,6 @@ from controller.core.views import (
     SwitchDetailView,
     TopologyView,
 )
-from controller.errors import NotFound
 from topologies.layout import Point, place
 
 __all__ = ["router"]

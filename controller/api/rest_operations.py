@@ -12,8 +12,8 @@ from fastapi.responses import PlainTextResponse
 from controller.api.metrics import CONTENT_TYPE
 from controller.api.problems import problem_responses
 from controller.api.rest_common import Reader, TheApi, TheService
-from controller.core.requests import ViewName
-from controller.core.views import HealthView
+from controller.model.requests import ViewName
+from controller.model.views import HealthView
 
 __all__ = ["router"]
 

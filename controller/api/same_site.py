@@ -9,8 +9,8 @@ from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from controller.access import Access
 from controller.api.problems import problem
+from controller.configuration.access import Access
 from controller.errors import ErrorCode
 
 __all__ = ["SameSite"]

@@ -1,7 +1,7 @@
 """What a client may send, checked field by field: the same for REST and gRPC.
 
 What only the network can tell (unknown host, port in use, nothing free) is checked by
-`controller.flows.admission`.
+`controller.decide.admission`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from controller.core.requests import (
+from controller.errors import InvalidRequest
+from controller.model.requests import (
     MAX_STREAMS,
     Failure,
     FlowRequest,
@@ -20,7 +21,6 @@ from controller.core.requests import (
     RequestedPath,
     Scaling,
 )
-from controller.errors import InvalidRequest
 from topologies.validation import requirement
 
 __all__ = [

@@ -17,9 +17,9 @@ from controller.api.connections import abort_connections
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
-from controller.configuration import TlsFiles
+from controller.configuration.schema import TlsFiles
+from controller.configuration.tls import read_pem, server_context
 from controller.errors import ConfigError, CoreFailed
-from controller.tls import read_pem, server_context
 
 __all__ = ["ServiceThread"]
 

@@ -15,8 +15,17 @@ from typing import TypeVar
 
 from controller.api.event_history import EventHistory
 from controller.api.metrics import Metrics
-from controller.core.callers import ANYBODY, Caller
-from controller.core.events import (
+from controller.decide.preview import preview
+from controller.errors import (
+    ControllerError,
+    DeadlineExceeded,
+    Forbidden,
+    NotFound,
+    RequestError,
+    Unavailable,
+)
+from controller.model.callers import ANYBODY, Caller
+from controller.model.events import (
     CopyRequested,
     Event,
     FlowChanged,
@@ -29,20 +38,11 @@ from controller.core.events import (
     SnapshotRequested,
     ViewRequested,
 )
-from controller.core.messages import Answer, ClientMessage, LeaseResult, Notify, Report
-from controller.core.preview_views import PreviewView
-from controller.core.requests import FlowQuery, FlowRequest, LinkChange, PreviewRequest, ViewName
-from controller.core.state_copy import StateCopy
-from controller.core.views import FlowPage, FlowView, LinkView, RulesView, Sizes, Snapshot
-from controller.errors import (
-    ControllerError,
-    DeadlineExceeded,
-    Forbidden,
-    NotFound,
-    RequestError,
-    Unavailable,
-)
-from controller.flows.preview import preview
+from controller.model.messages import Answer, ClientMessage, LeaseResult, Notify, Report
+from controller.model.preview_views import PreviewView
+from controller.model.requests import FlowQuery, FlowRequest, LinkChange, PreviewRequest, ViewName
+from controller.model.state_copy import StateCopy
+from controller.model.views import FlowPage, FlowView, LinkView, RulesView, Sizes, Snapshot
 
 __all__ = ["Done", "Seen", "Service"]
 

@@ -14,16 +14,15 @@ from os_ken.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_c
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from controller.core import events
-from controller.core.messages import CloseConnection, DatapathMessage, ReadCounters, ReadRuleCounters
-from controller.network import lldp
-from controller.network.packet_limits import PortLimits
+from controller.model import events, lldp
+from controller.model.messages import CloseConnection, DatapathMessage, ReadCounters, ReadRuleCounters
+from controller.model.packet_limits import PortLimits
+from controller.model.reconcile import Installed
 from controller.openflow.counters import MULTIPART_REPLY, CounterReading
 from controller.openflow.decoding import read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
 from controller.openflow.readback import Readback
 from controller.openflow.rule_counts import RuleCountReading
-from controller.rules.reconcile import Installed
 
 __all__ = ["ControllerApp"]
 

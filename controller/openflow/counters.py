@@ -6,11 +6,10 @@ import ipaddress
 import struct
 from functools import lru_cache
 
+from controller.model.counters import PinnedBy, PinnedCount, PortCounters
+from controller.model.rules import FLOW_COOKIES, TABLE_PINNED, TcpConnection, port_of_group
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import header
-from controller.rules.counters import PinnedBy, PinnedCount, PortCounters
-from controller.rules.model import FLOW_COOKIES, TABLE_PINNED, port_of_group
-from controller.rules.pinned import TcpConnection
 
 __all__ = ["MULTIPART_REPLY", "CounterReading", "statistics_request"]
 

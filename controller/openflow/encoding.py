@@ -11,7 +11,7 @@ import ipaddress
 import struct
 from functools import lru_cache
 
-from controller.core.messages import (
+from controller.model.messages import (
     DatapathMessage,
     InstallRules,
     PacketOut,
@@ -19,7 +19,7 @@ from controller.core.messages import (
     RemoveRule,
     RemoveRules,
 )
-from controller.rules.model import (
+from controller.model.rules import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
     Action,

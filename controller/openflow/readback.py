@@ -7,7 +7,8 @@ from typing import Any
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from controller.rules.model import (
+from controller.model.reconcile import Installed
+from controller.model.rules import (
     Action,
     Bucket,
     GotoTable,
@@ -20,7 +21,6 @@ from controller.rules.model import (
     ToController,
     ToGroup,
 )
-from controller.rules.reconcile import Installed
 
 __all__ = ["Readback"]
 

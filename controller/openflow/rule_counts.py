@@ -7,10 +7,10 @@ import struct
 from functools import lru_cache
 from typing import Any
 
+from controller.model.counters import RuleCount, RuleKey
+from controller.model.rules import Match
 from controller.openflow.counters import statistics_request
 from controller.openflow.decoding import Malformed
-from controller.rules.counters import RuleCount, RuleKey
-from controller.rules.model import Match
 
 __all__ = ["RuleCountReading"]
 

@@ -4,7 +4,7 @@ os-ken 4.2.2 has no command of its own any more, so its AppManager is used direc
 that keep a stopping process alive are daemons here, and its connections are replaced (`openflow.connection`),
 with their threads (`openflow.reactor`).
 Its link discovery is not used, as a pause of a second ends its probes for ever (docs/decisions.md); ours is
-in `controller.network.discovery`.
+in `controller.state.discovery`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from os_ken import cfg
 from os_ken.base.app_manager import AppManager
 from os_ken.controller.ofp_handler import OFPHandler
 
-from controller.core.messages import DatapathMessage
+from controller.model.messages import DatapathMessage
 from controller.openflow.app import ControllerApp
 from controller.openflow.connection import Connection
 from controller.openflow.reactor import Reactor

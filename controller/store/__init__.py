@@ -1,1 +1,1 @@
-"""What survives a restart: an interface, and SQLite behind it."""
+"""What survives a restart, in SQLite (the interface is `model.records`)."""

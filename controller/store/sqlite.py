@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from controller.errors import StoreError
-from controller.store.interface import Change, Records
+from controller.model.records import Change, Records
 
 __all__ = ["SqliteStore"]
 

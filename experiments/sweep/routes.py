@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
-from controller.rules.next_hops import equal_next_hops, next_hops
+from controller.compile.next_hops import equal_next_hops, next_hops
 from experiments.sweep.plan import Metric
 from topologies.model import Network
 

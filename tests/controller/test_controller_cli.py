@@ -168,7 +168,7 @@ def test_addresses() -> None:
 
 def test_a_core_that_cannot_go_on_ends_the_process_with_a_reason() -> None:
     program = (
-        "import sys; from controller import cli; from controller.core.core import Core\n"
+        "import sys; from controller import cli; from controller.core import Core\n"
         "Core.next_deadline = lambda self: 1 / 0\n"
         "sys.exit(cli.main())"
     )

@@ -7,8 +7,10 @@ import pytest
 
 import topologies
 from controller.api.schema import parse
-from controller.core.core import Core
-from controller.core.events import (
+from controller.core import Core
+from controller.errors import Unavailable
+from controller.loop import ControllerLoop
+from controller.model.events import (
     BarrierReceived,
     Event,
     FlowRequested,
@@ -19,7 +21,7 @@ from controller.core.events import (
     SwitchConnected,
     TimePassed,
 )
-from controller.core.messages import (
+from controller.model.messages import (
     Answer,
     ClientMessage,
     CloseConnection,
@@ -28,10 +30,8 @@ from controller.core.messages import (
     Notify,
     Report,
 )
-from controller.core.state import Settings
-from controller.core.views import Snapshot
-from controller.errors import Unavailable
-from controller.loop import ControllerLoop
+from controller.model.views import Snapshot
+from controller.state.state import Settings
 
 
 class SlowCore(Core):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.core.events import LeaseRenewed, StreamsReported
-from controller.core.messages import AllocationChanged
-from controller.core.views import FlowView
+from controller.model.events import LeaseRenewed, StreamsReported
+from controller.model.messages import AllocationChanged
+from controller.model.views import FlowView
 from tests.fakes.openflow_table import ControlledNetwork
 
 

@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from controller.api.schema import parse
-from controller.core.core import Core
-from controller.core.events import (
+from controller.core import Core
+from controller.errors import RequestError
+from controller.model import lldp
+from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
+from controller.model.events import (
     BarrierReceived,
     CountersRead,
     Event,
@@ -23,7 +26,7 @@ from controller.core.events import (
     SwitchConnected,
     TimePassed,
 )
-from controller.core.messages import (
+from controller.model.messages import (
     Answer,
     CloseConnection,
     DatapathMessage,
@@ -38,13 +41,9 @@ from controller.core.messages import (
     RemoveRules,
     Report,
 )
-from controller.core.state import Settings
-from controller.core.views import FlowView, Snapshot
-from controller.errors import RequestError
-from controller.network import lldp
-from controller.network.live_network import LiveNetwork, arc_name
-from controller.rules.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
-from controller.rules.model import (
+from controller.model.reconcile import Installed
+from controller.model.records import Change, Records
+from controller.model.rules import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
@@ -62,14 +61,15 @@ from controller.rules.model import (
     Output,
     Restamp,
     Rule,
+    TcpConnection,
     ToController,
     ToGroup,
     is_flow_cookie,
     port_of_group,
 )
-from controller.rules.pinned import TcpConnection
-from controller.rules.reconcile import Installed
-from controller.store.interface import Change, Records
+from controller.model.views import FlowView, Snapshot
+from controller.state.live_network import LiveNetwork, arc_name
+from controller.state.state import Settings
 from topologies.model import Arc, Network
 
 CONTROLLER = "controller"

@@ -7,10 +7,10 @@ from typing import Any
 
 import topologies
 from controller.api.service import Service
-from controller.core.core import Core
-from controller.core.messages import DatapathMessage
-from controller.core.state import Settings
+from controller.core import Core
 from controller.loop import ControllerLoop
+from controller.model.messages import DatapathMessage
+from controller.state.state import Settings
 from tests.fakes.openflow_table import FakeSwitches
 
 REQUEST: dict[str, Any] = {

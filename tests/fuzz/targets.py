@@ -19,19 +19,19 @@ from pydantic import BaseModel, ValidationError
 from controller.api.grpc_messages import request_fields
 from controller.api.schema import FlowRequestBody, RateChange, check_rate, invalid_request
 from controller.api.schema import parse as parse_request
-from controller.configuration_file import configure
-from controller.core.messages import InstallRules
+from controller.compile.pinned import pinned_rule
+from controller.configuration.file import configure
 from controller.errors import ConfigError, InvalidRequest
-from controller.network import arp, lldp
-from controller.network.hosts import HostTable
-from controller.network.live_network import LiveNetwork
+from controller.model import arp, lldp
+from controller.model.messages import InstallRules
+from controller.model.rules import Match, Output, Rule, TcpConnection, flow_cookie
 from controller.openflow.connection import Connection
 from controller.openflow.counters import CounterReading
 from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
 from controller.openflow.encoding import encode
 from controller.openflow.rule_counts import RuleCountReading
-from controller.rules.model import Match, Output, Rule, flow_cookie
-from controller.rules.pinned import TcpConnection, pinned_rule
+from controller.state.hosts import HostTable
+from controller.state.live_network import LiveNetwork
 from experiments.errors import ExperimentError
 from experiments.model import scenario
 from mstcp import MstcpError, RemoteProtocolError, _core

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
-from controller.access import Access
 from controller.address import Address, listen
 from controller.api.rest_common import Api
 from controller.api.servers import ServiceThread
-from controller.core.events import PortCameUp, PortWentDown
+from controller.configuration.access import Access
+from controller.model.events import PortCameUp, PortWentDown
 from tests.fakes.served_controller import REQUEST, Controller
 
 

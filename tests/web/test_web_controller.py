@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.web.networks import network_of
-from controller.access import Access, Role, Token, digest_of
-from controller.core.client_events import ClientEventKind
-from controller.core.messages import Report
+from controller.configuration.access import Access, Role, Token, digest_of
+from controller.model.client_events import ClientEventKind
+from controller.model.messages import Report
 from tests.fakes.served_controller import REQUEST, Controller
 from tests.web.browser import LOST, PATIENCE_MS, open_page, serious_faults
 from tests.web.served import Served, serve

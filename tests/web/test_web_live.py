@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 import topologies
 from controller.gomr import Demand, Edge, Problem, solve
-from controller.network.live_network import arc_name
+from controller.state.live_network import arc_name
 from controller.wire import Framing
 from tests.controller.openflow.ovs_lab import Lab, laboratory, run, start_controller
 from tests.fakes.waiting import wait_until

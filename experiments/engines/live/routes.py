@@ -10,7 +10,7 @@ from topologies.model import Network
 DEFAULT_TABLE = 2
 _OUTPUT = re.compile(r"\b(?:output|group):\"?(\d+)")
 _PORT_GROUPS = 3
-"""Upper byte of the number of a port's group (`controller.rules.ways`); the rest is the port."""
+"""Upper byte of the number of a port's group (`controller.model.ways`); the rest is the port."""
 
 
 def default_path(network: Network, src: str, dst: str, dump: Callable[[str], str]) -> list[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.offline import FlowRequest, Framing, OfflineController, Path
+from controller.decide.offline import FlowRequest, Framing, OfflineController, Path
 from experiments import protocols
 from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation

@@ -8,10 +8,10 @@ import grpc.aio
 import httpx
 import pytest
 
-from controller.access import Access, Role, Token, digest_of
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
+from controller.configuration.access import Access, Role, Token, digest_of
 from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
 from mstcp.proto import control_pb2, control_pb2_grpc

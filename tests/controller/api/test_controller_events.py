@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from controller.api.event_history import ClientEvent, EventHistory, HistoryLost
-from controller.core.events import PortCameUp, PortWentDown, SwitchDisconnected
+from controller.model.events import PortCameUp, PortWentDown, SwitchDisconnected
 from tests.fakes.served_controller import REQUEST, Controller
 
 

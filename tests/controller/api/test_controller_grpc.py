@@ -15,11 +15,11 @@ import topologies
 from controller.api import grpc_server
 from controller.api.grpc_server import MAX_UNSENT, make_server
 from controller.api.service import Service
-from controller.core.core import Core
-from controller.core.messages import DatapathMessage
-from controller.core.state import Settings
-from controller.flows.flow import Flow
+from controller.core import Core
 from controller.loop import ControllerLoop
+from controller.model.messages import DatapathMessage
+from controller.state.flow import Flow
+from controller.state.state import Settings
 from mstcp.control import ControllerClient
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.openflow_table import FakeSwitches

@@ -10,7 +10,7 @@ import pytest
 
 from controller.api.event_history import EventHistory
 from controller.api.grpc_server import ERROR_METADATA, make_server
-from controller.core.state import Settings
+from controller.state.state import Settings
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.served_controller import Controller
 from tests.fakes.waiting import until

@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 import topologies
-from controller.access import Access, Role, Token, digest_of
 from controller.api.live import LiveSnapshots
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
-from controller.core.events import PortWentDown
-from controller.core.requests import ViewName
+from controller.configuration.access import Access, Role, Token, digest_of
+from controller.model.events import PortWentDown
+from controller.model.requests import ViewName
 from tests.fakes.served_controller import REQUEST, Controller
 
 

@@ -7,13 +7,13 @@ import httpx
 import pytest
 
 import topologies
-from controller.core.events import CopyRequested
-from controller.core.requests import Failure, FlowRequest, PreviewRequest, Scaling
-from controller.core.state import Settings
-from controller.core.state_copy import StateCopy
-from controller.flows.preview import preview
+from controller.decide.preview import preview
 from controller.gomr import Demand, Edge, Problem, solve
-from controller.network.live_network import arc_name
+from controller.model.events import CopyRequested
+from controller.model.requests import Failure, FlowRequest, PreviewRequest, Scaling
+from controller.model.state_copy import StateCopy
+from controller.state.live_network import arc_name
+from controller.state.state import Settings
 from tests.fakes.openflow_table import ControlledNetwork
 from tests.fakes.served_controller import REQUEST, Controller
 

@@ -16,10 +16,10 @@ from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.api.schema import parse
 from controller.api.service import Service
-from controller.core.events import PortWentDown
-from controller.core.state import Settings
 from controller.errors import Unavailable
-from controller.rules.pinned import TcpConnection
+from controller.model.events import PortWentDown
+from controller.model.rules import TcpConnection
+from controller.state.state import Settings
 from tests.fakes.openflow_table import Packet
 from tests.fakes.served_controller import REQUEST, Controller
 from tests.fakes.waiting import until

@@ -8,11 +8,11 @@ import pytest
 import schemathesis
 from schemathesis.config import SchemathesisConfig
 
-from controller.access import Access, Role, Token, digest_of
 from controller.address import Address, listen
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.api.servers import ServiceThread
+from controller.configuration.access import Access, Role, Token, digest_of
 from tests.fakes.served_controller import Controller
 
 EXAMPLES = 8

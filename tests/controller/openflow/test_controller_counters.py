@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_protocol, ofproto_v1_3, ofproto_v1_3_parser
 
-from controller.core.messages import InstallRules
-from controller.openflow.counters import CounterReading
-from controller.openflow.decoding import Malformed
-from controller.openflow.encoding import encode
-from controller.rules.counters import PinnedCount
-from controller.rules.model import (
+from controller.compile.pinned import pinned_rule
+from controller.model.counters import PinnedCount
+from controller.model.messages import InstallRules
+from controller.model.rules import (
     FLOW_COOKIES,
     TABLE_DEFAULT,
     TABLE_PINNED,
@@ -24,12 +22,15 @@ from controller.rules.model import (
     Match,
     Output,
     Rule,
+    TcpConnection,
     ToGroup,
     flow_cookie,
     port_group_number,
     split_group_number,
 )
-from controller.rules.pinned import TcpConnection, pinned_rule
+from controller.openflow.counters import CounterReading
+from controller.openflow.decoding import Malformed
+from controller.openflow.encoding import encode
 from switch.model import ModelSwitch
 from switch.model import openflow as model
 

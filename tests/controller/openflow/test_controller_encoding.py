@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_3, ofproto_v1_3_parser
 
-from controller.core.messages import (
+from controller.model.messages import (
     DatapathMessage,
     InstallRules,
     PacketOut,
@@ -17,11 +17,7 @@ from controller.core.messages import (
     RemoveRule,
     RemoveRules,
 )
-from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
-from controller.openflow.encoding import OWN_TRANSACTIONS, encode
-from controller.openflow.readback import Readback
-from controller.openflow.screening import is_wanted
-from controller.rules.model import (
+from controller.model.rules import (
     Action,
     Bucket,
     GotoTable,
@@ -36,6 +32,10 @@ from controller.rules.model import (
     ToController,
     ToGroup,
 )
+from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
+from controller.openflow.encoding import OWN_TRANSACTIONS, encode
+from controller.openflow.readback import Readback
+from controller.openflow.screening import is_wanted
 from switch.model import openflow as model
 
 PARSER = ofproto_v1_3_parser

@@ -12,7 +12,7 @@ import pytest
 import topologies
 from benchmarks.controller.client import Refused, Session
 from benchmarks.controller.process import controller
-from controller.rules.model import port_group_number
+from controller.model.rules import port_group_number
 from switch.model import Fleet, ModelSwitch
 from tests.fakes.controller_command import PATIENT_DISCOVERY, controlled
 from tests.fakes.model_network import fleet_of

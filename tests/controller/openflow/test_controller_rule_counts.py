@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from controller.core.events import RuleCountersRead, SwitchDisconnected, TimePassed, ViewRequested
-from controller.core.messages import Answer, InstallRules, Message, ReadRuleCounters
-from controller.core.requests import ViewName
-from controller.core.views import RulesView
+from controller.compile.pinned import pinned_rule
 from controller.errors import NotFound
+from controller.model.counters import RuleCount, RuleKey
+from controller.model.events import RuleCountersRead, SwitchDisconnected, TimePassed, ViewRequested
+from controller.model.messages import Answer, InstallRules, Message, ReadRuleCounters
+from controller.model.requests import ViewName
+from controller.model.rules import Match, Output, Rule, TcpConnection, flow_cookie
+from controller.model.views import RulesView
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import encode
 from controller.openflow.rule_counts import RuleCountReading
-from controller.rules.counters import RuleCount, RuleKey
-from controller.rules.model import Match, Output, Rule, flow_cookie
-from controller.rules.pinned import TcpConnection, pinned_rule
 from switch.model import ModelSwitch
 from switch.model import openflow as model
 from tests.fakes.openflow_table import ControlledNetwork

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from controller.errors import StoreError
-from controller.store.interface import Change
+from controller.model.records import Change
 from controller.store.sqlite import SqliteStore
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import topologies
-from controller.core.state import Settings, State
+from controller.decide.offline import connect_everything
+from controller.decide.planning import Newcomer, optimise_together
 from controller.errors import InvalidRequest
-from controller.flows.planning import Newcomer, optimise_together
-from controller.offline import connect_everything
+from controller.state.state import Settings, State
 from controller.wire import Framing
 from experiments.engines.sim.routing import Routing, routes
 from experiments.model import scenario

@@ -1,0 +1,178 @@
+"""All settings of the controller, as one TOML file has them; options of the command line are the same."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from controller.address import Address
+from controller.configuration.access import Role, Token
+from controller.gomr import OBJECTIVES
+from controller.model.requests import LinkChange
+from controller.model.settings import Settings
+
+__all__ = ["Configuration", "Service", "TlsFiles"]
+
+Service = Literal["openflow", "rest", "grpc"]
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+
+
+def _address(text: str) -> str:
+    Address.parse(text)
+    return text
+
+
+AddressText = Annotated[str, AfterValidator(_address)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class TlsFiles(_Section):
+    """Certificate and key in PEM; with `client_ca`, clients need a certificate that it has signed."""
+
+    certificate: str
+    key: str
+    client_ca: str | None = None
+
+
+class Listen(_Section):
+    """Where clients and switches connect, and what may do without protection off loopback."""
+
+    openflow: tuple[AddressText, ...] = Field(default=("127.0.0.1:6653",), strict=False)
+    rest: tuple[AddressText, ...] = Field(default=("127.0.0.1:8080",), strict=False)
+    grpc: tuple[AddressText, ...] = Field(default=("127.0.0.1:50051",), strict=False)
+    insecure: tuple[Service, ...] = Field(default=(), strict=False)
+    tls: TlsFiles | None = None
+    openflow_tls: TlsFiles | None = None
+
+
+class Routing(_Section):
+    """How flows and other traffic are routed."""
+
+    objective: str = Settings.objective
+    default_routing: Literal["shortest", "ecmp"] = Settings.default_routing
+    lease_s: Positive = Settings.lease_s
+    ack_ratio: Share = Settings.ack_ratio
+    reserved_share: Share = Settings.reserved_share
+    min_gain: Share = Settings.min_gain
+    moves_per_s: Positive = Settings.moves_per_s
+    fast_failover: bool = Settings.fast_failover
+    solve_limit_s: Positive = Settings.solve_limit_s
+    planning_s: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
+
+    @field_validator("objective")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name not in OBJECTIVES:
+            raise ValueError(f"there is no objective {name!r}; choose one of {', '.join(OBJECTIVES)}")
+        return name
+
+
+class Discovery(_Section):
+    """How links, switches and hosts are watched."""
+
+    probe_interval_s: Positive = Settings.probe_interval_s
+    silence_s: Positive = Settings.silence_s
+    switch_grace_s: Positive = Settings.switch_grace_s
+    host_age_s: Positive = Settings.host_age_s
+    confirm_timeout_s: Positive = Settings.confirm_timeout_s
+
+
+class Counters(_Section):
+    """How the load of links and flows is measured, and what follows from it."""
+
+    interval_s: float = Field(default=Settings.counter_interval_s, ge=0, allow_inf_nan=False)
+    messages_per_s: Positive = Settings.counter_messages_per_s
+    yielded_share: Share = Settings.yielded_share
+
+
+class TokenEntry(_Section):
+    """A token that clients may have; `mstcp-controller token` makes one."""
+
+    name: str = Field(min_length=1, max_length=64)
+    role: Literal["read", "request", "administer"]
+    sha256: str = Field(pattern="^[0-9a-fA-F]{64}$")
+
+
+class LinkEntry(_Section):
+    """What a link is, where that differs from the topology file."""
+
+    rate_bps: float | None = Field(default=None, gt=0, le=1e15, allow_inf_nan=False)
+    delay_us: float | None = Field(default=None, ge=0, le=10e6, allow_inf_nan=False)
+    enabled: bool | None = None
+
+
+class Configuration(_Section):
+    """Everything. A setting that is left out has its default; an unknown one is an error."""
+
+    topology: str
+    variant: str | None = None
+    store: str | None = None
+    on_stop: Literal["keep", "remove"] = "keep"
+    listen: Listen = Listen()
+    routing: Routing = Routing()
+    discovery: Discovery = Discovery()
+    counters: Counters = Counters()
+    tokens: tuple[TokenEntry, ...] = Field(default=(), strict=False)
+    links: dict[str, LinkEntry] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _tokens_are_distinct(self) -> Configuration:
+        digests = [token.sha256.lower() for token in self.tokens]
+        if len(set(digests)) < len(digests):
+            raise ValueError("two tokens have the same sha256: each client needs one of its own")
+        return self
+
+    def settings(self, lldp_key: bytes) -> Settings:
+        """Return what the core is told."""
+        routing = self.routing.model_dump(exclude={"planning_s"})
+        return Settings(
+            **routing,
+            **self.discovery.model_dump(),
+            counter_interval_s=self.counters.interval_s,
+            counter_messages_per_s=self.counters.messages_per_s,
+            yielded_share=self.counters.yielded_share,
+            lldp_key=lldp_key,
+        )
+
+    def access_tokens(self) -> tuple[Token, ...]:
+        """Return the tokens that clients may have."""
+        return tuple(Token(each.name, Role[each.role.upper()], each.sha256) for each in self.tokens)
+
+    def link_changes(self) -> dict[str, LinkChange]:
+        """Return what links are, by name, where that differs from the topology file."""
+        return {
+            name: LinkChange(
+                rate_bps=link.rate_bps,
+                delay_s=None if link.delay_us is None else link.delay_us * 1e-6,
+                enabled=link.enabled,
+            )
+            for name, link in self.links.items()
+        }
+
+    def unprotected(self) -> str | None:
+        """Return what listens off loopback without the protection that it needs, as a sentence; or None."""
+        for service, addresses in (
+            ("openflow", self.listen.openflow),
+            ("rest", self.listen.rest),
+            ("grpc", self.listen.grpc),
+        ):
+            missing = [] if service in self.listen.insecure else self._missing(service)
+            far = [text for text in addresses if not Address.parse(text).is_loopback]
+            if far and missing:
+                return (
+                    f"{service} on {far[0]}, which other machines reach, needs {' and '.join(missing)}. "
+                    f"Configure them, listen on loopback, or waive this with --insecure {service}"
+                )
+        return None
+
+    def _missing(self, service: str) -> list[str]:
+        if service == "openflow":
+            return [] if self.listen.openflow_tls else ["TLS ([listen.openflow_tls])"]
+        tls = [] if self.listen.tls else ["TLS ([listen.tls])"]
+        return tls + ([] if self.tokens else ["tokens ([[tokens]])"])

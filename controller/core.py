@@ -1,0 +1,458 @@
+"""The core: events and the time go in, messages come out. It does no I/O and imports no framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+
+from controller.decide.default_routes import DefaultRoutes
+from controller.decide.link_changes import LINK, LinkChanges
+from controller.decide.manager import FlowManager
+from controller.decide.measuring import Measuring
+from controller.decide.protection import Protection
+from controller.decide.queries import Queries
+from controller.decide.rule_counters import RuleCounters
+from controller.errors import RequestError
+from controller.install.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
+from controller.model import arp, events, lldp
+from controller.model.client_events import ClientEventKind
+from controller.model.journal import Journal, JournaledDict, JournaledSet
+from controller.model.messages import Message, PacketOut, Postpone
+from controller.model.records import Records
+from controller.model.requests import LinkChange, ViewName
+from controller.state.copying import copy_of
+from controller.state.discovery import Discovery
+from controller.state.flow_record import FLOW
+from controller.state.hosts import LEARNED_HOST
+from controller.state.state import Settings, State
+from topologies.model import Network
+
+__all__ = ["Core"]
+
+_RUN = "run"
+"""Kind of the record that the controller has had switches: they may have rules and traffic."""
+
+_MAX_METERED = 1024
+"""Ports of a switch whose packets to the controller its meters limit, at most."""
+
+
+class Core:
+    """Decides everything. Call it from one thread, with times that never go back.
+
+    Args:
+        network: The network of the topology file.
+        settings: How to behave.
+        new_flow_id: Makes the id of a flow from its number; ids that nobody can guess keep others from
+            releasing or renewing a flow.
+        solved: Called after each solve with the objective and the seconds that it took.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        settings: Settings,
+        new_flow_id: Callable[[int], str] | None = None,
+        solved: Callable[[str, float], None] = lambda *_: None,
+    ) -> None:
+        self._state = State(network, settings)
+        self._outbox = Outbox()
+        self._default_routes = DefaultRoutes(self._state, self._outbox)
+        self._protection = Protection(self._state, self._outbox)
+        self._flows = FlowManager(
+            self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}"), solved
+        )
+        self._measuring = Measuring(self._state, self._outbox, self._flows.capacity_returned)
+        self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
+        self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
+        self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
+        self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
+        self._queries = Queries(self._state, self._default_routes, self._protection, self._flows)
+        self._rule_counters = RuleCounters(self._state, self._outbox, self._queries.rules)
+        self._has_run: JournaledSet[str] = JournaledSet()  # whether the store says so already
+        self._now = 0.0  # of the event in hand
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            events.SwitchConnected: self._switch_connected,
+            events.SwitchDisconnected: self._switch_disconnected,
+            events.PortCameUp: self._port_came_up,
+            events.PortWentDown: self._port_went_down,
+            events.LinkDiscovered: self._link_discovered,
+            events.PacketArrived: self._packet_arrived,
+            events.BarrierReceived: self._barrier_received,
+            events.RulesRefused: self._rules_refused,
+            events.CountersRead: self._counters_read,
+            events.CountersRefused: self._counters_refused,
+            events.RuleCountersRead: self._rule_counters_read,
+            events.FlowRequested: self._flow_requested,
+            events.RequestAbandoned: self._request_abandoned,
+            events.FlowChanged: self._flow_changed,
+            events.FlowReleased: self._flow_released,
+            events.LeaseRenewed: self._lease_renewed,
+            events.StreamsReported: self._streams_reported,
+            events.LinkChanged: self._link_changed,
+            events.ConfigurationChanged: self._configuration_changed,
+            events.ConfigurationRefused: self._configuration_refused,
+            events.SnapshotRequested: self._snapshot_requested,
+            events.ViewRequested: self._view_requested,
+            events.FlowsRequested: self._flows_requested,
+            events.CopyRequested: self._copy_requested,
+            events.ControllerStopping: self._controller_stopping,
+            events.Together: self._together,
+            events.TimePassed: self._time_passed,
+        }
+
+    def restore(self, records: Records, now: float) -> list[Message]:
+        """Take up what the last run has left in the store; call it before any event.
+
+        The network is assumed to be as the file has it until its switches have had the time to connect, so
+        that nothing that works is taken away.
+
+        Args:
+            records: What the store has.
+            now: Seconds on the clock of the events.
+        """
+        self._now = now
+        if records:
+            self._has_run.add(_RUN)
+            self._link_changes.restore(records.get(LINK, {}))
+            self._state.hosts.restore(records.get(LEARNED_HOST, {}), now)
+            self._state.live.assume_all()
+            for switch in self._state.live.network.switches:
+                datapath_id = self._state.live.datapath_id(switch)
+                self._gone_at[datapath_id] = now + self._state.settings.switch_grace_s
+            self._protection.find_all()
+            self._flows.restore(records.get(FLOW, {}), now)
+        return self._outbox.take()
+
+    def handle(self, event: events.Event, now: float) -> list[Message]:
+        """Take an event in and return what is to be done about it, in order.
+
+        An event is applied whole or not at all: where this raises, the state is as before, and no message of
+        the event is left.
+
+        Args:
+            event: What happened.
+            now: Seconds on a monotonic clock.
+        """
+        self._now = now
+        try:
+            with Journal():
+                self._on(event)
+                self._flows.flush()
+        except BaseException:
+            self._outbox.take()
+            raise
+        return self._outbox.take()
+
+    def sent(self, now: float) -> None:
+        """Take in that the messages of the last event have been sent: now begins the time to confirm them."""
+        self._flows.sent(now)
+        self._default_routes.sent(now)
+        self._protection.sent(now)
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which a `TimePassed` is due, after all that has happened by then."""
+        parts = (
+            self._flows,
+            self._default_routes,
+            self._discovery,
+            self._state.hosts,
+            self._protection,
+            self._measuring,
+            self._rule_counters,
+        )
+        deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def _on(self, event: events.Event) -> None:
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            raise TypeError(f"{event!r} is not an event of the controller")
+        handler(event)
+
+    def _switch_connected(self, event: events.SwitchConnected) -> None:
+        live = self._state.live
+        switch = live.switch_name(event.datapath_id)
+        if switch is not None and live.is_connected(switch):
+            self._leave(event.datapath_id, switch)
+        for fault in live.name_ports(event.datapath_id, dict(event.port_names)):
+            self._outbox.report("warning", fault, switch=switch)
+        self._state.hosts.follow_ports()
+        if not live.connect(event.datapath_id, event.live_ports) or switch is None:
+            self._outbox.report("warning", live.faults()[0], datapath_id=event.datapath_id)
+            return
+        self._gone_at.pop(event.datapath_id, None)
+        if _RUN not in self._has_run:
+            self._has_run.add(_RUN)
+            self._outbox.store(_RUN, "switches", {})
+        for port in sorted(event.live_ports):
+            self._discovery.add((event.datapath_id, port))
+        for tail, head in live.seen_links(event.datapath_id):
+            if live.is_connected_id(tail[0]) and live.is_connected_id(head[0]):
+                self._discovery.expect(tail, head, self._now)
+        ports = sorted(event.live_ports)
+        facts = {"switch": switch, "ports": ports}
+        self._outbox.tell(ClientEventKind.SWITCH_UP, f"{switch} is connected", facts)
+        self._state.metered_ports.pop(switch, None)
+        if event.installed is not None and event.installed.meters is not None:
+            edges = (port for port in ports if live.is_edge_port(event.datapath_id, port))
+            self._state.metered_ports[switch] = tuple(islice(edges, _MAX_METERED))
+        others = (*self._protection.entries(switch), *self._flows.pinned_rules(switch))
+        self._default_routes.connect(switch, others, event.installed)
+        self._measuring.switch_joined(event.datapath_id, self._now)
+        self._links_may_have_changed()
+        self._default_routes.refresh_soon(self._now)
+
+    def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is None:
+            self._state.live.leave(event.datapath_id)
+            return
+        text = f"the connection to {switch} ended"
+        self._outbox.tell(ClientEventKind.SWITCH_DOWN, text, {"switch": switch}, "warning")
+        self._leave(event.datapath_id, switch)
+
+    def _leave(self, datapath_id: int, switch: str) -> None:
+        """Take in that a switch's connection ended: it is assumed to forward as before, for a while."""
+        self._state.live.leave(datapath_id)
+        self._gone_at[datapath_id] = self._now + self._state.settings.switch_grace_s
+        self._discovery.remove_switch(datapath_id)
+        self._default_routes.disconnect(switch)
+        self._flows.switch_lost(switch, self._now)
+        self._measuring.switch_left(datapath_id, self._now)
+        self._rule_counters.switch_left(datapath_id)
+
+    def _give_up_switches(self) -> None:
+        """Take switches that did not come back in time for gone, with all their links."""
+        for datapath_id in [each for each, time in self._gone_at.items() if time <= self._now]:
+            del self._gone_at[datapath_id]
+            name = self._state.live.switch_name(datapath_id)
+            text = f"{name} did not come back: its links count as down"
+            self._outbox.tell(ClientEventKind.SWITCH_LOST, text, {"switch": name}, "warning")
+            self._state.live.disconnect(datapath_id)
+            self._links_may_have_changed()
+
+    def _port_came_up(self, event: events.PortCameUp) -> None:
+        self._tell_port(event, ClientEventKind.PORT_UP)
+        self._state.live.port_up(event.datapath_id, event.port)
+        if self._state.live.port_is_live(event.datapath_id, event.port):
+            self._discovery.add((event.datapath_id, event.port))
+        self._links_may_have_changed()
+
+    def _port_went_down(self, event: events.PortWentDown) -> None:
+        self._tell_port(event, ClientEventKind.PORT_DOWN)
+        self._state.live.port_down(event.datapath_id, event.port)
+        self._discovery.remove((event.datapath_id, event.port))
+        self._links_may_have_changed()
+
+    def _tell_port(self, event: events.PortCameUp | events.PortWentDown, kind: ClientEventKind) -> None:
+        """Tell clients of a port of the file that is about to change; ports may change without need."""
+        live, is_up = self._state.live, kind is ClientEventKind.PORT_UP
+        arc, switch = live.arc_at(event.datapath_id, event.port), live.switch_name(event.datapath_id)
+        if arc is None or live.port_is_live(event.datapath_id, event.port) == is_up:
+            return
+        text = f"port {event.port} of {switch} towards {arc.head} {'came up' if is_up else 'went down'}"
+        level = "info" if is_up else "warning"
+        self._outbox.tell(kind, text, {"switch": switch, "port": event.port, "link": arc.link}, level)
+
+    def _link_discovered(self, event: events.LinkDiscovered) -> None:
+        live = self._state.live
+        tail, head = (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
+        if not live.is_known(tail, head):
+            fault = live.discovered(tail, head)
+            if fault is not None:
+                self._outbox.report("warning", fault)
+            self._links_may_have_changed()
+        if live.is_known(tail, head):  # it is not if a port went down while the packet was under way
+            self._discovery.heard(tail, head, self._now)
+
+    def _discover(self) -> None:
+        """Send the probes that are due, and give up the links that no longer answer."""
+        for tail, head in self._discovery.take_lost(self._now):
+            self._state.live.lost(tail, head)
+            self._links_may_have_changed()
+        key = self._state.settings.lldp_key
+        for datapath_id, port in self._discovery.tick(self._now):
+            self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port, key)))
+
+    def _age_hosts(self) -> None:
+        """Forget learned hosts that have said nothing for long."""
+        for host in self._state.hosts.take_aged(self._now):
+            self._outbox.store(LEARNED_HOST, host.ip, None)
+            self._outbox.report(
+                "info", f"host {host.name} has said nothing for long: it is forgotten", ip=host.ip
+            )
+            self._default_routes.refresh_soon(self._now)
+
+    def _links_may_have_changed(self) -> None:
+        changed = self._state.live.take_changed_links()
+        down = [link for link in changed if not self._state.live.link_is_up(link)]
+        for link in changed:
+            if link in down:
+                self._down_since[link] = self._now
+                self._outbox.tell(
+                    ClientEventKind.LINK_DOWN, f"link {link} is down", {"link": link}, "warning"
+                )
+            else:
+                since = self._down_since.pop(link, None)
+                down_s = None if since is None else self._now - since
+                facts = {"link": link, "down_s": down_s}
+                self._outbox.tell(ClientEventKind.LINK_UP, f"link {link} is up", facts)
+        if changed:
+            self._default_routes.refresh_soon(self._now)
+            self._flows.links_changed(down, self._now)
+            self._protection.links_changed(changed, self._now)
+
+    def _packet_arrived(self, event: events.PacketArrived) -> None:
+        """Learn from an ARP packet and answer it; any other packet is none of ours."""
+        switch = self._state.live.switch_name(event.datapath_id)
+        packet = arp.parse(event.frame)
+        if (
+            switch is None
+            or packet is None
+            or not self._state.live.is_edge_port(event.datapath_id, event.port)
+        ):
+            return
+        host = self._state.hosts.learn(switch, event.port, packet, self._now)
+        if host is not None:
+            if host.learned:
+                self._outbox.store(LEARNED_HOST, host.ip, self._state.hosts.record_of(host))
+            self._outbox.report(
+                "info", f"host {host.name} is at {switch} port {event.port}", ip=host.ip, mac=host.mac
+            )
+            self._default_routes.refresh_soon(self._now)
+        target = self._state.hosts.find(packet.target_ip)
+        if target is None or packet.target_ip == packet.sender_ip:
+            return
+        if packet.is_request and self._state.hosts.has_known_mac(target):
+            reply = arp.build_reply(packet, target.mac)
+            self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
+        elif self._state.hosts.is_reachable(target) and (
+            packet.is_request or self._state.hosts.is_sender(switch, event.port, packet)
+        ):
+            # A question for a host whose address is not known goes to that host alone; its answer, back.
+            datapath_id = self._state.live.datapath_id(target.switch)
+            self._outbox.put(PacketOut(datapath_id, target.port, event.frame))
+
+    def _barrier_received(self, event: events.BarrierReceived) -> None:
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is not None:
+            self._default_routes.confirm(switch, event.barrier)
+            self._flows.confirm(event.barrier, switch, self._now)
+
+    def _together(self, event: events.Together) -> None:
+        requested = [each for each in event.events if isinstance(each, events.FlowRequested)]
+        for each in event.events if not requested else ():
+            self._on(each)
+        left = self._flows.request_all(requested, self._now)
+        if left:
+            self._outbox.put(Postpone(left))
+
+    def _rules_refused(self, event: events.RulesRefused) -> None:
+        switch = self._state.live.switch_name(event.datapath_id)
+        owners = self._outbox.take_owners(event.barrier)
+        if switch is None or not owners:
+            return  # a second error for the same rules, or one of a flow that has ended
+        if owners == (DEFAULT_ROUTES,):
+            self._default_routes.refuse(switch, event.barrier, event.reason)
+        elif owners == (BYPASSES,):
+            self._protection.refuse(switch, event.reason)
+        else:
+            self._flows.refuse(owners, switch, event, self._now)
+
+    def _counters_read(self, event: events.CountersRead) -> None:
+        self._measuring.take(event, self._now)
+
+    def _counters_refused(self, event: events.CountersRefused) -> None:
+        self._measuring.refused(event)
+
+    def _rule_counters_read(self, event: events.RuleCountersRead) -> None:
+        self._rule_counters.take(event.datapath_id, event.counts, self._now)
+
+    def _flow_requested(self, event: events.FlowRequested) -> None:
+        self._flows.request(event, self._now)
+
+    def _request_abandoned(self, event: events.RequestAbandoned) -> None:
+        self._flows.abandon(event.token, self._now)
+
+    def _flow_changed(self, event: events.FlowChanged) -> None:
+        self._flows.change(event, self._now)
+
+    def _flow_released(self, event: events.FlowReleased) -> None:
+        self._flows.release(event, self._now)
+
+    def _lease_renewed(self, event: events.LeaseRenewed) -> None:
+        self._flows.renew(event, self._now)
+
+    def _streams_reported(self, event: events.StreamsReported) -> None:
+        self._flows.streams_reported(event, self._now)
+
+    def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
+        self._outbox.answer(event.token, self._state.snapshot(self._now))
+
+    def _link_changed(self, event: events.LinkChanged) -> None:
+        try:
+            name = self._link_changes.check(event.link, event.if_revisions)
+        except RequestError as error:
+            self._outbox.answer(event.token, error)
+            return
+        self._change_links({name: event.change})
+        self._outbox.answer(event.token, self._state.link(name))
+
+    def _change_links(self, changes: Mapping[str, LinkChange]) -> None:
+        self._link_changes.apply(changes, self._now)
+        self._links_may_have_changed()
+        self._default_routes.refresh_soon(self._now)
+
+    def _configuration_changed(self, event: events.ConfigurationChanged) -> None:
+        """Apply all of it, or nothing."""
+        try:
+            links = {self._link_changes.check(name): change for name, change in event.links.items()}
+        except RequestError as error:
+            self._outbox.answer(event.token, error)
+            return
+        settings = event.settings
+        self._state.settings = settings
+        self._state.hosts.set_age(settings.host_age_s)
+        self._discovery.set_times(settings.probe_interval_s, settings.silence_s)
+        self._state.flows.set_ack_ratio(settings.ack_ratio)
+        self._measuring.settings_changed(self._now)
+        self._change_links(links)
+        self._flows.capacity_changed(self._now)
+        kind, text = ClientEventKind.CONFIGURATION_APPLIED, "the configuration was applied"
+        self._outbox.tell(kind, text, {"links": sorted(links)})
+        self._outbox.answer(event.token, None)
+
+    def _configuration_refused(self, event: events.ConfigurationRefused) -> None:
+        text = f"the configuration is as before: {event.reason}"
+        self._outbox.tell(ClientEventKind.CONFIGURATION_REFUSED, text, {"reason": event.reason}, "error")
+
+    def _view_requested(self, event: events.ViewRequested) -> None:
+        if event.view is ViewName.RULES:
+            self._rule_counters.request(event.token, event.key, self._now)
+        else:
+            self._outbox.answer(event.token, self._queries.view(event, self._now))
+
+    def _flows_requested(self, event: events.FlowsRequested) -> None:
+        self._outbox.answer(event.token, self._queries.page(event.query, self._now))
+
+    def _copy_requested(self, event: events.CopyRequested) -> None:
+        self._outbox.answer(event.token, copy_of(self._state))
+
+    def _controller_stopping(self, event: events.ControllerStopping) -> None:
+        """Take half-installed flows out, and all rules if so configured."""
+        self._flows.stop(self._now)
+        for switch in self._state.live.network.switches if event.remove_rules else ():
+            if self._state.live.is_connected(switch):
+                self._default_routes.wipe(switch)
+
+    def _time_passed(self, _: events.TimePassed) -> None:
+        if self._flows.tick(self._now):
+            return  # what else is due is an event of its own, after the rules of flows have been sent
+        self._age_hosts()
+        self._give_up_switches()
+        self._discover()
+        if not self._default_routes.tick(self._now):
+            self._protection.tick(self._now)  # else in an event of its own, so that it knows what it costs
+        self._measuring.tick(self._now)
+        self._rule_counters.tick(self._now)

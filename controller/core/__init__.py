@@ -1,1 +1,0 @@
-"""What decides, without I/O: events and the time go in, messages come out (`core.core`)."""

@@ -1,0 +1,218 @@
+"""What a request would be given: admission, paths and rates, without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.compile.split import TAGS, Split
+from controller.decide.ack_paths import SHORTEST
+from controller.decide.admission import (
+    Admission,
+    admit,
+    check_ports,
+    choose_source_ports,
+    max_streams,
+    newcomer,
+)
+from controller.decide.live_optima import LiveOptima
+from controller.decide.manual_paths import check_paths
+from controller.decide.planning import Newcomer, Optimum, PlannedPath, on_a_free_path, optimise
+from controller.errors import InfeasibleRequest
+from controller.model.requests import FlowRequest
+from controller.state.flow import Flow, Stream
+from controller.state.state import State
+
+__all__ = ["NEGLIGIBLE_SHARE", "Granted", "Wanted", "grant", "grant_shared", "may_share"]
+
+_FAIR = ("fair", "max_min")
+
+NEGLIGIBLE_SHARE = 1e-6
+"""Less than this share of a flow's rate is the solver's rounding."""
+
+
+@dataclass(frozen=True)
+class Granted:
+    """What a request is given.
+
+    Attributes:
+        id: What the flow is called.
+        number: The flow's place in the order of requests.
+        request: What was asked.
+        admission: What network and flows said to it.
+        requested_bps: Goodput asked for.
+        paths: What it gets.
+        ports: A source port for each path.
+        split: How its packets are spread; None where each path is a connection.
+        lease_s: How long it lives without being renewed.
+        rates: What running flows get beside it, by stream.
+    """
+
+    id: str
+    number: int
+    request: FlowRequest
+    admission: Admission
+    requested_bps: float
+    paths: tuple[PlannedPath, ...]
+    ports: tuple[int, ...]
+    split: Split | None
+    lease_s: float
+    rates: Mapping[str, tuple[float, ...]]
+
+    def flow(self, now: float) -> Flow:
+        """Return the flow that this makes."""
+        is_manual = self.admission.objective is None
+        return Flow(
+            number=self.number,
+            id=self.id,
+            source=self.admission.source,
+            destination=self.admission.destination,
+            destination_port=self.request.destination_port,
+            requested_bps=self.requested_bps,
+            framing=self.admission.framing,
+            objective=self.admission.objective,
+            streams=[
+                Stream(port, path.nodes, path.rate_bps, path.delay_s)
+                for port, path in zip(self.ports, self.paths, strict=True)
+            ],
+            lease_s=self.lease_s,
+            expires_at=now + self.lease_s,
+            owner="",
+            split=self.split,
+            given_bps=tuple(path.rate_bps for path in self.paths) if is_manual else None,
+            max_streams=max_streams(self.request),
+            spare_ports=(self.request.source_ports or ())[len(self.ports) :] if self.request.may_grow else (),
+        )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A request that makes sense, and what its flow is to be called; `number` is its place in the order."""
+
+    id: str
+    number: int
+    request: FlowRequest
+    admission: Admission
+
+    @property
+    def requested_bps(self) -> float:
+        """Goodput asked for; 0 where paths are given by hand."""
+        return self.request.rate_bps or 0.0
+
+    def newcomer(self) -> Newcomer:
+        """Return it as a flow to be routed."""
+        return newcomer(self.id, self.request, self.admission, self.requested_bps)
+
+
+def may_share(request: FlowRequest, objective: str) -> bool:
+    """Return whether a request is solved for together with others: its paths are for the optimum to choose.
+
+    Under fairness, limits on the paths of several newcomers take a search that is longer than their solves.
+    """
+    if objective in _FAIR and (request.source_ports is not None or request.max_paths is not None):
+        return False
+    return not request.paths and request.streams is None and request.splitting == "streams"
+
+
+def grant_shared(
+    state: State,
+    wanted: Wanted,
+    paths: tuple[PlannedPath, ...],
+) -> Granted:
+    """Return what a request is given of an optimum that it shares with others.
+
+    Args:
+        state: Network and flows, with those of the others that have been granted already.
+        wanted: The request.
+        paths: What the optimum gives it.
+
+    Raises:
+        Conflict: one of the others has its ports.
+        InfeasibleRequest: the optimum has nothing for it.
+    """
+    check_ports(state, wanted.request, wanted.admission.source, wanted.admission.destination)
+    _check_granted(paths, wanted.requested_bps, wanted.admission)
+    return _granted(state, wanted, wanted.requested_bps, Optimum({}, paths))
+
+
+def grant(
+    state: State,
+    optima: LiveOptima,
+    request: FlowRequest,
+    flow_id: str,
+    number: int,
+    is_settled: bool,
+    may_solve: bool = True,
+) -> Granted | None:
+    """Find out what a request would be given.
+
+    Args:
+        state: Network and flows; not changed.
+        optima: The last optima of this network.
+        request: What is asked.
+        flow_id: What the flow is to be called.
+        number: Its place in the order of requests.
+        is_settled: The running flows have their optimum.
+        may_solve: Whether it may take a solve.
+
+    Returns:
+        None if it takes a solve that may not be.
+
+    Raises:
+        InvalidRequest, NotFound, Conflict, InfeasibleRequest: the request is refused.
+        SolverError: the solver failed.
+    """
+    admission = admit(state, request)
+    wanted = Wanted(flow_id, number, request, admission)
+    if admission.objective is None:
+        optimum = check_paths(state, request, admission)
+        return _granted(state, wanted, sum(path.rate_bps for path in optimum.paths), optimum)
+    new = wanted.newcomer()
+    free = on_a_free_path(state, admission.objective, new) if is_settled else None
+    if free is None and not may_solve:
+        return None
+    optimum = free or optimise(state, optima, admission.objective, new)
+    _check_granted(optimum.paths, wanted.requested_bps, admission)
+    return _granted(state, wanted, wanted.requested_bps, optimum)
+
+
+def _granted(state: State, wanted: Wanted, requested_bps: float, optimum: Optimum) -> Granted:
+    request, admission, number = wanted.request, wanted.admission, wanted.number
+    split = _split(state, request, optimum, number)
+    connections = 1 if split is not None else len(optimum.paths)
+    ports = choose_source_ports(state, request, admission.source, connections)
+    if split is not None:
+        ports *= len(optimum.paths)
+    lease_s = request.lease_s or state.settings.lease_s
+    return Granted(
+        wanted.id,
+        number,
+        request,
+        admission,
+        requested_bps,
+        optimum.paths,
+        ports,
+        split,
+        lease_s,
+        optimum.rates,
+    )
+
+
+def _split(state: State, request: FlowRequest, optimum: Optimum, number: int) -> Split | None:
+    if request.splitting == "streams" or optimum.ack_path is None:
+        return None
+    tag = state.flows.free_tag(number)
+    if tag is None:
+        raise InfeasibleRequest(
+            "splitting", f"{TAGS} split flows run already and stamps have no room for more; release one"
+        )
+    return Split(request.splitting, tag, request.ack_path or SHORTEST, optimum.ack_path)
+
+
+def _check_granted(paths: tuple[PlannedPath, ...], requested_bps: float, admission: Admission) -> None:
+    if sum(path.rate_bps for path in paths) <= NEGLIGIBLE_SHARE * requested_bps:
+        raise InfeasibleRequest(
+            "rate_bps",
+            f"no capacity is free from {admission.source.name} to {admission.destination.name}; "
+            "release a flow first (see GET /v1/links)",
+        )

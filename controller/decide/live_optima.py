@@ -1,0 +1,97 @@
+"""The optimum of each objective, kept from event to event.
+
+Each solve says how flows and links are now; what differs from the solve before is one event of a live engine,
+which goes on from its last basis. So nothing has to be taken back where a flow is refused after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from controller.errors import InvalidProblem, SolverError
+from controller.gomr import Allocation, Demand, Edge, LiveEngine, Problem
+from controller.state.live_network import LiveNetwork, arc_name
+
+__all__ = ["LiveOptima"]
+
+_FAIR = ("fair", "max_min")
+"""Objectives that leave little to choose: the end of least churn is that no flow is starved for another of
+equal worth, and these see to that."""
+
+
+class LiveOptima:
+    """A live engine for each objective that flows have.
+
+    Args:
+        network: Its arcs are the edges of every problem.
+        time_limit_s: Seconds that a solve may take; None for no limit. What is found by then is the answer.
+        solved: Called after each solve with the objective and the seconds that it took.
+
+    Attributes:
+        solves: How many there have been.
+    """
+
+    def __init__(
+        self,
+        network: LiveNetwork,
+        time_limit_s: float | None = None,
+        solved: Callable[[str, float], None] = lambda *_: None,
+    ) -> None:
+        self._network = network
+        self._solved = solved
+        self.time_limit_s = time_limit_s
+        self.solves = 0
+        self._delays_version = network.delays_version
+        self._engines: dict[str, LiveEngine] = {}
+
+    def solve(
+        self, objective: str, demands: Sequence[Demand], capacity_bps: Mapping[str, float]
+    ) -> Allocation:
+        """Return the optimum; unless fairness decides, one of those that move no flow without need.
+
+        Args:
+            objective: One of `controller.gomr.OBJECTIVES`.
+            demands: All flows with this objective.
+            capacity_bps: What they may take of each arc, by its name; nothing of one that is not named.
+
+        Raises:
+            SolverError: The solver failed, from its last basis and from scratch.
+        """
+        self.solves += 1
+        capacities = {name: capacity_bps.get(name, 0.0) for name in self._network.arcs}
+        if self._delays_version != self._network.delays_version:
+            self._engines, self._delays_version = {}, self._network.delays_version
+        engine = self._engines.pop(objective, None)
+        if engine is not None:
+            engine.time_limit_s = self.time_limit_s
+            try:
+                allocation = engine.become(demands, capacities).allocation
+            except (InvalidProblem, SolverError):
+                engine = None  # Its state may be what fails.
+        if engine is None:
+            problem, min_churn = self._problem(demands, capacities), objective not in _FAIR
+            engine = LiveEngine(problem, objective, min_churn=min_churn, time_limit_s=self.time_limit_s)
+            allocation = engine.allocation
+        self._engines[objective] = engine
+        self._solved(objective, allocation.wall_s)
+        return allocation
+
+    def start_from(self, objective: str, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
+        """Take rates for those that flows have, where the last solve found others; the next moves them least.
+
+        Args:
+            objective: One that has been solved for.
+            rates: Wire rate of each path (names of arcs) by the flow's id, for all flows of the last solve.
+        """
+        if objective not in _FAIR:
+            self._engines[objective].start_from(rates)
+
+    def _problem(self, demands: Sequence[Demand], capacity_bps: Mapping[str, float]) -> Problem:
+        edges = tuple(
+            Edge(name, arc.tail, arc.head, capacity_bps[name], arc.delay_s)
+            for name, arc in self._network.arcs.items()
+        )
+        reverse = {edge.id: arc_name(edge.head, edge.tail) for edge in edges}
+        nodes = {node for edge in edges for node in (edge.tail, edge.head)}
+        hosts = frozenset(node for node in nodes if self._network.is_host(node))
+        return Problem(edges, tuple(demands), reverse, hosts)

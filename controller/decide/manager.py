@@ -1,0 +1,436 @@
+"""The life of flows: requested, installed, changed, renewed, released, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from controller.decide.arrivals import Arrivals
+from controller.decide.granting import NEGLIGIBLE_SHARE
+from controller.decide.host_streams import HostStreams
+from controller.decide.interruptions import Interruptions
+from controller.decide.live_optima import LiveOptima
+from controller.decide.planning import optimise
+from controller.decide.rates import GROUP_OF, Rates
+from controller.decide.recovery import MOVE, Recovery
+from controller.decide.telling import facts_of, refuse, tell_refused
+from controller.errors import (
+    Conflict,
+    ControllerError,
+    Forbidden,
+    InfeasibleRequest,
+    NotFound,
+    PreconditionFailed,
+    RequestError,
+    Unavailable,
+)
+from controller.install.installation import Installation, Installations
+from controller.install.outbox import Outbox
+from controller.model.callers import Caller
+from controller.model.client_events import ClientEventKind
+from controller.model.events import (
+    FlowChanged,
+    FlowReleased,
+    FlowRequested,
+    LeaseRenewed,
+    RulesRefused,
+    StreamsReported,
+)
+from controller.model.journal import Journaled, JournaledDict
+from controller.model.messages import (
+    AllocationChanged,
+    FlowEnded,
+    LeaseResult,
+    Notify,
+    RemoveGroup,
+    RemoveRules,
+)
+from controller.model.rules import Group, GroupChange, Rule, Stages, flow_number
+from controller.state.flow import Flow, FlowState
+from controller.state.flow_record import FLOW, flow_of
+from controller.state.state import State
+
+__all__ = ["FlowManager"]
+
+_ENDED_REMEMBERED = 10_000
+"""Flows whose ids are remembered after their end: to release them again is no error."""
+
+
+class FlowManager(Journaled):
+    """Handles what clients ask of flows, and what happens to flows."""
+
+    def __init__(
+        self,
+        state: State,
+        outbox: Outbox,
+        new_flow_id: Callable[[int], str],
+        solved: Callable[[str, float], None] = lambda *_: None,
+    ) -> None:
+        self._ended: JournaledDict[str, None] = (
+            JournaledDict()
+        )  # ids of flows that ended lately, oldest first
+        self._state = state
+        self._outbox = outbox
+        self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
+        self._installations = Installations(state, outbox)
+        self._interruptions = Interruptions(state, outbox)
+        self._rates = Rates(state, outbox, self._optima, self._interruptions)
+        self._recovery = Recovery(state, outbox, self._optima, self._rates.apply, self._rates.tell)
+        self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.save)
+        self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._installations, new_flow_id)
+        self._leases_due: float | None = None  # no lease runs out before
+
+    # What clients ask
+
+    def request_all(self, requested: Sequence[FlowRequested], now: float) -> tuple[FlowRequested, ...]:
+        """Route new flows in order; returns those that remain, so what is urgent waits for one solve."""
+        remaining = self._arrivals.request_all(requested, now)
+        self._recovery.rates_shared(now)
+        return remaining
+
+    def request(self, event: FlowRequested, now: float) -> None:
+        """Route a new flow, take its rates in and begin to install its paths."""
+        self._arrivals.request(event, now)
+        self._recovery.rates_shared(now)
+
+    def abandon(self, token: int, now: float) -> None:
+        """End a flow that is being installed for a client that no longer waits."""
+        installation = self._installations.with_token(token)
+        flow = None if installation is None else self._state.flows.get(installation.flow_id)
+        if flow is not None and not flow.is_active:
+            self._end(flow, "its client no longer waits", now)
+
+    def change(self, event: FlowChanged, now: float) -> None:
+        """Give a running flow another rate over the paths it has."""
+        try:
+            flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
+            if flow is None or not flow.is_active:
+                raise self._unknown(event.flow_id)
+            if self._installations.of(flow.id) is not None or self._recovery.is_moving(flow.id):
+                raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
+            before_bps = flow.requested_bps
+            rates = self._plan_change(flow, event.rate_bps)
+        except ControllerError as error:
+            refuse(self._outbox, event.token, error)
+            return
+        self._renew(flow, now)
+        self._rates.set({flow.id: rates.pop(flow.id)})
+        self._rates.apply(rates, now)
+        self._rates.save(flow)
+        self._recovery.rates_shared(now)
+        text = f"flow {flow.id} changed its rate"
+        self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow))
+        group = self._rates.new_group(flow)
+        if group is None:
+            self._outbox.answer(event.token, self._state.view(flow, now))
+        else:
+            stages: Stages = [{flow.source.switch: (GroupChange(group),)}]
+            self._installations.begin(flow.id, event.token, stages, before_bps)
+
+    def release(self, event: FlowReleased, now: float) -> None:
+        """End a flow at its client's wish; a flow that has ended already is no error."""
+        try:
+            flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
+            if flow is None and event.flow_id not in self._ended:
+                raise self._unknown(event.flow_id)
+        except RequestError as error:
+            self._outbox.answer(event.token, error)
+            return
+        if flow is not None:
+            # Its own session knows; that of another client, or an administrator's victim, does not.
+            tell_owner = event.caller.name != flow.belongs_to
+            self._end(flow, "it was released", now, ClientEventKind.FLOW_RELEASED, tell_owner=tell_owner)
+        self._outbox.answer(event.token, None)
+
+    def renew(self, event: LeaseRenewed, now: float) -> None:
+        """Let flows live on for another lease."""
+        renewed, unknown, forbidden = [], [], []
+        for flow_id in event.flow_ids:
+            flow = self._state.flows.get(flow_id)
+            if flow is None:
+                unknown.append(flow_id)
+            elif not event.caller.may_change(flow.belongs_to):
+                forbidden.append(flow_id)
+            else:
+                self._renew(flow, now)
+                if flow.max_streams and flow.owner != event.owner and event.owner and flow.is_active:
+                    # What it was told while nobody listened.
+                    self._outbox.put(Notify(event.owner, AllocationChanged(self._state.view(flow, now))))
+                flow.owner = event.owner or flow.owner
+                renewed.append(flow_id)
+        self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown), tuple(forbidden)))
+
+    def streams_reported(self, event: StreamsReported, now: float) -> None:
+        """Take in what a host says of the streams of a flow."""
+        self._host_streams.report(event, now)
+        self._outbox.answer(event.token, None)
+
+    def stop(self, now: float) -> None:
+        """End what is not complete, as the process is about to end."""
+        for flow in [flow for flow in self._state.flows if not flow.is_active]:
+            self._end(flow, "the controller is stopping", now)
+
+    # What happens to flows
+
+    def pinned_rules(self, switch: str) -> tuple[Rule | Group, ...]:
+        """Return the rules and groups that a switch should have of the flows that are complete."""
+        entries: list[Rule | Group] = []
+        for flow in self._state.flows.through(switch):
+            if flow.is_active:
+                for stage in flow.stages(self._state.live.ports):
+                    entries.extend(
+                        entry for entry in stage.get(switch, ()) if not isinstance(entry, GroupChange)
+                    )
+        return tuple(entries)
+
+    def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
+        """Take up the flows of the controller's last run, each with a whole lease for its owner to renew."""
+        for flow_id, record in sorted(records.items(), key=lambda item: item[1]["number"]):
+            flow = flow_of(flow_id, record, self._state, now)
+            self._arrivals.last_number = max(self._arrivals.last_number, record["number"])
+            if flow is None:
+                self._outbox.report(
+                    "warning", f"flow {flow_id} is given up: the topology has its path no more", flow=flow_id
+                )
+                self._outbox.store(FLOW, flow_id, None)
+            else:
+                self._state.flows.add(flow)
+                self._renew(flow, now)
+
+    def flush(self) -> None:
+        """Send what the event has let begin or go on."""
+        self._installations.flush()
+
+    def confirm(self, barrier: int, switch: str, now: float) -> None:
+        """Take a switch's barrier in; the flows that are complete with it are answered."""
+        self._recovery.confirm(barrier, switch, now)
+        for installation in self._installations.confirm(barrier, switch):
+            flow = self._state.flows.get(installation.flow_id)
+            if flow is not None:
+                self._complete(installation, flow, now)
+
+    def _complete(self, installation: Installation, flow: Flow, now: float) -> None:
+        if installation.requested_before_bps is not None:
+            self._outbox.answer(installation.token, self._state.view(flow, now))
+            return
+        flow.state = FlowState.ACTIVE
+        self._renew(flow, now)
+        self._rates.update_group(flow)
+        self._rates.save(flow)
+        lost = self._state.lost_links(flow)
+        if lost:
+            self._recovery.links_changed(lost, now)
+        self._outbox.tell(ClientEventKind.FLOW_GRANTED, f"flow {flow.id} is installed", facts_of(flow))
+        self._outbox.answer(installation.token, self._state.view(flow, now))
+
+    def refuse(self, owners: Sequence[str], switch: str, event: RulesRefused, now: float) -> None:
+        """Take in that a switch did not accept rules that were sent for flows: whose, its cookie says."""
+        if len(owners) > 1 and event.cookie is not None:
+            number = flow_number(event.cookie)
+            flows = (self._state.flows.get(owner) for owner in owners)
+            owners = [flow.id for flow in flows if flow is not None and flow.number == number]
+        for owner in owners:
+            self._refuse_rules(owner, switch, event.barrier, event.reason, now)
+
+    def _refuse_rules(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
+        if owner.startswith(MOVE):
+            self._recovery.refuse(owner, switch, reason, now)
+            return
+        flow = self._state.flows.get(owner.removeprefix(GROUP_OF))
+        if flow is None:
+            return
+        installation = self._installations.of(flow.id)
+        if flow.is_active and not self._installations.is_awaited(barrier, flow.id):
+            installation = None  # of other rules than those that are on their way
+        if installation is not None:
+            self._give_up(installation, f"{switch} refused the rules: {reason}", now)
+            return
+        if owner.startswith(GROUP_OF) and flow.split is not None:
+            flow.split.group = None  # so the next change of rates sends it again
+            self._outbox.report(
+                "error", f"{switch} refused new shares of flow {flow.id}: {reason}", flow=flow.id
+            )
+        elif flow.is_active:
+            self._end(flow, f"{switch} refused its rules after it had confirmed them: {reason}", now)
+
+    def sent(self, now: float) -> None:
+        """Take in that all messages have been sent."""
+        self._installations.sent(now)
+        self._recovery.sent(now)
+
+    @property
+    def degraded(self) -> int:
+        """How many flows carry less than before they lost a link."""
+        return self._interruptions.degraded
+
+    def links_changed(self, lost: Collection[str], now: float) -> None:
+        """Take in that links went (those that are named) or returned: flows are planned again."""
+        if not len(self._state.flows):
+            return
+        self._interruptions.links_lost(lost, now)
+        self._recovery.links_changed(lost, now)
+        self._rates.links_changed(now)
+
+    def capacity_returned(self, now: float) -> None:
+        """Take in that links have more for flows than before: those that have too little get it soon."""
+        self._rates.capacity_returned(now)
+        self._recovery.capacity_returned(now)
+
+    def set_rates(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
+        """Give running flows other goodputs, by stream, and tell their owners."""
+        self._rates.apply(rates, now)
+
+    def capacity_changed(self, now: float) -> None:
+        """Take in that links have other rates or delays: rates follow at once, better paths soon."""
+        self._rates.capacity_changed(now)
+        self._recovery.capacity_returned(now)
+
+    def switch_lost(self, switch: str, now: float) -> None:
+        """Fail the installations that need a switch which has gone."""
+        self._recovery.switch_lost(switch, now)
+        # Those that it has confirmed already too: what it had is gone when it returns.
+        installing = [flow for flow in self._state.flows if not flow.is_active]
+        for flow in installing:
+            if switch in flow.switches():
+                self._end(flow, f"the connection to {switch} ended", now)
+
+    def tick(self, now: float) -> bool:
+        """End what has run out of time, and plan what is due; returns whether flows are about to move."""
+        if self._recovery.tick(now):
+            return True
+        for installation in self._installations.overdue(now):
+            silent = ", ".join(self._installations.silent(installation.flow_id))
+            limit_s = self._state.settings.confirm_timeout_s
+            self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
+        if self._leases_due is not None and self._leases_due <= now:
+            active = [flow for flow in self._state.flows if flow.is_active]
+            for flow in active:
+                if flow.expires_at <= now:
+                    self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
+            left = (flow.expires_at for flow in active if flow.expires_at > now)
+            self._leases_due = min(left, default=None)
+        self._host_streams.tick(now)
+        if self._recovery.is_busy:
+            self._rates.wait(now)
+        self._rates.tick(now)
+        return False
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which `tick` has something to do."""
+        times = (
+            self._installations.next_deadline(),
+            self._recovery.next_deadline(),
+            self._rates.next_deadline(),
+            self._host_streams.next_deadline(),
+            self._leases_due,
+        )
+        return min((time for time in times if time is not None), default=None)
+
+    # Planning
+
+    def _plan_change(self, flow: Flow, rate_bps: float) -> dict[str, tuple[float, ...]]:
+        """Return the rates of all flows with the same objective after a change of one's demand."""
+        if flow.objective is None:
+            raise Conflict(
+                "flow_id", f"the rates of {flow.id} were given by hand; release it and request another"
+            )
+        lost = self._state.lost_links(flow)
+        if lost:
+            raise InfeasibleRequest("flow_id", f"{flow.id} runs over link {lost[0]}, which is down")
+        before_bps, flow.requested_bps = flow.requested_bps, rate_bps
+        try:
+            rates = dict(optimise(self._state, self._optima, flow.objective).rates)
+            if sum(rates[flow.id]) <= NEGLIGIBLE_SHARE * rate_bps:
+                raise InfeasibleRequest("rate_bps", f"no capacity is free on the paths of {flow.id}")
+        except ControllerError:
+            flow.requested_bps = before_bps
+            raise
+        return rates
+
+    # Changing the state
+
+    def _renew(self, flow: Flow, now: float) -> None:
+        flow.expires_at = now + flow.lease_s
+        if self._leases_due is None or flow.expires_at < self._leases_due:
+            self._leases_due = flow.expires_at
+
+    def _end(
+        self,
+        flow: Flow,
+        reason: str,
+        now: float,
+        kind: ClientEventKind = ClientEventKind.FLOW_ENDED,
+        tell_owner: bool = True,
+    ) -> None:
+        """Take a flow out: its rules, near end first, its rates, and the others' share of what it leaves."""
+        installation = self._installations.cancel(flow.id)
+        if installation is not None:
+            text = f"the flow ended before it began: {reason}" if not flow.is_active else reason
+            refusal = Unavailable("", text)
+            self._outbox.answer(installation.token, refusal)
+            if not flow.is_active:
+                tell_refused(self._outbox, flow.source.name, flow.destination.name, refusal, flow.belongs_to)
+        if flow.is_active and tell_owner:
+            self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
+        self._state.flows.remove(flow)
+        self._ended[flow.id] = None
+        if len(self._ended) > _ENDED_REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+        if flow.is_active:
+            self._outbox.store(FLOW, flow.id, None)
+        for each in (flow, self._recovery.flow_ended(flow)):
+            self._remove_rules(each)
+        ingress = flow.source.switch
+        if flow.split is not None and flow.split.group is not None and self._state.live.is_connected(ingress):
+            group = flow.split.group.number
+            self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
+        self._interruptions.ended(flow)
+        if flow.is_active:
+            text = f"flow {flow.id} ended: {reason}"
+            self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason})
+        self.capacity_returned(now)
+
+    def _remove_rules(self, flow: Flow | None) -> None:
+        for switch in flow.switches() if flow is not None else ():
+            if flow is not None and self._state.live.is_connected(switch):
+                for cookie in flow.cookies:
+                    self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), cookie))
+
+    def _give_up(self, installation: Installation, reason: str, now: float) -> None:
+        """Take back what a switch did not take: a new flow, or a running one's new rate."""
+        flow = self._state.flows.get(installation.flow_id)
+        if flow is None:
+            return
+        if installation.requested_before_bps is None:
+            self._end(flow, reason, now)
+            return
+        self._installations.cancel(flow.id)
+        self._outbox.answer(installation.token, Unavailable("", f"the rate is as before: {reason}"))
+        flow.requested_bps = installation.requested_before_bps
+        if flow.split is not None:
+            flow.split.group = None
+        if flow.objective is not None:
+            self._rates.apply(self._rates.optimum(flow.objective), now)
+
+    # Answers
+
+    def _changeable(self, flow_id: str, caller: Caller, if_revisions: frozenset[int] | None) -> Flow | None:
+        """Return a flow that a client is about to change; None if there is no such flow.
+
+        Raises:
+            Forbidden: it is another client's.
+            PreconditionFailed: it is not as it was when the client looked at it.
+        """
+        flow = self._state.flows.get(flow_id)
+        if flow is None:
+            return None
+        if not caller.may_change(flow.belongs_to):
+            raise Forbidden("flow_id", f"{flow_id} is another client's; only that or an administrator may")
+        if if_revisions is not None and flow.revision not in if_revisions:
+            raise PreconditionFailed(
+                "flow_id", f"{flow_id} has changed meanwhile (it has revision {flow.revision}); look again"
+            )
+        return flow
+
+    def _unknown(self, flow_id: str) -> NotFound:
+        return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")

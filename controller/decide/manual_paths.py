@@ -1,0 +1,93 @@
+"""Paths that a client gives by hand: do they exist, and is there room for them?"""
+
+from __future__ import annotations
+
+from controller.decide.ack_paths import SHORTEST, ack_path
+from controller.decide.admission import Admission
+from controller.decide.planning import Optimum, PlannedPath
+from controller.errors import Conflict, InfeasibleRequest, InvalidRequest
+from controller.model.requests import FlowRequest, RequestedPath
+from controller.state.flow_table import add_loads, arc_loads
+from controller.state.live_network import arcs_of
+from controller.state.state import State
+
+__all__ = ["check_paths"]
+
+_CAPACITY_SLACK = 5e-4
+"""How far rates given by hand may exceed a link: published figures are rounded (8.95 of 8.949 Mbit/s)."""
+
+_SUM_SLACK = 1e-3
+"""How far their sum may differ from the rate asked for, for the same reason."""
+
+
+def check_paths(state: State, request: FlowRequest, admission: Admission) -> Optimum:
+    """Return the paths as they will be used, in the order given.
+
+    Raises:
+        InvalidRequest: a path does not lead from the source to the destination, is there twice, the rates do
+            not add up, or the acknowledgements shall take a path that is not there.
+        InfeasibleRequest: a link of a path is down.
+        Conflict: other flows hold the capacity of a link.
+    """
+    source, destination, rate_bps = admission.source.name, admission.destination.name, request.rate_bps
+    planned = tuple(
+        _check_path(state, f"paths[{i}].nodes", path, source, destination)
+        for i, path in enumerate(request.paths)
+    )
+    if len({path.nodes for path in planned}) < len(planned):
+        raise InvalidRequest(
+            "paths", "the same path is given twice; give each path once with the sum of its rates"
+        )
+    total_bps = sum(path.rate_bps for path in planned)
+    if rate_bps is not None and abs(total_bps - rate_bps) > _SUM_SLACK * rate_bps:
+        raise InvalidRequest(
+            "rate_bps",
+            f"is {rate_bps:g} bit/s but the paths add up to {total_bps:g}; leave it out or make them agree",
+        )
+    optimum = Optimum({}, planned)
+    if request.splitting != "streams":
+        nodes = tuple(path.nodes for path in planned)
+        acks = ack_path(state, request.ack_path or SHORTEST, source, destination, nodes)
+        optimum = Optimum({}, planned, acks)
+    _check_capacity(state, optimum, admission)
+    return optimum
+
+
+def _check_path(state: State, field: str, path: RequestedPath, source: str, destination: str) -> PlannedPath:
+    nodes, live = path.nodes, state.live
+    if nodes[0] != source or nodes[-1] != destination:
+        raise InvalidRequest(
+            field, f"leads from {nodes[0]} to {nodes[-1]}, not from {source} to {destination}"
+        )
+    if len(set(nodes)) < len(nodes):
+        raise InvalidRequest(field, "visits a node twice")
+    for arc in arcs_of(nodes):
+        if arc not in live.arcs:
+            raise InvalidRequest(field, f"there is no link {arc} in the topology")
+    for node in nodes[1:-1]:
+        if live.is_host(node):
+            raise InvalidRequest(field, f"passes through {node}, which is a host and forwards nothing")
+    lost = live.lost_links(nodes)
+    if lost:
+        raise InfeasibleRequest(field, f"link {lost[0]} is down")
+    return PlannedPath(nodes, path.rate_bps, sum(live.arcs[arc].delay_s for arc in arcs_of(nodes)))
+
+
+def _check_capacity(state: State, wanted_paths: Optimum, admission: Admission) -> None:
+    """Raise Conflict for the first link that the paths and the running flows would overload."""
+    ack_ratio = state.settings.ack_ratio
+    held = arc_loads(state.flows, ack_ratio)
+    wanted: dict[str, float] = {}
+    paths, acks = wanted_paths.paths, wanted_paths.ack_path
+    for path in paths:
+        wire_bps = admission.framing.wire_bps(path.rate_bps, len(paths) if acks is None else 1)
+        add_loads(wanted, path.nodes, wire_bps, ack_ratio, acks)
+    for name, wire_bps in wanted.items():
+        capacity_bps = state.allocatable_bps(name)
+        free_bps = capacity_bps - held.get(name, 0.0)
+        if wire_bps > free_bps + _CAPACITY_SLACK * capacity_bps:
+            raise Conflict(
+                "paths",
+                f"link {name} has {max(0.0, free_bps):g} of {capacity_bps:g} bit/s free, the paths need "
+                f"{wire_bps:g} (with headers and acknowledgements)",
+            )

@@ -1,0 +1,498 @@
+"""From flows to a routing problem, and from its solution to the rates of streams.
+
+One solve covers the flows that share an objective: running ones keep their paths but may get other rates, so
+that the whole is optimal. Flows with another objective, with paths given by hand or over a lost link keep
+what they have; it is taken off the links' capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from controller.decide.ack_paths import SHORTEST, ack_path
+from controller.decide.live_optima import LiveOptima
+from controller.errors import InfeasibleRequest
+from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
+from controller.gomr.paths.finder import PathFinder
+from controller.state.flow import Flow, Slot
+from controller.state.flow_table import arc_loads
+from controller.state.live_network import arc_name, arcs_of
+from controller.state.state import State
+from controller.wire import Framing
+from topologies.model import Arc
+
+__all__ = [
+    "SEPARABLE",
+    "Newcomer",
+    "Optimum",
+    "PlannedPath",
+    "has_path",
+    "on_a_free_path",
+    "on_free_paths",
+    "optimise",
+    "optimise_newcomers",
+    "optimise_together",
+    "replan",
+    "shortest_paths",
+]
+
+_NEGLIGIBLE_SHARE = 1e-6
+"""A path with less than this share of a flow's rate is the solver's rounding, not a path."""
+
+
+SEPARABLE = ("max_throughput_min_delay", "fair", "max_min")
+"""Objectives in which a flow that takes nothing from another changes nothing for it."""
+
+_MARGIN = 1e-6
+"""Share of a link that is left to the exact solve: sums of thousands of rates are not exact."""
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """A flow that is asked for.
+
+    Attributes:
+        id: What it will be called if it is granted.
+        source: Name of the host that sends.
+        destination: Name of the host that receives.
+        rate_bps: Goodput asked for.
+        framing: How its bytes are put on the wire.
+        max_paths: At most so many paths.
+        streams: Exactly so many paths.
+        acks: Path of the acknowledgements of a split flow (`controller.decide.ack_paths`); None: a connection
+            for each path, and acknowledgements on its reverse.
+        may_grow: Its host opens and closes streams while it runs.
+    """
+
+    id: str
+    source: str
+    destination: str
+    rate_bps: float
+    framing: Framing
+    max_paths: int | None
+    streams: int | None
+    acks: str | None = None
+    may_grow: bool = False
+
+    def framed_streams(self, paths: int) -> int:
+        """Return for how many TCP connections its bytes are framed over so many paths."""
+        if self.acks is not None:
+            return 1
+        return max(2, paths) if self.may_grow else paths
+
+
+@dataclass(frozen=True)
+class PlannedPath:
+    """A path for a new flow; `rate_bps` is goodput."""
+
+    nodes: tuple[str, ...]
+    rate_bps: float
+    delay_s: float
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """New goodputs of running flows, by stream, and the paths of the new flow (empty: none is free).
+
+    `ack_path` leads from the destination to the source; None where each path has its own way back.
+    """
+
+    rates: Mapping[str, tuple[float, ...]]
+    paths: tuple[PlannedPath, ...]
+    ack_path: tuple[str, ...] | None = None
+
+
+def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcomer | None = None) -> Optimum:
+    """Find the global optimum of the flows with this objective, and of a new one.
+
+    Args:
+        state: Network and flows.
+        optima: The last optima of this network.
+        objective: One of `controller.gomr.OBJECTIVES`.
+        newcomer: A flow that is asked for.
+
+    Raises:
+        InfeasibleRequest: there are fewer paths than the streams asked for.
+        InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
+        SolverError: the solver failed.
+    """
+    movable = _movable(state, objective)
+    movable_ids = {flow.id for flow in movable}
+    kept = [flow for flow in state.flows if flow.id not in movable_ids]
+    demands = [_running_demand(flow, state.settings.ack_ratio) for flow in movable]
+    if newcomer is None:
+        solution = _solve(state, optima, kept, demands, objective) if demands else None
+        return Optimum({} if solution is None else _running_rates(movable, solution), ())
+    acks = _acks_in_advance(state, newcomer)
+    demand = _new_demand(newcomer, state.settings.ack_ratio, acks)
+    solution = _solve(state, optima, kept, [*demands, demand], objective)
+    fixed = _settled(state, newcomer, solution.paths[newcomer.id])
+    if fixed:
+        acks = _ack_path(state, newcomer, fixed)
+        demand = _new_demand(newcomer, state.settings.ack_ratio, acks, fixed)
+        solution = _solve(state, optima, kept, [*demands, demand], objective)
+        paths = _planned_exactly(state, newcomer, fixed, solution.paths[newcomer.id])
+    else:
+        paths = _planned(newcomer, solution.paths[newcomer.id])
+    return Optimum(_running_rates(movable, solution), paths, acks)
+
+
+def optimise_newcomers(
+    state: State, optima: LiveOptima, objective: str, newcomers: Sequence[Newcomer]
+) -> tuple[Mapping[str, tuple[float, ...]], dict[str, tuple[PlannedPath, ...]]]:
+    """Find the global optimum of the flows with this objective and of several new ones, by one solve.
+
+    Args:
+        state: Network and flows.
+        optima: The last optima of this network.
+        objective: One of `controller.gomr.OBJECTIVES`.
+        newcomers: Flows that are asked for; each is a connection for each path, over as many as the optimum
+            takes.
+
+    Returns:
+        New goodputs of the running flows, by stream; and the paths of each new flow by its id (none: none is
+        free).
+
+    Raises:
+        SolverError: the solver failed.
+    """
+    movable = _movable(state, objective)
+    movable_ids = {flow.id for flow in movable}
+    kept = [flow for flow in state.flows if flow.id not in movable_ids]
+    ratio = state.settings.ack_ratio
+    demands = [_running_demand(flow, ratio) for flow in movable]
+    demands += [_new_demand(newcomer, ratio, None) for newcomer in newcomers]
+    solution = _solve(state, optima, kept, demands, objective)
+    paths = {newcomer.id: _planned(newcomer, solution.paths[newcomer.id]) for newcomer in newcomers}
+    return _running_rates(movable, solution), paths
+
+
+def on_a_free_path(state: State, objective: str, newcomer: Newcomer) -> Optimum | None:
+    """Return the optimum where the new flow fits on its path of least delay beside all others; else None.
+
+    It is the optimum without a solve: the running flows had theirs with this capacity free, so none of them
+    gains by it, and the new flow can have no more, nor sooner. That holds for objectives in which a flow
+    counts for itself, as long as the running flows have their optimum. (A flow over one path leaves the room
+    of the identifiers that it was planned with; the next solve gives it to others.)
+    """
+    if objective not in SEPARABLE or newcomer.streams is not None or newcomer.acks is not None:
+        return None
+    nodes = state.live.least_delay_path(newcomer.source, newcomer.destination)
+    if nodes is None:
+        return None
+    if not _has_room(state, newcomer, nodes):
+        return None
+    return Optimum({}, (PlannedPath(nodes, newcomer.rate_bps, _delay_s(state, nodes)),))
+
+
+def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterator[tuple[Slot, ...] | None]:
+    """Yield, flow by flow, what each is to have where it fits on its path of least delay; None where not.
+
+    For flows that carry nothing; each must be accounted for before the next is asked for. Where all fit, it
+    is their optimum beside the others, as in `on_a_free_path`.
+    """
+    for flow in flows:
+        newcomer = _as_newcomer(flow)
+        nodes = state.live.least_delay_path(newcomer.source, newcomer.destination)
+        fits = objective in SEPARABLE and newcomer.acks is None and nodes is not None
+        if not fits or nodes is None or not _has_room(state, newcomer, nodes):
+            yield None
+            continue
+        delay_s = _delay_s(state, nodes)
+        rest = (Slot(nodes, 0.0, delay_s) for _ in flow.streams[1:])
+        yield (Slot(nodes, flow.requested_bps, delay_s), *rest)
+
+
+def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
+    """Return whether a flow fits on a path beside all others."""
+    # As it is accounted for while it is planned: it may need identifiers.
+    wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
+    for way, load_bps in ((nodes, wire_bps), (nodes[::-1], wire_bps * state.settings.ack_ratio)):
+        for arc in arcs_of(way):
+            if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
+                return False
+    return True
+
+
+def optimise_together(
+    state: State, objective: str, newcomers: Sequence[Newcomer]
+) -> dict[str, tuple[PlannedPath, ...]]:
+    """Find the global optimum of flows that are asked for at the same time, by one solve for all.
+
+    Args:
+        state: Network, and flows that keep what they have.
+        objective: One of `controller.gomr.OBJECTIVES`.
+        newcomers: The flows that are asked for.
+
+    Returns:
+        The paths of each flow by its id; none where the network has nothing left for it.
+
+    Raises:
+        InfeasibleRequest: there are fewer paths than the streams asked for.
+        InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
+        SolverError: the solver failed.
+    """
+    ratio, kept, optima = state.settings.ack_ratio, list(state.flows), LiveOptima(state.live)
+    demands = [_new_demand(newcomer, ratio, _acks_in_advance(state, newcomer)) for newcomer in newcomers]
+    solution = _solve(state, optima, kept, demands, objective)
+    settled = [_settled(state, newcomer, solution.paths[newcomer.id]) for newcomer in newcomers]
+    if any(settled):
+        demands = [
+            _new_demand(newcomer, ratio, _ack_path(state, newcomer, fixed), fixed) if fixed else demand
+            for newcomer, fixed, demand in zip(newcomers, settled, demands, strict=True)
+        ]
+        solution = _solve(state, optima, kept, demands, objective)
+    return {
+        newcomer.id: _planned_exactly(state, newcomer, fixed, solution.paths[newcomer.id])
+        if fixed
+        else _planned(newcomer, solution.paths[newcomer.id])
+        for newcomer, fixed in zip(newcomers, settled, strict=True)
+    }
+
+
+def replan(
+    state: State, optima: LiveOptima, objective: str, flows: Sequence[Flow]
+) -> tuple[dict[str, tuple[Slot, ...]], dict[str, tuple[float, ...]]]:
+    """Find the optimum in which some running flows may take any paths, by one solve for all.
+
+    Args:
+        state: Network and flows.
+        optima: The last optima of this network.
+        objective: That of the flows.
+        flows: Those whose paths are free.
+
+    Returns:
+        What each stream of these flows is to have, by the flow's id (missing: nothing is free for it); and
+        the goodputs of the other flows with the objective, by stream. A flow keeps its streams: those for
+        which there is no path of their own have rate 0 on one that another stream takes. One that may have
+        more gets slots beyond those that it has.
+
+    Raises:
+        SolverError: the solver failed.
+    """
+    free = [flow for flow in flows if has_path(state, flow.source.name, flow.destination.name)]
+    ids = {flow.id for flow in flows}
+    movable = [flow for flow in _movable(state, objective) if flow.id not in ids]
+    solved = ids | {flow.id for flow in movable}
+    kept = [flow for flow in state.flows if flow.id not in solved]
+    ratio, newcomers = state.settings.ack_ratio, [_as_newcomer(flow) for flow in free]
+    running = [_running_demand(flow, ratio) for flow in movable]
+    demands = [_new_demand(newcomer, ratio, _acks_in_advance(state, newcomer)) for newcomer in newcomers]
+    if not running and not demands:
+        return {}, {}
+    solution = _solve(state, optima, kept, [*running, *demands], objective)
+    settled = [_settled(state, newcomer, solution.paths[newcomer.id]) for newcomer in newcomers]
+    if any(settled):
+        demands = [
+            _new_demand(newcomer, ratio, _ack_path(state, newcomer, fixed), fixed) if fixed else demand
+            for newcomer, fixed, demand in zip(newcomers, settled, demands, strict=True)
+        ]
+        solution = _solve(state, optima, kept, [*running, *demands], objective)
+    slots = {
+        flow.id: _slots(flow, solution.paths[flow.id]) for flow in free if _used(solution.paths[flow.id])
+    }
+    return slots, _running_rates(movable, solution)
+
+
+def _movable(state: State, objective: str) -> list[Flow]:
+    """Return the flows whose rates an optimum may change."""
+    return [
+        flow
+        for flow in state.flows
+        if flow.objective == objective and not flow.reserved and not state.lost_links(flow)
+    ]
+
+
+def _as_newcomer(flow: Flow) -> Newcomer:
+    return Newcomer(
+        id=flow.id,
+        source=flow.source.name,
+        destination=flow.destination.name,
+        rate_bps=flow.requested_bps,
+        framing=flow.framing,
+        max_paths=flow.most_paths,
+        streams=None,
+        acks=None if flow.split is None else flow.split.acks,
+        may_grow=flow.max_streams > 0,
+    )
+
+
+def _slots(flow: Flow, path_rates: tuple[PathRate, ...]) -> tuple[Slot, ...]:
+    """Give each stream one of the paths found: its own where that is among them.
+
+    Paths beyond its streams are for streams to be added, as far as it may have more.
+    """
+    used = _used(path_rates)
+    goodputs = [flow.framing.goodput_bps(path.rate_bps, flow.framed_streams) for path in used]
+    rates = _tidy(goodputs, flow.requested_bps)
+    left = {path.nodes: Slot(path.nodes, rate, path.delay_s) for path, rate in zip(used, rates, strict=True)}
+    spare = Slot(used[0].nodes, 0.0, used[0].delay_s)
+    own = [left.pop(stream.path, None) for stream in flow.streams]
+    others = iter(left.values())
+    slots = [slot if slot is not None else next(others, spare) for slot in own]
+    return (*slots, *islice(others, flow.most_paths - len(slots)))
+
+
+def has_path(state: State, source: str, destination: str) -> bool:
+    """Return whether the links that are up lead from one host to the other."""
+    # No network file has parts that are not connected.
+    return state.live.is_whole or state.live.least_delay_path(source, destination) is not None
+
+
+def shortest_paths(state: State, source: str, destination: str, count: int) -> list[tuple[str, ...]]:
+    """Return up to so many loop-free paths from one host to another, the least delay first."""
+    edges = tuple(
+        Edge(arc_name(arc.tail, arc.head), arc.tail, arc.head, 1.0, arc.delay_s)
+        for arc in _usable_arcs(state, source, destination)
+    )
+    problem = Problem(edges, (), {}, frozenset({source, destination}))
+    paths = PathFinder(problem).shortest(source, destination, count)
+    return [(path[0].tail, *(edge.head for edge in path)) for path in paths]
+
+
+def _usable_arcs(state: State, source: str, destination: str) -> Iterator[Arc]:
+    """Yield the arcs that are up and between switches or these hosts: hosts forward nothing."""
+    ends = (source, destination)
+    for arc in state.live.up_arcs():
+        if not any(state.live.is_host(node) and node not in ends for node in (arc.tail, arc.head)):
+            yield arc
+
+
+def _solve(
+    state: State, optima: LiveOptima, kept: list[Flow], demands: list[Demand], objective: str
+) -> Allocation:
+    loads = arc_loads(kept, state.settings.ack_ratio)
+    free_bps = {
+        name: max(0.0, state.offered_bps(name) - loads.get(name, 0.0))
+        for name in state.live.arcs
+        if state.live.arc_is_up(name)
+    }
+    return optima.solve(objective, demands, free_bps)
+
+
+def _acks_in_advance(state: State, newcomer: Newcomer) -> tuple[str, ...] | None:
+    """Return the path of a split flow's acknowledgements where it does not depend on the flow's own paths."""
+    return _ack_path(state, newcomer, ()) if newcomer.acks == SHORTEST else None
+
+
+def _ack_path(state: State, newcomer: Newcomer, paths: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
+    if newcomer.acks is None:
+        return None
+    return ack_path(state, newcomer.acks, newcomer.source, newcomer.destination, paths)
+
+
+def _settled(
+    state: State, newcomer: Newcomer, path_rates: tuple[PathRate, ...]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the paths that have to be settled before the rates can be, the least delay first; or none."""
+    if not path_rates:
+        return ()
+    if newcomer.streams is not None:
+        return _exactly(state, newcomer, newcomer.streams, path_rates)
+    if newcomer.acks is not None and newcomer.acks != SHORTEST:
+        # Which path carries the acknowledgements is only known once the paths are.
+        return tuple(path.nodes for path in _used(path_rates))
+    return ()
+
+
+def _running_demand(flow: Flow, ack_ratio: float) -> Demand:
+    return Demand(
+        id=flow.id,
+        source=flow.source.name,
+        destination=flow.destination.name,
+        rate_bps=flow.framing.wire_bps(flow.requested_bps, flow.framed_streams),
+        fixed_paths=tuple(dict.fromkeys(flow.arcs)),
+        ack_ratio=ack_ratio,
+        ack_edges=None if flow.split is None else arcs_of(flow.split.ack_path),
+    )
+
+
+def _new_demand(
+    newcomer: Newcomer,
+    ack_ratio: float,
+    acks: tuple[str, ...] | None,
+    fixed: tuple[tuple[str, ...], ...] = (),
+) -> Demand:
+    most = newcomer.streams or newcomer.max_paths
+    return Demand(
+        id=newcomer.id,
+        source=newcomer.source,
+        destination=newcomer.destination,
+        # Unless it is sure to be plain TCP, it must be able to afford the identifiers.
+        rate_bps=newcomer.framing.wire_bps(newcomer.rate_bps, newcomer.framed_streams(1 if most == 1 else 2)),
+        max_paths=None if fixed else most,
+        fixed_paths=tuple(arcs_of(path) for path in fixed) if fixed else None,
+        ack_ratio=ack_ratio,
+        ack_edges=arcs_of(acks) if acks else None,
+    )
+
+
+def _running_rates(flows: list[Flow], solution: Allocation) -> dict[str, tuple[float, ...]]:
+    rates = {}
+    for flow in flows:
+        wire = {path.edges: path.rate_bps for path in solution.paths[flow.id]}
+        # Where several streams share a path, the first has its rate.
+        goodputs = [flow.framing.goodput_bps(wire.pop(arcs, 0.0), flow.framed_streams) for arcs in flow.arcs]
+        rates[flow.id] = _tidy(goodputs, flow.requested_bps)
+    return rates
+
+
+def _used(path_rates: tuple[PathRate, ...]) -> list[PathRate]:
+    """Return the paths that are more than rounding, the least delay first."""
+    total_bps = sum(path.rate_bps for path in path_rates)
+    used = [path for path in path_rates if path.rate_bps > _NEGLIGIBLE_SHARE * total_bps]
+    return sorted(used, key=lambda path: (path.delay_s, path.nodes))
+
+
+def _planned(newcomer: Newcomer, path_rates: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
+    used = _used(path_rates)
+    connections = newcomer.framed_streams(len(used))
+    goodputs = [newcomer.framing.goodput_bps(path.rate_bps, connections) for path in used]
+    rates = _tidy(goodputs, newcomer.rate_bps)
+    return tuple(
+        PlannedPath(path.nodes, rate_bps, path.delay_s) for path, rate_bps in zip(used, rates, strict=True)
+    )
+
+
+def _exactly(
+    state: State, newcomer: Newcomer, count: int, path_rates: tuple[PathRate, ...]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the paths found, filled up with the shortest others to the number asked for."""
+    chosen = [path.nodes for path in path_rates]
+    for nodes in shortest_paths(state, newcomer.source, newcomer.destination, count + len(chosen)):
+        if len(chosen) < count and nodes not in chosen:
+            chosen.append(nodes)
+    if len(chosen) < count:
+        raise InfeasibleRequest(
+            "streams",
+            f"{count} streams need as many paths, but only {len(chosen)} lead from {newcomer.source} to "
+            f"{newcomer.destination}; ask for at most {len(chosen)}",
+        )
+    return tuple(sorted(chosen, key=lambda nodes: (_delay_s(state, nodes), nodes)))
+
+
+def _delay_s(state: State, nodes: tuple[str, ...]) -> float:
+    return sum(state.live.arcs[arc].delay_s for arc in arcs_of(nodes))
+
+
+def _planned_exactly(
+    state: State, newcomer: Newcomer, fixed: tuple[tuple[str, ...], ...], path_rates: tuple[PathRate, ...]
+) -> tuple[PlannedPath, ...]:
+    """Return all the paths asked for, those that carry nothing included."""
+    wire = {path.nodes: path.rate_bps for path in path_rates}
+    connections = newcomer.framed_streams(len(fixed))
+    goodputs = [newcomer.framing.goodput_bps(wire.get(nodes, 0.0), connections) for nodes in fixed]
+    rates = _tidy(goodputs, newcomer.rate_bps)
+    return tuple(
+        PlannedPath(nodes, rate_bps, _delay_s(state, nodes))
+        for nodes, rate_bps in zip(fixed, rates, strict=True)
+    )
+
+
+def _tidy(goodputs: list[float], requested_bps: float) -> tuple[float, ...]:
+    """Scale rates down to what was asked for: a single path was planned with identifiers it does not need."""
+    total_bps = sum(goodputs)
+    scale = requested_bps / total_bps if total_bps > requested_bps else 1.0
+    return tuple(round(rate_bps * scale, 3) for rate_bps in goodputs)

@@ -1,0 +1,262 @@
+"""What would happen if: the controller's own decisions, made on a copy of network and flows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from controller.decide.granting import NEGLIGIBLE_SHARE, grant
+from controller.decide.live_optima import LiveOptima
+from controller.decide.planning import PlannedPath, optimise, replan
+from controller.errors import Conflict, NotFound, RequestError
+from controller.model.preview_views import (
+    AddedFlowView,
+    MovedFlowView,
+    PreviewLinkView,
+    PreviewPathView,
+    PreviewSummaryView,
+    PreviewView,
+    RefusalView,
+)
+from controller.model.requests import Failure, FlowRequest, PreviewRequest, Scaling
+from controller.model.state_copy import StateCopy
+from controller.state.copying import state_of
+from controller.state.flow import Flow, FlowState, Slot
+from controller.state.flow_table import arc_loads
+
+__all__ = ["preview"]
+
+
+def preview(copy: StateCopy, wanted: PreviewRequest, time_limit_s: float | None = None) -> PreviewView:
+    """Return what would happen if links and switches failed, then demands grew, then flows were requested.
+
+    Flows on failed links are planned again as the controller does at once. (Later it may move others too,
+    a few at a time, where they gain by it.)
+
+    Args:
+        copy: Network and flows as they are.
+        wanted: What happens.
+        time_limit_s: Seconds for each solve; None for no limit.
+
+    Raises:
+        NotFound: There is no such link, switch or flow.
+        Conflict: The rates of a flow to be scaled were given by hand.
+        SolverError: A solve failed or ran out of time.
+    """
+    trial = _Trial(copy, time_limit_s)
+    trial.fail(wanted.fail)
+    trial.scale(wanted.scale)
+    added = tuple(trial.add(request, number) for number, request in enumerate(wanted.add, 1))
+    return trial.view(added)
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What a flow had."""
+
+    rate_bps: float
+    slots: tuple[Slot, ...]
+
+
+class _Trial:
+    """A copy of the network on which things happen."""
+
+    def __init__(self, copy: StateCopy, time_limit_s: float | None) -> None:
+        self._state = state_of(copy)
+        self._optima = LiveOptima(self._state.live, time_limit_s)
+        self._flows = tuple(self._state.flows)
+        self._before = {flow.id: _Before(flow.rate_bps, _slots(flow)) for flow in self._flows}
+        self._loads_before = self._loads()
+        # Where all optima are equally good, the controller's engines begin from the rates that flows have.
+        for objective in self._objectives(self._flows):
+            running = optimise(self._state, self._optima, objective).rates
+            rates = {flow.id: _wire_rates(flow) for flow in self._flows if flow.id in running}
+            self._optima.start_from(objective, rates)
+
+    def fail(self, failure: Failure) -> None:
+        """Let links and switches fail, and plan the flows on them again."""
+        self._check(failure)
+        if not failure.links and not failure.switches:
+            return
+        self._state.live.fail(failure.links, failure.switches)
+        lost = [flow for flow in self._flows if flow.rate_bps > 0 and self._state.lost_links(flow)]
+        for flow in lost:
+            for stream in flow.streams:
+                if flow.objective is not None or self._state.live.lost_links(stream.path):
+                    stream.rate_bps = 0.0
+            self._state.flows.account(flow)
+        for objective in self._objectives(lost):
+            broken = [flow for flow in lost if flow.objective == objective]
+            slots, rates = replan(self._state, self._optima, objective, broken)
+            for flow in broken:
+                self._move(flow, slots.get(flow.id, ()))
+            self._set_rates(rates)
+
+    def scale(self, scalings: Sequence[Scaling]) -> None:
+        """Multiply demands; as in a change of their rates, flows keep their paths."""
+        for scaling in scalings:
+            for flow in self._named(scaling.flow_id):
+                flow.requested_bps *= scaling.factor
+        if scalings:
+            for objective in self._objectives(self._flows):
+                self._set_rates(optimise(self._state, self._optima, objective).rates)
+
+    def add(self, request: FlowRequest, number: int) -> AddedFlowView:
+        """Request a flow; those that are added after it find it there."""
+        requested_bps = request.rate_bps or sum(path.rate_bps for path in request.paths)
+        number += max((flow.number for flow in self._flows), default=0)
+        try:
+            granted = grant(self._state, self._optima, request, f"preview-{number}", number, is_settled=True)
+            assert granted is not None, "it may take a solve"
+        except RequestError as error:
+            return AddedFlowView(
+                source=request.source,
+                destination=request.destination,
+                granted=False,
+                requested_bps=requested_bps,
+                rate_bps=0.0,
+                paths=(),
+                refusal=RefusalView(code=error.code.value, field=error.field, reason=error.reason),
+            )
+        flow = granted.flow(0.0)
+        flow.state = FlowState.ACTIVE
+        self._state.flows.add(flow)
+        self._set_rates(granted.rates)
+        return AddedFlowView(
+            source=flow.source.name,
+            destination=flow.destination.name,
+            granted=True,
+            requested_bps=requested_bps,
+            rate_bps=flow.rate_bps,
+            paths=_paths(granted.paths),
+            refusal=None,
+        )
+
+    def view(self, added: tuple[AddedFlowView, ...]) -> PreviewView:
+        """Return all that differs from before."""
+        moved = tuple(view for view in map(self._moved, self._flows) if view is not None)
+        links = self._links()
+        outcomes = [view.outcome for view in moved]
+        summary = PreviewSummaryView(
+            flows=len(self._flows),
+            admitted=sum(view.granted for view in added),
+            refused=sum(not view.granted for view in added),
+            moved=outcomes.count("moved"),
+            lost=outcomes.count("lost"),
+            rate_changed=outcomes.count("rate_changed"),
+            rate_before_bps=sum(before.rate_bps for before in self._before.values()),
+            rate_after_bps=sum(flow.rate_bps for flow in self._state.flows),
+            max_utilisation_before=max((link.utilisation_before for link in links), default=0.0),
+            max_utilisation_after=max((link.utilisation_after for link in links if link.up), default=0.0),
+        )
+        return PreviewView(summary=summary, added=added, flows=moved, links=links)
+
+    def _moved(self, flow: Flow) -> MovedFlowView | None:
+        before, after = self._before[flow.id], _slots(flow)
+        outcome: Literal["moved", "rate_changed", "lost"]
+        if flow.rate_bps <= 0 < before.rate_bps:
+            outcome = "lost"
+        elif [slot.path for slot in before.slots] != [slot.path for slot in after]:
+            outcome = "moved"
+        elif _differ(before.slots, after, flow.requested_bps):
+            outcome = "rate_changed"
+        else:
+            return None
+        return MovedFlowView(
+            flow_id=flow.id,
+            source=flow.source.name,
+            destination=flow.destination.name,
+            outcome=outcome,
+            requested_bps=flow.requested_bps,
+            rate_before_bps=before.rate_bps,
+            rate_after_bps=flow.rate_bps,
+            paths_before=_paths(before.slots),
+            paths_after=_paths(after),
+        )
+
+    def _links(self) -> tuple[PreviewLinkView, ...]:
+        loads = self._loads()
+        return tuple(
+            PreviewLinkView(
+                link=name,
+                name=arc.link,
+                capacity_bps=arc.rate_bps,
+                up=self._state.live.arc_is_up(name),
+                allocated_before_bps=self._loads_before.get(name, 0.0),
+                allocated_after_bps=loads.get(name, 0.0),
+                utilisation_before=self._loads_before.get(name, 0.0) / arc.rate_bps,
+                utilisation_after=loads.get(name, 0.0) / arc.rate_bps,
+            )
+            for name, arc in self._state.live.arcs.items()
+        )
+
+    def _loads(self) -> dict[str, float]:
+        return arc_loads(self._state.flows, self._state.settings.ack_ratio)
+
+    def _check(self, failure: Failure) -> None:
+        for link in failure.links:
+            if not self._state.live.has_link(link):
+                raise NotFound("fail.links", f"there is no link {link!r}; GET /v1/links lists them")
+        for switch in failure.switches:
+            if switch not in self._state.live.network.switches:
+                raise NotFound("fail.switches", f"there is no switch {switch!r}; GET /v1/switches lists them")
+
+    def _named(self, flow_id: str | None) -> Sequence[Flow]:
+        """Return the flow with an id, or all whose demands can be scaled."""
+        if flow_id is None:
+            return [flow for flow in self._flows if flow.objective is not None]
+        flow = self._state.flows.get(flow_id)
+        if flow is None:
+            raise NotFound("scale.flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
+        if flow.objective is None:
+            raise Conflict("scale.flow_id", f"the rates of {flow_id} were given by hand")
+        return (flow,)
+
+    @staticmethod
+    def _objectives(flows: Sequence[Flow]) -> list[str]:
+        return sorted({flow.objective for flow in flows if flow.objective is not None})
+
+    def _set_rates(self, rates: Mapping[str, tuple[float, ...]]) -> None:
+        for flow_id, values in rates.items():
+            flow = self._state.flows.get(flow_id)
+            if flow is not None:
+                for stream, rate_bps in zip(flow.streams, values, strict=True):
+                    stream.rate_bps = rate_bps
+                self._state.flows.account(flow)
+
+    def _move(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
+        if slots:
+            moved = flow.moved(slots, None)
+            self._state.flows.change_streams(flow, moved.streams, moved.spare_ports)
+
+
+def _slots(flow: Flow) -> tuple[Slot, ...]:
+    return tuple(stream.slot() for stream in flow.streams)
+
+
+def _paths(slots: Sequence[Slot | PlannedPath]) -> tuple[PreviewPathView, ...]:
+    return tuple(
+        PreviewPathView(
+            path=slot.path if isinstance(slot, Slot) else slot.nodes,
+            rate_bps=slot.rate_bps,
+            delay_s=slot.delay_s,
+        )
+        for slot in slots
+    )
+
+
+def _differ(before: Sequence[Slot], after: Sequence[Slot], requested_bps: float) -> bool:
+    least_bps = NEGLIGIBLE_SHARE * requested_bps
+    pairs = zip(before, after, strict=True)
+    return any(abs(one.rate_bps - other.rate_bps) > least_bps for one, other in pairs)
+
+
+def _wire_rates(flow: Flow) -> dict[tuple[str, ...], float]:
+    """Return the wire rate of each path of a flow, as names of arcs."""
+    rates: dict[tuple[str, ...], float] = {}
+    for stream, arcs in zip(flow.streams, flow.arcs, strict=True):
+        if stream.rate_bps > 0:
+            wire_bps = flow.framing.wire_bps(stream.rate_bps, flow.framed_streams)
+            rates[arcs] = rates.get(arcs, 0.0) + wire_bps
+    return rates

@@ -1,0 +1,216 @@
+"""Keeps the groups of ports and their bypasses as the network is.
+
+Each port towards another switch has its group from the switch's connecting on. The bypasses come later, some
+at a time, once the network has been quiet for a moment: nothing that a client waits for waits for them.
+Bypasses are best effort. What is promised to flows holds for the paths that they were given; on a bypass they
+share what is left with others, for the time that re-planning takes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Collection, Iterator
+from itertools import islice, pairwise
+
+from controller.compile.bypass import Bypass, port_group
+from controller.install.outbox import BYPASSES, Outbox
+from controller.model.journal import Journaled, JournaledDict, JournaledSet
+from controller.model.messages import RemoveRules
+from controller.model.rules import Entry, Group, GroupChange, Rule
+from controller.state.live_network import arc_name
+from controller.state.state import State
+from topologies.model import Arc
+
+__all__ = ["Protection"]
+
+_QUIET_S = 0.3
+"""After a change of the network: what follows it within so long is dealt with together."""
+
+_INTERVAL_S = 0.02
+_MOST_ARCS_A_TIME = 32
+
+_ROUND_S = 0.005
+"""It finds as many at a time as take about so long: others wait for it no longer."""
+
+_PAUSES = 9.0
+"""After some were found, so many times as long is for everything else: a tenth of the time is for them."""
+
+
+class Protection(Journaled):
+    """Finds bypasses, and gives them to the switches."""
+
+    def __init__(self, state: State, outbox: Outbox) -> None:
+        self._state = state
+        self._outbox = outbox
+        live = state.live
+        switches = set(live.network.switches) if state.settings.fast_failover else set()
+        between = {
+            name: arc for name, arc in live.arcs.items() if arc.tail in switches and arc.head in switches
+        }
+        self._leaving: dict[str, list[str]] = {switch: [] for switch in switches}
+        for name, arc in between.items():
+            self._leaving[arc.tail].append(name)
+        # A port that only discovery will tell has no group by which rules could name it before.
+        self._arcs = {
+            name: arc
+            for name, arc in between.items()
+            if arc.tail_port or live.network.port_name(arc.tail, arc.head) is not None
+        }
+        self._numbers = {name: number for number, name in enumerate(self._arcs)}
+        live.ports.guarded = frozenset((arc.tail, arc.head) for arc in self._arcs.values())
+        self._bypasses: JournaledDict[str, Bypass] = JournaledDict()  # by arc
+        self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()  # arcs by arc of a bypass
+        self._at: JournaledDict[str, JournaledDict[str, Rule]] = JournaledDict()  # by switch, then arc
+        self._todo: JournaledDict[str, None] = JournaledDict()
+        self._has_returned = False  # a link: it may be the way for all that have none
+        self._unable: JournaledSet[str] = JournaledSet()
+        self._due: float | None = None
+        self._finding_since: float | None = None
+        self._arcs_a_time = _MOST_ARCS_A_TIME
+
+    def find_all(self) -> None:
+        """Find all bypasses at once: after a restart, before switches connect, which have them."""
+        self._todo.clear()
+        for name in self._arcs:
+            self._renew(name, {})
+
+    def entries(self, switch: str) -> tuple[Rule | Group, ...]:
+        """Return the groups and rules that a switch should have; groups first."""
+        guarded = [self._arcs[name] for name in self._leaving.get(switch, ()) if name in self._arcs]
+        groups = [self._group(arc) for arc in guarded]
+        return (*groups, *self._at.get(switch, JournaledDict()).values())
+
+    def rule_count(self, switch: str) -> int:
+        """Return how many of `entries` are rules."""
+        return len(self._at.get(switch, ()))
+
+    def refuse(self, switch: str, reason: str) -> None:
+        """Take in that a switch did not accept its bypasses: it does without."""
+        if switch not in self._unable:
+            self._unable.add(switch)
+            self._outbox.report(
+                "warning", f"{switch} cannot turn to bypasses by itself: {reason}", switch=switch
+            )
+
+    def links_changed(self, links: Collection[str], now: float) -> None:
+        """Take in that links went or returned."""
+        for link in links:
+            a, b = link.split("-")
+            for name in (arc_name(a, b), arc_name(b, a)):
+                if self._state.live.arc_is_up(name):
+                    self._has_returned |= name in self._arcs and len(self._bypasses) < len(self._arcs)
+                else:
+                    for user in self._users.get(name, ()):
+                        self._todo[user] = None
+        if self._todo or self._has_returned:
+            self._due = now + _QUIET_S
+
+    def sent(self, now: float) -> None:
+        """Take in that all messages have been sent: so long it took to find the last bypasses."""
+        if self._finding_since is None:
+            return
+        took_s, self._finding_since = now - self._finding_since, None
+        if self._due is not None:
+            self._due = max(self._due, now + _PAUSES * took_s)
+        fitting = 2.0 if took_s < _ROUND_S / 2 else _ROUND_S / took_s
+        self._arcs_a_time = min(_MOST_ARCS_A_TIME, max(1, int(self._arcs_a_time * fitting)))
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which `tick` has something to do."""
+        return self._due
+
+    def tick(self, now: float) -> None:
+        """Find the next bypasses and send them."""
+        if self._due is None or self._due > now:
+            return
+        self._finding_since = now
+        if self._has_returned:
+            self._has_returned = False
+            for name in self._arcs.keys() - self._bypasses.keys() - self._todo.keys():
+                self._todo[name] = None
+        entries: dict[str, list[Entry]] = {}
+        for name in list(islice(self._todo, self._arcs_a_time)):
+            del self._todo[name]
+            if self._state.live.arc_is_up(name):
+                self._renew(name, entries)
+        for switch, those in entries.items():
+            if self._state.live.is_connected(switch):
+                datapath_id = self._state.live.datapath_id(switch)
+                self._outbox.install(datapath_id, tuple(those), BYPASSES)
+        self._due = now + _INTERVAL_S if self._todo else None
+
+    def _renew(self, name: str, entries: dict[str, list[Entry]]) -> None:
+        """Find the bypass of an arc, and note what switches are to be given if it is another than before."""
+        arc, before = self._arcs[name], self._bypasses.get(name)
+        nodes = self._quick(arc) or self._search(arc)
+        if (None if before is None else before.nodes) == nodes:
+            return
+        if before is not None:
+            self._forget(name, before)
+        if nodes is not None:
+            bypass = Bypass(self._numbers[name], nodes)
+            self._bypasses[name] = bypass
+            for step in pairwise(nodes):
+                self._users.setdefault(arc_name(*step), JournaledDict())[name] = None
+            for switch, rule in bypass.rules(self._state.live.ports).items():
+                self._at.setdefault(switch, JournaledDict())[name] = rule
+                entries.setdefault(switch, []).append(rule)
+        entries.setdefault(arc.tail, []).append(GroupChange(self._group(arc)))
+
+    def _forget(self, name: str, bypass: Bypass) -> None:
+        del self._bypasses[name]
+        for step in pairwise(bypass.nodes):
+            self._users[arc_name(*step)].pop(name, None)
+        for switch in bypass.nodes[1:]:
+            self._at[switch].pop(name, None)
+            if self._state.live.is_connected(switch):
+                self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), bypass.cookie))
+
+    def _group(self, arc: Arc) -> Group:
+        able = arc.tail not in self._unable
+        bypass = self._bypasses.get(arc_name(arc.tail, arc.head)) if able else None
+        ports = self._state.live.ports
+        return port_group(ports[arc.tail, arc.head], bypass, ports)
+
+    def _quick(self, around: Arc) -> tuple[str, ...] | None:
+        """Return the best way by a neighbour whose own path of least delay is not over the link, or None.
+
+        The trees of those paths are there already (RFC 5286, loop-free alternates).
+        """
+        nearest, best_ns = self._state.live.least_delay, math.inf
+        distances_ns, hops = nearest.distances_ns(around.head), nearest.hops(around.head)
+        best: list[tuple[str, ...]] = []
+        for arc in self._up_from(around.tail):
+            node, rest_ns = arc.head, distances_ns.get(arc.head)
+            if node == around.head or rest_ns is None:
+                continue
+            delay_ns = round(arc.delay_s * 1e9) + rest_ns
+            if delay_ns > best_ns:
+                continue
+            while node not in (around.tail, around.head):
+                node = hops[node]
+            if node == around.head:
+                best = [*(best if delay_ns == best_ns else ()), nearest.path(arc.head, around.head) or ()]
+                best_ns = delay_ns
+        return (around.tail, *min(best)) if best else None
+
+    def _search(self, around: Arc) -> tuple[str, ...] | None:
+        """Return the path of least delay between the ends of a link without it (Dijkstra's algorithm)."""
+        heap: list[tuple[float, tuple[str, ...]]] = [(0.0, (around.tail,))]
+        visited: set[str] = set()
+        while heap:
+            delay_s, path = heapq.heappop(heap)
+            if path[-1] == around.head:
+                return path
+            if path[-1] in visited:
+                continue
+            visited.add(path[-1])
+            for arc in self._up_from(path[-1]):
+                if arc.head not in visited and (arc.tail, arc.head) != (around.tail, around.head):
+                    heapq.heappush(heap, (delay_s + arc.delay_s, (*path, arc.head)))
+        return None
+
+    def _up_from(self, switch: str) -> Iterator[Arc]:
+        live = self._state.live
+        return (live.arcs[name] for name in self._leaving[switch] if live.arc_is_up(name))

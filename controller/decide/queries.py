@@ -1,0 +1,309 @@
+"""What clients may look at, each part by itself: nobody pays for the whole to see one flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+from controller.compile.classification import classification
+from controller.decide.default_routes import DefaultRoutes
+from controller.decide.manager import FlowManager
+from controller.decide.protection import Protection
+from controller.errors import NotFound
+from controller.model.counters import PortCounters, RuleCount, RuleKey
+from controller.model.events import ViewRequested
+from controller.model.live_views import LiveFlowView, LiveLinksView, LiveView, NodeState
+from controller.model.messages import Result
+from controller.model.requests import FlowQuery, ViewName
+from controller.model.rules import (
+    TABLE_DEFAULT,
+    GotoTable,
+    Group,
+    Output,
+    Restamp,
+    Rule,
+    ToController,
+    ToGroup,
+    flow_number,
+    is_bypass_cookie,
+    is_flow_cookie,
+)
+from controller.model.views import (
+    BucketView,
+    FlowPage,
+    FlowView,
+    GroupView,
+    LinkLoad,
+    PortCountersView,
+    PortView,
+    Purpose,
+    RulesView,
+    RuleView,
+    Sizes,
+    SwitchDetailView,
+)
+from controller.state.flow import Flow
+from controller.state.state import State
+
+__all__ = ["Queries"]
+
+
+class Queries:
+    """Answers what clients ask about the state; changes nothing."""
+
+    def __init__(
+        self, state: State, default_routes: DefaultRoutes, protection: Protection, flows: FlowManager
+    ) -> None:
+        self._state = state
+        self._default_routes = default_routes
+        self._protection = protection
+        self._flows = flows
+
+    def view(self, event: ViewRequested, now: float) -> Result:
+        """Return a part of all, or the error that the client gets."""
+        views: dict[ViewName, Callable[[], Result]] = {
+            ViewName.FLOW: lambda: self._flow(event.key, now),
+            ViewName.HEALTH: self._state.health,
+            ViewName.HOSTS: self._state.host_views,
+            ViewName.LINKS: self._state.links,
+            ViewName.LIVE: lambda: self._live(now),
+            ViewName.SIZES: self._sizes,
+            ViewName.SWITCHES: self._switches,
+            ViewName.TOPOLOGY: self._state.topology,
+        }
+        return views[event.view]()
+
+    def page(self, query: FlowQuery, now: float) -> FlowPage:
+        """Return the flows that match, in the order of their requests, up to a number."""
+        matching = [flow for flow in self._state.flows if self._matches(flow, query)]
+        rest = sorted((f for f in matching if f.number > query.after), key=lambda f: f.number)
+        shown = rest[: query.limit]
+        return FlowPage(
+            flows=tuple(self._state.measured_view(flow, now) for flow in shown),
+            total=len(matching),
+            next_after=shown[-1].number if len(rest) > len(shown) else None,
+        )
+
+    def _matches(self, flow: Flow, query: FlowQuery) -> bool:
+        ends = ((query.source, flow.source), (query.destination, flow.destination))
+        return (
+            all(wanted is None or wanted in (host.name, host.ip) for wanted, host in ends)
+            and query.owner in (None, flow.belongs_to)
+            and query.state in (None, flow.told_state)
+            and (query.through is None or _leads_through(flow, query.through))
+        )
+
+    def _flow(self, flow_id: str, now: float) -> FlowView | NotFound:
+        flow = self._state.flows.get(flow_id)
+        if flow is None:
+            return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
+        return self._state.measured_view(flow, now)
+
+    def _live(self, now: float) -> LiveView:
+        return LiveView(
+            links=self._live_links(),
+            nodes=tuple(
+                self._switch_state(node.name) if node.kind == "switch" else self._host_state(node.name)
+                for node in self._state.live.network.nodes
+            ),
+            flows=tuple(self._live_flow(flow, now) for flow in self._state.flows),
+        )
+
+    def _live_links(self) -> LiveLinksView:
+        live, measured = self._state.live, self._state.measured
+        return LiveLinksView(
+            up=tuple(map(live.arc_is_up, live.arcs)),
+            enabled=tuple(live.is_enabled(arc.link) for arc in live.arcs.values()),
+            capacity_bps=tuple(arc.rate_bps for arc in live.arcs.values()),
+            allocated_bps=tuple(map(self._state.allocated_bps, live.arcs)),
+            measured_bps=tuple(map(measured.arc_bps, live.arcs)),
+            unrequested_bps=tuple(map(measured.unrequested_bps, live.arcs)),
+        )
+
+    def _switch_state(self, name: str) -> NodeState:
+        live = self._state.live
+        return "up" if live.is_connected(name) else "away" if live.is_away(name) else "down"
+
+    def _host_state(self, name: str) -> NodeState:
+        host = self._state.hosts.find(name)
+        return "up" if host is not None and self._state.hosts.is_reachable(host) else "down"
+
+    def _live_flow(self, flow: Flow, now: float) -> LiveFlowView:
+        return LiveFlowView(
+            flow_id=flow.id,
+            owner=flow.belongs_to or None,
+            revision=flow.revision,
+            state=flow.told_state,
+            source=flow.source.name,
+            destination=flow.destination.name,
+            destination_port=flow.destination_port,
+            objective=flow.objective,
+            requested_bps=flow.requested_bps,
+            rate_bps=flow.rate_bps,
+            lease_s=flow.lease_s,
+            expires_in_s=max(0.0, flow.expires_at - now),
+            lost_links=self._state.lost_links(flow),
+            streams=flow.stream_views(self._state.measured_bps(flow)),
+        )
+
+    def _switches(self) -> tuple[SwitchDetailView, ...]:
+        counts = self._rule_counts()
+        return tuple(self._switch(name, counts[name]) for name in self._state.live.network.switches)
+
+    def _switch(self, name: str, rules: int) -> SwitchDetailView:
+        live = self._state.live
+        connected = live.is_connected(name)
+        datapath_id = live.datapath_id(name)
+        return SwitchDetailView(
+            name=name,
+            datapath_id=datapath_id,
+            connected=connected,
+            rules_confirmed=name in self._state.confirmed,
+            state="connected" if connected else "away" if live.is_away(name) else "lost",
+            flows=len(self._state.flows.through(name)),
+            rules=rules,
+            refusal=self._state.refusals.get(name),
+            ports=tuple(
+                PortView(
+                    port=arc.tail_port,
+                    neighbour=arc.head,
+                    link=arc.link,
+                    up=live.port_is_live(datapath_id, arc.tail_port),
+                    counters=_counters(self._state.measured.counters(datapath_id, arc.tail_port)),
+                )
+                for arc in live.arcs_from(name)
+            ),
+        )
+
+    def rules(self, switch: str, counts: Mapping[RuleKey, RuleCount]) -> RulesView | NotFound:
+        """Return what a switch should have, with what its rules have counted as far as that is known."""
+        live = self._state.live
+        if switch not in live.network.switches:
+            known = ", ".join(live.network.switches[:12])
+            return NotFound("switch", f"there is no switch {switch!r} in the topology file; it has {known}")
+        entries = (
+            *classification(self._state.metered_ports.get(switch, ())),
+            *self._protection.entries(switch),
+            *self._default_routes.sent_to(switch),
+            *self._flows.pinned_rules(switch),
+        )
+        flows = {flow.number: flow.id for flow in self._state.flows.through(switch)}
+        groups = [entry for entry in entries if isinstance(entry, Group)]
+        return RulesView(
+            switch=switch,
+            datapath_id=live.datapath_id(switch),
+            rules=tuple(_rule(entry, flows, counts) for entry in entries if isinstance(entry, Rule)),
+            groups=tuple(_group(entry) for entry in groups),
+        )
+
+    def _rule_counts(self) -> dict[str, int]:
+        """Return how many rules each switch should have; streams are counted by their paths alone."""
+        metered = self._state.metered_ports
+        counts = {
+            name: sum(isinstance(entry, Rule) for entry in classification(metered.get(name, ())))
+            + self._protection.rule_count(name)
+            + sum(isinstance(entry, Rule) for entry in self._default_routes.sent_to(name))
+            for name in self._state.live.network.switches
+        }
+        for flow in self._state.flows:
+            if flow.split is None:
+                for path in (*flow.paths, *(stream.path for stream in flow.leaving)):
+                    for switch in path[1:-1]:
+                        counts[switch] += 2  # there and back
+            else:
+                for stage in flow.stages(self._state.live.ports):
+                    for switch, entries in stage.items():
+                        counts[switch] += sum(isinstance(entry, Rule) for entry in entries)
+        return counts
+
+    def _sizes(self) -> Sizes:
+        state, live = self._state, self._state.live
+        return Sizes(
+            flows=len(state.flows),
+            degraded_flows=self._flows.degraded,
+            links_down=len(live.links_down()),
+            switches_connected=sum(live.is_connected(name) for name in live.network.switches),
+            learned_hosts=sum(host.learned for host in state.hosts.all()),
+            rules=self._rule_counts(),
+            allocated_bps=sum(flow.rate_bps for flow in state.flows),
+            requested_bps=sum(flow.requested_bps for flow in state.flows),
+            link_loads=tuple(
+                LinkLoad(
+                    name,
+                    arc.rate_bps,
+                    max(0.0, state.flows.load_bps(name)),
+                    state.measured.arc_bps(name),
+                    state.measured.unrequested_bps(name),
+                )
+                for name, arc in live.arcs.items()
+            ),
+        )
+
+
+def _counters(counters: PortCounters | None) -> PortCountersView | None:
+    if counters is None:
+        return None
+    return PortCountersView(
+        received_packets=counters.received_packets,
+        sent_packets=counters.sent_packets,
+        received_bytes=counters.received_bytes,
+        sent_bytes=counters.sent_bytes,
+        received_dropped=counters.received_dropped,
+        sent_dropped=counters.sent_dropped,
+        received_errors=counters.received_errors,
+        sent_errors=counters.sent_errors,
+    )
+
+
+def _leads_through(flow: Flow, through: str) -> bool:
+    ends = through.replace("->", "-").split("-")
+    if len(ends) == 1:
+        return any(through in path for path in flow.routes())
+    steps = {step for path in flow.routes() for step in pairwise(path)}
+    return (ends[0], ends[1]) in steps or (ends[1], ends[0]) in steps
+
+
+def _rule(rule: Rule, flows: dict[int, str], counts: Mapping[RuleKey, RuleCount]) -> RuleView:
+    is_flow = is_flow_cookie(rule.cookie)
+    count = counts.get(RuleKey(rule.table, rule.priority, rule.match))
+    return RuleView(
+        table=rule.table,
+        priority=rule.priority,
+        match=rule.match.fields(),
+        action=_action(rule),
+        cookie=f"{rule.cookie:#x}",
+        purpose=_purpose(rule),
+        flow_id=flows.get(flow_number(rule.cookie)) if is_flow else None,
+        packets=None if count is None else count.packets,
+        bytes=None if count is None else count.bytes,
+    )
+
+
+def _purpose(rule: Rule) -> Purpose:
+    if is_flow_cookie(rule.cookie):
+        return "flow"
+    if is_bypass_cookie(rule.cookie):
+        return "bypass"
+    return "default_route" if rule.table == TABLE_DEFAULT and rule.priority else "classification"
+
+
+def _action(rule: Rule) -> str:
+    if isinstance(rule.action, Output):
+        rewrite = "" if rule.action.source_mac is None else f"set_source:{rule.action.source_mac},"
+        return f"{rewrite}output:{rule.action.port}"
+    if isinstance(rule.action, ToGroup):
+        return f"group:{rule.action.group}"
+    if isinstance(rule.action, Restamp):
+        return f"set_source:{rule.action.source_mac},goto:{rule.action.table}"
+    if isinstance(rule.action, GotoTable):
+        return f"goto:{rule.action.table}"
+    meter = rule.action.meter if isinstance(rule.action, ToController) else None
+    return "controller" if meter is None else f"meter:{meter},controller"
+
+
+def _group(group: Group) -> GroupView:
+    buckets = tuple(
+        BucketView(weight=each.weight, port=each.output.port, watch_port=each.watch_port)
+        for each in group.buckets
+    )
+    return GroupView(number=group.number, buckets=buckets)

@@ -1,0 +1,482 @@
+"""Moves flows to other paths: when a link goes, when one returns, when another flow leaves capacity.
+
+A stream is its TCP connection's addresses; pinned along another path, its hosts need do nothing. A move is
+make before break: the rules of the new path are installed from its far end to its near end, where traffic is
+turned to it, and only then does what is left of the old path go. The new optimum's rates count from the
+moment it is computed; a flow whose old path works keeps that too on the accounts until it has been turned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.decide.ack_paths import SHORTEST, ack_path
+from controller.decide.candidates import MOVE_INTERVAL_S, Candidates
+from controller.decide.live_optima import LiveOptima
+from controller.decide.planning import on_free_paths, replan
+from controller.decide.telling import facts_of
+from controller.errors import ControllerError
+from controller.install.outbox import Outbox
+from controller.model.client_events import ClientEventKind
+from controller.model.journal import Journaled, JournaledDict
+from controller.model.messages import RemoveRule
+from controller.model.rules import (
+    FlowEntry,
+    Group,
+    GroupChange,
+    Rule,
+    Stage,
+    Stages,
+    flow_number,
+    merge_stages,
+)
+from controller.state.flow import OPEN_WITHIN_S, Flow, Slot, StreamState
+from controller.state.state import State
+
+__all__ = ["MOVE", "Recovery"]
+
+MOVE = "move "
+"""Owner of the barriers of a batch: this and its number."""
+
+_IMPROVE_AFTER_S = 0.2
+"""After capacity has returned: what else happens within so long is dealt with together."""
+
+_RETRY_S = 5.0
+"""A flow that a switch refused to move, or that had no room beside others, is tried again after this time."""
+
+
+@dataclass
+class _Batch(Journaled):
+    """Flows whose new rules are on their way."""
+
+    number: int
+    flows: tuple[str, ...]
+    slots: Mapping[str, tuple[Slot, ...]]
+    moved: Mapping[str, Flow]  # as they will be
+    stages: Stages
+    leftover: tuple[tuple[str, Rule], ...]  # (switch, rule) to remove at the end
+    deadline: float | None = None
+    awaited: JournaledDict[int, str] = field(default_factory=JournaledDict)  # barrier -> switch
+
+
+class Recovery(Journaled):
+    """Plans flows again and moves them.
+
+    Args:
+        state: Network and flows.
+        outbox: Where messages go.
+        optima: The last optima.
+        set_rates: Gives running flows rates and tells their owners: (rates by flow, now).
+        changed: Stores a flow and tells its owner what it has now: (flow, now).
+    """
+
+    def __init__(
+        self,
+        state: State,
+        outbox: Outbox,
+        optima: LiveOptima,
+        set_rates: Callable[[Mapping[str, tuple[float, ...]], float], None],
+        changed: Callable[[Flow, float], None],
+    ) -> None:
+        self._state = state
+        self._outbox = outbox
+        self._optima = optima
+        self._set_rates = set_rates
+        self._changed = changed
+        self._batches: JournaledDict[int, _Batch] = JournaledDict()
+        self._moving: JournaledDict[str, int] = JournaledDict()  # flow -> batch
+        self._by_barrier: JournaledDict[int, int] = JournaledDict()  # barrier -> batch
+        self._last_batch = 0
+        self._unsent: tuple[int, ...] = ()
+        self._lost_links: JournaledDict[str, None] = JournaledDict()
+        self._replan_at: float | None = None
+        self._improve_at: float | None = None
+        self._candidates = Candidates(state, self.is_moving)
+
+    def rates_shared(self, now: float) -> None:
+        """Take in that flows share what there is with others than before: more streams may help some."""
+        if self._improve_at is None and self._candidates.are_short_of_streams():
+            self._improve_at = now + MOVE_INTERVAL_S
+
+    def links_changed(self, lost: Collection[str], now: float) -> None:
+        """Take in that links went (those that are named) or returned."""
+        for link in lost:
+            self._lost_links[link] = None
+            self._replan_at = now
+        self.capacity_returned(now)
+
+    def capacity_returned(self, now: float) -> None:
+        """Take in that there may be better paths."""
+        if self._improve_at is None:
+            self._improve_at = now + _IMPROVE_AFTER_S
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether new rules of any flow are on their way."""
+        return bool(self._moving)
+
+    def is_moving(self, flow_id: str) -> bool:
+        """Return whether a flow's new rules are on their way."""
+        return flow_id in self._moving
+
+    def ports_of_move(self, flow_id: str) -> frozenset[int]:
+        """Return the source ports of the streams that a flow will have when its new rules are there."""
+        number = self._moving.get(flow_id)
+        moved = None if number is None else self._batches[number].moved[flow_id]
+        return frozenset(() if moved is None else [stream.source_port for stream in moved.streams])
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which `tick` has something to do."""
+        deadlines = [batch.deadline for batch in self._batches.values()]
+        times = (*deadlines, self._replan_at, self._improve_at)
+        return min((time for time in times if time is not None), default=None)
+
+    def sent(self, now: float) -> None:
+        """Take in that all messages have been sent."""
+        for number in self._unsent:
+            if number in self._batches:
+                self._batches[number].deadline = now + self._state.settings.confirm_timeout_s
+        self._unsent = ()
+
+    def tick(self, now: float) -> bool:
+        """Plan what is due, and give up what switches did not confirm; returns whether flows move."""
+        for batch in list(self._batches.values()):
+            if batch.deadline is not None and batch.deadline <= now:
+                self._fail(batch, f"{', '.join(sorted(set(batch.awaited.values())))} did not confirm", now)
+        if self._replan_at is not None and self._replan_at <= now:
+            self._replan_at = None
+            self._replan(now)
+            return True
+        if self._improve_at is not None and self._improve_at <= now:
+            self._improve_at = None
+            self._improve(now)
+        return False
+
+    # Planning
+
+    def _replan(self, now: float) -> None:
+        """Plan all flows again whose paths are broken; those without a path carry nothing and are told so."""
+        lost = self._on_lost_links()
+        for flow in lost:
+            self._abandon_move(flow.id)
+            for stream in flow.streams:
+                if flow.objective is not None or self._state.live.lost_links(stream.path):
+                    stream.rate_bps = 0.0  # off the accounts, until it is planned
+            self._state.flows.account(flow)
+        planned: dict[str, tuple[Slot, ...]] = {}
+        for objective in sorted({flow.objective for flow in lost if flow.objective is not None}):
+            broken = [flow for flow in lost if flow.objective == objective]
+            planned.update(self._on_free_paths(objective, broken) or self._plan(objective, broken, now))
+        for flow in lost:
+            if flow.id not in planned:
+                self._outbox.report("warning", f"flow {flow.id} is carried by no path now", flow=flow.id)
+                self._changed(flow, now)
+        self._begin(planned)
+
+    def _on_lost_links(self) -> list[Flow]:
+        """Return the flows that carry something over links which went lately."""
+        links = set(self._lost_links)
+        ends = dict.fromkeys(end for link in self._lost_links for end in link.split("-"))
+        self._lost_links.clear()
+        flows = {flow.id: flow for end in ends for flow in self._state.flows.through(end)}
+        return [
+            flow
+            for flow in sorted(flows.values(), key=lambda flow: flow.number)
+            if flow.is_active and flow.rate_bps > 0 and not links.isdisjoint(self._state.lost_links(flow))
+        ]
+
+    def _on_free_paths(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
+        """Return the paths of flows that carry nothing, where all fit without a solve; else nothing."""
+        planned: dict[str, tuple[Slot, ...]] = {}
+        for flow, slots in zip(flows, on_free_paths(self._state, objective, flows), strict=True):
+            if slots is None:
+                for flow_id in planned:
+                    self._reserve(self._flow(flow_id), ())
+                return {}
+            planned[flow.id] = slots
+            self._reserve(flow, slots)
+        return planned
+
+    def _flow(self, flow_id: str) -> Flow:
+        flow = self._state.flows.get(flow_id)
+        assert flow is not None
+        return flow
+
+    def _plan(self, objective: str, flows: Sequence[Flow], now: float) -> dict[str, tuple[Slot, ...]]:
+        """Return new paths and rates of flows that carry nothing; other flows get their rates at once."""
+        try:
+            slots, rates = replan(self._state, self._optima, objective, flows)
+        except ControllerError as error:
+            self._outbox.report("error", f"flows could not be planned again: {error}", objective=objective)
+            return {}
+        self._set_rates(rates, now)
+        for flow in flows:
+            if flow.id in slots:
+                self._reserve(flow, slots[flow.id])
+        return slots
+
+    def _reserve(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
+        flow.reserved = slots
+        self._state.flows.account(flow)
+
+    def _improve(self, now: float) -> None:
+        """Move flows that would get more, or had to leave their paths, to better ones: few at a time."""
+        self._restore_manual(now)
+        chosen, self._improve_at = self._candidates.choose(now)
+        for objective in sorted({flow.objective for flow in chosen if flow.objective is not None}):
+            self._begin(self._better(objective, [f for f in chosen if f.objective == objective], now))
+
+    def _better(self, objective: str, flows: Sequence[Flow], now: float) -> dict[str, tuple[Slot, ...]]:
+        """Return the moves of flows that are worth it and fit beside everything that is carried now."""
+        try:
+            slots, _ = replan(self._state, self._optima, objective, flows)
+        except ControllerError as error:
+            self._outbox.report("error", f"better paths could not be computed: {error}", objective=objective)
+            return {}
+        moves: dict[str, tuple[Slot, ...]] = {}
+        for flow in flows:
+            wanted = slots.get(flow.id)
+            if wanted is None or not flow.changed_streams(wanted):
+                continue  # the same paths: rates are the rebalancing's
+            if not self._candidates.gains(flow, wanted):
+                continue
+            if self._candidates.fits(flow, wanted):
+                self._reserve(flow, wanted)
+                moves[flow.id] = wanted
+            elif flow.max_streams:
+                # Others are in the way, with what they have until they are moved or share again.
+                self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
+        return moves
+
+    def _restore_manual(self, now: float) -> None:
+        """Give flows whose paths were given by hand their rates back where the links are there again."""
+        for flow in self._state.flows.manual():
+            given = flow.given_bps
+            if given is None or not flow.is_active or self._state.lost_links(flow):
+                continue
+            if any(stream.rate_bps < rate for stream, rate in zip(flow.streams, given, strict=True)):
+                slots = tuple(
+                    Slot(s.path, rate, s.delay_s) for s, rate in zip(flow.streams, given, strict=True)
+                )
+                if self._candidates.fits(flow, slots):
+                    self._set_rates({flow.id: given}, now)
+
+    # Moving
+
+    def _begin(self, moves: Mapping[str, tuple[Slot, ...]]) -> None:
+        """Send the new rules of several flows side by side."""
+        if not moves:
+            return
+        directions: list[list[Stage]] = []
+        leftover: list[tuple[str, Rule]] = []
+        moved: dict[str, Flow] = {}
+        for flow_id, slots in moves.items():
+            flow = self._flow(flow_id)
+            moved[flow_id] = self._moved(flow, slots)
+            new = self._new_rules(flow, moved[flow_id], slots)
+            leftover += self._leftover(flow, slots, new)
+            directions += new
+        self._last_batch += 1
+        merged = merge_stages(directions)
+        batch = _Batch(self._last_batch, tuple(moves), dict(moves), moved, merged, tuple(leftover))
+        self._batches[batch.number] = batch
+        for flow_id in moves:
+            self._moving[flow_id] = batch.number
+        self._send_stage(batch)
+
+    def _moved(self, flow: Flow, slots: tuple[Slot, ...]) -> Flow:
+        """Return the flow as it will be."""
+        ack: tuple[str, ...] | None = None
+        if flow.split is not None:
+            ack = flow.split.ack_path
+            if flow.split.acks != SHORTEST or self._state.live.lost_links(ack):
+                paths = tuple(slot.path for slot in slots)
+                ack = ack_path(self._state, flow.split.acks, flow.source.name, flow.destination.name, paths)
+        return flow.moved(slots, ack)
+
+    def _new_rules(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> list[list[Stage]]:
+        return moved.directions(self._state.live.ports, flow.changed_streams(slots), flow)
+
+    def _leftover(
+        self, flow: Flow, slots: tuple[Slot, ...], new: list[list[Stage]]
+    ) -> list[tuple[str, Rule]]:
+        """Return the rules of the old paths that no rule of the new ones takes the place of."""
+        if flow.split is not None:
+            taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
+            before = self._old_rules(flow, slots)
+            return [(switch, rule) for switch, rule in before if (switch, _key(rule)) not in taken]
+        left = []
+        for stream, slot in zip(flow.streams, slots, strict=False):
+            gone = set(stream.path).difference(slot.path)
+            if gone:
+                left += flow.rules_at(gone, stream, self._state.live.ports)
+        return left
+
+    def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
+        return _rules(flow.directions(self._state.live.ports, flow.changed_streams(slots)))
+
+    def _send_stage(self, batch: _Batch) -> None:
+        batch.deadline = None
+        self._unsent += (batch.number,)
+        stage, *batch.stages = batch.stages
+        for switch, entries in stage.items():
+            changed: tuple[FlowEntry, ...] = tuple(
+                GroupChange(entry) if isinstance(entry, Group) else entry for entry in entries
+            )
+            datapath_id = self._state.live.datapath_id(switch)
+            barrier = self._outbox.install(datapath_id, changed, f"{MOVE}{batch.number}")
+            batch.awaited[barrier] = switch
+            self._by_barrier[barrier] = batch.number
+
+    def confirm(self, barrier: int, switch: str, now: float) -> None:
+        """Take a switch's barrier in; with the last one, the flows of a batch have been turned."""
+        number = self._by_barrier.get(barrier)
+        batch = None if number is None else self._batches[number]
+        if batch is None or batch.awaited.get(barrier) != switch:
+            return
+        del batch.awaited[barrier]
+        del self._by_barrier[barrier]
+        if batch.awaited:
+            return
+        if batch.stages:
+            self._send_stage(batch)
+        else:
+            self._complete(batch, now)
+
+    def _complete(self, batch: _Batch, now: float) -> None:
+        self._forget(batch)
+        flows = [flow for flow in map(self._state.flows.get, batch.flows) if flow is not None]
+        for flow in flows:
+            self._take_moved(flow, batch.moved[flow.id], now)
+            self.links_changed(self._state.lost_links(flow), now)
+            self._changed(flow, now)
+        for switch, rule in batch.leftover:
+            if self._state.live.is_connected(switch):
+                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+        text = f"{len(flows)} flows have new paths" if len(flows) > 1 else "a flow has new paths"
+        self._outbox.report("info", text, flows={f.id: [list(p) for p in f.paths] for f in flows})
+
+    def _take_moved(self, flow: Flow, moved: Flow, now: float) -> None:
+        """Give a flow its new paths, and the streams that its host is to open."""
+        if not flow.max_streams:
+            self._state.flows.unindex(flow)
+            flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
+            self._reserve(flow, ())
+            self._state.flows.index(flow)
+            return
+        # Its host may have opened streams meanwhile.
+        kept = {stream.source_port: stream for stream in flow.streams}
+        for stream in moved.streams:
+            before = kept.get(stream.source_port)
+            stream.state = StreamState.OPENING if before is None else before.state
+            stream.until = now + OPEN_WITHIN_S if before is None else before.until
+        added = [stream.source_port for stream in moved.streams if stream.source_port not in kept]
+        flow.generation, flow.reserved = moved.generation, ()
+        self._state.flows.change_streams(flow, moved.streams, flow.spare_ports)
+        if added:
+            text, facts = f"flow {flow.id} has more streams", facts_of(flow) | {"source_ports": added}
+            self._outbox.tell(ClientEventKind.FLOW_STREAMS_ADDED, text, facts)
+
+    def refuse(self, owner: str, switch: str, reason: str, now: float) -> None:
+        """Take in that a switch refused rules of a batch."""
+        batch = self._batches.get(int(owner.removeprefix(MOVE)))
+        if batch is not None:
+            self._fail(batch, f"{switch} refused the rules: {reason}", now)
+
+    def switch_lost(self, switch: str, now: float) -> None:
+        """Take in that a switch's connection ended: batches that wait for it will not be confirmed."""
+        for batch in list(self._batches.values()):
+            if switch in batch.awaited.values() or any(switch in stage for stage in batch.stages):
+                self._fail(batch, f"the connection to {switch} ended", now)
+
+    def _fail(self, batch: _Batch, reason: str, now: float) -> None:
+        """Take a batch back; where it has several flows each is tried by itself, else again after a while."""
+        self._forget(batch)
+        for flow_id in batch.flows:
+            flow = self._state.flows.get(flow_id)
+            if flow is None:
+                continue
+            self._outbox.report("error", f"flow {flow.id} could not be moved: {reason}", flow=flow.id)
+            self._take_back(flow, batch.moved[flow_id], batch.slots[flow_id])
+            if len(batch.flows) > 1 and not self._touches_absent(batch.slots[flow_id]):
+                self._reserve(flow, batch.slots[flow_id])
+                self._begin({flow_id: batch.slots[flow_id]})
+            else:
+                self._changed(flow, now)
+                self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
+
+    def _take_back(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> None:
+        """Remove what a move has installed, and put the rules of the old path back."""
+        self._reserve(flow, ())
+        by_switch: dict[str, list[FlowEntry]] = {}
+        for switch, rule in _rules(self._new_rules(flow, moved, slots)):
+            if self._state.live.is_connected(switch):
+                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+        for switch, rule in self._old_rules(flow, slots):
+            if self._state.live.is_connected(switch):
+                by_switch.setdefault(switch, []).append(rule)
+        for switch, entries in by_switch.items():
+            self._outbox.install(self._state.live.datapath_id(switch), tuple(entries), flow.id)
+
+    def _touches_absent(self, slots: Iterable[Slot]) -> bool:
+        return any(not self._state.live.is_connected(node) for slot in slots for node in slot.path[1:-1])
+
+    def _forget(self, batch: _Batch) -> None:
+        del self._batches[batch.number]
+        for barrier in batch.awaited:
+            del self._by_barrier[barrier]
+        for flow_id in batch.flows:
+            self._moving.pop(flow_id, None)
+
+    def flow_ended(self, flow: Flow) -> Flow | None:
+        """Forget the move of a flow that ends; returns the flow as it would have been, whose rules go too."""
+        number = self._moving.pop(flow.id, None)
+        if number is None:
+            return None
+        self._drop(self._batches[number], flow)
+        return self._batches[number].moved[flow.id]
+
+    def _abandon_move(self, flow_id: str) -> None:
+        number = self._moving.pop(flow_id, None)
+        flow = self._state.flows.get(flow_id)
+        if number is None or flow is None:
+            return
+        batch = self._batches[number]
+        self._drop(batch, flow)
+        self._take_back(flow, batch.moved[flow_id], batch.slots[flow_id])
+
+    def _drop(self, batch: _Batch, flow: Flow) -> None:
+        """Take a flow out of a batch, with the stages of it that are still to be sent."""
+        batch.flows = tuple(each for each in batch.flows if each != flow.id)
+        group = None if flow.split is None or flow.split.group is None else flow.split.group.number
+
+        def is_others(entry: FlowEntry) -> bool:
+            if isinstance(entry, Rule):
+                return flow_number(entry.cookie) != flow.number
+            return (entry.group if isinstance(entry, GroupChange) else entry).number != group
+
+        batch.stages = [
+            {
+                switch: tuple(entry for entry in entries if is_others(entry))
+                for switch, entries in stage.items()
+            }
+            for stage in batch.stages
+        ]
+        batch.leftover = tuple(pair for pair in batch.leftover if flow_number(pair[1].cookie) != flow.number)
+
+
+def _rules(directions: list[list[Stage]]) -> list[tuple[str, Rule]]:
+    return [
+        (switch, entry)
+        for stages in directions
+        for stage in stages
+        for switch, entries in stage.items()
+        for entry in entries
+        if isinstance(entry, Rule)
+    ]
+
+
+def _key(rule: Rule) -> tuple[int, int, object]:
+    return rule.table, rule.priority, rule.match

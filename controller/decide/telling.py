@@ -1,0 +1,47 @@
+"""What clients are told of flows, as fields."""
+
+from __future__ import annotations
+
+from controller.errors import ControllerError, RequestError, Unavailable
+from controller.install.outbox import Outbox
+from controller.model.client_events import ClientEventKind
+from controller.state.flow import Flow
+
+__all__ = ["facts_of", "refuse", "tell_refused"]
+
+
+def facts_of(flow: Flow) -> dict[str, object]:
+    """Return whose a flow is, from where to where it leads, its rates and paths."""
+    return {
+        "flow": flow.id,
+        "owner": flow.belongs_to or None,
+        "source": flow.source.name,
+        "destination": flow.destination.name,
+        "requested_bps": flow.requested_bps,
+        "rate_bps": flow.rate_bps,
+        "paths": [list(stream.path) for stream in flow.streams],
+        "rates_bps": [stream.rate_bps for stream in flow.streams],
+    }
+
+
+def refuse(outbox: Outbox, token: int, error: ControllerError) -> RequestError:
+    """Answer a client that it does not get what it asked for; returns what it is told."""
+    if not isinstance(error, RequestError):
+        outbox.report("error", f"a request failed: {error}")
+        error = Unavailable("", f"the routes could not be computed: {error}")
+    outbox.answer(token, error)
+    return error
+
+
+def tell_refused(outbox: Outbox, source: str, destination: str, error: RequestError, owner: str) -> None:
+    """Tell that a request for a flow was refused, and why."""
+    facts = {
+        "source": source,
+        "destination": destination,
+        "owner": owner or None,
+        "code": error.code.value,
+        "field": error.field,
+        "reason": error.reason,
+    }
+    text = f"a flow from {source} to {destination} is refused: {error}"
+    outbox.tell(ClientEventKind.FLOW_REFUSED, text, facts)

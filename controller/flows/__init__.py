@@ -1,1 +1,0 @@
-"""The life of a flow: admission, planning, installation, changes and its end."""

@@ -1,0 +1,1 @@
+"""Puts rules into switches stage by stage, each confirmed by barriers before the next is sent."""

@@ -1,0 +1,54 @@
+"""Everything that changes while a network runs, in columns: what a page asks for each second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from controller.model.views import StreamView, described
+
+__all__ = ["LiveFlowView", "LiveLinksView", "LiveView", "NodeState"]
+
+NodeState = Literal["up", "away", "down"]
+"""away: a switch whose connection ended a moment ago, and which is assumed to forward still."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveLinksView:
+    """What changes of links: a value for each direction, in the order of `GET /v1/links`."""
+
+    up: tuple[bool, ...]
+    enabled: tuple[bool, ...]
+    capacity_bps: tuple[float, ...]
+    allocated_bps: tuple[float, ...] = described("Wire rate of all flows.")
+    measured_bps: tuple[float | None, ...] = described("Wire rate counted; null where none is.")
+    unrequested_bps: tuple[float | None, ...] = described("Of it, what belongs to no flow.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveFlowView:
+    """A flow, without what only its requester needs."""
+
+    flow_id: str
+    owner: str | None
+    revision: int
+    state: Literal["installing", "active"]
+    source: str
+    destination: str
+    destination_port: int
+    objective: str | None
+    requested_bps: float = described("Goodput asked for, bit/s.")
+    rate_bps: float = described("Goodput granted.")
+    lease_s: float
+    expires_in_s: float
+    lost_links: tuple[str, ...]
+    streams: tuple[StreamView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveView:
+    """Links, nodes and flows at one moment."""
+
+    links: LiveLinksView
+    nodes: tuple[NodeState, ...] = described("In the order of the nodes of `GET /v1/topology`.")
+    flows: tuple[LiveFlowView, ...]

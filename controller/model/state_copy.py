@@ -1,0 +1,44 @@
+"""A copy of network and flows as plain data; `controller.state.copying` makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.model.settings import Settings
+from topologies.model import Arc, Network
+
+__all__ = ["LiveStatus", "StateCopy"]
+
+_Port = tuple[int, int]  # datapath id, port number
+
+
+@dataclass(frozen=True)
+class LiveStatus:
+    """Which switches are connected or away, which ports are up, and which arcs discovery has seen.
+
+    `arcs` are as they are now; `disabled` are links that may not be used.
+    """
+
+    connected: frozenset[int]
+    away: frozenset[int]
+    live_ports: frozenset[_Port]
+    seen: frozenset[str]
+    arcs: tuple[tuple[str, Arc], ...]
+    disabled: frozenset[str]
+
+
+@dataclass(frozen=True)
+class StateCopy:
+    """Everything that routing depends on, as it was at one moment; nothing of it changes any more.
+
+    `flows` are pairs of an id and a record (`controller.state.flow_record`); `yielded_bps` is what is left of
+    arcs, by their names, to traffic that nobody asked for.
+    """
+
+    network: Network
+    settings: Settings
+    status: LiveStatus
+    flows: tuple[tuple[str, Mapping[str, Any]], ...]
+    yielded_bps: Mapping[str, float]

@@ -1,1 +1,0 @@
-"""Forwarding rules without an OpenFlow library: pinned paths, split flows, default routes, ECMP."""

@@ -1,0 +1,1 @@
+"""What the controller knows: the live network, hosts, flows and measured load."""

@@ -1,0 +1,410 @@
+"""The flows that the controller carries: their streams, and the rules of those."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from controller.compile.pinned import new_path_stages, pinned_path_stages, pinned_rules
+from controller.compile.split import Split, SplitRules, shares_of, stamps
+from controller.model.counters import PinnedBy
+from controller.model.journal import Journaled
+from controller.model.rules import Group, Rule, Stage, Stages, TcpConnection, flow_cookie, merge_stages
+from controller.model.views import FlowView, IngressView, SplitView, StreamView
+from controller.model.ways import Ways
+from controller.state.hosts import Host
+from controller.state.live_network import arcs_of
+from controller.wire import Framing
+
+__all__ = [
+    "CLOSE_WITHIN_S",
+    "OPEN_WITHIN_S",
+    "ROUNDING",
+    "Flow",
+    "FlowState",
+    "Slot",
+    "Stream",
+    "StreamState",
+]
+
+
+ROUNDING = 1e-6
+"""A flow that lacks no more than this share of what it asked for has all of it."""
+
+_MOST_FAILED_STREAMS = 3
+"""A flow whose host could not open so many streams one after the other is given no more."""
+
+OPEN_WITHIN_S = 15.0
+"""A stream that was added to a running flow is taken off if its host has not said by then that it is open."""
+
+CLOSE_WITHIN_S = 10.0
+"""The rules of a stream that was taken off go after so long if its host does not say that it is closed."""
+
+
+class StreamState(enum.Enum):
+    """Where a stream stands between the controller and its host; records have the values."""
+
+    OPEN = "open"
+    OPENING = "opening"
+    """It was added to a running flow, and its host has not said that it is open."""
+    LEAVING = "leaving"
+    """It was taken off a running flow, and its host has not said that it is closed."""
+
+
+class FlowState(enum.Enum):
+    """Whether a flow's rules are in force."""
+
+    INSTALLING = "installing"
+    ACTIVE = "active"
+
+
+class Slot(NamedTuple):
+    """What one stream is to have: a path, goodput (bit/s) and propagation delay."""
+
+    path: tuple[str, ...]
+    rate_bps: float
+    delay_s: float
+
+
+@dataclass
+class Stream(Journaled):
+    """A path and the source port of its TCP connection; the paths of a split flow share one connection.
+
+    `rate_bps` is goodput. Rate and path may change; `generation` is the flow's when the path last did.
+    A stream is opening or leaving only `until` a time.
+    """
+
+    source_port: int
+    path: tuple[str, ...]
+    rate_bps: float
+    delay_s: float
+    generation: int = 0
+    state: StreamState = StreamState.OPEN
+    until: float = math.inf
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its host has it open, as far as is known."""
+        return self.state is StreamState.OPEN
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether its host is to open it."""
+        return self.state is StreamState.OPENING
+
+    def slot(self) -> Slot:
+        """Return what it has."""
+        return Slot(self.path, self.rate_bps, self.delay_s)
+
+
+@dataclass
+class Flow(Journaled):
+    """A flow, from its request to its end.
+
+    `objective` is None where its paths were given by hand, `split` where each stream is a connection. `owner`
+    is the session that hears of its changes, `belongs_to` the client that may change it; `revision` counts
+    what clients can see of it. Where its host opens and closes streams as it is told, `max_streams` is how
+    many it may have (else 0), `spare_ports` are bound for more, and `leaving` are those taken off whose rules
+    stay until they are closed.
+    """
+
+    number: int
+    id: str
+    source: Host
+    destination: Host
+    destination_port: int
+    requested_bps: float
+    framing: Framing
+    objective: str | None
+    streams: list[Stream]
+    lease_s: float
+    expires_at: float
+    owner: str
+    split: Split | None = None
+    state: FlowState = FlowState.INSTALLING
+    generation: int = 0  # how often its paths have changed
+    given_bps: tuple[float, ...] | None = None  # rates given by hand
+    reserved: tuple[Slot, ...] = ()  # what it will have once it has been moved
+    belongs_to: str = ""
+    revision: int = 0
+    max_streams: int = 0
+    spare_ports: tuple[int, ...] = ()
+    leaving: tuple[Stream, ...] = ()
+    failed_streams: int = 0  # that its host could not open, since it last opened one
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its rules are in force, or were and are being changed."""
+        return self.state is FlowState.ACTIVE
+
+    @property
+    def told_state(self) -> Literal["installing", "active"]:
+        """Its state as clients are told."""
+        return "active" if self.is_active else "installing"
+
+    @property
+    def cookies(self) -> tuple[int, ...]:
+        """The cookies of its rules."""
+        if self.split is not None:
+            return (flow_cookie(self.number, self.generation),)
+        generations = dict.fromkeys(stream.generation for stream in (*self.streams, *self.leaving))
+        return tuple(flow_cookie(self.number, generation) for generation in generations)
+
+    @property
+    def rate_bps(self) -> float:
+        """Goodput granted."""
+        streams = self.streams
+        return streams[0].rate_bps if len(streams) == 1 else sum([stream.rate_bps for stream in streams])
+
+    @property
+    def connection_count(self) -> int:
+        """How many TCP connections it has."""
+        return 1 if self.split is not None else len(self.streams)
+
+    @property
+    def framed_streams(self) -> int:
+        """For how many TCP connections its bytes are framed: several need identifiers, one is plain TCP.
+
+        Where another may join at any time, the first has identifiers too.
+        """
+        return max(2, self.connection_count) if self.max_streams else self.connection_count
+
+    @property
+    def most_paths(self) -> int:
+        """Over how many paths it may be planned again."""
+        have = len(self.streams)
+        if self.failed_streams >= _MOST_FAILED_STREAMS:
+            return have
+        return max(have, min(self.max_streams, have + len(self.spare_ports)))
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The path of each stream."""
+        return tuple([stream.path for stream in self.streams])
+
+    @property
+    def arcs(self) -> tuple[tuple[str, ...], ...]:
+        """The arcs of each path."""
+        return tuple(arcs_of(path) for path in self.paths)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of each path in the flow's rate."""
+        return shares_of([stream.rate_bps for stream in self.streams])
+
+    def tcp_connections(self) -> tuple[TcpConnection, ...]:
+        """Return the addresses of each connection, from the source to the destination."""
+        return tuple(self.connection_from(s.source_port) for s in self.streams[: self.connection_count])
+
+    def held_connections(self) -> tuple[TcpConnection, ...]:
+        """Return those that no other flow may have: also of streams that are leaving or may come."""
+        if not self.max_streams:
+            return self.tcp_connections()
+        ports = [stream.source_port for stream in (*self.streams, *self.leaving)]
+        return tuple(self.connection_from(port) for port in dict.fromkeys((*ports, *self.spare_ports)))
+
+    def connection_from(self, source_port: int) -> TcpConnection:
+        """Return the addresses of a connection of it from a source port."""
+        return TcpConnection(self.source.ip, self.destination.ip, source_port, self.destination_port)
+
+    def stages(self, ports: Ways) -> Stages:
+        """Return its rules in the order of installation: the stages of all `directions`, side by side."""
+        return merge_stages(self.directions(ports))
+
+    def directions(
+        self,
+        ports: Ways,
+        streams: Collection[int] | None = None,
+        before: Flow | None = None,
+    ) -> list[list[Stage]]:
+        """Return the rules of each direction of each path in the order of installation: the ingress last.
+
+        Args:
+            ports: The port of each node towards each neighbour, by (node, neighbour).
+            streams: Of these alone, by their index; a split flow has only rules of all. None: also of those
+                that are leaving.
+            before: The flow as its packets travel now.
+        """
+        if self.split is not None:
+            reached = () if before is None else {node for path in before.routes() for node in path}
+            return self._split_rules(self.split, ports).stages(self.shares, reached)
+        directions: list[list[Stage]] = []
+        for index, (stream, forward) in enumerate(zip(self.streams, self.tcp_connections(), strict=True)):
+            if streams is None or index in streams:
+                cookie = flow_cookie(self.number, stream.generation)
+                if before is None or index >= len(before.streams):
+                    directions.append(new_path_stages(stream.path, forward, ports, cookie))
+                    continue
+                former = before.streams[index].path
+                for path, old, connection in (
+                    (stream.path, former, forward),
+                    (stream.path[::-1], former[::-1], forward.reverse),
+                ):
+                    turned = _turned(old, path)
+                    directions.append(pinned_path_stages(path, connection, ports, cookie, turned))
+        for stream in self.leaving if streams is None else ():
+            forward, cookie = (
+                self.connection_from(stream.source_port),
+                flow_cookie(self.number, stream.generation),
+            )
+            directions.append(new_path_stages(stream.path, forward, ports, cookie))
+        return directions
+
+    def rules_at(self, switches: Collection[str], stream: Stream, ports: Ways) -> list[tuple[str, Rule]]:
+        """Return the rules of a stream of it at some of the switches on its path."""
+        forward, path = self.connection_from(stream.source_port), stream.path
+        cookie = flow_cookie(self.number, stream.generation)
+        return [
+            *pinned_rules(path, forward, ports, cookie, switches),
+            *pinned_rules(path[::-1], forward.reverse, ports, cookie, switches),
+        ]
+
+    def moved(self, slots: Sequence[Slot], ack_path: tuple[str, ...] | None) -> Flow:
+        """Return the flow as it will be with other paths and rates; this one stays as it is.
+
+        Slots beyond its streams are streams to be added, from its spare ports. `ack_path` is that of a split
+        flow's acknowledgements.
+        """
+        generation, have = self.generation + 1, len(self.streams)
+        streams = [
+            Stream(
+                stream.source_port,
+                slot.path,
+                slot.rate_bps,
+                slot.delay_s,
+                stream.generation if stream.path == slot.path else generation,
+                stream.state,
+                stream.until,
+            )
+            for stream, slot in zip(self.streams, slots, strict=False)
+        ]
+        added = self.spare_ports[: len(slots) - have]
+        streams += [
+            Stream(port, slot.path, slot.rate_bps, slot.delay_s, generation, StreamState.OPENING)
+            for port, slot in zip(added, slots[have:], strict=True)
+        ]
+        split = self.split
+        if split is not None and ack_path is not None:
+            split = replace(split, ack_path=ack_path)
+        spare_ports = self.spare_ports[len(added) :]
+        return self.copied(
+            streams=streams, split=split, generation=generation, reserved=(), spare_ports=spare_ports
+        )
+
+    def idle_streams(self) -> list[Stream]:
+        """Return the streams that carry nothing while others do."""
+        least_bps = ROUNDING * self.requested_bps
+        idle = [stream for stream in self.streams if stream.rate_bps <= least_bps]
+        return idle if len(idle) < len(self.streams) else []
+
+    def changed_streams(self, slots: Sequence[Slot]) -> list[int]:
+        """Return the streams, by their index, whose paths would change, and those that would be added."""
+        pairs = zip(self.streams, slots, strict=False)
+        changed = [index for index, (stream, slot) in enumerate(pairs) if stream.path != slot.path]
+        return [*changed, *range(len(self.streams), len(slots))]
+
+    def group(self, ports: Ways) -> Group | None:
+        """Return the group that splits it, with the weights of its rates; None without."""
+        if self.split is None or self.split.mode != "group":
+            return None
+        return self._split_rules(self.split, ports).group(self.shares)
+
+    def _split_rules(self, split: Split, ports: Ways) -> SplitRules:
+        (connection,) = self.tcp_connections()
+        return SplitRules(
+            split, connection, self.paths, self.source.mac, ports, flow_cookie(self.number, self.generation)
+        )
+
+    def routes(self) -> tuple[tuple[str, ...], ...]:
+        """Return all paths that its packets take, with that of acknowledgements which have their own."""
+        return self.paths if self.split is None else (*self.paths, self.split.ack_path)
+
+    def switches(self) -> tuple[str, ...]:
+        """Return the switches of all paths, each once, in the order in which a packet meets them.
+
+        Those of streams that are leaving have rules of it too.
+        """
+        routes = self.routes()
+        if self.leaving:
+            routes += tuple(stream.path for stream in self.leaving)
+        return tuple(dict.fromkeys(switch for path in routes for switch in path[1:-1]))
+
+    def counted_by(self) -> tuple[tuple[str, PinnedBy] | None, ...]:
+        """Return for each stream the switch whose rule counts all of it, and what that rule looks at."""
+        if self.split is None:
+            return tuple(zip((path[1] for path in self.paths), self.tcp_connections(), strict=True))
+        # Where a group of the ingress chooses, the next switch is the first that knows the path.
+        place = 1 if self.split.mode == "packets" else 2
+        marks = stamps(self.split.tag, len(self.streams))
+        return tuple(
+            (path[place], mark) if len(path) > place + 1 else None
+            for path, mark in zip(self.paths, marks, strict=True)
+        )
+
+    def view(
+        self, now: float, lost_links: tuple[str, ...], measured: Sequence[float | None] | None = None
+    ) -> FlowView:
+        """Return an immutable copy for clients; `measured` are wire rates (bit/s), by stream."""
+        measured = measured or [None] * len(self.streams)
+        counted = [bps for bps in measured if bps is not None]
+        return FlowView(
+            flow_id=self.id,
+            owner=self.belongs_to or None,
+            revision=self.revision,
+            state=self.told_state,
+            splitting="streams" if self.split is None else self.split.mode,
+            source=self.source.name,
+            destination=self.destination.name,
+            source_ip=self.source.ip,
+            destination_ip=self.destination.ip,
+            destination_port=self.destination_port,
+            requested_bps=self.requested_bps,
+            rate_bps=self.rate_bps,
+            measured_bps=sum(counted) if len(counted) == len(self.streams) else None,
+            objective=self.objective,
+            packet_bytes=self.framing.packet_bytes,
+            streams=self.stream_views(measured),
+            lease_s=self.lease_s,
+            expires_in_s=max(0.0, self.expires_at - now),
+            lost_links=lost_links,
+            split=None if self.split is None else self._split_view(self.split),
+            may_grow=self.max_streams > 0,
+        )
+
+    def stream_views(self, measured: Sequence[float | None]) -> tuple[StreamView, ...]:
+        """Return immutable copies of its streams for clients; `measured` are wire rates (bit/s)."""
+        return tuple(
+            StreamView(
+                source_port=stream.source_port,
+                rate_bps=stream.rate_bps,
+                wire_bps=self.framing.wire_bps(stream.rate_bps, self.framed_streams),
+                measured_bps=bps,
+                delay_s=stream.delay_s,
+                path=stream.path,
+                is_opening=stream.is_opening,
+            )
+            for stream, bps in zip(self.streams, measured, strict=True)
+        )
+
+    def _split_view(self, split: Split) -> SplitView:
+        (connection,) = self.tcp_connections()
+        return SplitView(
+            ingress=IngressView(switch=self.source.switch, port=self.source.port),
+            source_ip=connection.source_ip,
+            destination_ip=connection.destination_ip,
+            source_port=connection.source_port,
+            destination_port=connection.destination_port,
+            shares=self.shares,
+            stamps=stamps(split.tag, len(self.streams)),
+            acks=split.acks,
+            ack_path=split.ack_path,
+        )
+
+
+def _turned(before: tuple[str, ...], after: tuple[str, ...]) -> set[str]:
+    """Return the nodes of a path from which packets will go on to another node than they do now."""
+    return {node for node, _ in set(pairwise(before)) - set(pairwise(after))} if before else set()

@@ -1,0 +1,253 @@
+"""All flows that the controller carries, and what they take of the links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from controller.compile.split import TAGS, tag_of
+from controller.model.journal import Journaled, JournaledDict
+from controller.model.rules import TcpConnection
+from controller.state.flow import ROUNDING, Flow, Slot, Stream
+from controller.state.live_network import arcs_of
+
+__all__ = ["FlowTable", "add_loads", "arc_loads", "slot_loads"]
+
+
+class FlowTable(Journaled):
+    """All flows by id, by switch, with the TCP addresses they hold and what they take of arcs.
+
+    Args:
+        ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
+    """
+
+    def __init__(self, ack_ratio: float = 0.0) -> None:
+        self._ack_ratio = ack_ratio
+        self._loads: JournaledDict[str, float] = JournaledDict()
+        self._loads_of: JournaledDict[str, dict[str, float]] = JournaledDict()
+        self._by_switch: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
+        self._flows: JournaledDict[str, Flow] = JournaledDict()
+        self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
+        self._ports: JournaledDict[str, JournaledDict[int, int]] = JournaledDict()  # host -> port -> holders
+        self._short: JournaledDict[str, None] = JournaledDict()
+        self._manual: JournaledDict[str, None] = JournaledDict()
+        self._growing: JournaledDict[str, None] = JournaledDict()
+        self._idle: JournaledDict[str, None] = JournaledDict()
+        self._changing: JournaledDict[str, None] = JournaledDict()
+        self._by_tag: JournaledDict[int, str] = JournaledDict()  # split flows
+
+    def __iter__(self) -> Iterator[Flow]:
+        return iter(self._flows.values())
+
+    def __len__(self) -> int:
+        return len(self._flows)
+
+    def get(self, flow_id: str) -> Flow | None:
+        """Return a flow; None if there is no such flow."""
+        return self._flows.get(flow_id)
+
+    def holder(self, connection: TcpConnection) -> str | None:
+        """Return the id of the flow that holds these addresses in either direction."""
+        return self._holders.get(connection) or self._holders.get(connection.reverse)
+
+    def ports_of(self, source_ip: str) -> frozenset[int]:
+        """Return the source ports that flows from a host use."""
+        return frozenset(self._ports.get(source_ip, ()))
+
+    def short(self) -> list[Flow]:
+        """Return the flows that have less than they asked for."""
+        return [self._flows[flow_id] for flow_id in self._short]
+
+    def manual(self) -> list[Flow]:
+        """Return the flows whose paths were given by hand."""
+        return [self._flows[flow_id] for flow_id in self._manual]
+
+    def growing(self) -> list[Flow]:
+        """Return the flows whose hosts open and close streams as they are told."""
+        return [self._flows[flow_id] for flow_id in self._growing]
+
+    def with_changing_streams(self) -> list[Flow]:
+        """Return those of them whose hosts are to open or close a stream."""
+        return [self._flows[flow_id] for flow_id in self._changing]
+
+    def with_idle_streams(self) -> list[Flow]:
+        """Return those of them that have streams which carry nothing while others do."""
+        return [self._flows[flow_id] for flow_id in self._idle]
+
+    def free_tag(self, preferred: int) -> int | None:
+        """Return a tag that no split flow has, the preferred one or the next; None if there is none."""
+        tags = ((preferred + offset) % TAGS for offset in range(TAGS))
+        return next((tag for tag in tags if tag not in self._by_tag), None)
+
+    def with_stamp(self, stamp: str) -> Flow | None:
+        """Return the split flow whose packets carry a stamp."""
+        flow_id = self._by_tag.get(tag_of(stamp))
+        return None if flow_id is None else self._flows[flow_id]
+
+    def add(self, flow: Flow) -> None:
+        """Take a flow in."""
+        self._flows[flow.id] = flow
+        for connection in flow.held_connections():
+            self._hold(connection, flow)
+        if flow.max_streams:
+            self._growing[flow.id] = None
+        if flow.given_bps is not None:
+            self._manual[flow.id] = None
+        if flow.split is not None:
+            self._by_tag[flow.split.tag] = flow.id
+        self.index(flow)
+        self.account(flow)
+
+    def remove(self, flow: Flow) -> None:
+        """Let a flow go."""
+        del self._flows[flow.id]
+        for connection in flow.held_connections():
+            self._let_go(connection)
+        self.unindex(flow)
+        for listed in (self._manual, self._growing, self._idle, self._changing):
+            listed.pop(flow.id, None)
+        if flow.split is not None:
+            self._by_tag.pop(flow.split.tag, None)
+        self._short.pop(flow.id, None)
+        self._account(flow.id, {})
+        del self._loads_of[flow.id]
+
+    def _hold(self, connection: TcpConnection, flow: Flow) -> None:
+        self._holders[connection] = flow.id
+        ports = self._ports.setdefault(connection.source_ip, JournaledDict())
+        ports[connection.source_port] = ports.get(connection.source_port, 0) + 1
+
+    def _let_go(self, connection: TcpConnection) -> None:
+        del self._holders[connection]
+        ports = self._ports[connection.source_ip]
+        ports[connection.source_port] -= 1
+        if not ports[connection.source_port]:
+            del ports[connection.source_port]
+
+    def change_streams(
+        self,
+        flow: Flow,
+        streams: list[Stream],
+        spare_ports: tuple[int, ...],
+        leaving: tuple[Stream, ...] | None = None,
+    ) -> None:
+        """Give a flow other streams and ports for more; a spare port that another flow has is left out."""
+        before = set(flow.held_connections())
+        self.unindex(flow)
+        flow.streams, flow.leaving = streams, flow.leaving if leaving is None else leaving
+        used = {stream.source_port for stream in (*flow.streams, *flow.leaving)}
+        flow.spare_ports = tuple(
+            port
+            for port in dict.fromkeys(spare_ports)
+            if port not in used and self.holder(flow.connection_from(port)) in (None, flow.id)
+        )
+        self.index(flow)
+        after = set(flow.held_connections())
+        for connection in before - after:
+            self._let_go(connection)
+        for connection in after - before:
+            self._hold(connection, flow)
+        self.account(flow)
+
+    def set_ack_ratio(self, ack_ratio: float) -> None:
+        """Account for acknowledgements by another ratio from now on."""
+        if ack_ratio != self._ack_ratio:
+            self._ack_ratio = ack_ratio
+            for flow in self:
+                self.account(flow)
+
+    def load_bps(self, arc: str) -> float:
+        """Return the wire rate that all flows take of an arc, as `arc_loads`, to about 1e-9 of it."""
+        return self._loads.get(arc, 0.0)
+
+    def account(self, flow: Flow) -> None:
+        """Take in that a flow has other rates, paths or reservations."""
+        if flow.rate_bps < (1 - ROUNDING) * flow.requested_bps:
+            self._short[flow.id] = None
+        else:
+            self._short.pop(flow.id, None)
+        if flow.max_streams:
+            for listed, is_one in (
+                (self._idle, bool(flow.idle_streams())),
+                (self._changing, any(not s.is_open for s in (*flow.streams, *flow.leaving))),
+            ):
+                if is_one:
+                    listed[flow.id] = None
+                else:
+                    listed.pop(flow.id, None)
+        self._account(flow.id, arc_loads((flow,), self._ack_ratio))
+
+    def _account(self, flow_id: str, loads: dict[str, float]) -> None:
+        before = self._loads_of.get(flow_id)
+        changes = loads
+        if before == loads:
+            return
+        if before:
+            changes = {
+                arc: loads.get(arc, 0.0) - before.get(arc, 0.0) for arc in before.keys() | loads.keys()
+            }
+        total = self._loads.get
+        self._loads.set_all({arc: total(arc, 0.0) + bps for arc, bps in changes.items() if bps})
+        self._loads_of[flow_id] = loads
+
+    def index(self, flow: Flow) -> None:
+        """List a flow under the switches of its paths."""
+        for switch in flow.switches():
+            self._by_switch.setdefault(switch, JournaledDict())[flow.id] = None
+
+    def unindex(self, flow: Flow) -> None:
+        """Take a flow off the lists of its switches; before its paths change."""
+        for switch in flow.switches():
+            del self._by_switch[switch][flow.id]
+
+    def is_used(self, switch: str) -> bool:
+        """Return whether a flow's paths lead through a switch."""
+        return bool(self._by_switch.get(switch))
+
+    def through(self, switch: str) -> list[Flow]:
+        """Return the flows whose paths lead through a switch."""
+        return [self._flows[flow_id] for flow_id in self._by_switch.get(switch, ())]
+
+
+def arc_loads(flows: Iterable[Flow], ack_ratio: float) -> dict[str, float]:
+    """Return the wire rate (bit/s) that flows take of each arc, with that of the acknowledgements.
+
+    A flow that is being moved takes, of each arc, the larger of what it has and what it will have.
+    """
+    loads: dict[str, float] = {}
+    for flow in flows:
+        if not flow.reserved:
+            slot_loads(loads, flow, flow.streams, ack_ratio)
+            continue
+        now: dict[str, float] = {}
+        then: dict[str, float] = {}
+        slot_loads(now, flow, flow.streams, ack_ratio)
+        slot_loads(then, flow, flow.reserved, ack_ratio)
+        for arc in now.keys() | then.keys():
+            loads[arc] = loads.get(arc, 0.0) + max(now.get(arc, 0.0), then.get(arc, 0.0))
+    return loads
+
+
+def slot_loads(loads: dict[str, float], flow: Flow, slots: Iterable[Slot | Stream], ack_ratio: float) -> None:
+    """Add to arcs' loads what a flow takes of them with these paths and rates."""
+    ack_path = None if flow.split is None else flow.split.ack_path
+    for slot in slots:
+        if not slot.rate_bps:
+            continue
+        wire_bps = flow.framing.wire_bps(slot.rate_bps, flow.framed_streams)
+        add_loads(loads, slot.path, wire_bps, ack_ratio, ack_path)
+
+
+def add_loads(
+    loads: dict[str, float],
+    path: tuple[str, ...],
+    wire_bps: float,
+    ack_ratio: float,
+    ack_path: tuple[str, ...] | None,
+) -> None:
+    """Add to arcs' loads a wire rate on a path, with its ACKs on `ack_path` or on the reverse (None)."""
+    get = loads.get
+    for arc in arcs_of(path):
+        loads[arc] = get(arc, 0.0) + wire_bps
+    ack_bps = wire_bps * ack_ratio
+    for arc in arcs_of(ack_path or path[::-1]):
+        loads[arc] = get(arc, 0.0) + ack_bps

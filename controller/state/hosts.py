@@ -1,0 +1,162 @@
+"""The hosts: those of the topology file, and others that made themselves known by ARP."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from controller.model.arp import ArpPacket
+from controller.model.journal import Journaled, JournaledDict, JournaledSet
+from controller.state.live_network import LiveNetwork
+from topologies.model import DATA_NETWORK
+
+__all__ = ["LEARNED_HOST", "Host", "HostTable"]
+
+LEARNED_HOST = "learned_host"
+"""Kind of the records of learned hosts; their keys are IPv4 addresses."""
+
+_MAX_LEARNED = 1024
+_MAX_LEARNED_A_PORT = 16
+"""Hosts learned at most, in all and behind one port, so that a stranger cannot fill the switches' tables, nor
+keep others out."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host and the switch port behind which it is."""
+
+    name: str
+    ip: str
+    mac: str
+    switch: str
+    port: int
+    learned: bool = False
+
+
+class HostTable(Journaled):
+    """Finds hosts by name or address and learns from their ARP packets.
+
+    A host of the file keeps its address and its place whatever others claim; only its MAC address is
+    believed, and only from its own port. A host with several links is known behind the first.
+    """
+
+    def __init__(self, live: LiveNetwork, age_s: float = math.inf) -> None:
+        self._live = live
+        self._age_s = age_s
+        self._heard: JournaledDict[str, float] = JournaledDict()  # when, by the address of a learned host
+        self._spoken: JournaledSet[str] = JournaledSet()  # hosts of the file whose own ARP packets were seen
+        self._check_at = math.inf  # not after the first of them has aged
+        self._by_name: JournaledDict[str, Host] = JournaledDict()
+        self._by_ip: JournaledDict[str, Host] = JournaledDict()
+        network = live.network
+        for arc in network.arcs():
+            if live.is_host(arc.head) and not live.is_host(arc.tail) and arc.head not in self._by_name:
+                ip, mac = network.host_ip(arc.head), network.host_mac(arc.head)
+                self._put(Host(arc.head, ip, mac, arc.tail, arc.tail_port))
+
+    def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
+        """Know the hosts again that were learned before a restart."""
+        for ip, record in records.items():
+            if ip not in self._by_ip and record["switch"] in self._live.network.switches:
+                self._put(Host(ip, ip, record["mac"], record["switch"], record["port"], learned=True))
+                self._hear(ip, now)
+
+    def follow_ports(self) -> None:
+        """Take in that ports of the file's hosts have become known."""
+        for host in [host for host in self._by_name.values() if not host.learned]:
+            port = self._live.ports[host.switch, host.name]
+            if port != host.port:
+                self._put(replace(host, port=port))
+
+    def set_age(self, age_s: float) -> None:
+        """Forget learned hosts that say nothing for so long, from now on."""
+        self._age_s = age_s
+        self._check_at = min((heard + age_s for heard in self._heard.values()), default=math.inf)
+
+    def _hear(self, ip: str, now: float) -> None:
+        self._heard[ip] = now
+        self._check_at = min(self._check_at, now + self._age_s)
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which `take_aged` has something to do."""
+        return None if self._check_at == math.inf else self._check_at
+
+    def take_aged(self, now: float) -> list[Host]:
+        """Forget the learned hosts that have said nothing for long, and return them."""
+        if self._check_at > now:
+            return []
+        aged = [self._by_ip[ip] for ip, heard in self._heard.items() if heard + self._age_s <= now]
+        for host in aged:
+            del self._by_ip[host.ip]
+            del self._by_name[host.name]
+            del self._heard[host.ip]
+        self._check_at = min((heard + self._age_s for heard in self._heard.values()), default=math.inf)
+        return aged
+
+    @staticmethod
+    def record_of(host: Host) -> dict[str, Any]:
+        """Return a learned host as `restore` takes it."""
+        return {"mac": host.mac, "switch": host.switch, "port": host.port}
+
+    def find(self, name_or_ip: str) -> Host | None:
+        """Return the host with this name or IPv4 address."""
+        return self._by_name.get(name_or_ip) or self._by_ip.get(name_or_ip)
+
+    def has_known_mac(self, host: Host) -> bool:
+        """Return whether a host's MAC address is known: it is that of its number, or the host has used it."""
+        return host.learned or host.ip in self._spoken or not self._live.network.names_ports(host.switch)
+
+    def all(self) -> tuple[Host, ...]:
+        """Return all hosts, those of the file first."""
+        return tuple(self._by_name.values())
+
+    def is_reachable(self, host: Host) -> bool:
+        """Return whether the host's switch is connected and its port is up."""
+        return self._live.port_is_live(self._live.datapath_id(host.switch), host.port)
+
+    def learn(self, switch: str, port: int, packet: ArpPacket, now: float) -> Host | None:
+        """Take in what an ARP packet at an edge port says of its sender.
+
+        Returns:
+            The host, if something about it is new.
+        """
+        address = ipaddress.IPv4Address(packet.sender_ip)
+        if address not in DATA_NETWORK or address in (DATA_NETWORK[0], DATA_NETWORK[-1]):
+            return None
+        if int(packet.sender_mac[:2], 16) & 1:  # a group address is nobody's own
+            return None
+        known = self._by_ip.get(packet.sender_ip)
+        if known is None:
+            behind = sum(1 for ip in self._heard if self._is_at(self._by_ip[ip], switch, port))
+            if len(self._heard) >= _MAX_LEARNED or behind >= _MAX_LEARNED_A_PORT:
+                return None
+            name = packet.sender_ip
+            self._hear(packet.sender_ip, now)
+            return self._put(Host(name, packet.sender_ip, packet.sender_mac, switch, port, learned=True))
+        place = self._is_at(known, switch, port)
+        if place:
+            self._spoken.add(known.ip)
+        if known.learned:
+            self._hear(known.ip, now)
+        if known.mac == packet.sender_mac and place:
+            return None
+        if known.learned or place:
+            return self._put(replace(known, mac=packet.sender_mac, switch=switch, port=port))
+        return None
+
+    def is_sender(self, switch: str, port: int, packet: ArpPacket) -> bool:
+        """Return whether an ARP packet at an edge port is of the host that it says it is of."""
+        host = self._by_ip.get(packet.sender_ip)
+        return host is not None and host.mac == packet.sender_mac and self._is_at(host, switch, port)
+
+    @staticmethod
+    def _is_at(host: Host, switch: str, port: int) -> bool:
+        return (host.switch, host.port) == (switch, port)
+
+    def _put(self, host: Host) -> Host:
+        self._by_name[host.name] = host
+        self._by_ip[host.ip] = host
+        return host

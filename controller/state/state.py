@@ -1,0 +1,188 @@
+"""What the controller knows: network, hosts, flows and settings."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from controller.model.journal import Journaled, JournaledDict, JournaledSet
+from controller.model.settings import Settings
+from controller.model.views import (
+    FlowView,
+    HealthView,
+    HostView,
+    LinkView,
+    LostFlowView,
+    NodeView,
+    Snapshot,
+    SwitchView,
+    TopologyLinkView,
+    TopologyView,
+)
+from controller.state.flow import Flow
+from controller.state.flow_table import FlowTable
+from controller.state.hosts import HostTable
+from controller.state.live_network import LiveNetwork, arc_name
+from controller.state.measured_load import MeasuredLoad
+from controller.wire import allocatable_bps
+from topologies.model import Arc, Network
+
+__all__ = ["Settings", "State"]
+
+
+class State(Journaled):
+    """The one place where the controller's knowledge is."""
+
+    def __init__(self, network: Network, settings: Settings) -> None:
+        self.settings = settings
+        self.live = LiveNetwork(network)
+        self.hosts = HostTable(self.live, settings.host_age_s)
+        self.flows = FlowTable(settings.ack_ratio)
+        self.measured = MeasuredLoad(self.live)
+        # Switches that have confirmed all default routes, and what they refused.
+        self.confirmed: JournaledSet[str] = JournaledSet()
+        self.metered_ports: JournaledDict[str, tuple[int, ...]] = JournaledDict()  # of connected switches
+        self.refusals: JournaledDict[str, str] = JournaledDict()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return an immutable copy of everything that clients may see."""
+        return Snapshot(
+            flows=tuple(self.measured_view(flow, now) for flow in self.flows),
+            links=self.links(),
+            hosts=self.host_views(),
+            topology=self.topology(),
+            health=self.health(),
+        )
+
+    def view(self, flow: Flow, now: float) -> FlowView:
+        """Return an immutable copy of a flow for its owner; what it carries is not looked up."""
+        return flow.view(now, self.lost_links(flow))
+
+    def measured_view(self, flow: Flow, now: float) -> FlowView:
+        """Return an immutable copy of a flow, with what it carries."""
+        return flow.view(now, self.lost_links(flow), self.measured_bps(flow))
+
+    def measured_bps(self, flow: Flow) -> tuple[float | None, ...]:
+        """Return the wire rate that was counted of each stream of a flow."""
+        return tuple(
+            None if counted is None else self.measured.pinned_bps(*counted) for counted in flow.counted_by()
+        )
+
+    def allocatable_bps(self, arc: str) -> float:
+        """Return what flows may take of a link in one direction, named as `S0->S4`."""
+        return allocatable_bps(self.live.arcs[arc].rate_bps, self.settings.reserved_share)
+
+    def offered_bps(self, arc: str) -> float:
+        """Return what the optimum may hand out of an arc: not what is left to traffic that nobody asked for.
+
+        What flows have already is not taken from them.
+        """
+        rate_bps = self.live.arcs[arc].rate_bps
+        offered_bps = allocatable_bps(rate_bps, self.settings.reserved_share)
+        yielded_bps = self.measured.yielded_bps(arc)
+        if not yielded_bps:
+            return offered_bps
+        left_bps = min(offered_bps, rate_bps - yielded_bps)
+        return max(left_bps, min(offered_bps, self.flows.load_bps(arc)))
+
+    def lost_links(self, flow: Flow) -> tuple[str, ...]:
+        """Return the links of a flow's paths that are down."""
+        if self.live.is_whole:
+            return ()
+        lost = [self.live.lost_links(path) for path in flow.routes()]
+        return tuple(dict.fromkeys(chain.from_iterable(lost))) if any(lost) else ()
+
+    def allocated_bps(self, arc: str) -> float:
+        """Return the wire rate that all flows take of a link in one direction, named as `S0->S4`."""
+        # The sums are kept up flow by flow: without rounding, links that are empty again have 1e-10 bit/s.
+        return max(0.0, round(self.flows.load_bps(arc), 3))
+
+    def links(self) -> tuple[LinkView, ...]:
+        """Return both directions of all links, for clients."""
+        return tuple(self._link(name, arc) for name, arc in self.live.arcs.items())
+
+    def link(self, name: str) -> tuple[LinkView, ...]:
+        """Return both directions of a link, by its name in the file."""
+        return tuple(self._link(key, arc) for key, arc in self.live.arcs.items() if arc.link == name)
+
+    def _link(self, name: str, arc: Arc) -> LinkView:
+        allocated_bps = self.allocated_bps(name)
+        measured_bps = self.measured.arc_bps(name)
+        return LinkView(
+            link=name,
+            name=arc.link,
+            tail=arc.tail,
+            head=arc.head,
+            capacity_bps=arc.rate_bps,
+            delay_s=arc.delay_s,
+            up=self.live.arc_is_up(name),
+            enabled=self.live.is_enabled(arc.link),
+            revision=self.live.revision(arc.link),
+            allocated_bps=allocated_bps,
+            free_bps=max(0.0, arc.rate_bps - allocated_bps - self.measured.yielded_bps(name)),
+            utilisation=allocated_bps / arc.rate_bps,
+            measured_bps=measured_bps,
+            measured_utilisation=None if measured_bps is None else measured_bps / arc.rate_bps,
+            unrequested_bps=self.measured.unrequested_bps(name),
+        )
+
+    def host_views(self) -> tuple[HostView, ...]:
+        """Return all hosts, for clients."""
+        return tuple(
+            HostView(
+                name=host.name,
+                ip=host.ip,
+                mac=host.mac,
+                switch=host.switch,
+                port=host.port,
+                learned=host.learned,
+                reachable=self.hosts.is_reachable(host),
+            )
+            for host in self.hosts.all()
+        )
+
+    def topology(self) -> TopologyView:
+        """Return the network of the file and what of it is up, for clients."""
+        network = self.live.network
+        down = set(self.live.links_down())
+        return TopologyView(
+            name=network.name,
+            description=network.description,
+            nodes=tuple(
+                NodeView(name=node.name, kind=node.kind, x=node.x, y=node.y) for node in network.nodes
+            ),
+            links=tuple(
+                TopologyLinkView(
+                    ends=link.ends,
+                    ports=(self.live.ports[link.ends], self.live.ports[link.ends[1], link.ends[0]]),
+                    rate_bps=self.live.arcs[arc_name(*link.ends)].rate_bps,
+                    delay_s=self.live.arcs[arc_name(*link.ends)].delay_s,
+                    up=link.name not in down,
+                )
+                for link in network.links
+            ),
+        )
+
+    def health(self) -> HealthView:
+        """Return whether all is as it should be, for clients."""
+        switches = tuple(
+            SwitchView(
+                name=name,
+                datapath_id=self.live.datapath_id(name),
+                connected=self.live.is_connected(name),
+                rules_confirmed=name in self.confirmed,
+            )
+            for name in self.live.network.switches
+        )
+        down = self.live.links_down()
+        lost = [(flow.id, self.lost_links(flow)) for flow in self.flows]
+        faults = self.live.faults() + tuple(self.refusals.values())
+        ready = not down and all(switch.connected and switch.rules_confirmed for switch in switches)
+        return HealthView(
+            status="ok" if ready and not faults else "degraded",
+            ready=ready,
+            switches=switches,
+            links_down=down,
+            faults=faults,
+            flows_on_lost_links=tuple(LostFlowView(flow_id=id_, links=links) for id_, links in lost if links),
+            flows=len(self.flows),
+        )

@@ -1,0 +1,203 @@
+"""Equal-cost multipath as the default routing, on fake switches."""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+import topologies
+from controller.compile.ecmp import ecmp_group
+from controller.model.events import (
+    LinkDiscovered,
+    PortCameUp,
+    PortWentDown,
+    SwitchConnected,
+    SwitchDisconnected,
+)
+from controller.model.messages import InstallRules
+from controller.model.rules import ETH_TYPE_IPV4, Group, GroupChange, Output, TcpConnection
+from controller.state.state import Settings
+from tests.fakes.openflow_table import ControlledNetwork, Packet
+
+L, R, M1, M2 = 1, 2, 3, 4
+TO_R = 0x0100_0000 | R
+TO_L = 0x0100_0000 | L
+
+
+def controlled(name: str) -> ControlledNetwork:
+    net = ControlledNetwork(topologies.load(name), Settings(default_routing="ecmp"))
+    net.bring_up()
+    return net
+
+
+@pytest.fixture
+def net() -> ControlledNetwork:
+    return controlled("parallel2")
+
+
+def connections(net: ControlledNetwork, ports: range) -> list[tuple[str, str, TcpConnection]]:
+    network = net.switches.network
+    senders = [host for host in network.hosts if host.startswith("A")]
+    receivers = [host for host in network.hosts if host.startswith("B")]
+    return [
+        (a, b, TcpConnection(network.host_ip(a), network.host_ip(b), port, 5001))
+        for (a, b), port in product(zip(senders, receivers, strict=True), ports)
+    ]
+
+
+@pytest.mark.parametrize(("name", "paths"), [("parallel2", 2), ("parallel4", 4)])
+def test_many_connections_use_all_equal_paths_evenly(name: str, paths: int) -> None:
+    net = controlled(name)
+    taken: dict[str, Counter[tuple[str, ...]]] = {"there": Counter(), "back": Counter()}
+    for a, b, segment in connections(net, range(40000, 40100)):
+        there = net.switches.path(Packet.tcp(segment), a)
+        assert (there[-1], len(there)) == (b, 5)
+        taken["there"][there[1:-1]] += 1
+        back = net.switches.path(Packet.tcp(segment.reverse), b)
+        assert back[-1] == a
+        taken["back"][back[1:-1]] += 1
+    for counts in taken.values():
+        assert len(counts) == paths
+        # 400 connections: more than 5 standard deviations from the mean have a chance below 1e-6.
+        assert all(count == pytest.approx(400 / paths, abs=50) for count in counts.values())
+
+
+def test_few_connections_collide_on_some_seeds() -> None:
+    """Four flows over four paths: hashing leaves a path idle in about 91 of 100 draws."""
+    net = controlled("parallel4")
+    collisions = 0
+    for seed in range(100):
+        flows = connections(net, range(40000 + seed, 40001 + seed))
+        collisions += len({net.switches.path(Packet.tcp(s), a)[2] for a, _, s in flows}) < len(flows)
+    assert 75 <= collisions <= 100
+
+
+def test_switches_choose_independently_of_each_other() -> None:
+    """Two choices of two on the way between the pods of a fat tree make four paths, not two."""
+    net = controlled("fat-tree:4")
+    network = net.switches.network
+    source, destination = network.hosts[0], network.hosts[-1]
+    cores: Counter[str] = Counter()
+    for port in range(40000, 40400):
+        segment = TcpConnection(network.host_ip(source), network.host_ip(destination), port, 5001)
+        path = net.switches.path(Packet.tcp(segment), source)
+        assert path[-1] == destination
+        cores[path[3]] += 1
+    assert len(cores) == 4
+    assert all(count > 50 for count in cores.values())
+
+
+def ports_of(group: Group) -> Counter[int]:
+    assert all(bucket.weight == 1 for bucket in group.buckets)
+    return Counter(bucket.output.port for bucket in group.buckets)
+
+
+def test_group_numbers_and_buckets_are_fixed(net: ControlledNetwork) -> None:
+    ((number, group),) = net.switches.tables[L].select_groups().items()
+    assert (number, ports_of(group)) == (TO_R, {5: 32, 6: 32})
+    assert controlled("parallel2").switches.tables[L].select_groups() == {number: group}
+    assert net.switches.tables[R].select_groups().keys() == {TO_L}
+    assert net.switches.tables[M1].select_groups() == {}
+
+
+@pytest.mark.parametrize("ways", [2, 3, 4, 5, 16, 63, 64, 100])
+def test_every_way_has_as_many_buckets(ways: int) -> None:
+    counts = ports_of(ecmp_group(1, "S", [Output(port) for port in range(ways)]))
+    assert set(counts.values()) == {max(1, 64 // ways)}
+    assert len(counts) == ways
+
+
+def test_a_network_without_equal_paths_has_no_groups() -> None:
+    ecmp, shortest = controlled("line:4"), ControlledNetwork(topologies.load("line:4"))
+    shortest.bring_up()
+    for datapath_id, table in ecmp.switches.tables.items():
+        assert table.select_groups() == {}
+        assert table.rules == shortest.switches.tables[datapath_id].rules
+
+
+def test_the_butterflys_flows_have_one_shortest_path_each() -> None:
+    net = controlled("butterfly")
+    for port in range(40000, 40020):
+        one = TcpConnection("10.0.0.1", "10.0.0.3", port, 5001)
+        two = TcpConnection("10.0.0.2", "10.0.0.4", port, 5001)
+        assert net.switches.path(Packet.tcp(one), "T0") == ("T0", "S0", "S4", "T2")
+        assert net.switches.path(Packet.tcp(two), "T1") == ("T1", "S1", "S2", "S3", "S5", "T3")
+
+
+def fail(net: ControlledNetwork, tail: int, port: int, head: int, head_port: int) -> None:
+    net.handle(PortWentDown(tail, port))
+    net.handle(PortWentDown(head, head_port))
+
+
+def restore(net: ControlledNetwork, tail: int, port: int, head: int, head_port: int) -> None:
+    net.handle(PortCameUp(tail, port))
+    net.handle(PortCameUp(head, head_port))
+    net.handle(LinkDiscovered(tail, port, head, head_port))
+    net.handle(LinkDiscovered(head, head_port, tail, port))
+
+
+def test_a_group_of_one_is_no_group_and_comes_back(net: ControlledNetwork) -> None:
+    before = net.switches.tables[L].select_groups().copy(), net.switches.tables[L].rules.copy()
+    fail(net, L, 5, M1, 1)
+    assert net.switches.tables[L].select_groups() == {}, "removed, since nothing uses it"
+    for a, b, segment in connections(net, range(40000, 40020)):
+        assert net.switches.path(Packet.tcp(segment), a) == (a, "L", "M2", "R", b)
+        assert net.switches.path(Packet.tcp(segment.reverse), b) == (b, "R", "M2", "L", a)
+    restore(net, L, 5, M1, 1)
+    assert (net.switches.tables[L].select_groups(), net.switches.tables[L].rules) == before
+    assert net.snapshot().health.ready
+
+
+def test_a_smaller_group_is_changed_in_place() -> None:
+    net = controlled("parallel4")
+    net.switches.installed.clear()
+    fail(net, L, 5, M1, 1)
+    changes = [
+        entry
+        for message in net.switches.installed
+        if isinstance(message, InstallRules) and message.datapath_id == L
+        for entry in message.entries
+    ]
+    (change,) = [entry for entry in changes if isinstance(entry, GroupChange)]
+    assert (change.group.number, ports_of(change.group)) == (TO_R, {6: 21, 7: 21, 8: 21})
+    for a, b, segment in connections(net, range(40000, 40020)):
+        path = net.switches.path(Packet.tcp(segment), a)
+        assert path[-1] == b
+        assert path[2] != "M1"
+
+
+def test_the_failure_of_a_far_link_changes_the_near_group(net: ControlledNetwork) -> None:
+    fail(net, M1, 2, R, 5)
+    assert net.switches.tables[L].select_groups() == {}
+    for a, b, segment in connections(net, range(40000, 40010)):
+        assert net.switches.path(Packet.tcp(segment), a) == (a, "L", "M2", "R", b)
+
+
+def test_a_switch_that_returns_gets_its_groups(net: ControlledNetwork) -> None:
+    before = net.switches.tables[L].rules.copy()
+    ports = next(event for event in net.switches.connections() if event.datapath_id == L)
+    net.handle(SwitchDisconnected(L))
+    net.handle(SwitchConnected(L, ports.live_ports))
+    for event in net.switches.discoveries():
+        net.handle(event)
+    assert net.switches.tables[L].rules == before
+    assert net.switches.tables[L].select_groups().keys() == {TO_R}
+
+
+def test_pings_take_one_of_the_paths_too(net: ControlledNetwork) -> None:
+    network = net.switches.network
+    packet = Packet(ETH_TYPE_IPV4, 1, network.host_ip("A1"), network.host_ip("B3"))
+    assert net.switches.path(packet, "A1")[-1] == "B3"
+
+
+def test_pinned_flows_are_untouched_by_the_hash(net: ControlledNetwork) -> None:
+    path = ("A1", "L", "M2", "R", "B1")
+    paths = [{"nodes": path, "rate_bps": 1e6}]
+    for port in range(40000, 40008):
+        flow = net.request(
+            source="A1", destination="B1", destination_port=5001, source_ports=(port,), paths=paths
+        )
+        segment = TcpConnection(flow.source_ip, flow.destination_ip, port, 5001)
+        assert net.switches.path(Packet.tcp(segment), "A1") == path
+        assert net.switches.path(Packet.tcp(segment.reverse), "B1") == path[::-1]
+        net.release(flow.flow_id)
