@@ -62,7 +62,8 @@ def open_connection(
         streams: The streams to open, given by hand.
         sock: A socket that is connected already, or a list of some: one stream each, in the place of host and
             port.
-        source_address: Our address; by default the one the system would use for the destination.
+        source_address: Our address, or a pair of address and port (0: any) as in `socket`; by default the
+            address that the system would use for the destination.
         packet_bytes: Ethernet frame of a full segment, without checksum (1514). A frame of ours fills one, or
             the kernel's maximum segment if that is smaller.
         objective: What the controller shall optimise; None: its default.
@@ -193,7 +194,7 @@ async def _open_first(
 
     async def attempt(family: socket.AddressFamily, destination: Any) -> ConnectionTransport:
         with closing_on_error() as socks:
-            bind_all(socks, family, options.source_address, [spec.source_port for spec in specs], options)
+            bind_all(socks, family, options.source_host, [spec.source_port for spec in specs], options)
             transport, _ = await connect(socks, specs, destination, options, tls)
         return transport
 
@@ -246,7 +247,7 @@ class _FlowOpening:
 
     async def open(self) -> ConnectionTransport:
         options, count = self._options, self._options.path_count
-        source = options.source_address or sockets.local_address(self._family, self._destination)
+        source = options.source_host or sockets.local_address(self._family, self._destination)
         self._keeper = asyncio.create_task(self._keep())
         try:
             await asyncio.sleep(0)  # the keeper has begun

@@ -17,6 +17,7 @@ from mstcp.errors import MstcpError, RemoteProtocolError
 from mstcp.hello import NONCE_BYTES, NoHello, exchange_hellos
 from mstcp.open_stream import OpenStream
 from mstcp.streams import StreamSpec
+from mstcp.tasks import end_tasks
 from mstcp.tls import TlsSettings, TlsStream
 from mstcp.transport import ConnectionTransport
 
@@ -128,6 +129,8 @@ class Opener:
                 await asyncio.wait(pending, timeout=max(JOIN_S, took_s))
         except BaseException:
             self.stop()
+            # They use the sockets, which the caller closes; a number that is closed may be another's next.
+            await end_tasks(tasks)
             raise
         return [winner, *(joined for joined in self._joined if joined is not winner)]
 
@@ -183,7 +186,7 @@ class Opener:
                 raise TimeoutError("another path was faster")
             await exchange
         except BaseException:
-            exchange.cancel()
+            await end_tasks([exchange])
             self._hello_s = -HELLO_DELAY_S  # the next may try at once
             raise
         self._client, self.connection_id, self.frame_payload_bytes = client, connection_id, payload
@@ -222,12 +225,25 @@ class Opener:
         if timeout_s is not None:
             connect_s = handshake_s = timeout_s
         if not sockets.is_connected(sock):
-            await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), connect_s)
+            port = sock.getsockname()[1]
+            try:
+                await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), connect_s)
+            except OSError as error:
+                if error.errno in _TAKEN:
+                    raise OSError(error.errno, self._taken(port)) from None
+                raise
         if self._tls is None:
             return None
         tls = self._tls.stream()
         await tls.handshake(self._loop, sock, handshake_s)
         return tls
+
+    def _taken(self, port: int) -> str:
+        host, there = self._destination[:2]
+        return (
+            f"cannot connect from port {port} to {host} port {there}: another connection has these ports, or "
+            "had them until less than a minute ago; take another source port, or 0 for any"
+        )
 
     def follow(self, transport: ConnectionTransport) -> None:
         """Open streams for this connection from now on; those that were opened meanwhile join it."""

@@ -9,7 +9,7 @@ import inspect
 import math
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -17,6 +17,7 @@ from mstcp import _core
 from mstcp.allocation import OnAllocationChanged, RequestedPath
 from mstcp.checks import (
     MOST_BPS,
+    check_address,
     check_callable,
     check_flag,
     check_list,
@@ -102,7 +103,7 @@ class ClientOptions(ConnectionOptions):
     rate: float | None = None
     controller: str | ControllerAddress | ControllerClient | None = None
     streams: Sequence[StreamSpec] | None = None
-    source_address: str | None = None
+    source_address: str | tuple[str, int] | None = None
     objective: str | None = None
     paths: Sequence[RequestedPath] | None = None
     max_paths: int = DEFAULT_MAX_PATHS
@@ -119,12 +120,12 @@ class ClientOptions(ConnectionOptions):
         super().__post_init__()
         check_seconds("connect_timeout", self.connect_timeout)
         check_seconds("handshake_timeout", self.handshake_timeout)
-        check_type("source_address", self.source_address, str, "an address")
         check_type("server_hostname", self.server_hostname, str, "a name")
         check_type("ssl", self.ssl, (SSLContext, bool), "an ssl.SSLContext, True")
         self._check_rate()
         if self.streams is not None:
             check_list("streams", self.streams, StreamSpec)
+        self._check_source()
         if self.sock is not None:
             self._check_sockets()
         told = self.on_allocation_changed
@@ -188,6 +189,24 @@ class ClientOptions(ConnectionOptions):
         if self.paths or self.max_paths < 2:
             raise LocalProtocolError("may_grow needs max_paths of 2 at least, and no paths given by hand")
 
+    def _check_source(self) -> None:
+        given = self.source_address
+        if isinstance(given, tuple) and len(given) >= 2:
+            check_address(*given[:2], least_port=0)
+            if given[1] and (self.controller is not None or len(self.streams or ()) > 1):
+                raise LocalProtocolError(
+                    "source_address with a port is for one stream: leave the port 0, or give each stream its "
+                    "own by StreamSpec(source_port=...)"
+                )
+        else:
+            check_type("source_address", given, str, "an address, or a pair of address and port,")
+
+    @property
+    def source_host(self) -> str | None:
+        """Our address, without a port."""
+        given = self.source_address
+        return given[0] or None if isinstance(given, tuple) else given
+
     def _check_rate(self) -> None:
         rate = self.rate
         if rate is None:
@@ -213,10 +232,12 @@ class ClientOptions(ConnectionOptions):
     @property
     def specs(self) -> list[StreamSpec]:
         """The streams to open where no controller allocates them: by default one."""
+        given = self.source_address
+        port = given[1] if isinstance(given, tuple) else 0
         if self.streams is not None:
-            return list(self.streams)
+            return [replace(spec, source_port=port) if port else spec for spec in self.streams]
         count = max(1, len(self.given_sockets))
-        return [StreamSpec(rate_bps=self.rate and self.rate / count)] * count
+        return [StreamSpec(source_port=port, rate_bps=self.rate and self.rate / count)] * count
 
     @property
     def path_count(self) -> int:
@@ -298,13 +319,12 @@ class ConnectionArguments(TypedDict, total=False):
     io_threads: int | None
 
 
-class ClientArguments(ConnectionArguments, total=False):
-    """What `create_connection` takes: the options of `open_connection` without `limit`."""
+class SocketArguments(ConnectionArguments, total=False):
+    """What `blocking.create_connection` takes beside the arguments of `socket.create_connection`."""
 
     rate: float | None
     controller: str | ControllerAddress | ControllerClient | None
     streams: Sequence[StreamSpec] | None
-    source_address: str | None
     objective: str | None
     paths: Sequence[RequestedPath] | None
     max_paths: int
@@ -316,6 +336,12 @@ class ClientArguments(ConnectionArguments, total=False):
     handshake_timeout: float
     early_data: bytes
     sock: socket.socket | Sequence[socket.socket] | None
+
+
+class ClientArguments(SocketArguments, total=False):
+    """What `create_connection` takes: the options of `open_connection` without `limit`."""
+
+    source_address: str | tuple[str, int] | None
 
 
 class ServerArguments(ConnectionArguments, total=False):

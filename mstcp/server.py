@@ -42,7 +42,7 @@ async def start_server(
     Args:
         client_connected_cb: Called with (StreamReader, StreamWriter) of each connection; may be a coroutine
             function.
-        host: Name or address to listen on; None: 127.0.0.1. Say "0.0.0.0" for all addresses.
+        host: Name or address to listen on; None: 127.0.0.1, "": all addresses.
         port: TCP port; 0: the system chooses.
         limit: Buffer limit of the StreamReaders, in bytes.
         options: See below.
@@ -105,7 +105,7 @@ async def create_server(
 
     Args:
         protocol_factory: Makes the asyncio.Protocol or asyncio.BufferedProtocol of each connection.
-        host: Name or address to listen on; None: 127.0.0.1.
+        host: Name or address to listen on; None: 127.0.0.1, "": all addresses.
         port: TCP port; 0 or None: the system chooses.
         options: Those of `start_server`, without `limit`.
 
@@ -135,7 +135,10 @@ async def _serve(
     listeners: list[socket.socket] = []
     try:
         addresses = await loop.getaddrinfo(
-            host or "127.0.0.1", port or 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            "127.0.0.1" if host is None else host or None,
+            port or 0,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE,
         )
         for family, _, _, _, address in dict.fromkeys(addresses):
             listeners.append(_listener(family, address, options))

@@ -224,6 +224,7 @@ class TlsStream:
     def information(self) -> dict[str, Any]:
         """Return what asyncio's transports tell of TLS."""
         return {
+            "sslcontext": self._tls.context,
             "ssl_object": self._tls,
             "peercert": self._tls.getpeercert(),
             "cipher": self._tls.cipher(),

@@ -7,10 +7,13 @@ them: `read` returns a piece as it is, where asyncio's copies it into one buffer
 from __future__ import annotations
 
 import asyncio
+import ssl
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
+from mstcp.errors import ConnectionLost
 from mstcp.transport import ConnectionTransport
 
 DEFAULT_LIMIT = 1 << 16
@@ -115,6 +118,14 @@ class StreamReader(asyncio.StreamReader):
         self._merge()
         return await super().readuntil(separator)
 
+    def take_all(self) -> bytes:
+        """Take what is there, and read on from nothing."""
+        self._merge()
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        self._paused = False
+        return data
+
     # --- what asyncio's methods use ------------------------------------------------------------------------
     async def _wait_for_data(self, func_name: str) -> None:
         await self._wait_for_piece(func_name)
@@ -156,6 +167,53 @@ class StreamWriter(asyncio.StreamWriter):
         """The connection. Beyond asyncio it has `stats`, `try_write`, `sendfile` and more."""
         return cast(ConnectionTransport, super().transport)
 
+    async def start_tls(
+        self,
+        sslcontext: ssl.SSLContext,
+        *,
+        server_hostname: str | None = None,
+        ssl_handshake_timeout: float | None = None,
+        ssl_shutdown_timeout: float | None = None,
+    ) -> None:
+        """Put TLS into the connection, end to end; what the reader holds of it already belongs to TLS.
+
+        Args:
+            sslcontext: Certificates and what is trusted.
+            server_hostname: Whom the server's certificate must name; for the side that connected.
+            ssl_handshake_timeout: Seconds that the handshake may take; None: 60.
+            ssl_shutdown_timeout: Seconds that TLS's end may take; None: 30. From Python 3.11 on.
+
+        Raises:
+            ssl.SSLError: The peer's certificate is not trusted, or TLS failed otherwise.
+            ConnectionLost: The connection ended meanwhile.
+        """
+        protocol: StreamProtocol = self._protocol  # type: ignore[attr-defined]
+        reader, before = protocol.reader, self.transport
+        limits: dict[str, Any] = {"ssl_handshake_timeout": ssl_handshake_timeout}
+        if sys.version_info >= (3, 11):
+            limits["ssl_shutdown_timeout"] = ssl_shutdown_timeout
+        await self.drain()
+        before.pause_reading()
+        before.unread(reader.take_all())
+        try:
+            transport = await self._loop.start_tls(  # type: ignore[attr-defined]
+                before,
+                protocol,
+                sslcontext,
+                server_side=protocol.is_server,
+                server_hostname=server_hostname,
+                **limits,
+            )
+            if transport is None:  # asyncio's way to say that the connection ended as TLS began
+                raise before.lost or ConnectionLost("the connection ended as TLS began")
+        except BaseException as error:
+            before.abort()
+            # asyncio's TLS tells nobody of the end of a connection on which it has not begun.
+            protocol.connection_lost(error if isinstance(error, Exception) else None)
+            raise
+        self._transport = reader._transport = transport
+        protocol.note_tls(transport)
+
     async def __aenter__(self) -> StreamWriter:
         return self
 
@@ -196,6 +254,21 @@ class StreamProtocol(asyncio.StreamReaderProtocol):
         self._own_loop = loop
         connected: Any = None if on_connected is None else self._on_made
         super().__init__(self.reader, connected, loop=loop)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.BaseProtocol`."""
+        super().connection_made(transport)
+        # With asyncio's TLS the peer's end is the end of both directions. With ours each ends by itself.
+        self._over_ssl = False
+
+    @property
+    def is_server(self) -> bool:
+        """Whether the peer opened the connection."""
+        return self._on_connected is not None
+
+    def note_tls(self, transport: asyncio.Transport) -> None:
+        """Note that the connection has TLS inside from now on."""
+        self._transport, self._over_ssl = transport, True
 
     def writer(self, transport: ConnectionTransport) -> StreamWriter:
         """Return a writer of this protocol's connection."""

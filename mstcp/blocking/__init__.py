@@ -9,7 +9,8 @@ acknowledgements, streams that are lost and rates that change do not wait for th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import socket as _socket
+from typing import TYPE_CHECKING, Any
 
 from mstcp.background import background
 from mstcp.blocking.bridge import Bridge
@@ -22,21 +23,28 @@ from mstcp.server import create_server as _serve
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from mstcp.options import ClientArguments, ServerArguments
+    from mstcp.options import ClientArguments, ServerArguments, SocketArguments
 
 __all__ = ["Listener", "Socket", "create_connection", "create_server"]
 
 DEFAULT_BACKLOG = 128
+_DEFAULT_TIMEOUT: Any = _socket._GLOBAL_DEFAULT_TIMEOUT  # type: ignore[attr-defined]
+"""What `socket` and `http.client` pass where nobody named a timeout."""
 
 
 def create_connection(
-    address: tuple[str, int], *, timeout: float | None = None, **options: Unpack[ClientArguments]
+    address: tuple[str, int],
+    timeout: float | None = _DEFAULT_TIMEOUT,
+    source_address: str | tuple[str, int] | None = None,
+    **options: Unpack[SocketArguments],
 ) -> Socket:
     """Open a connection of one or more streams; use it as a connected socket.
 
     Args:
         address: Host name or address, and port.
-        timeout: Seconds that opening may take, and the socket's timeout after; None: no limit of ours.
+        timeout: Seconds that opening may take, and the socket's timeout after; None: no limit of ours. By
+            default `socket.getdefaulttimeout()`.
+        source_address: Our address, or a pair of it and a port.
         options: Those of `mstcp.open_connection`, without `limit`: `rate`, `controller`, `streams` …
 
     Raises:
@@ -46,9 +54,12 @@ def create_connection(
         ControllerError: The controller refused the request, or could not be reached.
         OSError: No stream could be connected.
     """
+    if timeout is _DEFAULT_TIMEOUT:
+        timeout = _socket.getdefaulttimeout()
     check_timeout(timeout)
     host, port = address[:2]
-    sock = background().run(connecting(host, port, options), timeout)
+    more: ClientArguments = {**options, "source_address": source_address}
+    sock = background().run(connecting(host, port, more), timeout)
     sock.settimeout(timeout)
     return sock
 
@@ -69,7 +80,8 @@ def create_server(
     """Listen for connections, MSTCP and plain TCP; `accept` returns them.
 
     Args:
-        address: Host name or address (None: 127.0.0.1), and port (0: the system chooses).
+        address: Host name or address ("": all of IPv4's as in `socket`, None: 127.0.0.1), and port (0: the
+            system chooses).
         timeout: Seconds that `accept` may wait; None: for ever.
         options: Those of `mstcp.start_server`, without `limit` and `client_connected_cb`. `backlog` is also
             how many connections may wait for `accept`; more are reset.
@@ -81,6 +93,8 @@ def create_server(
     """
     check_timeout(timeout)
     host, port = address[:2]
+    if host == "":
+        host = "0.0.0.0"  # noqa: S104  # as `socket` has it
     listener = background().run(listening(host, port, options))
     listener.settimeout(timeout)
     return listener

@@ -72,6 +72,16 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         """Whether the connection is over, and takes no stream any more."""
         return self._state.is_closed
 
+    @property
+    def lost(self) -> BaseException | None:
+        """Why the connection is over, if it was not closed."""
+        return self._state.lost
+
+    def unread(self, data: bytes) -> None:
+        """Put bytes back that the protocol has got, for the protocol that is set next; reading is paused."""
+        if data:
+            self._receiver.delivery.held.insert(0, data)
+
     def start(self, opening: bytes = b"") -> None:
         """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP).
 
@@ -145,6 +155,10 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
     def abort(self) -> None:
         """Close at once, sending nothing more; the peer sees a broken connection."""
         self.ending.abort()
+
+    def _force_close(self, error: Exception | None) -> None:
+        """Do what asyncio's TLS asks of a transport when it fails."""
+        self.ending.abort(error)
 
     # --- asyncio.ReadTransport ------------------------------------------------------------------------------
     def is_reading(self) -> bool:

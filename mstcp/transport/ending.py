@@ -147,11 +147,11 @@ class Ending:
         self._receiver.watch_reading()
         self._linger()
 
-    def abort(self) -> None:
-        """Close at once, sending nothing more."""
+    def abort(self, error: Exception | None = None) -> None:
+        """Close at once, sending nothing more; the protocol is told the error."""
         if not self._state.is_closed:
             self._say_closed(_ABORTED, "the application gave the connection up")
-        self.finish(None, reset=True)
+        self.finish(error, reset=True)
 
     def _linger(self) -> None:
         """Have the connection end once the peer has all, or took nothing for too long."""

@@ -182,6 +182,7 @@ class Membership:
         self._watching.forget(stream)
         if proper or self._state.removed_streams >> stream & 1:
             if proper:
+                self._lost_reason = ConnectionLost("the peer has closed the connection")
                 sock.close()
             else:
                 sockets.reset(sock)

@@ -9,7 +9,6 @@ import logging
 import random
 import socket
 import ssl
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ import trustme
 import mstcp
 from mstcp import StreamReader, StreamSpec, StreamWriter, blocking
 from tests.fakes.flow_controller import FlowController
+from tests.fakes.waiting import until
 
 Pair = tuple[StreamReader, StreamWriter]
 WAIT_S = 20.0
@@ -116,6 +116,35 @@ async def test_a_source_port_that_is_taken_is_named() -> None:
         given = [StreamSpec(port), StreamSpec()]
         with pytest.raises(OSError, match=f"cannot connect from port {port}: Address already in use"):
             await mstcp.open_connection("127.0.0.1", 9, streams=given)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_source_ports_that_are_used_are_named(count: int) -> None:
+    async with serving(echo) as address:
+        with contextlib.ExitStack() as free:
+            probes = [free.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+            used = [StreamSpec(probe.getsockname()[1]) for probe in probes]
+        told = f"cannot connect from port {used[0].source_port} to 127.0.0.1 port {address[1]}: another"
+        async with mstcp.open_connection(*address, streams=used):
+            with pytest.raises(OSError, match=told):
+                await mstcp.open_connection(*address, streams=used)
+
+
+def test_arguments_are_taken_as_by_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    with blocking.create_server(("", 0), plain=True) as listener:
+        host, port = listener.getsockname()
+        assert host == "0.0.0.0"
+        with blocking.create_connection(("127.0.0.1", port), 5.0, ("127.0.0.1", 0)) as sock:
+            assert sock.gettimeout() == 5.0 and sock.getsockname()[0] == "127.0.0.1"
+            taken = sock.getsockname()
+        with pytest.raises(OSError, match=f"cannot connect from address 127.0.0.1 port {taken[1]}"):
+            blocking.create_connection(("127.0.0.1", port), 5.0, taken)
+        monkeypatch.setattr(socket, "getdefaulttimeout", lambda: 7.0)
+        unnamed: Any = socket._GLOBAL_DEFAULT_TIMEOUT  # type: ignore[attr-defined]  # as http.client does
+        with blocking.create_connection(("127.0.0.1", port), unnamed) as sock:
+            assert sock.gettimeout() == 7.0
+        with pytest.raises(mstcp.LocalProtocolError, match="source_address with a port is for one stream"):
+            blocking.create_connection(("127.0.0.1", port), 5.0, ("127.0.0.1", 9), streams=streams(2))
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf"), "soon", 2**70])
@@ -304,9 +333,10 @@ async def test_files_are_sent_from_any_place(count: int, how: str, tmp_path: Pat
 
 
 # --- TLS within a connection --------------------------------------------------------------------------------
-async def test_tls_is_begun_within_a_connection() -> None:
-    if sys.version_info < (3, 11):
-        pytest.skip("StreamWriter.start_tls came with Python 3.11")
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+async def test_tls_is_begun_within_a_connection(count: int, early: bool) -> None:
+    """Also where the reader holds the beginning of the peer's TLS already (cpython 142352)."""
     authority = trustme.CA()
     inside, outside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(inside)
@@ -314,20 +344,83 @@ async def test_tls_is_begun_within_a_connection() -> None:
 
     async def answer(reader: StreamReader, writer: StreamWriter) -> None:
         assert await reader.readexactly(8) == b"STARTTLS"
-        writer.write(b"go")
+        if early:
+            await until(lambda: reader._pieces or reader._buffer)
+        else:
+            writer.write(b"go")
         await writer.start_tls(inside)
+        assert reader._transport is writer.transport
         await echo(reader, writer)
 
     async with serving(answer) as address:
-        reader, writer = await mstcp.open_connection(*address, streams=streams(2))
+        reader, writer = await mstcp.open_connection(*address, streams=streams(count))
         writer.write(b"STARTTLS")
-        assert await reader.readexactly(2) == b"go"
-        await writer.start_tls(outside, server_hostname="localhost")
-        data = random.Random(5).randbytes(300_000)
+        if not early:
+            assert await reader.readexactly(2) == b"go"
+        await asyncio.wait_for(writer.start_tls(outside, server_hostname="localhost"), WAIT_S)
+        assert reader._transport is writer.transport and writer.get_extra_info("sslcontext") is outside
+        # More than the reader holds: it has TLS paused, not the connection below.
+        data = random.Random(5).randbytes(3_000_000)
         writer.write(data)
+        await asyncio.sleep(0.1)
         assert await asyncio.wait_for(reader.readexactly(len(data)), WAIT_S) == data
         writer.close()
         await writer.wait_closed()
+
+
+async def test_tls_that_cannot_begin_breaks_the_connection_and_says_why() -> None:
+    told: asyncio.Queue[BaseException] = asyncio.Queue()
+
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            await reader.readexactly(8)
+            await writer.start_tls(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        except (OSError, mstcp.MstcpError) as error:
+            await told.put(error)
+        writer.close()
+
+    async with serving(answer) as address:
+        for first in (b"STARTTLSthis is no TLS at all", b"STARTTLS"):
+            reader, writer = await mstcp.open_connection(*address, streams=streams(2))
+            writer.write(first)
+            if len(first) == 8:
+                with pytest.raises(OSError):
+                    await asyncio.wait_for(
+                        writer.start_tls(ssl.create_default_context(), server_hostname="localhost"), WAIT_S
+                    )
+            assert isinstance(await asyncio.wait_for(told.get(), WAIT_S), OSError)
+            with contextlib.suppress(OSError):
+                await asyncio.wait_for(reader.read(), WAIT_S)
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+# --- cancelling ---------------------------------------------------------------------------------------------
+async def test_opening_that_is_cancelled_closes_no_descriptor_that_the_loop_watches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its number may be another connection's next, which the loop would then forget."""
+    loop: Any = asyncio.get_running_loop()
+    close, watched = socket.socket.close, []
+
+    def checked(sock: socket.socket) -> None:
+        if sock.fileno() in loop._selector.get_map():
+            watched.append(sock)
+        close(sock)
+
+    async with serving(echo) as address:
+        monkeypatch.setattr(socket.socket, "close", checked)
+        for turns in range(40):
+            opening = asyncio.ensure_future(mstcp.open_connection(*address, streams=streams(3)))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+            if not opening.cancelled():
+                opening.result()[1].transport.abort()
+        monkeypatch.undo()
+    assert not watched
 
 
 # --- context managers, iteration, servers -------------------------------------------------------------------

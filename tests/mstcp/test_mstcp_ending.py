@@ -16,6 +16,7 @@ from tests.fakes.broken_paths import over_paths
 from tests.fakes.echo_server import EchoServer
 from tests.fakes.flow_controller import FlowController
 from tests.fakes.raw_client import RawClient, read_answer, refusal_of
+from tests.fakes.waiting import until
 from tests.vectors import generate
 
 
@@ -141,3 +142,37 @@ async def test_what_a_closed_connection_still_has_to_send_goes_over_streams_that
         assert await asyncio.wait_for(reader.read(), 60) == data
         (server if closing == 0 else client)[1].close()
         await asyncio.wait_for(writer.wait_closed(), 60)
+
+
+async def read_a_byte(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readexactly(1)
+    writer.close()
+    await writer.wait_closed()
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+async def test_what_is_written_after_the_peer_has_closed_fails(streams: int) -> None:
+    async with await mstcp.start_server(read_a_byte, "127.0.0.1") as server:
+        address = server.sockets[0].getsockname()
+        reader, writer = await mstcp.open_connection(*address, streams=[StreamSpec()] * streams)
+        writer.write(b"x")
+        assert await asyncio.wait_for(reader.read(), 60) == b""
+        if streams > 1:
+            await until(lambda: not writer.transport.alive_streams)
+        with pytest.raises(ConnectionError):
+            while True:
+                writer.write(bytes(100_000))
+                await asyncio.wait_for(writer.drain(), 60)
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(writer.wait_closed(), 60)
+
+        def blocking() -> None:
+            with mstcp.blocking.create_connection(address, streams=[StreamSpec()] * streams) as sock:
+                sock.settimeout(60)
+                sock.sendall(b"x")
+                assert sock.recv(1) == b""
+                with pytest.raises(ConnectionError):
+                    while True:
+                        sock.sendall(bytes(100_000))
+
+        await asyncio.to_thread(blocking)

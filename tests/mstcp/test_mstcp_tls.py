@@ -190,6 +190,39 @@ async def test_tcps_end_without_tlss_is_no_end() -> None:
         writer.close()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_transport_tells_of_tls_what_asyncios_own_does(count: int) -> None:
+    """What aiohttp pins certificates by, and servers tell https from http."""
+    names = ("sslcontext", "ssl_object", "peercert", "cipher", "compression")
+    seen: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await seen.put({name: writer.get_extra_info(name) for name in names})
+        writer.close()
+
+    ours, theirs = server_context(), client_context()
+    async with await mstcp.start_server(note, "127.0.0.1", ssl=ours, plain=count == 1) as server:
+        address = server.sockets[0].getsockname()
+        transport, _ = await mstcp.create_connection(
+            asyncio.Protocol, *address, ssl=theirs, streams=[StreamSpec()] * count
+        )
+        accepted = await seen.get()
+        expected = {}
+        if count == 1:
+            asyncios, _ = await asyncio.get_running_loop().create_connection(
+                asyncio.Protocol, *address, ssl=theirs
+            )
+            expected = {name: asyncios.get_extra_info(name) for name in names}
+            asyncios.abort()
+        assert transport.get_extra_info("sslcontext") is theirs and accepted["sslcontext"] is ours
+        ssl_object = transport.get_extra_info("ssl_object")
+        assert ssl_object.getpeercert(binary_form=True)
+        for name in ("peercert", "cipher", "compression"):
+            assert transport.get_extra_info(name) == expected.get(name, transport.get_extra_info(name))
+        transport.abort()
+        await transport.wait_closed()
+
+
 async def test_application_protocols_are_agreed() -> None:
     server, client = server_context(), client_context()
     server.set_alpn_protocols(["demo/2", "demo/1"])

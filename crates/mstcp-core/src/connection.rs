@@ -169,17 +169,23 @@ impl Connection {
 
     /// See [`Sender::write`].
     pub fn write(&mut self, data: &[u8]) -> Result<(), LocalError> {
-        self.sender.write(data)
+        self.sender.write(data)?;
+        self.note_written();
+        Ok(())
     }
 
     /// See [`Sender::write_shared`].
     pub fn write_shared(&mut self, data: SharedBytes) -> Result<(), LocalError> {
-        self.sender.write_shared(data)
+        self.sender.write_shared(data)?;
+        self.note_written();
+        Ok(())
     }
 
     /// See [`Sender::write_slice`].
     pub fn write_slice(&mut self, data: Slice) -> Result<(), LocalError> {
-        self.sender.write_slice(data)
+        self.sender.write_slice(data)?;
+        self.note_written();
+        Ok(())
     }
 
     /// See [`Sender::end`].

@@ -190,3 +190,22 @@ fn who_closes_after_the_peer_has_ended_all_streams_is_done_at_once() {
     server.shut();
     assert_eq!(outcome(&mut server), Some(Outcome::Delivered));
 }
+
+#[test]
+fn what_is_written_after_the_peer_has_ended_all_streams_is_lost_at_once() {
+    let (mut client, mut server) = (connection(), connection());
+    client.write(b"question").unwrap();
+    client.shut();
+    for now_ms in 0..5 {
+        carry(100 * now_ms * MS, &mut client, Some(&mut server));
+        carry(100 * now_ms * MS, &mut server, Some(&mut client));
+    }
+    assert!(server.on_stream_end(0).unwrap());
+    server.write(b"").unwrap();
+    assert_eq!(outcome(&mut server), None);
+    server.write(b"answer").unwrap();
+    assert!(server.timeout_ns() == Some(0) && server.state() == ConnectionState::Closed);
+    assert_eq!(outcome(&mut server), Some(Outcome::Lost));
+    server.write(b"more").unwrap();
+    assert_eq!(outcome(&mut server), None);
+}

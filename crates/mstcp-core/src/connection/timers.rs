@@ -144,8 +144,7 @@ impl Connection {
     /// Say that the application has closed: what was written goes out, then the end. [`Event::Closed`] tells when the
     /// sockets can be closed.
     pub fn shut(&mut self) {
-        let has_peer_closed = self.state == ConnectionState::Open && self.alive().is_empty();
-        if has_peer_closed && !self.trusting {
+        if self.has_peer_closed() && !self.trusting {
             // It has everything that was sent before it ended the last stream, and takes no more.
             self.end();
             self.finish(match self.sender.undelivered_bytes() {
@@ -391,6 +390,18 @@ impl Connection {
             }
             _ => self.timers.leave_at_ns = None,
         }
+    }
+
+    /// Note that the application has written: nobody is there to take it if the peer has ended all streams.
+    pub(super) fn note_written(&mut self) {
+        if self.has_peer_closed() && self.sender.undelivered_bytes() > 0 {
+            self.finish(Outcome::Lost);
+        }
+    }
+
+    /// Whether the peer has ended all streams properly, and this side has not closed.
+    fn has_peer_closed(&self) -> bool {
+        self.state == ConnectionState::Open && self.alive().is_empty()
     }
 
     /// Whether the peer can do without a further stream.
