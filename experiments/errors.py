@@ -19,8 +19,19 @@ Every message is a sentence that says what is wrong and what to do.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
+
+DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""Of an OSError: whatever is written next would fail too."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what an exception says, with the file that it is about; one that says nothing is named."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error).strip() or f"{type(error).__name__}, which says nothing more"
 
 
 class ExperimentError(Exception):
@@ -133,12 +144,14 @@ class RunFailed(ExperimentError):
     def __init__(self, run: str, reason: str, log: str | None = None) -> None:
         super().__init__(run, reason, log)
         self.run = run
-        self.reason = reason
+        self.reason = reason.strip() or "nothing is known of the reason"
         self.log = log
 
     def __str__(self) -> str:
-        tail = f" Its logs are in {self.log}." if self.log else ""
-        return f"{self.run} failed: {self.reason}{tail}"
+        failed = f"{self.run} failed: {self.reason}"
+        if not self.log:
+            return failed
+        return f"{failed}{'' if failed.endswith(('.', '!', '?')) else '.'} Its logs are in {self.log}."
 
 
 class CheckFailed(RunFailed):

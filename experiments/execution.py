@@ -6,12 +6,14 @@ Each finished run is written at once to OUT/runs/, so that stopping in the middl
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import closing
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 from experiments.engines.base import Engine
 from experiments.engines.together import run_together
-from experiments.errors import OutputError, RunFailed
+from experiments.errors import DISK_IS_FULL, ExperimentError, OutputError, RunFailed, reason_of
 from experiments.model.events import (
     InRun,
     Report,
@@ -26,6 +28,7 @@ from experiments.model.job import Job, write_atomically
 from experiments.model.plan import RunPlan
 from experiments.model.results import RunResult
 
+TRACEBACK = "traceback.txt"
 FLOWS_NAMED = 8
 """A run with more is summed up in a line."""
 
@@ -62,15 +65,40 @@ def _attempt(job: Job, number: int, plan: RunPlan, engine: Engine, report: Repor
     while True:
         slug = f"{plan.slug}-attempt{len(earlier) + 1}" if earlier else plan.slug
         logs = job.out / "logs" / slug
-        try:
+        with _failures_told(plan, logs):
             logs.mkdir(parents=True, exist_ok=True)
             result = engine.run_case(plan, logs, report)
-        except OSError as error:
-            raise OutputError(str(logs), str(error)) from error
         if result.valid or len(earlier) == most:
             return result.model_copy(update={"earlier_attempts": earlier})
         earlier.append(result.why_invalid)
         report(RunRepeated(run=plan.label, reason="; ".join(result.why_invalid)))
+
+
+@contextmanager
+def _failures_told(plan: RunPlan, logs: Path) -> Iterator[None]:
+    """Turn whatever a run raises into what is told of it; the traceback of what nobody expects is kept.
+
+    Raises:
+        OutputError: the disk takes nothing more, as it would not from the other runs.
+        RunFailed: anything else.
+    """
+    try:
+        yield
+    except (OutputError, RunFailed):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
+            raise OutputError(error.filename or str(logs), error.strerror or reason_of(error)) from error
+        if isinstance(error, ExperimentError):
+            raise RunFailed(plan.title, reason_of(error)) from error
+        with suppress(OSError):
+            logs.mkdir(parents=True, exist_ok=True)
+            (logs / TRACEBACK).write_text("".join(traceback.format_exception(error)))
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}, line {last.lineno}"
+        raise RunFailed(
+            plan.title, f"{type(error).__name__} in {where}: {reason_of(error)}", str(logs)
+        ) from error
 
 
 def _execute_together(
@@ -84,7 +112,9 @@ def _execute_together(
     def run_one(_: int, numbered: tuple[int, RunPlan]) -> RunResult:
         number, plan = numbered
         report(InRun(number=number, told=RunStarted(run=plan.label, number=number, planned=planned)))
-        result = engine.run_case(plan, job.out / "logs" / plan.slug, ignore)
+        logs = job.out / "logs" / plan.slug
+        with _failures_told(plan, logs):
+            result = engine.run_case(plan, logs, ignore)
         _keep(job, number, result, engine, load)
         return result
 

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from experiments.apps.config import Timing
+from experiments.errors import reason_of
 
 
 def emit(event: str, **fields: Any) -> None:
@@ -112,7 +113,7 @@ def run(main: Callable[[], Awaitable[None]], selector: selectors.BaseSelector | 
     try:
         loop.run_until_complete(main())
     except Exception as error:  # whatever it is, the engine has to know
-        emit("failed", reason=f"{error}" or type(error).__name__)
+        emit("failed", reason=reason_of(error))
         return 1
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())

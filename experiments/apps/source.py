@@ -30,6 +30,7 @@ from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, emit_if_there_is_room, order, run, selector_for
 from experiments.apps.writing import BacklogSource, Source, TickSource
+from experiments.errors import reason_of
 from mstcp.control import ControllerClient
 from mstcp.transport import SCHEDULER
 
@@ -73,7 +74,7 @@ async def _send(source: Source, times: dict[str, Any], config: SourceConfig) -> 
         drained = await source.drained(config.drain_s)
         await source.close(drained)
     except Exception as error:
-        raise RuntimeError(f"flow {config.flow}: {error or type(error).__name__}") from error
+        raise RuntimeError(f"flow {config.flow}: {reason_of(error)}") from error
     source.save(config.log)
     return {**source.report(), "drained": drained}
 

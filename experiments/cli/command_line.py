@@ -29,7 +29,15 @@ from experiments.cli import (
     sweep,
 )
 from experiments.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, complain
-from experiments.errors import ExperimentError, ExtensionError, Interrupted, ScenarioError, UnknownName
+from experiments.errors import (
+    DISK_IS_FULL,
+    ExperimentError,
+    ExtensionError,
+    Interrupted,
+    ScenarioError,
+    UnknownName,
+    reason_of,
+)
 from experiments.registry import extend
 from topologies import TopologyError
 
@@ -76,19 +84,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = make_parser().parse_args(rest)
         args.given = sys.argv[1:] if argv is None else argv
         status: int = args.command(args)
+        sys.stdout.flush()  # at the exit of the interpreter nobody could say that it failed
     except Interrupted as error:
         return complain(error, EXIT_INTERRUPTED)
     except KeyboardInterrupt:
         return complain("Stopped.", EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does; the interpreter would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return EXIT_FAILED
+    except OSError as error:
+        if error.errno not in DISK_IS_FULL:
+            raise
+        _discard_output()  # what is left of it would fail again
+        return complain(f"Cannot write the output: {reason_of(error)}", EXIT_FAILED)
     except (ScenarioError, ExtensionError, UnknownName, TopologyError, InvalidProblem) as error:
         return complain(error, EXIT_USAGE)
     except (ExperimentError, SolverError) as error:
         return complain(error, EXIT_FAILED)
     return status
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -131,6 +131,13 @@ class OutputRefused(_Event):
     reason: str
 
 
+class WorkFailed(_Event):
+    """A worker cannot make its runs, and ends."""
+
+    event: Literal["work-failed"] = "work-failed"
+    reason: str
+
+
 class WorkFinished(_Event):
     """A worker has tried all of its runs, and ends."""
 
@@ -166,6 +173,7 @@ Event: TypeAlias = (
     | RatesMeasured
     | ValidityMeasured
     | OutputRefused
+    | WorkFailed
     | WorkFinished
     | InRun
 )

@@ -33,6 +33,11 @@ class RunPlan(BaseModel):
         return f"case {self.case_name} with {self.protocol}, seed {self.seed}"
 
     @property
+    def title(self) -> str:
+        """The run's name where a sentence begins."""
+        return self.label[0].upper() + self.label[1:]
+
+    @property
     def slug(self) -> str:
         """The run's name in file names, as `1-mstcp-s1`."""
         return f"{self.case_name}-{self.protocol}-s{self.seed}"

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from experiments.engines.base import Engine
 from experiments.errors import OutputError
-from experiments.model.events import Event, OutputRefused, Report, WorkFinished
+from experiments.model.events import Event, OutputRefused, Report, WorkFailed, WorkFinished
 from experiments.model.job import Job
 
 
@@ -37,6 +37,7 @@ class WorkerEvents:
     def __init__(self, report: Report) -> None:
         self.finished = False
         """Whether the worker said that it was done."""
+        self._failure: str | None = None
         self._report = report
 
     def take(self, event: Event) -> None:
@@ -48,14 +49,20 @@ class WorkerEvents:
         match event:
             case OutputRefused(path=path, reason=reason):
                 raise OutputError(path, reason)
+            case WorkFailed(reason=reason):
+                self._failure = reason
             case WorkFinished():
                 self.finished = True
             case _:
                 self._report(event)
+
+    def why_not_finished(self, status: int, log: Path) -> str:
+        """Return why a worker ended before its time, as it said itself or as its status and log tell."""
+        return self._failure or f"its worker ended with status {status}: {last_line(log)}"
 
 
 def last_line(log: Path) -> str:
     """Return the last line that says something in a worker's log."""
     text = log.read_text(errors="replace") if log.exists() else ""
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it left no log."
+    return lines[-1] if lines else "it left no log"

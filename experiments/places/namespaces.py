@@ -17,13 +17,15 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
+from typing import IO
 
 from experiments.engines.base import Engine
-from experiments.errors import MissingRequirement, RunFailed
+from experiments.errors import MissingRequirement, OutputError, RunFailed, reason_of
 from experiments.installation import ROOT
 from experiments.model.events import Report, from_line
 from experiments.model.job import Job
-from experiments.places.base import WorkerEvents, last_line
+from experiments.places.base import WorkerEvents
 
 PATIENCE_S = 10.0
 """How long a worker that was told to stop may take before it is killed."""
@@ -61,7 +63,7 @@ class Namespaces:
         events = WorkerEvents(report)
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         with (
-            log.open("ab") as log_file,
+            _opened(log) as log_file,
             subprocess.Popen(
                 [*UNSHARE, sys.executable, "-m", "experiments.places.namespaces_worker"],
                 stdin=subprocess.PIPE,
@@ -74,8 +76,9 @@ class Namespaces:
             assert process.stdin is not None
             assert process.stdout is not None
             try:
-                process.stdin.write(job.model_dump_json().encode() + b"\n")
-                process.stdin.flush()
+                with suppress(BrokenPipeError):  # it has ended already; why, its log says
+                    process.stdin.write(job.model_dump_json().encode() + b"\n")
+                    process.stdin.flush()
                 for line in process.stdout:
                     events.take(from_line(line))
                 code = process.wait(PATIENCE_S)
@@ -83,8 +86,14 @@ class Namespaces:
                 _stop(process)
                 raise
         if not events.finished or code != 0:
-            reason = f"the worker ended with status {code}: {last_line(log)}"
-            raise RunFailed("The experiment", reason, str(log))
+            raise RunFailed("The experiment", events.why_not_finished(code, log), str(log))
+
+
+def _opened(log: Path) -> IO[bytes]:
+    try:
+        return log.open("ab")
+    except OSError as error:
+        raise OutputError(str(log), error.strerror or reason_of(error)) from None
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

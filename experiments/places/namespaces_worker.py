@@ -95,7 +95,7 @@ def prepare_namespaces(keep: Path) -> None:
 def _command(*argv: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{' '.join(argv)} failed: {done.stderr.strip()}")
+        raise RuntimeError(f"{' '.join(argv)} failed: {done.stderr.strip()}")
 
 
 if __name__ == "__main__":

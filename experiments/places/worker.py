@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 
 from experiments import engines
-from experiments.errors import OutputError
+from experiments.errors import OutputError, reason_of
 from experiments.execution import execute
-from experiments.model.events import OutputRefused, Report, WorkFinished
+from experiments.model.events import OutputRefused, Report, WorkFailed, WorkFinished
 from experiments.model.job import Job
 
 INTERRUPTED = 130
@@ -21,8 +22,8 @@ def work(line: str | bytes, prepare: Callable[[Job], None], report: Report) -> i
         prepare: makes the place ready for it.
         report: takes the events.
     """
-    job = Job.model_validate_json(line)
     try:
+        job = Job.model_validate_json(line)
         prepare(job)
         execute(job, engines.get(job.engine), report)
     except OutputError as error:
@@ -30,5 +31,9 @@ def work(line: str | bytes, prepare: Callable[[Job], None], report: Report) -> i
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception as error:
+        traceback.print_exc()
+        report(WorkFailed(reason=reason_of(error)))
+        return 1
     report(WorkFinished())
     return 0

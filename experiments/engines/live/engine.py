@@ -28,7 +28,7 @@ from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
 from experiments.engines.live.traffic import MODULES, Traffic, Transfer
-from experiments.errors import RunFailed
+from experiments.errors import RunFailed, reason_of
 from experiments.model.events import PhaseBegun, Report, TimeMeasured
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, ProgramTimes, RunResult
@@ -82,7 +82,7 @@ class LiveEngine:
             with ExitStack() as stack:
                 return self._run(plan, out, report, stack)
         except (ChildFailed, SwitchError, TopologyError) as error:
-            raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error), str(out)) from error
+            raise RunFailed(plan.title, reason_of(error), str(out)) from error
 
     def _run(self, plan: RunPlan, out: Path, report: Report, stack: ExitStack) -> RunResult:
         report(PhaseBegun(text="building the network"))

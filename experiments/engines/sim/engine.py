@@ -17,7 +17,7 @@ from experiments.engines.sim.methods import is_own, load
 from experiments.engines.sim.process import SimulationFailed
 from experiments.engines.sim.results import run_result
 from experiments.engines.sim.routing import routes
-from experiments.errors import MissingRequirement, RunFailed, ScenarioError
+from experiments.errors import MissingRequirement, RunFailed, ScenarioError, reason_of
 from experiments.installation import extra_command
 from experiments.model.events import Report
 from experiments.model.plan import RunPlan
@@ -96,7 +96,7 @@ class SimEngine:
             tracing = [str(traces), ",".join(formats)] if formats else []
             simulated = self._simulator.run(describe(plan, ways, homes), *tracing)
         except (ControllerError, SimulationFailed) as error:
-            raise RunFailed(plan.label[0].upper() + plan.label[1:], str(error)) from error
+            raise RunFailed(plan.title, reason_of(error)) from error
         self._costs[plan.case_name, plan.protocol, plan.seed] = SimulationCost(
             protocol=plan.protocol,
             case=plan.case_name,

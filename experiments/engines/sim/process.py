@@ -73,7 +73,7 @@ class Processes:
             raise SimulationFailed(errors.strip()[-REASON_CHARACTERS:] or _how(process.returncode))
         sys.stderr.write(errors)  # what a method of one's own prints
         if process.returncode == REFUSED:
-            raise SimulationFailed(output)
+            raise SimulationFailed(output.strip() or _how(process.returncode))
         cost, _, document = output.partition("\n")
         return Simulated(document=json.loads(document), **json.loads(cost))
 

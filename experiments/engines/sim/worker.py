@@ -21,6 +21,7 @@ from experiments.engines.sim import traces
 from experiments.engines.sim.endless import EndlessCalls
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.traces import TraceFiles, TraceNotWritten, to_parquet
+from experiments.errors import reason_of
 
 REFUSED = 2
 """Exit status for a run that was not made or not kept; the reason is on standard output."""
@@ -32,16 +33,20 @@ def main() -> int:
     Arguments: none, or a folder for traces and their formats (`csv,pcap,parquet`).
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    answers = _take_output()
+    with _take_output() as answers:  # closed here: what an exception refers to is not flushed at the exit
+        return _answer(answers)
+
+
+def _answer(answers: TextIO) -> int:
     description = sys.stdin.read()
     started = time.perf_counter()
     try:
         results = _traced(description, *sys.argv[1:]) if sys.argv[1:] else simulate(description)
     except (OSError, ModuleNotFoundError) as error:
-        answers.write(f"its traces cannot be written: {error}")
+        answers.write(f"its traces cannot be written: {reason_of(error)}")
         return REFUSED
     except (TraceNotWritten, OwnMethodFailed) as error:
-        answers.write(str(error))
+        answers.write(reason_of(error))
         return REFUSED
     except sim.InvalidDescription as error:
         answers.write(": ".join(filter(None, map(str, error.args))))
@@ -80,7 +85,7 @@ def simulate(description: str, trace: Callable[[str, bytes], object] | None = No
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename != __file__]
         if not own:  # what a method returned or left behind
-            raise OwnMethodFailed(str(error)) from error
+            raise OwnMethodFailed(reason_of(error)) from error
         where = f"{own[-1].filename}, line {own[-1].lineno}, in {own[-1].name}"
         raise OwnMethodFailed(
             ": ".join(filter(None, [f"{type(error).__name__} in {where}", str(error)]))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from experiments.engines.base import Engine
 from experiments.engines.together import run_together
-from experiments.errors import OutputError, RunFailed
+from experiments.errors import OutputError, RunFailed, reason_of
 from experiments.model.events import (
     Event,
     InRun,
@@ -20,6 +20,7 @@ from experiments.model.events import (
     RunBroken,
     RunFinished,
     RunsBegun,
+    WorkFailed,
     WorkFinished,
     from_line,
 )
@@ -85,7 +86,7 @@ class VirtualKernel:
             def hear(event: Event) -> None:
                 if isinstance(event, RunFinished | RunBroken):
                     ends.append(event)
-                elif not isinstance(event, RunsBegun | OutputRefused | WorkFinished | InRun):
+                elif not isinstance(event, RunsBegun | OutputRefused | WorkFailed | WorkFinished | InRun):
                     report(InRun(number=number, told=event))
 
             self._run_one(job, number, plan, cores, hear)
@@ -102,15 +103,14 @@ class VirtualKernel:
     ) -> None:
         """Boot a machine for one run; one that fails is reported, and the others are made all the same."""
         logs = job.out / "logs" / plan.slug
-        try:
-            logs.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(str(logs), str(error)) from error
         core = cores.get()
         try:
+            logs.mkdir(parents=True, exist_ok=True)
             self._boot(job.model_copy(update={"only": number}), plan, logs, core, report)
         except RunFailed as error:
             report(RunBroken(run=plan.label, reason=str(error)))
+        except OSError as error:
+            raise OutputError(error.filename or str(logs), error.strerror or reason_of(error)) from error
         finally:
             cores.put(core)
 
@@ -147,8 +147,8 @@ class VirtualKernel:
                 finally:
                     self._forget(booted)
         if not events.finished:
-            reason = f"its worker ended with status {status}"
-            raise RunFailed(plan.label[0].upper() + plan.label[1:], reason, str(logs))
+            reason = events.why_not_finished(status, order.console)
+            raise RunFailed(plan.title, reason, str(logs))
 
     def _watch(self, booted: Machine) -> None:
         with self._lock:
