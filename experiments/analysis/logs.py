@@ -183,10 +183,10 @@ def delay_series(measured: Delays, window: Window) -> list[float | None]:
 def rate_series(time_ns: Nanoseconds, counted_bytes: Offsets, window: Window) -> list[float]:
     """Return the mean rate in bit/s of each interval from samples of a byte counter, interpolated linearly.
 
-    Before the first and after the last sample the counter is taken to stand still.
+    Before the first and after the last sample the counter is taken to stand still; one that falls was ahead.
     """
     edges = window.edges_ns()
     if time_ns.size == 0:
         return [0.0] * (edges.size - 1)
-    at_edges = np.interp(edges, time_ns, counted_bytes)
+    at_edges = np.interp(edges, time_ns, np.maximum.accumulate(counted_bytes))
     return [float(rate) for rate in np.diff(at_edges) * 8 / (np.diff(edges) * NANOSECONDS)]

@@ -88,7 +88,7 @@ def _flow_row(run: RunResult, flow: FlowResult) -> Row:
         "src": flow.src,
         "dst": flow.dst,
         "group": flow.group,
-        "workload": flow.workload["kind"] if flow.workload else "cbr",
+        "workload": flow.workload_kind,
         "paths": " ".join(_path(path.path) for path in flow.allocated) or None,
         "congestion_control": flow.congestion_control,
         **flow.metrics,

@@ -8,8 +8,8 @@ its workload decides; each write is stamped with CLOCK_MONOTONIC and its offset 
 | {"order": "connect", "flow": ...}, perhaps with "source_ports" | {"event": "connected", ...} |
 | {"order": "start", "flows": {flow: {"start_ns": ..., "stop_ns": ...,
   "rate_bps": to keep to, or null}}} | |
-| | {"event": "sampled", "flow": ..., "time_ns": ..., "streams": [bytes sent, ...],
-  "subflows": {port: bytes sent}} now and then |
+| | {"event": "sampled", "flow": ..., "time_ns": ..., "streams": [bytes carried, ...],
+  "subflows": {port: bytes carried}} now and then |
 | | {"event": "done", "flows": {flow: ...}} when the sinks have all |
 | | {"event": "failed", "reason": ...} when something went wrong |
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import mstcp
-from experiments.apps import kernel_mptcp, subflows
+from experiments.apps import carried, kernel_mptcp
 from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, emit_if_there_is_room, order, run, selector_for
@@ -60,10 +60,10 @@ async def main(configs: list[SourceConfig]) -> None:
 
 
 def _subflows(config: SourceConfig, writer: Any) -> Callable[[], Mapping[int, int]] | None:
-    """Return what reads the bytes of a connection's subflows; None where it has none."""
+    """Return what reads the bytes that a connection's subflows have carried; None where it has none."""
     if config.connection.kernel != "mptcp":
         return None
-    return partial(subflows.bytes_by_port, writer.get_extra_info("socket"))
+    return partial(carried.by_port, writer.get_extra_info("socket"))
 
 
 async def _send(source: Source, times: dict[str, Any], config: SourceConfig) -> dict[str, Any]:

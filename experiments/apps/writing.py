@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.apps.carried import by_stream
 from experiments.apps.config import SourceConfig
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import now_ns
@@ -35,7 +36,7 @@ class Source(asyncio.Protocol):
         config: of the flow.
         writer: of the connection.
         pattern: the payload of the run.
-        subflows: returns the bytes that each subflow has sent, by its port, where the connection has any.
+        subflows: returns the bytes that each subflow has carried, by its port, where the connection has any.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Source(asyncio.Protocol):
         self._offsets, self._times_ns = array("q"), array("q")
         self._sample_times_ns = array("q")
         self._samples: list[list[int]] = []
+        self._carried = [0] * len(transport.get_extra_info("streams"))
         self._subflows = subflows
         self._subflow_samples: list[tuple[int, int, int]] = []
         self.on_sample: Callable[..., None] = _ignore
@@ -113,7 +115,7 @@ class Source(asyncio.Protocol):
         return {"bytes_written": self.offset, "ticks_skipped": self.skipped}
 
     def save(self, path: str) -> None:
-        """Write the log: offsets and times of the writes, samples of each stream's and subflow's bytes."""
+        """Write the log: offsets and times of the writes, samples of what each stream and subflow carried."""
         streams = len(self.transport.get_extra_info("streams"))
         np.savez(
             path,
@@ -176,17 +178,18 @@ class Source(asyncio.Protocol):
         self._call_at(now_ns() + round(self.config.sample_s * 1e9), self._sample)
 
     def _take_sample(self) -> None:
-        counters = self.transport.get_extra_info("counters")
-        time_ns = now_ns()
-        streams = [stream.bytes_sent for stream in counters.streams]
-        self._sample_times_ns.append(time_ns)
-        self._samples.append(streams)
-        subflows: Mapping[int, int] = {}
+        subflows: Mapping[int, int] = {} if self._subflows is None else self._subflows()
         if self._subflows is not None:
-            subflows = self._subflows()
-            now = now_ns()
-            self._subflow_samples += [(now, port, sent) for port, sent in subflows.items()]
-        self.on_sample(time_ns=time_ns, streams=streams, subflows=dict(subflows))
+            carried = [sum(subflows.values())]
+        else:
+            carried = by_stream(self.transport.get_extra_info("sockets") or ())
+        time_ns = now_ns()
+        # Segments that were counted as arrived may turn out to be fewer bytes; what ends keeps its count.
+        self._carried = [max(pair) for pair in itertools.zip_longest(self._carried, carried, fillvalue=0)]
+        self._sample_times_ns.append(time_ns)
+        self._samples.append(self._carried)
+        self._subflow_samples += [(time_ns, port, count) for port, count in subflows.items()]
+        self.on_sample(time_ns=time_ns, streams=self._carried, subflows=dict(subflows))
 
 
 class TickSource(Source):

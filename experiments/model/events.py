@@ -97,7 +97,7 @@ class RatesMeasured(_Event):
     Attributes:
         seconds: From the start of the measurement, on the engine's clock; below 0 in the warm-up.
         links: Utilisation of each direction of each link, in the order of the network's arcs.
-        streams_bps: Bytes sent on each stream as a rate, by flow; flows that told nothing are left out.
+        streams_bps: Bytes carried on each stream as a rate, by flow; flows that told nothing are left out.
     """
 
     event: Literal["rates-measured"] = "rates-measured"

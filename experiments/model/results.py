@@ -20,6 +20,10 @@ EngineName: TypeAlias = str
 """One of `experiments.engines.ENGINES` of the program that wrote the document."""
 
 
+CONSTANT_RATE = "cbr"
+"""The workload whose source asks for its rate all the time."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -61,7 +65,10 @@ class CompletionTimes(_Model):
 
 
 class StreamSeries(_Model):
-    """Bytes sent on one stream (one path) over time, as a mean rate of each interval."""
+    """What one stream (one path) brought to the receiver, each byte once, as a mean rate of each interval.
+
+    Of a flow that a switch splits: what it sent along the path.
+    """
 
     source_port: int | None
     path: list[str] | None
@@ -115,6 +122,11 @@ class FlowResult(_Model):
     """Flow completion times of requests; None where none was completed."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
     """Metrics that the program that wrote the document had beside those above, by name with unit."""
+
+    @property
+    def workload_kind(self) -> str:
+        """What was sent, as the scenario calls it."""
+        return CONSTANT_RATE if self.workload is None else str(self.workload["kind"])
 
 
 class LinkSeries(_Model):

@@ -42,6 +42,7 @@ def _fold(name: str, flows: list[FlowResult]) -> FlowResult:
     """Return the whole of a group."""
     first = flows[0]
     src, dst = (_common(ends) for ends in zip(*((flow.src, flow.dst) for flow in flows), strict=True))
+    kinds = {flow.workload_kind for flow in flows}
     controls = sorted({flow.congestion_control for flow in flows if flow.congestion_control})
     return FlowResult(
         flow=f"{name} ({len(flows)})",
@@ -62,6 +63,7 @@ def _fold(name: str, flows: list[FlowResult]) -> FlowResult:
         ticks_skipped=sum(flow.ticks_skipped for flow in flows),
         congestion_control=" or ".join(controls) or None,
         series=_series(first, flows),
+        workload={"kind": kinds.pop() if len(kinds) == 1 else "mixed"},
         group=name,
         transfers=_transfers(flows),
         fct_s=_completions(flows),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.model.results import Results, RunResult
+from experiments.model.results import CONSTANT_RATE, Results, RunResult
 from experiments.protocols import PROTOCOLS
 from experiments.report import units
 from experiments.report.reference import reference_for
@@ -37,12 +37,20 @@ class FlowNotes:
 
     row: str | None
     requested: str | None
+    ratio: str | None
     allocated: str | None
     delay: str | None
     out_of_order: str | None
     reorder_buffer: str | None
     paper: str | None
     paper_delay: str | None
+
+
+_RATIO_NOTE = "a controller is asked for this rate; what is sent depends on the workload, not on it"
+_RATIO_NOTES = {
+    "onoff": "asked for in its on periods alone: compare the goodput while active",
+    CONSTANT_RATE: "no rate was asked for",
+}
 
 
 def flow_notes(flow: FlowSummary) -> FlowNotes:
@@ -52,6 +60,7 @@ def flow_notes(flow: FlowSummary) -> FlowNotes:
     return FlowNotes(
         row=_row_note(flow),
         requested=_request_note(flow),
+        ratio=_RATIO_NOTES.get(flow.workload, _RATIO_NOTE) if flow.goodput_ratio is None else None,
         allocated=_allocation_note(flow),
         delay="nothing arrived, so there is no delay" if flow.delay_mean_s is None else None,
         out_of_order="the order of arrival cannot be seen with this protocol" if unseen else None,

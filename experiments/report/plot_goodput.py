@@ -73,23 +73,26 @@ def _bar(axes: Any, row: int, flow: FlowSummary, look: Look) -> None:
         axes.errorbar(
             goodput.mean / 1e6, row, xerr=goodput.half_width / 1e6, color=INK, linewidth=1.2, capsize=3
         )
-    requested = flow.requested_bps / 1e6
-    axes.plot([requested, requested], [row - 0.46, row + 0.46], **REQUESTED)
+    if flow.goodput_ratio is not None:
+        requested = flow.requested_bps / 1e6
+        axes.plot([requested, requested], [row - 0.46, row + 0.46], **REQUESTED)
     if flow.paper:
         axes.plot(flow.paper.goodput_bps / 1e6, row, zorder=5, clip_on=False, **DIAMOND)
 
 
 def _reach(flow: FlowSummary) -> float:
     paper = flow.paper.goodput_bps if flow.paper else 0.0
-    return max(flow.requested_bps, flow.goodput_bps.mean + (flow.goodput_bps.half_width or 0.0), paper)
+    requested_bps = 0.0 if flow.goodput_ratio is None else flow.requested_bps
+    return max(requested_bps, flow.goodput_bps.mean + (flow.goodput_bps.half_width or 0.0), paper)
 
 
 def _legend(group: list[FlowSummary]) -> list[Any]:
     intervals = any(flow.goodput_bps.half_width is not None for flow in group)
     handles: list[Any] = [
-        Line2D([], [], label="requested", **REQUESTED),
         Patch(facecolor=MUTED, edgecolor=INK, label="received, 95 % interval" if intervals else "received"),
     ]
+    if any(flow.goodput_ratio is not None for flow in group):
+        handles.insert(0, Line2D([], [], label="requested", **REQUESTED))
     if any(flow.paper for flow in group):
         handles.append(Line2D([], [], label="paper, Table I", **DIAMOND))
     return handles

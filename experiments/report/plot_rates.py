@@ -100,4 +100,4 @@ def _legend(indices: dict[PathKey, int], named: list[PathKey]) -> list[Any]:
 def _caption(group: list[FlowSummary]) -> str:
     seeds = sorted({summary.runs[0].seed for summary in group})
     which = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
-    return f"Sent on each stream, coloured by its path, and received in order ({which})."
+    return f"Carried by each stream, each byte once, coloured by its path, and received in order ({which})."

@@ -11,7 +11,14 @@ from itertools import chain
 
 from experiments.analysis.metrics import MetricSpec, value_of
 from experiments.analysis.statistics import Estimate, estimate
-from experiments.model.results import FlowResult, LinkResult, PathAllocation, Results, RunResult
+from experiments.model.results import (
+    CONSTANT_RATE,
+    FlowResult,
+    LinkResult,
+    PathAllocation,
+    Results,
+    RunResult,
+)
 from experiments.report.groups import fold_groups
 from experiments.report.reference import Reference, ReferenceRow, reference_for
 
@@ -58,9 +65,21 @@ class FlowSummary:
         return interval
 
     @property
+    def workload(self) -> str:
+        """Kind of what was sent; of a group with several kinds `mixed`."""
+        return self.results[0].workload_kind
+
+    @property
     def goodput_ratio(self) -> float | None:
-        """Received over requested goodput; None where nothing was requested."""
-        return self.goodput_bps.mean / self.requested_bps if self.requested_bps else None
+        """Received over requested goodput; None where no application asked for a rate all the time."""
+        if self.workload != CONSTANT_RATE or not self.requested_bps:
+            return None
+        return self.goodput_bps.mean / self.requested_bps
+
+    @property
+    def active_goodput_bps(self) -> Estimate | None:
+        """Goodput over the seeds while the source was active; None where it always was, or never paused."""
+        return self._over_seeds(lambda result: result.active_goodput_bps)
 
     @property
     def delay_mean_s(self) -> Estimate | None:
@@ -101,6 +120,11 @@ class CaseSummary:
     name: str
     runs: tuple[RunResult, ...]
     flows: dict[str, list[FlowSummary]] = field(default_factory=dict)
+
+    @property
+    def has_active_goodput(self) -> bool:
+        """Whether some flow has a goodput while its source was active."""
+        return any(flow.active_goodput_bps is not None for group in self.flows.values() for flow in group)
 
     @property
     def protocols(self) -> list[str]:

@@ -22,6 +22,7 @@ from experiments.report.summary import CaseSummary, FlowSummary, summarise
 WIDTH = 120
 _ASCII = str.maketrans({"±": "+-", units.MISSING: "-", "→": "->"})
 _OURS = ("asked\nMbit/s", "got\nMbit/s", "got\n%", "delay\nmean ms", "delay\np95 ms")
+_ACTIVE = ("active\nMbit/s",)
 _PAPER = ("paper\nMbit/s", "paper\nmean ms")
 
 
@@ -128,28 +129,31 @@ def _table(results: Results, case: CaseSummary, notes: Notes, plain: bool) -> Ta
     table = _new_table(title, plain)
     further = further_metrics(case)
     headings = tuple(metric.heading for metric in further)
-    for name in _OURS + (_PAPER if with_paper else ()) + headings:
+    active = _ACTIVE if case.has_active_goodput else ()
+    for name in _OURS + active + (_PAPER if with_paper else ()) + headings:
         table.add_column(name, justify="right", overflow="fold")
     for flow, group in case.flows.items():
         table.add_section()
         for row, summary in enumerate(group):
-            cells = _cells(summary, notes, with_paper)
+            cells = _cells(summary, notes, with_paper=with_paper, with_active=bool(active))
             cells += [_interval(each.over_seeds(summary), each.text, each.scale) for each in further]
             table.add_row(*(visible(cell, plain) for cell in ("" if row else flow, *cells)))
     return table
 
 
-def _cells(flow: FlowSummary, notes: Notes, with_paper: bool) -> list[str]:
+def _cells(flow: FlowSummary, notes: Notes, *, with_paper: bool, with_active: bool) -> list[str]:
     needed = flow_notes(flow)
     paper = flow.paper
     cells = [
         _marked(flow.protocol, notes.mark(needed.row)),
         units.mbps(flow.requested_bps),
         _interval(flow.goodput_bps, units.mbps, 1e-6),
-        _or_missing(flow.goodput_ratio, units.percent),
+        _marked(_or_missing(flow.goodput_ratio, units.percent), notes.mark(needed.ratio)),
         _marked(_interval(flow.delay_mean_s, units.ms, 1e3), notes.mark(needed.delay)),
         _or_missing(flow.delay_quantile_s("p95"), units.ms),
     ]
+    if with_active:
+        cells.append(_interval(flow.active_goodput_bps, units.mbps, 1e-6))
     if with_paper:
         cells += [
             _marked(_or_missing(paper.goodput_bps if paper else None, units.mbps), notes.mark(needed.paper)),

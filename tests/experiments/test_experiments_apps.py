@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.apps import config, pattern
+from experiments.apps import carried, config, pattern
 from experiments.engines.live.child import Child, ChildFailed
 from experiments.workloads import Bulk, Cbr, OnOff, Requests, Workload
 from experiments.workloads.sizes import ExponentialSize, FixedSize
+from tests.fakes.tcp_pair import connected
+from tests.fakes.waiting import wait_until
 
 SOCKETS = config.SocketSettings("reno", 131072, 131072)
 START_S = 30.0
@@ -195,6 +200,23 @@ def test_a_transfer_arrives_whole_and_is_logged(start: Any, tmp_path: Path, free
         assert ticks == -(-4e6 * 0.5 // (payload * 8))
         assert np.all(np.diff(writes["time_ns"]) >= 0)
         assert writes["stream_bytes"][-1].sum() <= sent["1"]["bytes_written"]
+
+
+def test_what_a_stream_has_carried_is_what_has_arrived_at_its_peer() -> None:
+    near, far = connected()
+    with near, far:
+        near.setblocking(False)
+        written = 0
+        with suppress(BlockingIOError):
+            while True:
+                written += near.send(bytes(1 << 16))
+
+        def arrived() -> int:
+            (count,) = struct.unpack("i", fcntl.ioctl(far, termios.FIONREAD, bytes(4)))
+            return int(count)
+
+        wait_until(lambda: carried.by_stream([near]) == [arrived()] and arrived() > 0, "the counts to agree")
+        assert arrived() < written
 
 
 def test_every_workload_arrives_whole_beside_the_others(

@@ -166,7 +166,7 @@ pub struct FlowSeries {
     pub goodput_bps: Vec<f64>,
     /// Mean delay of what was read in it; `null` where nothing was.
     pub delay_mean_s: Vec<Option<f64>>,
-    /// Of each stream, the application bytes given to it, as a rate.
+    /// Of each stream, the bytes that arrived, each once, as a rate.
     pub streams_bps: Vec<Vec<f64>>,
     /// Of each stream, the congestion window at the end of each interval.
     pub cwnd_bytes: Vec<Vec<u64>>,
@@ -373,7 +373,7 @@ impl Simulation {
         let span = self.schedule.series_interval;
         let streams = Self::ends(&self.flows[index]).len();
         let stream = |stream: usize| {
-            self.between(|sample| sample.stream_bytes[index][stream])
+            self.between(|sample| sample.arrived[index][stream])
                 .map(|bytes| rate_bps(bytes, span))
                 .collect()
         };

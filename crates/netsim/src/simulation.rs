@@ -85,8 +85,8 @@ pub struct Sample {
     pub busy: Vec<Nanos>,
     /// Of each link's direction, the packets it has dropped.
     pub dropped: Vec<u64>,
-    /// Of each flow's streams, the application bytes sent.
-    pub stream_bytes: Vec<Vec<u64>>,
+    /// Of each flow's streams, the bytes that have arrived at its receiver, each once.
+    pub arrived: Vec<Vec<u64>>,
     /// Of each flow's streams, the application bytes acknowledged.
     pub acknowledged: Vec<Vec<u64>>,
     /// Of each flow's streams, the congestion window.
@@ -409,27 +409,22 @@ impl Simulation {
             dropped: (0..self.links.len())
                 .map(|link| self.link_counters(link).dropped())
                 .collect(),
-            stream_bytes: self
-                .flows
-                .iter()
-                .map(|flow| match &flow.carrier {
-                    Carrier::Connections(bundle) => bundle.report().stream_bytes,
-                    Carrier::Datagrams { .. } => Vec::new(),
-                })
-                .collect(),
-            acknowledged: self.of_streams(|tcp| tcp.statistics().bytes_acknowledged),
-            cwnd: self.of_streams(|tcp| tcp.path().cwnd_bytes),
+            arrived: self.of_streams(1, |tcp| {
+                tcp.statistics().bytes_received + tcp.reassembly_bytes()
+            }),
+            acknowledged: self.of_streams(0, |tcp| tcp.statistics().bytes_acknowledged),
+            cwnd: self.of_streams(0, |tcp| tcp.path().cwnd_bytes),
             waiting: self.flows.iter().map(|flow| self.waiting(flow)).collect(),
         }
     }
 
-    /// A figure of each flow's streams, at their senders.
-    fn of_streams(&self, figure: impl Fn(&Endpoint) -> u64) -> Vec<Vec<u64>> {
+    /// A figure of each flow's streams, at their senders (0) or receivers (1).
+    fn of_streams(&self, side: usize, figure: impl Fn(&Endpoint) -> u64) -> Vec<Vec<u64>> {
         let of_flow = |flow: &Flow| match &flow.carrier {
             Carrier::Connections(bundle) => bundle
                 .streams()
                 .iter()
-                .map(|ends| figure(&self.hosts.get(ends[0]).tcp))
+                .map(|ends| figure(&self.hosts.get(ends[side]).tcp))
                 .collect(),
             Carrier::Datagrams { .. } => Vec::new(),
         };

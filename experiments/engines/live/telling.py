@@ -113,8 +113,8 @@ class Telling:
         return {flow: rate for flow, rate in rates.items() if rate}
 
     def _counted(self, sample: dict[str, Any]) -> list[int]:
-        """Return the bytes of each stream, or of each subflow; one that is gone has sent nothing more."""
-        by_port = {int(port): sent for port, sent in sample["subflows"].items()}
+        """Return the bytes of each stream, or of each subflow; one that is gone carries nothing more."""
+        by_port = {int(port): count for port, count in sample["subflows"].items()}
         if not by_port:
             streams: list[int] = sample["streams"]
             return streams

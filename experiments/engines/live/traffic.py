@@ -71,12 +71,12 @@ class Transfer:
             return arrays["asked_ns"], arrays["end_offset"]
 
     def stream_samples(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the source's samples: times (ns), and one row of bytes per stream for each of them."""
+        """Return the source's samples: times (ns), and the bytes that each stream had carried by each."""
         with np.load(self.source.log) as arrays:
             return arrays["sample_time_ns"], arrays["stream_bytes"]
 
     def subflow_samples(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """Return the samples of each subflow of MPTCP by its source port: times (ns) and bytes sent."""
+        """Return the samples of each subflow of MPTCP by its source port: times (ns) and bytes carried."""
         with np.load(self.source.log) as arrays:
             rows = arrays["subflow_samples"]
         by_port = {int(port): rows[rows[:, 1] == port] for port in np.unique(rows[:, 1])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from experiments.report import print_table, write_report
 from experiments.report.completions import completions
 from experiments.report.groups import fold_groups
 from experiments.report.plot_completions import plot_completions
+from experiments.report.plot_goodput import plot_goodputs
 from experiments.report.summary import summarise
+from experiments.report.units import MISSING
 from tests.fakes.results import make_results
 
 
@@ -28,6 +31,8 @@ def with_requests(seeds: int = 2) -> Results:
         first.fct_s = logs.completion_statistics(generator.exponential(0.1, 300))
         first.transfers = TransferCounts(started=310, completed=300)
         second.transfers = TransferCounts(started=1, completed=int(run.protocol == "mstcp"))
+        first.workload, second.workload = {"kind": "requests"}, {"kind": "bulk", "size_bytes": 3_000_000}
+        second.active_goodput_bps = 7.25e6
         second.completion_s = 3.25 + run.seed if run.protocol == "mstcp" else None
     return results
 
@@ -117,6 +122,17 @@ def test_the_page_and_the_terminal_have_them(tmp_path: Path) -> None:
     assert "Flow completion times" in out.getvalue()
     assert "300 of 310" in out.getvalue()
     assert max(map(len, out.getvalue().splitlines())) <= 120
+    # What the source asks for all the time alone is compared with what was received.
+    asked_for = {
+        name: [entry.goodput_ratio is not None for entry in group]
+        for name, group in summarise(results)[0].flows.items()
+    }
+    assert asked_for == {"1": [False, False], "2": [False, False], "demands (30)": [True]}
+    assert len(re.findall(rf'<td class="ratio"[^>]*>{MISSING}<sup class="mark">\w+</sup></td>', page)) == 4
+    assert "a controller is asked for this rate" in page
+    assert re.search(r'<td class="active-goodput"[^>]*><data value="7250000.0">7.25</data></td>', page)
+    assert "7.25" in out.getvalue()
+    assert "requested" not in plot_goodputs(summarise(results)[0])[0].svg
 
 
 def test_reports_without_transfers_say_nothing_of_them(tmp_path: Path) -> None:
@@ -125,3 +141,4 @@ def test_reports_without_transfers_say_nothing_of_them(tmp_path: Path) -> None:
     out = io.StringIO()
     print_table(results, Console(file=out, width=100))
     assert "completion" not in out.getvalue()
+    assert "active" not in out.getvalue()

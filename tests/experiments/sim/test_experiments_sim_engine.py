@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -260,3 +261,16 @@ def test_the_runner_says_which_transfers_were_wrong_in_a_simulation_too() -> Non
     assert "were sent and" in runner.check_transfers([result])[0]
     result.flows[0].bytes_wrong = 3
     assert "3 bytes arrived other" in runner.check_transfers([result], drained=False)[0]
+
+
+@pytest.mark.parametrize("protocol", ["ospf", "mstcp", "mptcp-sdn"])
+def test_no_stream_carries_more_than_its_links(protocol: str) -> None:
+    """Whatever the application and the scheduler write at once: a file is all written at its start."""
+    plan = plan_of(protocol, "1", duration_s=3.0, workload__kind="bulk", workload__size_bytes=20_000_000)
+    rates_bps = {(arc.tail, arc.head): arc.rate_bps for arc in plan.network.arcs()}
+    for flow in simulate(plan).flows:
+        for stream in flow.series.streams:
+            assert stream.path is not None
+            narrowest_bps = min(rates_bps[hop] for hop in itertools.pairwise(stream.path))
+            a_packet_bps = 536 * 8 / plan.scenario.sim.sample_s
+            assert 0 < max(stream.rate_bps) <= narrowest_bps * 536 / 590 + a_packet_bps

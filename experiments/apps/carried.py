@@ -1,4 +1,6 @@
-"""What each subflow of an MPTCP connection has sent, as the kernel counts it.
+"""What TCP connections, or the subflows of an MPTCP connection, have brought to their peer, by the kernel.
+
+An application's writes say what a send buffer took: faster than a path carries it, while the buffer fills.
 
 Constants and layouts: <linux/mptcp.h>, <linux/tcp.h>.
 """
@@ -9,15 +11,15 @@ import ctypes
 import os
 import socket
 import struct
+from collections.abc import Iterable
 
 _SOL_MPTCP, _TCPINFO, _SUBFLOW_ADDRS = 284, 2, 3
 _HEADER = struct.Struct("=IIII")  # its own size, subflows; of an entry the kernel's size and the one wanted
 _MOST_SUBFLOWS = 16
 _INFO_BYTES = 216
 """struct tcp_info up to the counters of Linux 4.19; a kernel with a longer one cuts it."""
-_SENT = struct.Struct("=QQ")
-_SENT_OFFSET = 200
-"""tcpi_bytes_sent, which counts what is sent again as well, and tcpi_bytes_retrans."""
+_SEGMENT = struct.Struct("=16xI8xI88xQ")
+"""tcpi_snd_mss, tcpi_sacked (without SACK the duplicate ACKs stand for it) and tcpi_bytes_acked."""
 _ADDRESSES_BYTES = 256
 _PORT_OFFSET = 2
 """In struct mptcp_subflow_addrs, which begins with the local address (a struct sockaddr_storage)."""
@@ -25,8 +27,17 @@ _PORT_OFFSET = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def bytes_by_port(sock: socket.socket) -> dict[int, int]:
-    """Return the payload bytes that each subflow has sent, each byte once, by the port it sends from.
+def by_stream(sockets: Iterable[socket.socket]) -> list[int]:
+    """Return the payload bytes that each TCP connection has brought to its peer, each byte once.
+
+    What arrived behind a loss counts in whole segments; OSError where a socket is closed.
+    """
+    options = (sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES) for sock in sockets)
+    return [_arrived(info) for info in options]
+
+
+def by_port(sock: socket.socket) -> dict[int, int]:
+    """Return the same of each subflow of an MPTCP connection, by the port it sends from.
 
     Empty while subflows come or go between the two questions to the kernel.
 
@@ -37,10 +48,16 @@ def bytes_by_port(sock: socket.socket) -> dict[int, int]:
         struct.unpack_from("!H", entry, _PORT_OFFSET)[0]
         for entry in _entries(sock, _SUBFLOW_ADDRS, _ADDRESSES_BYTES)
     ]
-    counts = [_SENT.unpack_from(entry, _SENT_OFFSET) for entry in _entries(sock, _TCPINFO, _INFO_BYTES)]
-    if len(ports) != len(counts):
+    arrived = [_arrived(entry) for entry in _entries(sock, _TCPINFO, _INFO_BYTES)]
+    if len(ports) != len(arrived):
         return {}
-    return {port: sent - again for port, (sent, again) in zip(ports, counts, strict=True)}
+    return dict(zip(ports, arrived, strict=True))
+
+
+def _arrived(info: bytes) -> int:
+    segment_bytes, sacked, acknowledged = _SEGMENT.unpack_from(info)
+    # The kernel counts the SYN as a byte.
+    return max(0, acknowledged - 1) + int(sacked) * int(segment_bytes)
 
 
 def _entries(sock: socket.socket, option: int, size: int) -> list[bytes]:
