@@ -27,7 +27,8 @@ from experiments.errors import (
 )
 from experiments.model.events import Event, Report, RunBroken
 from experiments.model.job import JOB_FILE, Job, write_atomically
-from experiments.model.results import Environment, Results, RunResult
+from experiments.model.own_files import used_files
+from experiments.model.results import AskedRuns, Environment, Results, RunResult
 
 MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
@@ -163,6 +164,8 @@ def collect(job: Job, engine: Engine) -> Results:
     if not environments:
         environments.append(engine.environment())
     first, *others = environments
+    settings = _settings(job)
+    first.files = used_files(job.extensions, settings)
     first.why += [
         f"case {run.case} with {run.protocol}, seed {run.seed}: {why}"
         for run in runs
@@ -174,7 +177,8 @@ def collect(job: Job, engine: Engine) -> Results:
         engine=job.engine,
         variant=job.variant,
         overrides=job.overrides,
-        settings=_settings(job),
+        settings=settings,
+        asked=AskedRuns(protocols=list(job.protocols), seeds=list(job.seeds)),
         network=job.network.model_dump(mode="json"),
         environment=first,
         other_environments=others,

@@ -10,13 +10,13 @@ from experiments import engines, protocols, runner
 from experiments.cli.argument_types import names
 from experiments.cli.messages import exit_status
 from experiments.cli.run_and_report import run_and_report
-from experiments.cli.run_arguments import add_output, add_retries, add_scheduler, retries
+from experiments.cli.run_arguments import add_jobs, add_output, add_retries, add_scheduler, jobs, retries
 from experiments.cli.watch import add_watch_arguments, watching
 from experiments.engines.base import Engine
 from experiments.errors import ScenarioError
 from experiments.model import demands, overrides, scenario
 from experiments.model.given_paths import check_given_paths
-from experiments.model.job import PARALLEL_LIMIT, Job
+from experiments.model.job import Job
 from experiments.model.scenario import Scenario
 from experiments.registry import extension_files
 from experiments.workloads.shorthand import parse_workload
@@ -54,12 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seeds", type=int, default=1, metavar="N", help="repeat each run with the seeds 1 to N (default 1)"
     )
     add_retries(parser)
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="virtual engine and simulator: number of runs at once (default: one per core)",
-    )
+    add_jobs(parser)
     add_scheduler(parser)
     parser.add_argument(
         "--duration", type=float, metavar="S", help="seconds to measure (default: the scenario's)"
@@ -152,16 +147,9 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
         duration_s=final.duration_s,
         out=out.absolute(),
         retries=retries(args),
-        parallel=_parallel(args),
+        parallel=jobs(args),
         extensions=tuple(extension_files()),
     )
-
-
-def _parallel(args: argparse.Namespace) -> int | None:
-    jobs: int | None = args.jobs
-    if jobs is not None and not 1 <= jobs <= PARALLEL_LIMIT:
-        raise ScenarioError("--jobs", "", f"{jobs} is not between 1 and {PARALLEL_LIMIT}")
-    return jobs
 
 
 def _default_protocols(engine: Engine, loaded: Scenario) -> list[str]:

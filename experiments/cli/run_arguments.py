@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from experiments.errors import ScenarioError
-from experiments.model.job import RETRY_LIMIT
+from experiments.model.job import PARALLEL_LIMIT, RETRY_LIMIT
 
 JSON_HELP = "print the results document on standard output"
 
@@ -28,6 +28,24 @@ def add_scheduler(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="simulate on the Dask cluster with this scheduler: tcp://HOST:8786 (default: on this machine)",
     )
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add `--jobs` to a command's arguments."""
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="virtual engine and simulator: number of runs at once (default: one per core)",
+    )
+
+
+def jobs(args: argparse.Namespace) -> int | None:
+    """Return how many runs are made at once; raises ScenarioError for a number out of range."""
+    count: int | None = args.jobs
+    if count is not None and not 1 <= count <= PARALLEL_LIMIT:
+        raise ScenarioError("--jobs", "", f"{count} is not between 1 and {PARALLEL_LIMIT}")
+    return count
 
 
 def add_retries(parser: argparse.ArgumentParser) -> None:

@@ -218,6 +218,18 @@ class SimulationCost(_Model):
         return upgrade.named_case(data) if isinstance(data, dict) else data
 
 
+class OwnFile(_Model):
+    """A file of the user's own that the runs executed."""
+
+    kind: Literal["extension", "method"]
+    name: str
+    """Of an extension its file's name; of a method the file as the scenario names it."""
+    path: str
+    """Where it was."""
+    sha256: str | None
+    """Of its content when the document was written; None if it could not be read then."""
+
+
 class Environment(_Model):
     """Where and with what the results were made."""
 
@@ -237,6 +249,15 @@ class Environment(_Model):
     """Why the results as a whole are not valid; empty if they are."""
     simulations: list[SimulationCost] = Field(default_factory=list)
     """Of the simulator's runs."""
+    files: list[OwnFile] = Field(default_factory=list)
+    """Extensions that were given as files, and those that hold methods of the simulator."""
+
+
+class AskedRuns(_Model):
+    """Which runs there were to be: each case of the settings with each of these."""
+
+    protocols: list[str]
+    seeds: list[int]
 
 
 class Results(_Model):
@@ -251,6 +272,8 @@ class Results(_Model):
     settings: dict[str, Any] = Field(default_factory=dict)
     """The scenario as it was run (`experiments.model.scenario.Scenario`, dumped), with overrides and
     defaults, and the cases that were run alone. Empty in documents of before."""
+    asked: AskedRuns | None = None
+    """None in documents of before: there it is known from the runs that came to their end."""
     network: dict[str, Any]
     """The network as it was emulated (`topologies.Network`, dumped)."""
     environment: Environment

@@ -472,6 +472,14 @@ def path_of(spec: str) -> Path:
     return path
 
 
+def _of_results(path: Path) -> str | None:
+    """Return what to do with results that were given for a scenario; None if there is no such file."""
+    if not path.is_file():
+        return None
+    again = f"`mstcp-lab rerun {path}` makes the runs of a results document again"
+    return f"is JSON, and a scenario is TOML; {again}"
+
+
 def load(spec: str) -> Scenario:
     """Read a scenario: the name of a built-in one, or the path of a TOML file.
 
@@ -482,12 +490,17 @@ def load(spec: str) -> Scenario:
         ScenarioError: the file cannot be read or is no scenario.
     """
     path = path_of(spec)
+    text = ""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
     except OSError as error:
-        raise ScenarioError(str(path), "", f"cannot be read: {error.strerror}") from None
+        reason = _of_results(path / "results.json") or f"cannot be read: {error.strerror}"
+        raise ScenarioError(str(path), "", reason) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(str(path), "", f"is not TOML: {error}") from None
+        is_json = text.lstrip().startswith("{")
+        reason = (_of_results(path) if is_json else None) or f"is not TOML: {error}"
+        raise ScenarioError(str(path), "", reason) from None
     except RecursionError:
         raise ScenarioError(str(path), "", "is nested too deeply") from None
     return parse(data, path.name)

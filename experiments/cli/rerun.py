@@ -1,0 +1,73 @@
+"""`mstcp-lab rerun RESULTS.json`: the runs of a results document, made again from it alone."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+from experiments import engines, runner
+from experiments.cli.messages import EXIT_FAILED, complain, exit_status, say
+from experiments.cli.run_and_report import run_and_report
+from experiments.cli.run_arguments import add_jobs, add_output, add_retries, add_scheduler, jobs, retries
+from experiments.cli.watch import add_watch_arguments, watching
+from experiments.engines.base import Clock
+from experiments.model.job import Job
+from experiments.model.reading import read_results
+from experiments.model.results import Results
+from experiments.registry import extension_files
+from experiments.rerunning import differences, rerun_of
+
+NAME = "rerun"
+HELP = "make the runs of a results document again, from the document alone"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `rerun` to a parser."""
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="a results.json, or the folder of one")
+    add_retries(parser)
+    add_jobs(parser)
+    add_scheduler(parser)
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for the new results (default results/NAME-TIME)"
+    )
+    add_output(parser)
+    add_watch_arguments(parser)
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make the runs and compare them with the document's; returns the exit status.
+
+    Raises:
+        ExperimentError: the document or a file that it needs cannot be used, the machine lacks something, or
+            the user stopped.
+    """
+    before, source = read_results(args.results), str(args.results)
+    options = {"retries": retries(args), "parallel": jobs(args)}
+    # The folder that is made by default comes last: nothing is left of a document that is refused.
+    rerun = rerun_of(before, source, args.out or Path(), extension_files(), **options)
+    out = args.out or runner.default_output(before.scenario, time.time())
+    job = rerun.job.model_copy(update={"out": out.absolute()})
+    for note in rerun.notes:
+        say(note)
+    if rerun.folder is not None:
+        os.chdir(rerun.folder)
+    engine = runner.checked_engine(job, args.scheduler)
+    with watching(job, args) as watch:
+        failures = run_and_report(job, json=args.json, has_report=args.has_report, engine=engine, watch=watch)
+        return exit_status(failures) or _compared(before, job, source)
+
+
+def _compared(before: Results, job: Job, source: str) -> int:
+    """Say whether the runs are those of the document, where that can be expected."""
+    if engines.get(job.engine).abilities.clock is Clock.MACHINE:
+        return 0
+    sentences = differences(before, read_results(job.out), source)
+    for sentence in sentences:
+        complain(sentence, EXIT_FAILED)
+    if sentences:
+        return EXIT_FAILED
+    say(f"The runs are those of {source}, to the byte.")
+    return 0
