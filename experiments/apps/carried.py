@@ -57,7 +57,8 @@ def by_port(sock: socket.socket) -> dict[int, int]:
 def _arrived(info: bytes) -> int:
     segment_bytes, sacked, acknowledged = _SEGMENT.unpack_from(info)
     # The kernel counts the SYN as a byte.
-    return max(0, acknowledged - 1) + int(sacked) * int(segment_bytes)
+    arrived: int = max(0, acknowledged - 1) + sacked * segment_bytes
+    return arrived
 
 
 def _entries(sock: socket.socket, option: int, size: int) -> list[bytes]:

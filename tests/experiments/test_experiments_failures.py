@@ -81,14 +81,8 @@ def test_standard_output_on_a_full_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "place",
-    [
-        "InProcess",
-        pytest.param("Namespaces", marks=pytest.mark.root),
-        pytest.param("VirtualKernel"),
-    ],
-)
+@pytest.mark.root
+@pytest.mark.parametrize("place", ["InProcess", "Namespaces", "VirtualKernel"])
 def test_every_failure_has_its_reason_in_every_place(tmp_path: Path, place: str) -> None:
     out = tmp_path / "out"
     job = ("run", "butterfly", "--engine", f"failing-{place}", "--protocol", "ospf", "--case", "1")
@@ -99,7 +93,9 @@ def test_every_failure_has_its_reason_in_every_place(tmp_path: Path, place: str)
     assert told[0].endswith(f": NeedsMore, which says nothing more. Its logs are in {logs}.")
     assert "NeedsMore" in Path(logs, "traceback.txt").read_text()
     assert told[1] == "Case 1 with ospf, seed 2 failed: nothing is known of the reason."
-    (full,) = lab(*run, "--seeds", "3", "--out", str(tmp_path / "full"), limit_bytes=1 << 27)[-1:]
-    log = tmp_path / "full" / "logs" / "1-ospf-s3"
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    full = lab(*run, "--seeds", "3", "--out", str(disk / "out"), disk=disk)[-1]
+    log = disk / "out" / "logs" / "1-ospf-s3"
     assert full.startswith(f"Cannot write the results to {log}"), full
-    assert "File too large" in full
+    assert "No space left on device" in full
