@@ -165,7 +165,7 @@ readme: setup ## renew README's table from docs/results/butterfly.json
 STUDY_SEEDS ?= 30
 STUDIES := table1 kato-flow kato-cc alheid-2014 alheid-2016-wd alheid-2016-ict
 .PHONY: studies
-studies: setup ## run all studies with STUDY_SEEDS seeds (default 30: some 7 minutes on two cores) and renew the table of docs/studies.md
+studies: setup ## run all studies with STUDY_SEEDS seeds (default 30: some 11 minutes on two cores) and renew docs/studies.md and README.md
 	@rm -rf build/studies && mkdir -p build/studies
 	@for study in $(STUDIES); do \
 		$(VENV)/mstcp-lab reproduce $$study --seeds $(STUDY_SEEDS) --out build/studies/$$study --json >build/studies/$$study.json || exit 1; done

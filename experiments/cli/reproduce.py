@@ -152,7 +152,7 @@ def _with_duration(study: schema.Study, duration_s: float | None) -> schema.Stud
     if duration_s is None:
         return study
     try:
-        return schema.Study.model_validate({**study.model_dump(), "duration_s": duration_s})
+        return schema.Study.model_validate({**study.model_dump(by_alias=True), "duration_s": duration_s})
     except ValidationError as error:
         raise ScenarioError("the command line", "--duration", first_problem(error)[1]) from None
 

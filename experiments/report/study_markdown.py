@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from experiments.report.study_tables import StudyTable, ours, paper, tables_of, verdict
-from experiments.studies.document import StudyDocument
+from experiments.studies.document import CheckedClaim, StudyDocument
 from experiments.studies.schema import Study
-from experiments.studies.text import counts
+from experiments.studies.text import also, counts, words
 
 
 def to_markdown(studies: Sequence[tuple[Study, StudyDocument]], seeds: int) -> str:
@@ -22,8 +22,11 @@ def _section(study: Study, document: StudyDocument, seeds: int) -> Iterator[str]
     yield from (f"{sentence}\n" for sentence in counts(document))
     yield from ("## Sentences", "")
     yield from _table(
-        ["status", "sentence", "source", "evidence"],
-        ([claim.status, claim.claim, claim.source, claim.evidence] for claim in document.claims),
+        ["status", "by", "sentence", "source", "evidence"],
+        (
+            [words(claim.status), claim.by, claim.claim, claim.source, _evidence(claim)]
+            for claim in document.claims
+        ),
     )
     for table in tables_of(study, document):
         yield from (f"## {table.title}", "")
@@ -31,6 +34,10 @@ def _section(study: Study, document: StudyDocument, seeds: int) -> Iterator[str]
     for title, texts in (("Assumed", study.assumptions), ("Left out", study.left_out)):
         if texts:
             yield from (f"## {title}", "", *(f"- {text}" for text in texts), "")
+
+
+def _evidence(claim: CheckedClaim) -> str:
+    return ". ".join([claim.evidence, *also(claim)])
 
 
 def _figures(table: StudyTable) -> Iterator[str]:

@@ -16,7 +16,7 @@ from experiments.report.study_markdown import to_markdown
 from experiments.report.study_tables import StudyTable, tables_of
 from experiments.studies.document import StudyDocument
 from experiments.studies.schema import Study
-from experiments.studies.text import counts
+from experiments.studies.text import also, counts, words
 
 PAGE = "study.html"
 MARKDOWN = "study.md"
@@ -50,7 +50,9 @@ def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, ou
     """
     taken: set[str] = set()
     sections = [_section(study, document, taken) for study, document in studies]
-    page = render_template("study.html.j2", sections=sections, seeds=seeds, text=study_tables)
+    page = render_template(
+        "study.html.j2", sections=sections, seeds=seeds, text=study_tables, also=also, words=words
+    )
     plots = [plot for section in sections for _, plot in section.tables]
     path = write_page(page, plots, out_dir, PAGE)
     try:

@@ -49,8 +49,8 @@ def _table(study: Study, document: StudyDocument, name: str) -> StudyTable:
     metrics = {column: _metrics(sources, column) for column in unique(cell.column for cell in cells)}
     own: dict[str, list[str]] = {}
     for source in sources:
-        if source.metric not in metrics[source.column]:
-            own.setdefault(source.row, []).append(source.metric)
+        if source.ours.metric not in metrics[source.column]:
+            own.setdefault(source.row, []).append(source.ours.metric)
     return StudyTable(
         name=name,
         rows=unique(cell.row for cell in cells),
@@ -66,7 +66,7 @@ def _metrics(sources: Sequence[Cell], column: str) -> list[str]:
     """Return what a column has in the paper's rows, or in all where the paper has none."""
     of_column = [source for source in sources if source.column == column]
     printed = [source for source in of_column if source.paper is not None]
-    return unique(source.metric for source in printed or of_column)
+    return unique(source.ours.metric for source in printed or of_column)
 
 
 def _heading(column: str, metrics: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,7 +14,7 @@ from experiments.engines.sim.routing import routes
 from experiments.errors import ScenarioError
 from experiments.model import overrides, scenario
 from experiments.model.plan import RunPlan
-from experiments.studies.schema import FromScenario, Level, Study
+from experiments.studies.schema import FromScenario, Level, Side, Study
 
 
 def cases(study: Study) -> dict[str, dict[str, Any]]:
@@ -84,19 +85,25 @@ def _child(target: Any, part: str) -> Any:
 
 
 def _check_references(study: Study, made: dict[str, dict[str, Any]]) -> None:
-    used = [(cell.case, cell.metric, f"cell {cell.table}/{cell.row}/{cell.column}") for cell in study.cells]
-    for number, claim in enumerate(study.claims, start=1):
-        sides = [side for held in claim.holds for side in (held.left, held.right) if isinstance(side, str)]
-        used += [(*split_side(side), f"claim {number}") for side in sides]
-    for case, metric, place in used:
-        if case not in made:
-            raise ScenarioError(study.name, place, f"there is no case {case!r}; cases: {', '.join(made)}")
-        if metric not in study.metrics:
+    for side, place in _references(study):
+        for case in side.cases:
+            if case not in made:
+                raise ScenarioError(study.name, place, f"there is no case {case!r}; cases: {', '.join(made)}")
+        if side.metric not in study.metrics:
             known = ", ".join(study.metrics)
-            raise ScenarioError(study.name, place, f"there is no metric {metric!r}; metrics: {known}")
+            raise ScenarioError(study.name, place, f"there is no metric {side.metric!r}; metrics: {known}")
 
 
-def split_side(side: str) -> tuple[str, str]:
-    """Return case and metric of `case: metric`."""
-    case, _, metric = side.rpartition(":")
-    return case.strip(), metric.strip()
+def _references(study: Study) -> Iterator[tuple[Side, str]]:
+    """Return what the study's file speaks of, and where."""
+    for cell in study.cells:
+        yield cell.ours, f"cell {cell.table}/{cell.row}/{cell.column}"
+    for number, claim in enumerate(study.claims, start=1):
+        yield Side((), claim.by), f"claim {number}"
+        for comparison in claim.comparisons() + study.without(claim):
+            yield comparison.left, f"claim {number}"
+            if comparison.right is not None:
+                yield comparison.right, f"claim {number}"
+    for name, metric in study.metrics.items():
+        if metric.beside is not None:
+            yield Side((), metric.beside), f"metrics.{name}"

@@ -6,28 +6,47 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-Status = Literal["reproduced", "not reproduced", "contradictory"]
+Verdict = Literal["reproduced", "not_reproduced", "undecided"]
+Status = Literal[Verdict, "contradictory"]
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Judgement(_Model):
+    """What the seeds say of a sentence `by` a metric; `evidence` has the figures."""
+
+    by: str
+    status: Verdict
+    evidence: str
+
+
 class CheckedClaim(_Model):
-    """A sentence of the paper, and whether the simulator bears it out; `evidence` has the figures."""
+    """A sentence of the paper, and whether the simulator bears it out by the paper's own measure.
+
+    `contradictory`: the paper has it otherwise elsewhere, which `evidence` says.
+    """
 
     claim: str
     source: str
     status: Status
+    by: str
     evidence: str
+    beside: Judgement | None
+    """The same by another measure, where the study has one."""
+    depends_on: str | None
+    """An assumption of ours from which it may follow."""
+    without: Judgement | None
+    """The same without that assumption."""
 
 
 class Columns(_Model):
     """In how many of the tables' columns the rows rank as in the paper.
 
     `consistent` are the columns whose order in the paper is no further from ours than chance makes that of
-    as many runs of ours as the paper made; `uncontradicted` are those without a pair of rows that the seeds
-    tell apart and have in another order. Pairs of rows are in the paper's order, in another, or open.
+    as many more runs of ours as the paper made; `uncontradicted` are those without a pair of rows that the
+    seeds tell apart and have in another order. Pairs of rows are in the paper's order, in another, or open.
     """
 
     ranked_alike: int

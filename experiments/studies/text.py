@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from experiments.studies.document import StudyDocument
+from experiments.studies.document import CheckedClaim, Status, StudyDocument
 from experiments.studies.figures import number, with_interval
 
-STYLES = {"reproduced": "green", "not reproduced": "red", "contradictory": "yellow"}
+STYLES: Mapping[Status, str] = {
+    "reproduced": "green",
+    "not_reproduced": "red",
+    "undecided": "yellow",
+    "contradictory": "magenta",
+}
+
+
+def words(status: Status) -> str:
+    """Return a status in words."""
+    return status.replace("_", " ")
 
 
 def counts(document: StudyDocument) -> list[str]:
     """Return in sentences how much of the paper is reproduced."""
-    statuses = [claim.status for claim in document.claims]
-    sentences = [f"{statuses.count('reproduced')} of {len(statuses)} sentences reproduced."]
-    contradictory = statuses.count("contradictory")
-    if contradictory:
-        sentences.append(f"{contradictory} more where the paper contradicts itself.")
+    claims = document.claims
+    number = Counter(claim.status for claim in claims)
+    sentences = [
+        f"{number['reproduced']} of {len(claims)} sentences are reproduced, {number['not_reproduced']} not, "
+        f"{number['undecided']} cannot be told; in {number['contradictory']} the paper contradicts itself."
+    ]
+    reproduced = [claim for claim in claims if claim.status == "reproduced"]
+    for what, others in (
+        ("by the measure beside the paper's", [claim.beside for claim in reproduced]),
+        ("without the assumption on which they depend", [claim.without for claim in reproduced]),
+    ):
+        checked = [other.status == "reproduced" for other in others if other is not None]
+        if checked:
+            sentences.append(f"{sum(checked)} of {len(checked)} of the reproduced are so {what}, too.")
     columns = document.columns
     if columns.of:
         told_apart = columns.pairs_alike + columns.pairs_contrary
@@ -32,6 +54,17 @@ def counts(document: StudyDocument) -> list[str]:
     return sentences
 
 
+def also(claim: CheckedClaim) -> list[str]:
+    """Return what else was found of a sentence: by another measure, without an assumption."""
+    lines = []
+    if claim.beside is not None:
+        lines.append(f"By {claim.beside.by} {words(claim.beside.status)}: {claim.beside.evidence}")
+    if claim.without is not None:
+        status = words(claim.without.status)
+        lines.append(f"Depends on: {claim.depends_on} Without it {status}: {claim.without.evidence}")
+    return lines
+
+
 def print_study(document: StudyDocument, console: Console) -> None:
     """Print cells beside the paper's, claims with their evidence, and what was assumed and left out."""
     if document.cells:
@@ -42,8 +75,12 @@ def print_study(document: StudyDocument, console: Console) -> None:
         console.print(table)
     for claim in document.claims:
         style = STYLES[claim.status]
-        console.print(f"[{style}]{claim.status}[/]: {escape(claim.claim)} [dim]({escape(claim.source)})[/]")
-        console.print(f"    {escape(claim.evidence)}", style="dim")
+        console.print(
+            f"[{style}]{words(claim.status)}[/] by {escape(claim.by)}: {escape(claim.claim)} "
+            f"[dim]({escape(claim.source)})[/]"
+        )
+        for line in (claim.evidence, *also(claim)):
+            console.print(f"    {escape(line)}", style="dim")
     for sentence in counts(document):
         console.print(f"{document.study}: {sentence}")
     for title, texts in (("Assumed", document.assumptions), ("Left out", document.left_out)):

@@ -48,7 +48,8 @@ resent = { of = "flows.1.streams.0.retransmits" }
 [[claims]]
 claim = "Something arrives."
 source = "none"
-holds = [{ left = "reno: mbps", relation = "above", right = 0.1 }]
+by = "mbps"
+holds = [{ case = "reno", above = 0.1 }]
 """
 
 

@@ -25,6 +25,10 @@ left_out = ["Table I."]
 duration_s = 50.0
 base = { links = [] }
 
+[dependences.queues]
+assumption = "Queues hold 100 packets."
+without = { door = "nopr" }
+
 [[axes]]
 name = "method"
 levels = [
@@ -34,45 +38,39 @@ levels = [
 ]
 
 [metrics]
-mbps = { of = "flows.f.mptcp.window_rates_bps.*", scale = 1e-6 }
+mbps = { of = "flows.f.mptcp.window_rates_bps.*", scale = 1e-6, beside = "goodput_mbps" }
 goodput_mbps = { of = "flows.f.goodput_bps", scale = 1e-6 }
 
-[[cells]]
+[[tables]]
 table = "III"
-row = "nopr"
-column = "coupled"
-paper = 4.2
-case = "nopr"
-metric = "mbps"
-
-[[cells]]
-table = "III"
-row = "door"
-column = "coupled"
-paper = 7.9
-case = "door"
-metric = "mbps"
-
-[[cells]]
-table = "III"
-row = "mstcp"
-column = "coupled"
-case = "mstcp"
-metric = "goodput_mbps"
+columns = { coupled = "{}: mbps" }
+rows.nopr = [4.2]
+rows.door = [7.9]
+rows.mstcp = ["mstcp: goodput_mbps"]
 
 [[claims]]
 claim = "TCP-DOOR carries more | than NoPR."
 source = "section III"
-holds = [{ left = "door: mbps", relation = "above", right = "nopr: mbps" }]
+by = "mbps"
+holds = [{ case = "door", of = "nopr", above = 1 }]
+depends_on = "queues"
 
 [[claims]]
 claim = "NoPR carries 8 Mbit/s."
 source = "section III"
-holds = [{ left = "nopr: mbps", relation = "about", right = 8.0, tolerance = 0.1 }]
+by = "mbps"
+holds = [{ case = "nopr", is = "8" }]
+
+[[claims]]
+claim = "TCP-DOOR carries twice as much."
+source = "section III"
+by = "mbps"
+holds = [{ case = "door", of = "nopr", is = "2.0" }]
 
 [[claims]]
 claim = "Both carry the same."
 source = "section IV"
+by = "mbps"
 contradiction = "Table III has it otherwise"
 """
 MBPS = {"nopr": [4.0, 4.2, 4.4], "door": [8.0, 8.1, 8.2], "mstcp": [8.9, 9.0, 9.1]}
@@ -127,15 +125,20 @@ def test_figures_have_their_interval_and_missing_ones_a_dash() -> None:
 
 def test_the_page_has_sentences_tables_orders_and_figures(folder: Path) -> None:
     page = (folder / "study.html").read_text()
-    for status in ("reproduced", "not reproduced", "contradictory"):
+    for status in ("reproduced", "not_reproduced", "undecided", "contradictory"):
         assert page.count(f'data-status="{status}"') == 1
+    assert "not reproduced</span>" in page
+    assert page.count("By goodput_mbps ") == 3
+    assert "Depends on: Queues hold 100 packets. Without it not reproduced: nopr 4.200" in page
     assert page.count("data-row=") == 3
     assert "<td>4.2</td><td>4.200 ± 0.497</td>" in page
     assert "door &gt; nopr" in page
     assert "Row mstcp: goodput_mbps." in page
     assert "Queues hold 100 packets." in page
     assert "3 seeds of 50 s" in page
-    assert "1 of 3 sentences reproduced." in page
+    assert (
+        "1 of 4 sentences are reproduced, 1 not, 1 cannot be told; in 1 the paper contradicts itself." in page
+    )
     assert "<svg" in page
 
 
@@ -169,7 +172,7 @@ def test_the_same_documents_give_the_same_bytes(folder: Path, tmp_path: Path) ->
 
 
 def test_a_study_without_tables_has_its_sentences(tmp_path: Path) -> None:
-    text = STUDY[: STUDY.index("[[cells]]")] + STUDY[STUDY.index("[[claims]]") :]
+    text = STUDY[: STUDY.index("[[tables]]")] + STUDY[STUDY.index("[[claims]]") :]
     write_studies([made(text)], 1, tmp_path)
     assert "1 seed of 50 s" in (tmp_path / "study.html").read_text()
 
