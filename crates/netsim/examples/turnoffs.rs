@@ -56,7 +56,7 @@ const CHANGES: [Change; 12] = [
 
 fn scheduler(description: &mut Value, name: &str, binding: &str) {
     for flow in description["flows"].as_array_mut().expect("flows") {
-        flow["mstcp"] = json!({ "scheduler": name, "binding": binding });
+        flow["mstcp"] = json!({ "scheduler": name, "binding": binding, "trust_streams": true });
     }
 }
 

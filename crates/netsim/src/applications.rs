@@ -44,7 +44,8 @@ impl Simulation {
                 }
             } else {
                 if let (1.., Source::Requests(requests)) = (read, &mut flow.source) {
-                    flow.backlog += requests.on_arrived(read);
+                    let answers = requests.on_arrived(read);
+                    flow.add_backlog(self.now, answers);
                 }
                 if flow.backlog > 0 {
                     self.fill(index)?;
@@ -77,13 +78,15 @@ impl Simulation {
         self.settle()
     }
 
-    /// Make sure that a flow is asked no later than its protocol's next timer.
+    /// Make sure that a flow is asked no later than its protocol's next timer, and when its application may write again.
     fn arm_flow(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         let Carrier::Connections(bundle) = &flow.carrier else {
             return;
         };
-        let Some(due) = bundle.next_timer() else {
+        let write = flow.write_rate.filter(|_| flow.backlog > 0);
+        let write = write.map(|rate| rate.next()).filter(|&at| at > self.now);
+        let Some(due) = bundle.next_timer().into_iter().chain(write).min() else {
             return;
         };
         // What is due already has been looked at now.
@@ -94,7 +97,7 @@ impl Simulation {
         }
     }
 
-    /// Begin to write when all connections are open, to whom acts first.
+    /// Begin to write when all connections are open, to whom acts first, and its time has come.
     fn begin_if_open(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         let Carrier::Connections(bundle) = &flow.carrier else {
@@ -107,8 +110,9 @@ impl Simulation {
         if !bundle.is_open(asker, &self.hosts) {
             return;
         }
+        let begun = self.now.max(flow.write_from);
         flow.phase = Phase::Writing;
-        flow.begun = Some(self.now);
+        flow.begun = Some(begun);
         let (count, later) = match &mut flow.source {
             Source::Requests(requests) => requests.first(),
             Source::Listed(writes) => match writes.next_time() {
@@ -118,7 +122,7 @@ impl Simulation {
             _ => (1, 0),
         };
         for _ in 0..count {
-            self.queue.schedule(self.now + later, Target::Source(index));
+            self.queue.schedule(begun + later, Target::Source(index));
         }
     }
 
@@ -142,6 +146,7 @@ impl Simulation {
         }
         match flow.source.gap() {
             Some(gap) => {
+                let gap = flow.lateness.gap(gap);
                 let next = self.queue.reserve(self.now + gap, Target::Source(index));
                 self.queue.replace_first(next);
             }
@@ -150,7 +155,12 @@ impl Simulation {
             }
         }
         match flow.source {
-            Source::Bulk => self.fill(index)?,
+            Source::Bulk => {
+                if let Some(rate) = &mut flow.write_rate {
+                    rate.begin(self.now);
+                }
+                self.fill(index)?;
+            }
             Source::Requests(_) => {
                 flow.ask(self.now);
                 self.on_answers(index, 0)?;
@@ -174,7 +184,7 @@ impl Simulation {
                 if flow.backlog == 0 && bundle.write(self.now, bytes, &mut self.hosts)? {
                     flow.on_written(self.now, bytes);
                 } else if flow.when_full == WhenFull::Wait {
-                    flow.backlog += u64::from(bytes);
+                    flow.add_backlog(self.now, u64::from(bytes));
                 } else {
                     flow.ticks[1] += 1;
                     if bundle.refuses_until_an_event() {
@@ -204,7 +214,7 @@ impl Simulation {
         let flow = &mut self.flows[index as usize];
         flow.ticks[0] += 1;
         if flow.when_full == WhenFull::Wait {
-            flow.backlog += u64::from(bytes);
+            flow.add_backlog(self.now, u64::from(bytes));
             return self.fill(index);
         }
         if let Carrier::Connections(bundle) = &mut flow.carrier {
@@ -229,7 +239,7 @@ impl Simulation {
         let flow = &mut self.flows[index as usize];
         let other = self.queue.peek().map_or(Nanos::MAX, Event::time);
         let bound = other.min(flow.stop).min(self.schedule.end);
-        if let Some((count, next)) = flow.source.skip(tick.time(), bound) {
+        if let Some((count, next)) = flow.lateness.skip(&mut flow.source, tick.time(), bound) {
             flow.ticks[0] += count;
             flow.ticks[1] += count;
             self.counters.events += count;
@@ -239,10 +249,10 @@ impl Simulation {
         }
     }
 
-    /// Write as much of what is ready as there is room for.
+    /// Write as much of what is ready as there is room for, no faster than the application's rate.
     fn fill(&mut self, index: u32) -> Result<(), Error> {
         let flow = &mut self.flows[index as usize];
-        while flow.backlog > 0 && self.now < flow.stop {
+        while flow.may_write(self.now) {
             let bytes = flow.backlog.min(u64::from(flow.write_bytes)) as u32;
             let Carrier::Connections(bundle) = &mut flow.carrier else {
                 return Ok(());
@@ -252,6 +262,9 @@ impl Simulation {
             }
             flow.backlog -= u64::from(bytes);
             flow.on_written(self.now, bytes);
+        }
+        if flow.write_rate.is_some() {
+            self.arm_flow(index);
         }
         Ok(())
     }

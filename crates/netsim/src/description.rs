@@ -92,9 +92,12 @@ pub struct FlowDescription {
     pub protocol: Protocol,
     /// What the application writes.
     pub traffic: Traffic,
-    /// When the connection is opened.
+    /// When the connections are opened. The application begins once all of them are open.
     #[serde(default)]
     pub start_s: f64,
+    /// ... but no earlier than this, if it is given.
+    #[serde(default)]
+    pub write_from_s: Option<f64>,
     /// When the application stops writing; none: never.
     #[serde(default)]
     pub stop_s: Option<f64>,
@@ -147,6 +150,9 @@ pub enum Traffic {
         /// What becomes of a write that finds the send buffer full.
         #[serde(default)]
         when_full: WhenFull,
+        /// Each write is late by a uniform draw up to this part of the time between two, at most 1.
+        #[serde(default)]
+        jitter: f64,
     },
     /// The same at the times of a Poisson process.
     Poisson {
@@ -171,12 +177,18 @@ pub enum Traffic {
         /// How the lengths are distributed.
         #[serde(default)]
         lengths: Lengths,
+        /// The first on periods, drawn by somebody else: begin and end in seconds, rising. Those after them are drawn here.
+        #[serde(default)]
+        periods: Vec<(f64, f64)>,
         /// Bytes of a write.
         #[serde(default)]
         write_bytes: Option<u32>,
         /// What becomes of a write that finds the send buffer full.
         #[serde(default)]
         when_full: WhenFull,
+        /// Each write is late by a uniform draw up to this part of the time between two, at most 1.
+        #[serde(default)]
+        jitter: f64,
     },
     /// As much as the send buffer takes, `total_bytes` at most.
     Bulk {
@@ -186,6 +198,9 @@ pub enum Traffic {
         /// Bytes of a write.
         #[serde(default)]
         write_bytes: Option<u32>,
+        /// The application writes no faster than this; none: as the send buffer takes it.
+        #[serde(default)]
+        write_rate_bps: Option<f64>,
     },
     /// The destination asks over the flow's connection, the source answers, one after the other. Either `per_s` (open loop: a
     /// Poisson process) or `users` (closed loop: each waits for the whole answer, thinks and asks again).
@@ -204,9 +219,18 @@ pub enum Traffic {
         /// Bytes of a request.
         #[serde(default = "default_request_bytes")]
         request_bytes: u32,
+        /// The first draws of the times between requests, or that users think, made by somebody else. Those after them are drawn here.
+        #[serde(default)]
+        drawn_times_s: Vec<f64>,
+        /// Likewise the first sizes.
+        #[serde(default)]
+        drawn_sizes_bytes: Vec<u64>,
         /// Bytes of a write.
         #[serde(default)]
         write_bytes: Option<u32>,
+        /// The application answers no faster than this; none: as the send buffer takes it.
+        #[serde(default)]
+        write_rate_bps: Option<f64>,
     },
     /// Writes that somebody else has decided, each with its time.
     Listed {
@@ -215,6 +239,9 @@ pub enum Traffic {
         /// What becomes of a write that finds the send buffer full.
         #[serde(default)]
         when_full: WhenFull,
+        /// What waits is written no faster than this; none: as the send buffer takes it.
+        #[serde(default)]
+        write_rate_bps: Option<f64>,
     },
 }
 
@@ -271,9 +298,10 @@ pub struct PathDescription {
     /// Its nodes from `src` to `dst`, or how they are found.
     #[serde(default)]
     pub path: PathChoice,
-    /// Goodput allocated to it: its weight among the flow's paths.
-    #[serde(default = "default_weight")]
-    pub rate_bps: f64,
+    /// Goodput allocated to it: its weight among the flow's paths, and what its packets may be paced at. None: nothing is allocated
+    /// to it, and it weighs 1.
+    #[serde(default)]
+    pub rate_bps: Option<f64>,
     /// `mptcp`: when the subflow joins; with the connection unless given. The first path's is always there.
     #[serde(default)]
     pub join_s: Option<f64>,
@@ -354,20 +382,28 @@ pub struct MstcpDescription {
     pub frame_payload_bytes: Option<u32>,
     /// Whether a connection of one stream has frames too.
     pub identify_single: bool,
-    /// Take for delivered what a stream took, as in the paper; else the library's whole protocol, with late binding alone.
-    pub trust_streams: bool,
+    /// Take for delivered what a stream took, as in the paper; else the library's whole protocol, with late binding alone. Unless
+    /// given: with early binding.
+    pub trust_streams: Option<bool>,
+}
+
+impl MstcpDescription {
+    /// Whether what a stream took counts as delivered.
+    pub fn trusts_streams(&self) -> bool {
+        self.trust_streams.unwrap_or(self.binding == Binding::Early)
+    }
 }
 
 impl Default for MstcpDescription {
     fn default() -> Self {
         Self {
-            binding: Binding::Early,
+            binding: Binding::Late,
             scheduler: "weighted".to_owned(),
             reorder_buffer_bytes: 4 << 20,
             frame_payload_bytes: None,
             send_buffer_s: None,
             identify_single: false,
-            trust_streams: true,
+            trust_streams: None,
         }
     }
 }
@@ -463,10 +499,17 @@ fn default_weight() -> f64 {
 fn default_paths() -> Vec<PathDescription> {
     vec![PathDescription {
         path: PathChoice::default(),
-        rate_bps: default_weight(),
+        rate_bps: None,
         join_s: None,
         leave_s: None,
     }]
+}
+
+impl PathDescription {
+    /// Its weight among the flow's paths.
+    pub fn weight(&self) -> f64 {
+        self.rate_bps.unwrap_or_else(default_weight)
+    }
 }
 
 impl Description {

@@ -7,7 +7,7 @@ use crate::description::WhenFull;
 use crate::metrics::Meter;
 use crate::requests::Transfers;
 use crate::time::Nanos;
-use crate::traffic::Source;
+use crate::traffic::{Lateness, Source, WriteRate};
 
 /// What carries a flow.
 #[derive(Debug)]
@@ -47,10 +47,16 @@ pub struct Flow {
     pub when_full: WhenFull,
     /// Bytes that are written as soon as there is room: files, answers, writes that wait.
     pub backlog: u64,
+    /// How fast the backlog is written at most.
+    pub write_rate: Option<WriteRate>,
+    /// How late the writes of a rate are.
+    pub lateness: Lateness,
     /// Files and answers.
     pub transfers: Option<Transfers>,
     /// When the connections are opened.
     pub start: Nanos,
+    /// The application begins no earlier.
+    pub write_from: Nanos,
     /// When the application stops writing.
     pub stop: Nanos,
     /// When the first write was due.
@@ -80,22 +86,35 @@ pub struct Application {
     pub when_full: WhenFull,
     /// Bytes of a file; none if it has no end or there is none.
     pub file_bytes: Option<u64>,
+    /// How fast it writes what lies before it; none: as there is room.
+    pub write_rate: Option<WriteRate>,
+    /// How late its writes are.
+    pub lateness: Lateness,
 }
 
 impl Flow {
     /// A flow that waits for its start.
-    pub fn new(name: String, carrier: Carrier, application: Application, span: [Nanos; 2]) -> Self {
+    ///
+    /// `times`: when connections are opened, when the application begins at the earliest, and when it stops.
+    pub fn new(
+        name: String,
+        carrier: Carrier,
+        application: Application,
+        [start, write_from, stop]: [Nanos; 3],
+    ) -> Self {
         let Application {
             source,
             write_bytes,
             when_full,
             file_bytes,
+            write_rate,
+            lateness,
         } = application;
         let mut transfers = None;
         if file_bytes.is_some() || matches!(source, Source::Requests(_)) {
             let mut wanted = Transfers::default();
             if let Some(bytes) = file_bytes {
-                wanted.want(span[0], bytes, true);
+                wanted.want(write_from, bytes, true);
             }
             transfers = Some(wanted);
         }
@@ -105,14 +124,20 @@ impl Flow {
         };
         Self {
             name,
-            carrier,
             source,
             write_bytes,
             when_full,
             backlog,
+            write_rate,
+            lateness,
             transfers,
-            start: span[0],
-            stop: span[1],
+            start: match carrier {
+                Carrier::Connections(_) => start,
+                Carrier::Datagrams { .. } => write_from,
+            },
+            write_from,
+            stop,
+            carrier,
             begun: None,
             phase: Phase::Waiting,
             timer: Nanos::MAX,
@@ -125,6 +150,9 @@ impl Flow {
 
     /// Note a write that was taken.
     pub fn on_written(&mut self, now: Nanos, bytes: u32) {
+        if let Some(rate) = &mut self.write_rate {
+            rate.on_written(now, bytes);
+        }
         self.totals[0] += u64::from(bytes);
         self.stamps.push_back((self.totals[0], now));
     }
@@ -154,9 +182,25 @@ impl Flow {
     /// For how long an on/off source has been on.
     pub fn on_until(&self, now: Nanos) -> Nanos {
         match (&self.source, self.begun) {
-            (Source::OnOff(periods), Some(begun)) => periods.on_until(now - begun),
+            (Source::OnOff(periods), Some(begun)) => periods.on_until(now.saturating_sub(begun)),
             _ => 0,
         }
+    }
+
+    /// Add bytes that the application is to write.
+    pub fn add_backlog(&mut self, now: Nanos, bytes: u64) {
+        if let (0, Some(rate)) = (self.backlog, &mut self.write_rate) {
+            rate.begin(now);
+        }
+        self.backlog += bytes;
+    }
+
+    /// Whether the application may write of its backlog.
+    pub fn may_write(&self, now: Nanos) -> bool {
+        self.backlog > 0
+            && now < self.stop
+            && self.begun.is_some_and(|begun| begun <= now)
+            && self.write_rate.map_or(true, |rate| rate.next() <= now)
     }
 
     /// Make a request.

@@ -34,6 +34,8 @@ pub enum Purpose {
     Probing = 11,
     /// ACKs that the F-RTO of ns-3's MPTCP ignores.
     IgnoredAcks = 12,
+    /// How late an application's writes are.
+    Lateness = 13,
 }
 
 /// The seed of `purpose` number `index` in a run of seed `seed`.

@@ -26,6 +26,15 @@ pub enum Loop {
     },
 }
 
+/// First draws that somebody else has made.
+#[derive(Debug, Clone, Default)]
+pub struct Drawn {
+    /// Times between requests, or that users think.
+    pub times: VecDeque<Nanos>,
+    /// Bytes of answers.
+    pub sizes: VecDeque<u64>,
+}
+
 /// The requests of a flow: made at its destination, answered by its source in the order in which they come.
 #[derive(Debug, Clone)]
 pub struct Requests {
@@ -34,6 +43,7 @@ pub struct Requests {
     request_bytes: u32,
     times: SplitMix64,
     draws: SplitMix64,
+    drawn: Drawn,
     /// Bytes of requests that the connection has not taken yet.
     unsent: u64,
     /// Bytes of the answers to requests that have not arrived.
@@ -43,13 +53,13 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Requests of `request_bytes` for `sizes`; `times` draws when, `draws` how much.
+    /// Requests of `request_bytes` for `sizes`; `times` draws when, `draws` how much, after what is `drawn` already.
     pub fn new(
         arrivals: Loop,
         sizes: Sizes,
         request_bytes: u32,
-        times: SplitMix64,
-        draws: SplitMix64,
+        [times, draws]: [SplitMix64; 2],
+        drawn: Drawn,
     ) -> Self {
         Self {
             arrivals,
@@ -57,6 +67,7 @@ impl Requests {
             request_bytes,
             times,
             draws,
+            drawn,
             unsent: 0,
             answers: VecDeque::new(),
             arrived: 0,
@@ -66,15 +77,20 @@ impl Requests {
     /// How many requests are under way to be made at the beginning, and how long after it.
     pub fn first(&mut self) -> (u32, Nanos) {
         match self.arrivals {
-            Loop::Open { mean_ns } => (1, exponential(&mut self.times, mean_ns)),
+            Loop::Open { mean_ns } => (1, self.time(mean_ns)),
             Loop::Closed { users, .. } => (users, 0),
         }
+    }
+
+    fn time(&mut self, mean_ns: f64) -> Nanos {
+        let drawn = self.drawn.times.pop_front();
+        drawn.unwrap_or_else(|| exponential(&mut self.times, mean_ns))
     }
 
     /// The time to the next request of an open loop.
     pub fn gap(&mut self) -> Option<Nanos> {
         match self.arrivals {
-            Loop::Open { mean_ns } => Some(exponential(&mut self.times, mean_ns)),
+            Loop::Open { mean_ns } => Some(self.time(mean_ns)),
             Loop::Closed { .. } => None,
         }
     }
@@ -83,13 +99,14 @@ impl Requests {
     pub fn think(&mut self) -> Option<Nanos> {
         match self.arrivals {
             Loop::Open { .. } => None,
-            Loop::Closed { think_ns, .. } => Some(exponential(&mut self.times, think_ns)),
+            Loop::Closed { think_ns, .. } => Some(self.time(think_ns)),
         }
     }
 
     /// Make a request: the bytes of its answer.
     pub fn ask(&mut self) -> u64 {
-        let size = draw(&self.sizes, &mut self.draws);
+        let drawn = self.drawn.sizes.pop_front();
+        let size = drawn.unwrap_or_else(|| draw(&self.sizes, &mut self.draws));
         self.unsent += u64::from(self.request_bytes);
         self.answers.push_back(size);
         size
@@ -204,8 +221,8 @@ mod tests {
             users: 2,
             think_ns: 0.0,
         };
-        let rng = SplitMix64::new(1);
-        let mut requests = Requests::new(users, sizes, 100, rng.clone(), rng);
+        let draws = [1, 2].map(SplitMix64::new);
+        let mut requests = Requests::new(users, sizes, 100, draws, Drawn::default());
         assert_eq!(requests.first(), (2, 0));
         assert_eq!((requests.ask(), requests.ask()), (1000, 1000));
         assert_eq!(requests.unsent(), 200);

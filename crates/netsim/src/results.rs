@@ -308,8 +308,8 @@ impl Simulation {
         let active = match flow.source {
             Source::OnOff(_) => flow.on_until(self.now) - flow.meter.on_before,
             Source::Bulk => {
-                let end = self.completion(flow).map(|time| flow.start + time);
-                let begin = flow.start.max(self.schedule.measure_from);
+                let end = self.completion(flow).map(|time| flow.write_from + time);
+                let begin = flow.write_from.max(self.schedule.measure_from);
                 end.unwrap_or(self.now).saturating_sub(begin)
             }
             _ => 0,

@@ -59,8 +59,9 @@ pub struct TcpDescription {
     pub rto_initial_s: Option<f64>,
     /// Greatest retransmission timeout.
     pub rto_max_s: Option<f64>,
-    /// `off`, `window` (2 cwnd / srtt in slow start, 1.2 afterwards) or `allocated` (1 % above each path's rate).
-    pub pacing: PacingName,
+    /// `off`, `window` (2 cwnd / srtt in slow start, 1.2 afterwards) or `allocated` (1 % above each path's rate, if it has one). Unless
+    /// given: the streams of MSTCP as `allocated`, and nothing else.
+    pub pacing: Option<PacingName>,
 }
 
 /// Whose TCP it is.
@@ -179,11 +180,10 @@ impl ReorderingName {
 }
 
 /// Pacing by name.
-#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum PacingName {
     /// None.
-    #[default]
     Off,
     /// By cwnd / srtt.
     Window,
@@ -303,12 +303,12 @@ impl TcpDescription {
             config.detection = Detection::TimerOnly;
         }
         config.pacing = match (self.pacing, rate_bps) {
-            (PacingName::Off, _) | (PacingName::Allocated, None) => Pacing::Off,
-            (PacingName::Window, _) => Pacing::Window {
+            (Some(PacingName::Off), _) | (None | Some(PacingName::Allocated), None) => Pacing::Off,
+            (Some(PacingName::Window), _) => Pacing::Window {
                 slow_start_percent: 200,
                 avoidance_percent: 120,
             },
-            (PacingName::Allocated, Some(rate)) => Pacing::Rate {
+            (None | Some(PacingName::Allocated), Some(rate)) => Pacing::Rate {
                 rate_bps: (rate * 1.01) as u64,
             },
         };

@@ -1,9 +1,11 @@
 //! What applications write, and when.
 
+use std::collections::VecDeque;
+
 use mstcp_core::rng::SplitMix64;
 
 use crate::description::Lengths;
-use crate::random::exponential;
+use crate::random::{below, exponential};
 use crate::requests::Requests;
 use crate::time::{Nanos, SECOND};
 
@@ -40,6 +42,75 @@ impl Source {
             Self::Requests(requests) => requests.gap(),
             Self::Listed(writes) => writes.gap(),
         }
+    }
+}
+
+/// How late the writes of a rate are: each by a uniform draw. Their order stays, and no lateness adds up.
+#[derive(Debug, Clone)]
+pub struct Lateness {
+    most: Nanos,
+    last: Nanos,
+    rng: SplitMix64,
+}
+
+impl Lateness {
+    /// Each write is up to `most` late, which is no more than the time between two.
+    pub fn new(most: Nanos, rng: SplitMix64) -> Self {
+        Self { most, last: 0, rng }
+    }
+
+    /// The time from a write to the next one, which are due `gap` apart.
+    pub fn gap(&mut self, gap: Nanos) -> Nanos {
+        if self.most == 0 {
+            return gap;
+        }
+        let before = std::mem::replace(&mut self.last, below(&mut self.rng, self.most + 1));
+        gap + self.last - before
+    }
+
+    /// Skip ticks of a source whose next one, late as it is, comes at `time`: how many surely come before `bound`, and when
+    /// the next one comes.
+    pub fn skip(&mut self, source: &mut Source, time: Nanos, bound: Nanos) -> Option<(u64, Nanos)> {
+        let (count, next) = source.skip(time - self.last, bound.saturating_sub(self.most))?;
+        self.last = 0;
+        Some((count, next + self.gap(0)))
+    }
+}
+
+/// A bound of what an application writes of what lies before it, by the time that each byte takes.
+///
+/// Who could not write for a while makes up for [`Self::CATCH_UP`] and no more, as the sources of the live engine do.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteRate {
+    ns_per_byte: f64,
+    allowed_ns: f64,
+}
+
+impl WriteRate {
+    const CATCH_UP: f64 = 50e6;
+
+    /// No faster than `rate_bps`, which is above 0.
+    pub fn new(rate_bps: f64) -> Self {
+        Self {
+            ns_per_byte: 8e9 / rate_bps,
+            allowed_ns: 0.0,
+        }
+    }
+
+    /// Something lies before the application again.
+    pub fn begin(&mut self, now: Nanos) {
+        self.allowed_ns = self.allowed_ns.max(now as f64);
+    }
+
+    /// When the next write may be.
+    pub fn next(&self) -> Nanos {
+        self.allowed_ns.ceil() as Nanos
+    }
+
+    /// Note a write.
+    pub fn on_written(&mut self, now: Nanos, bytes: u32) {
+        let earliest = now as f64 - Self::CATCH_UP;
+        self.allowed_ns = self.allowed_ns.max(earliest) + f64::from(bytes) * self.ns_per_byte;
     }
 }
 
@@ -140,6 +211,8 @@ pub struct OnOff {
     /// Mean lengths of on and off periods.
     means: [Nanos; 2],
     lengths: Lengths,
+    /// On periods that were drawn before, from the next one on.
+    drawn: VecDeque<(Nanos, Nanos)>,
     rng: SplitMix64,
     /// The last tick.
     at: Nanos,
@@ -150,20 +223,35 @@ pub struct OnOff {
 }
 
 impl OnOff {
-    /// Periods with these mean lengths, of ticks as given.
-    pub fn new(ticks: Ticks, means: [Nanos; 2], lengths: Lengths, rng: SplitMix64) -> Self {
+    /// Periods with these mean lengths, of ticks as given; the first on periods may be `drawn` before.
+    pub fn new(
+        ticks: Ticks,
+        means: [Nanos; 2],
+        lengths: Lengths,
+        drawn: VecDeque<(Nanos, Nanos)>,
+        rng: SplitMix64,
+    ) -> Self {
         let mut new = Self {
             ticks,
             means,
             lengths,
+            drawn,
             rng,
             at: 0,
             periods: [(0, 0); 2],
             before: 0,
         };
-        let end = new.length(0);
-        new.periods[1] = (0, end);
+        new.periods[1] = new.next_period(0);
         new
+    }
+
+    /// The on period after an off period that begins at `end`; the first one has none before it.
+    fn next_period(&mut self, end: Nanos) -> (Nanos, Nanos) {
+        if let Some(period) = self.drawn.pop_front() {
+            return period;
+        }
+        let begin = if end == 0 { 0 } else { end + self.length(1) };
+        (begin, begin + self.length(0))
     }
 
     fn length(&mut self, which: usize) -> Nanos {
@@ -181,12 +269,11 @@ impl OnOff {
             self.at += gap;
             return gap;
         }
-        let begin = end + self.length(1);
-        let on = self.length(0);
+        let period = self.next_period(end);
         self.before += self.periods[0].1 - self.periods[0].0;
-        self.periods = [self.periods[1], (begin, begin + on)];
+        self.periods = [self.periods[1], period];
         self.ticks.carry = 0;
-        begin - std::mem::replace(&mut self.at, begin)
+        period.0 - std::mem::replace(&mut self.at, period.0)
     }
 
     /// For how long it has been on until `time`, which is no earlier than the last tick but one.
@@ -267,7 +354,8 @@ mod tests {
     fn periods_of_fixed_length_begin_with_a_tick() {
         let ticks = Ticks::new(125, 1_000_000);
         let means = [5 * MILLISECOND / 2, 10 * MILLISECOND];
-        let mut periods = OnOff::new(ticks, means, Lengths::Fixed, SplitMix64::new(1));
+        let drawn = VecDeque::new();
+        let mut periods = OnOff::new(ticks, means, Lengths::Fixed, drawn, SplitMix64::new(1));
         let gaps: Vec<Nanos> = (0..5).map(|_| periods.next_gap() / 1000).collect();
         assert_eq!(gaps, [1000, 1000, 10_500, 1000, 1000]);
         let on: Vec<Nanos> = [0, 2000, 2500, 9000, 12_500, 13_000, 15_000, 20_000]
@@ -278,10 +366,47 @@ mod tests {
     }
 
     #[test]
+    fn periods_that_were_drawn_come_first() {
+        let ticks = Ticks::new(125, 1_000_000);
+        let drawn = [(0, 1500), (4000, 5500)].map(|(begin, end)| (begin * 1000, end * 1000));
+        let means = [MILLISECOND; 2];
+        let (lengths, rng) = (Lengths::Fixed, SplitMix64::new(1));
+        let mut periods = OnOff::new(ticks, means, lengths, drawn.into(), rng);
+        let gaps: Vec<Nanos> = (0..4).map(|_| periods.next_gap() / 1000).collect();
+        assert_eq!(gaps, [1000, 3000, 1000, 1500]);
+    }
+
+    #[test]
+    fn late_ticks_keep_their_order_and_their_rate() {
+        let mut late = Lateness::new(999, SplitMix64::new(5));
+        let gaps: Vec<Nanos> = (0..10_000).map(|_| late.gap(1000)).collect();
+        let total: Nanos = gaps.iter().sum();
+        assert!((10_000_000..10_001_000).contains(&total), "{total}");
+        assert!(gaps.iter().any(|&gap| gap < 200) && gaps.iter().any(|&gap| gap > 1800));
+        // Of those that are skipped none could have come later than the bound.
+        let mut source = Source::ConstantRate(Ticks::new(125, 1_000_000_000));
+        let mut late = Lateness::new(500, SplitMix64::new(5));
+        let (count, next) = late.skip(&mut source, 0, 10_000).expect("ticks");
+        assert_eq!(count, 10);
+        assert!((10_000..=10_500).contains(&next), "{next}");
+    }
+
+    #[test]
+    fn a_write_rate_holds_back_and_makes_up_for_a_while_and_no_more() {
+        let mut rate = WriteRate::new(8e6);
+        rate.begin(MILLISECOND);
+        rate.on_written(MILLISECOND, 1000);
+        assert_eq!(rate.next(), 2 * MILLISECOND);
+        rate.on_written(SECOND, 1000);
+        assert_eq!(rate.next(), 951 * MILLISECOND);
+    }
+
+    #[test]
     fn periods_have_their_mean_share_of_the_time() {
         let ticks = Ticks::new(125, 10_000_000);
         let means = [30 * MILLISECOND, 10 * MILLISECOND];
-        let mut periods = OnOff::new(ticks, means, Lengths::Exponential, SplitMix64::new(3));
+        let (lengths, drawn) = (Lengths::Exponential, VecDeque::new());
+        let mut periods = OnOff::new(ticks, means, lengths, drawn, SplitMix64::new(3));
         let time: Nanos = (0..5_000_000).map(|_| periods.next_gap()).sum();
         let share = periods.on_until(time) as f64 / time as f64;
         assert!((share - 0.75).abs() < 0.01, "{share}");

@@ -160,11 +160,15 @@ fn short_queues_on_the_middle_link_drop_whose_packets_ns_3_drops() {
     assert!(again(0) > 2 * again(1), "{} {}", again(0), again(1));
 }
 
+fn early(scheduler: &str) -> Value {
+    json!({ "binding": "early", "scheduler": scheduler })
+}
+
 /// What the random draw costs: deterministic schedulers come close to propagation and serialisation alone, some 7 ms.
 #[test]
 fn deterministic_schedulers_take_the_queues_away() {
-    let weighted = |d: &mut Value| set_flows(d, "mstcp", &json!({ "scheduler": "weighted" }));
-    let earliest = |d: &mut Value| set_flows(d, "mstcp", &json!({ "scheduler": "earliest" }));
+    let weighted = |d: &mut Value| set_flows(d, "mstcp", &early("weighted"));
+    let earliest = |d: &mut Value| set_flows(d, "mstcp", &early("earliest"));
     for (name, change) in [
         ("weighted", weighted as fn(&mut Value)),
         ("earliest", earliest),

@@ -47,7 +47,11 @@ fn missing(results: &Results) -> u64 {
 }
 
 fn protocol() -> Value {
-    json!({ "binding": "late", "trust_streams": false })
+    json!({})
+}
+
+fn trusting() -> Value {
+    json!({ "trust_streams": true })
 }
 
 #[test]
@@ -55,7 +59,7 @@ fn everything_arrives_though_a_path_dies_for_good() {
     let dies = json!({ "down_s": [[4.0, 30.0]] });
     assert_eq!(missing(&run(&dies, &protocol())), 0);
     // Who trusts a stream waits for what went with it.
-    let trusting = run(&dies, &json!({ "binding": "late" }));
+    let trusting = run(&dies, &trusting());
     assert!(missing(&trusting) > 100_000);
 }
 
@@ -68,8 +72,7 @@ fn a_path_that_comes_back_and_one_that_loses_lose_nothing() {
 
 #[test]
 fn on_good_paths_the_protocol_costs_little() {
-    let [whole, trusting] =
-        [protocol(), json!({ "binding": "late" })].map(|mstcp| run(&json!({}), &mstcp));
+    let [whole, trusting] = [protocol(), trusting()].map(|mstcp| run(&json!({}), &mstcp));
     assert_eq!(missing(&whole), 0);
     let [whole, trusting] =
         [&whole, &trusting].map(|results| results.flows[0].delay_s.expect("delays").mean);
@@ -84,7 +87,7 @@ fn the_whole_protocol_binds_late() {
                   { "ends": ["C", "B"], "rate_bps": 1e6, "delay_us": 10.0 }],
         "flows": [{ "name": "1", "src": "A", "dst": "B", "protocol": "mstcp", "traffic": { "kind": "bulk" },
                     "paths": [{ "path": ["A", "B"], "rate_bps": 1e6 }, { "path": ["A", "C", "B"], "rate_bps": 1e6 }],
-                    "mstcp": { "trust_streams": false } }],
+                    "mstcp": { "binding": "early", "trust_streams": false } }],
     });
     let description = Description::from_json(&description.to_string()).expect("a description");
     let error = Simulation::new(&description)

@@ -189,7 +189,7 @@ fn packets_and_bytes_are_conserved_through_faults() {
                     { "path": ["A", "B"], "rate_bps": 2.5e6 },
                     { "path": ["A", "S", "B"], "rate_bps": 2e6 },
                 ],
-                "mstcp": { "binding": binding },
+                "mstcp": { "binding": binding, "trust_streams": true },
             }],
         }));
         assert_conserved(&results);

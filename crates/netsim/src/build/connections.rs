@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::methods::{is_own, Named};
 use crate::random::{derive_seed, Purpose};
 use crate::switch::WeightedPath;
-use crate::tcp::config::{CongestionAlgorithm, Detection, Ns3MptcpMethod};
+use crate::tcp::config::{CongestionAlgorithm, Detection, Ns3MptcpMethod, Pacing};
 use crate::tcp::congestion::{self, coupled as coupling, CongestionControl};
 use crate::tcp::recovery::response::{FRtoStep, Ns3FRto};
 use crate::tcp::{Config, Endpoint};
@@ -27,7 +27,7 @@ const MAX_SUBFLOWS: usize = 64;
 const UNSENT_TIME_S: f64 = 0.010;
 /// ... but for these bounds.
 const UNSENT_FRAMES_MIN: f64 = 4.0;
-const UNSENT_BYTES_MAX: f64 = 262_144.0;
+const UNSENT_BYTES_MAX: f64 = 2_097_152.0;
 /// A send buffer that follows the rate has room for so many segments at least.
 const SEND_BUFFER_SEGMENTS_MIN: u32 = 8;
 /// ... and beyond a round trip for these: segments that serialise or wait for a delayed ACK.
@@ -35,9 +35,13 @@ const SEND_BUFFER_SPARE_SEGMENTS: f64 = 4.0;
 const SEND_BUFFER_SPARE_S: f64 = 0.002;
 
 impl Builder<'_> {
-    /// The settings of TCP with what a flow says of its own.
+    /// The settings of TCP with what a flow says of its own. Unless told otherwise, MSTCP's streams are paced at what their paths
+    /// are allocated, and nothing else is.
     fn flow_config(&self, flow: &FlowDescription, rate_bps: Option<f64>) -> Config {
-        let mut config = self.description.tcp.config(rate_bps);
+        let tcp = &self.description.tcp;
+        let is_told = tcp.pacing.is_some();
+        let mut config =
+            tcp.config(rate_bps.filter(|_| is_told || flow.protocol == Protocol::Mstcp));
         if let Some(&name) = flow.congestion_control.as_ref().and_then(Named::built_in) {
             config.congestion = self.description.tcp.congestion(name);
         }
@@ -58,7 +62,8 @@ impl Builder<'_> {
         overhead: f64,
     ) -> Result<[u32; 2], Error> {
         let rate = paths.iter().map(|path| path.weight).sum::<f64>() * overhead;
-        let mut config = self.flow_config(flow, Some(rate));
+        let is_allocated = flow.paths.iter().all(|path| path.rate_bps.is_some());
+        let mut config = self.flow_config(flow, is_allocated.then_some(rate));
         if let (Protocol::Mstcp, Binding::Early, [path]) =
             (flow.protocol, flow.mstcp.binding, paths)
         {
@@ -73,14 +78,13 @@ impl Builder<'_> {
             self.control(place, flow, &config)?,
             self.control(place, flow, &config)?,
         ];
-        let ends = [
-            self.responding(Endpoint::client_with(
-                &config,
-                seconds(flow.start_s),
-                client,
-            ))?,
-            self.responding(Endpoint::server_with(&config, server))?,
-        ];
+        let sender = Endpoint::client_with(&config, seconds(flow.start_s), client);
+        if matches!(config.pacing, Pacing::Rate { .. }) {
+            // What is allocated is the flow's: the side that accepts knows no rate.
+            config.pacing = Pacing::Off;
+        }
+        let receiver = Endpoint::server_with(&config, server);
+        let ends = [self.responding(sender)?, self.responding(receiver)?];
         Ok(self.hosts.connect(ends, routes, ids.0, ids.1))
     }
 
@@ -292,7 +296,7 @@ impl Builder<'_> {
         let total: f64 = paths.iter().map(|path| path.weight).sum();
         let settings = MstcpSettings {
             binding: flow.mstcp.binding,
-            trust_streams: flow.mstcp.trust_streams,
+            trust_streams: flow.mstcp.trusts_streams(),
             frame_payload_bytes: frame_payload_bytes as usize,
             reorder_buffer_bytes: flow.mstcp.reorder_buffer_bytes,
             send_buffer_bytes: u64::from(
@@ -302,7 +306,7 @@ impl Builder<'_> {
                 .iter()
                 .map(|path| {
                     let frame = f64::from(frame_payload_bytes + FRAME_HEADER_BYTES);
-                    let bytes = path.weight / 8.0 * UNSENT_TIME_S;
+                    let bytes = path.weight * overhead / 8.0 * UNSENT_TIME_S;
                     bytes.max(UNSENT_FRAMES_MIN * frame).min(UNSENT_BYTES_MAX) as u32
                 })
                 .collect(),

@@ -1,14 +1,16 @@
 //! Flows: what their applications write, and what carries them.
 
+use std::collections::VecDeque;
+
 use super::{Builder, MAX_TIME_S};
 use crate::description::{FlowDescription, Protocol, Sizes, Traffic, WhenFull};
 use crate::error::Error;
 use crate::flow::{Application, Carrier, Flow};
 use crate::random::{generator, Purpose};
-use crate::requests::{Loop, Requests};
+use crate::requests::{Drawn, Loop, Requests};
 use crate::time::seconds;
 use crate::time::Nanos;
-use crate::traffic::{Listed, OnOff, Source, Ticks};
+use crate::traffic::{Lateness, Listed, OnOff, Source, Ticks, WriteRate};
 
 use super::connections::FRAME_HEADER_BYTES;
 
@@ -74,14 +76,16 @@ impl Builder<'_> {
             )?),
         };
         let stop = flow.stop_s.unwrap_or(MAX_TIME_S);
-        if !(0.0..=stop).contains(&flow.start_s) || stop > MAX_TIME_S {
+        let write_from_s = flow.write_from_s.unwrap_or(flow.start_s);
+        let rise = 0.0 <= flow.start_s && flow.start_s <= write_from_s && write_from_s <= stop;
+        if !rise || stop > MAX_TIME_S {
             return Err(Error::description(
                 format!("{place}.start_s"),
-                "a flow starts at 0 or later, and before it stops",
+                "a flow starts at 0 or later, writes no earlier than that, and stops after both",
             ));
         }
-        let span = [seconds(flow.start_s), seconds(stop)];
-        Ok(Flow::new(flow.name.clone(), carrier, application, span))
+        let times = [flow.start_s, write_from_s, stop].map(seconds);
+        Ok(Flow::new(flow.name.clone(), carrier, application, times))
     }
 
     fn application(
@@ -92,7 +96,7 @@ impl Builder<'_> {
         payload: u32,
     ) -> Result<Application, Error> {
         let place = &format!("{place}.traffic");
-        let (bytes, when_full) = match *traffic {
+        let (bytes, when_full, write_rate_bps) = match *traffic {
             Traffic::Cbr {
                 write_bytes,
                 when_full,
@@ -107,17 +111,33 @@ impl Builder<'_> {
                 write_bytes,
                 when_full,
                 ..
-            } => (write_bytes, when_full),
-            Traffic::Bulk { write_bytes, .. } | Traffic::Requests { write_bytes, .. } => {
-                (write_bytes, WhenFull::Wait)
+            } => (write_bytes, when_full, None),
+            Traffic::Bulk {
+                write_bytes,
+                write_rate_bps,
+                ..
             }
-            Traffic::Listed { when_full, .. } => (None, when_full),
+            | Traffic::Requests {
+                write_bytes,
+                write_rate_bps,
+                ..
+            } => (write_bytes, WhenFull::Wait, write_rate_bps),
+            Traffic::Listed {
+                when_full,
+                write_rate_bps,
+                ..
+            } => (None, when_full, write_rate_bps),
         };
         let write_bytes = bytes.unwrap_or(payload);
         require(
             (1..=65_536).contains(&write_bytes),
             place,
             "write_bytes is between 1 and 65536",
+        )?;
+        require(
+            write_rate_bps.map_or(true, |rate| (1.0..=1e13).contains(&rate)),
+            place,
+            "write_rate_bps is between 1 and 1e13",
         )?;
         let file_bytes = match *traffic {
             Traffic::Bulk { total_bytes, .. } => total_bytes,
@@ -128,7 +148,32 @@ impl Builder<'_> {
             write_bytes,
             when_full,
             file_bytes,
+            write_rate: write_rate_bps.map(WriteRate::new),
+            lateness: self.lateness(place, index, traffic, write_bytes)?,
         })
+    }
+
+    fn lateness(
+        &self,
+        place: &str,
+        index: u32,
+        traffic: &Traffic,
+        bytes: u32,
+    ) -> Result<Lateness, Error> {
+        let (share, rate_bps) = match *traffic {
+            Traffic::Cbr {
+                jitter, rate_bps, ..
+            }
+            | Traffic::OnOff {
+                jitter, rate_bps, ..
+            } => (jitter, rate_bps),
+            _ => (0.0, 1.0),
+        };
+        let fits = (0.0..=1.0).contains(&share);
+        require(fits, place, "jitter is between 0 and 1")?;
+        let most = (share * f64::from(bytes) * 8e9 / rate_bps.round()) as Nanos;
+        let rng = generator(self.description.seed, Purpose::Lateness, u64::from(index));
+        Ok(Lateness::new(most, rng))
     }
 
     fn source(
@@ -158,6 +203,7 @@ impl Builder<'_> {
                 on_s,
                 off_s,
                 lengths,
+                periods,
                 ..
             } => {
                 let fits = [on_s, off_s].iter().all(|s| (1e-9..=86_400.0).contains(*s));
@@ -167,6 +213,7 @@ impl Builder<'_> {
                     ticks(*rate_bps)?,
                     means,
                     *lengths,
+                    on_periods(place, periods)?,
                     draws(Purpose::Traffic),
                 ))
             }
@@ -178,6 +225,8 @@ impl Builder<'_> {
                 users,
                 think_s,
                 request_bytes,
+                drawn_times_s,
+                drawn_sizes_bytes,
                 ..
             } => {
                 let arrivals = arrivals(place, *per_s, *users, *think_s)?;
@@ -191,12 +240,46 @@ impl Builder<'_> {
                     arrivals,
                     sizes.clone(),
                     *request_bytes,
-                    draws(Purpose::Traffic),
-                    draws(Purpose::Sizes),
+                    [Purpose::Traffic, Purpose::Sizes].map(draws),
+                    drawn(place, drawn_times_s, drawn_sizes_bytes)?,
                 )))
             }
         })
     }
+}
+
+/// On periods that were drawn before.
+fn on_periods(place: &str, periods: &[(f64, f64)]) -> Result<VecDeque<(Nanos, Nanos)>, Error> {
+    let ends = periods.iter().flat_map(|&(begin, end)| [begin, end]);
+    let ends: Vec<f64> = ends.collect();
+    require(
+        ends.iter()
+            .all(|time_s| (0.0..=MAX_TIME_S).contains(time_s))
+            && ends.windows(2).all(|pair| pair[0] < pair[1])
+            && ends.first().map_or(true, |&begin| begin == 0.0),
+        place,
+        "periods are pairs of seconds, the first from 0 on, which rise",
+    )?;
+    let periods = periods.iter();
+    Ok(periods
+        .map(|&(begin, end)| (seconds(begin), seconds(end)))
+        .collect())
+}
+
+/// Draws of requests that were made before.
+fn drawn(place: &str, times_s: &[f64], sizes: &[u64]) -> Result<Drawn, Error> {
+    require(
+        times_s
+            .iter()
+            .all(|time_s| (0.0..=MAX_TIME_S).contains(time_s))
+            && sizes.iter().all(|size| (1..=MAX_SIZE_BYTES).contains(size)),
+        place,
+        "drawn_times_s are seconds from 0 on, drawn_sizes_bytes between 1 and 2^50",
+    )?;
+    Ok(Drawn {
+        times: times_s.iter().map(|&time_s| seconds(time_s)).collect(),
+        sizes: sizes.iter().copied().collect(),
+    })
 }
 
 fn listed(place: &str, writes: &[(f64, u32)]) -> Result<Vec<(Nanos, u32)>, Error> {

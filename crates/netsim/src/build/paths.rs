@@ -75,12 +75,12 @@ impl Builder<'_> {
                 PathChoice::Nodes(nodes) => self.links(&place, nodes, ends)?,
                 PathChoice::Found(search) => self.searched(&place, *search, index, ends)?,
             };
-            if !(0.0..=1e13).contains(&path.rate_bps) {
+            if !(0.0..=1e13).contains(&path.weight()) {
                 return Err(Error::description(place, "rate_bps is between 0 and 1e13"));
             }
             paths.push(WeightedPath {
                 links,
-                weight: path.rate_bps,
+                weight: path.weight(),
             });
         }
         if paths.iter().map(|path| path.weight).sum::<f64>() <= 0.0 {

@@ -199,9 +199,10 @@ impl Mstcp {
             };
             let endpoint = self.streams[index].ends[side];
             // As the library does, which asks the kernel when it looks for room.
-            let unsent = hosts.get(endpoint).tcp.unsent_bytes() as usize;
-            self.sides[side].on_unsent(now, index, unsent)?;
-            if !self.has_room(index, endpoint, hosts)
+            let unsent = hosts.get(endpoint).tcp.unsent_bytes();
+            self.sides[side].on_unsent(now, index, unsent as usize)?;
+            let limit = self.settings.unsent_limit_bytes[index];
+            if unsent + (count as u32).min(limit / 2) > limit
                 || hosts.send_buffer_free(endpoint) < count as u32
             {
                 self.sides[side].on_sent(index, 0)?;
@@ -212,9 +213,9 @@ impl Mstcp {
         Ok(())
     }
 
-    /// Whether little enough waits unsent in a stream's socket.
+    /// Whether so little waits unsent in a stream's socket that its kernel calls it writable again.
     fn has_room(&self, stream: usize, endpoint: u32, hosts: &Hosts) -> bool {
-        hosts.get(endpoint).tcp.unsent_bytes() < self.settings.unsent_limit_bytes[stream]
+        hosts.get(endpoint).tcp.unsent_bytes() < self.settings.unsent_limit_bytes[stream] / 2
     }
 
     /// Give a stream the frame of `count` bytes that the core offers for it.

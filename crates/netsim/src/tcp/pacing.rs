@@ -3,17 +3,26 @@
 use super::config::Pacing;
 use crate::time::{Nanos, SECOND};
 
+/// Linux paces no sooner than after so many segments of data.
+const SEGMENTS_UNPACED: u32 = 10;
+
 /// When the next segment may leave.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     pacing: Pacing,
     next: Nanos,
+    /// Segments that left unpaced at the beginning.
+    unpaced: u32,
 }
 
 impl Pacer {
     /// Nothing has been sent.
     pub fn new(pacing: Pacing) -> Self {
-        Self { pacing, next: 0 }
+        Self {
+            pacing,
+            next: 0,
+            unpaced: 0,
+        }
     }
 
     /// The earliest time of the next segment.
@@ -37,7 +46,14 @@ impl Pacer {
     }
 
     /// Account for `bytes` of data that leave at `now`; `cwnd`, `ssthresh` in bytes, `srtt` if known.
+    ///
+    /// As in Linux (`tcp_update_skb_after_send`) the first segments leave at once, and what leaves late shortens the gap behind it,
+    /// by half of it at most.
     pub fn sent(&mut self, now: Nanos, bytes: u32, cwnd: u64, ssthresh: u64, srtt: Option<Nanos>) {
+        if self.pacing != Pacing::Off && self.unpaced < SEGMENTS_UNPACED {
+            self.unpaced += 1;
+            return;
+        }
         let bits = u128::from(bytes) * 8;
         let gap = match self.pacing {
             Pacing::Off => return,
@@ -56,6 +72,7 @@ impl Pacer {
                 bits * u128::from(srtt) * 100 / window_bits.max(1)
             }
         };
-        self.next = self.next.max(now) + gap as Nanos;
+        let (gap, late) = (gap as Nanos, now.saturating_sub(self.next));
+        self.next = self.next.max(now) + gap - late.min(gap / 2);
     }
 }

@@ -90,7 +90,7 @@ pub fn butterfly(variant: char, scenario: u8, protocol: &str, seed: u64) -> Valu
             link("S0", "S2", 10.0, long),
             link("S3", "S4", 5.0, long),
         ],
-        "tcp": { "profile": "ns3", "sack": false },
+        "tcp": { "profile": "ns3", "sack": false, "pacing": "off" },
         "flows": [flow(0, scenario, protocol), flow(1, scenario, protocol)],
     })
 }
