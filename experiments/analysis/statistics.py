@@ -14,7 +14,10 @@ FRACTION_TERMS = 60
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over `count` runs; `half_width` is that of its confidence interval, None for a single run."""
+    """A mean over `count` runs; `half_width` is that of its confidence interval.
+
+    None for a single run, and for runs that are all alike: seeds that change nothing are one measurement.
+    """
 
     mean: float
     half_width: float | None
@@ -38,7 +41,7 @@ def estimate(
     if count == 0:
         return None
     kept = _trim(values, trim)
-    if len(kept.values) == 1:
+    if len(kept.values) == 1 or not kept.mean_variance:
         return Estimate(kept.mean, None, count)
     quantile = student_t_quantile(0.5 + confidence / 2, len(kept.values) - 1)
     return Estimate(kept.mean, quantile * math.sqrt(kept.mean_variance), count)
@@ -46,7 +49,10 @@ def estimate(
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two means; `half_width` is that of its interval, None where a side has a single run."""
+    """A difference of two means; `half_width` is that of its interval.
+
+    None where a side has a single run, and where on neither side runs differ.
+    """
 
     value: float
     half_width: float | None
@@ -81,7 +87,7 @@ def welch(
         return Difference(value, None)
     total = math.fsum(side.mean_variance for side in sides)
     if total == 0:
-        return Difference(value, 0.0)
+        return Difference(value, None)
     # Welch and Satterthwaite's degrees of freedom: not whole, between those of the smaller side and both.
     degrees = 1 / math.fsum((side.mean_variance / total) ** 2 / (len(side.values) - 1) for side in sides)
     return Difference(value, student_t_quantile(0.5 + confidence / 2, degrees) * math.sqrt(total))
@@ -111,6 +117,8 @@ def _trim(values: Sequence[float], share: float) -> _Trimmed:
 
 
 def _variance(values: Sequence[float]) -> float:
+    if min(values) == max(values):  # the mean may be a rounding error away from them
+        return 0.0
     mean = math.fsum(values) / len(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 

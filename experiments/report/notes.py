@@ -81,8 +81,13 @@ def general_notes(results: Results) -> list[str]:
             "The paper simulated NewReno in ns-3 for 120 s; here a Linux kernel recovers from losses in its "
             "own way. Compare goodput; delays need not be the paper's."
         )
-    else:
+    elif results.settings.get("sim", {}).get("profile") == "paper":
         notes.append("The paper simulated NewReno in ns-3 for 120 s.")
+    else:
+        notes.append(
+            "The paper simulated NewReno in ns-3 for 120 s; here hosts send as the library and Linux do "
+            "(--set sim.profile=paper has the paper's sender). Delays need not be the paper's."
+        )
     if results.overrides:
         changed = ", ".join(f"{key} = {value}" for key, value in results.overrides.items())
         notes.append(f"Settings were changed ({changed}), so the paper's figures are of another experiment.")
@@ -156,6 +161,8 @@ def _row_note(flow: FlowSummary) -> str | None:
         notes.append("no run was valid; the figures are of invalid runs")
     elif left_out:
         notes.append(f"{left_out} of {flow.runs_total} runs not valid and left out")
+    if flow.runs_alike:
+        notes.append(f"all {len(flow.runs)} runs are alike: the seed changes nothing here, so n = 1")
     protocol = PROTOCOLS.get(flow.protocol)
     if protocol is not None and protocol.set_apart:
         notes.append(protocol.set_apart)

@@ -70,6 +70,12 @@ class FlowSummary:
         return self.results[0].workload_kind
 
     @property
+    def runs_alike(self) -> bool:
+        """Whether there are several runs and all came out the same."""
+        figures = [(result.goodput_bps, result.bytes_read, result.delay_s) for result in self.results]
+        return len(figures) > 1 and all(each == figures[0] for each in figures)
+
+    @property
     def goodput_ratio(self) -> float | None:
         """Received over requested goodput; None where no application asked for a rate all the time."""
         if self.workload != CONSTANT_RATE or not self.requested_bps:

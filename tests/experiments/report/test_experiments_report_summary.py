@@ -9,6 +9,7 @@ import pytest
 
 from experiments.protocols import PROTOCOLS
 from experiments.report import units
+from experiments.report.comparison import compare
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.palette import protocol_looks
 from experiments.report.reference import load_reference
@@ -33,6 +34,22 @@ def test_an_invalid_run_enters_no_figure_while_there_is_a_valid_one() -> None:
     assert [run.seed for run in flow.runs] == [1, 3]
     assert flow.valid
     assert flow_notes(flow).row == "1 of 3 runs not valid and left out"
+
+
+def test_runs_that_are_all_alike_are_one_measurement() -> None:
+    results = make_results(("ospf",), ("1",), seeds=3)
+    alike = [results.runs[0].model_copy(update={"seed": seed}) for seed in (1, 2, 3)]
+    results = results.model_copy(update={"runs": alike})
+    flow = summarise(results)[0].flows["1"][0]
+    assert flow.goodput_bps.half_width is None
+    assert "all 3 runs are alike: the seed changes nothing here, so n = 1" in (flow_notes(flow).row or "")
+    others = [make_results(("ospf",), ("1",)).runs[0].model_copy(update={"seed": seed}) for seed in (1, 2)]
+    others[0].flows[0].goodput_bps = others[1].flows[0].goodput_bps = flow.goodput_bps.mean + 1.0
+    (pair,) = compare([("a", results), ("b", results.model_copy(update={"runs": others}))]).pairs
+    assert [row.goodput_bps.difference.significant for row in pair.rows if row.goodput_bps.difference] == [
+        None,
+        None,
+    ]
 
 
 def test_where_no_run_is_valid_the_invalid_ones_are_shown_and_marked() -> None:
