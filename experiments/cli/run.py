@@ -18,6 +18,7 @@ from experiments.model import demands, overrides, scenario
 from experiments.model.given_paths import check_given_paths
 from experiments.model.job import Job
 from experiments.model.scenario import Scenario
+from experiments.protocols.settings import check_read
 from experiments.registry import extension_files
 from experiments.workloads.shorthand import parse_workload
 from topologies import load as load_network
@@ -129,6 +130,7 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
     if args.trace is not None:
         asked.scenario["sim.trace"] = _names(args.trace, "--trace")
     final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
+    check_read({**asked.scenario, **changed}, wanted)
     network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
     scenario.check_flows(final, cases, network.hosts)
     check_given_paths(final, cases, network)

@@ -41,6 +41,19 @@ def status_of(*argv: str) -> int:
         (["run", "butterfly", "--duration", "-1"], "--duration: must be greater than 0"),
         (["run", "butterfly", "--allocation", "best"], "'best' is not given for flow 1, 2"),
         (["run", "butterfly", "--set", "tcp.sak=true"], "the nearest are tcp.sack"),
+        (
+            ["run", "butterfly", "--protocol", "ospf", "--set", "sim.pacing=allocated"],
+            "--set sim.pacing: says nothing to ospf: only ppfs, ppfs-group, mstcp would read it",
+        ),
+        (
+            ["run", "butterfly", "--protocol", "ospf,ecmp", "--set", "mstcp.scheduler=earliest"],
+            "--set mstcp.scheduler: says nothing to ospf, ecmp: only mstcp would read it",
+        ),
+        (
+            ["run", "butterfly", "--protocol", "mstcp", "--set", "flows.1.requested_bps.ppfs=1e6"],
+            "says nothing to mstcp: only ppfs would read it",
+        ),
+        (["run", "butterfly", "--protocol", "mptcp", "--allocation", "paper"], "--allocation: says nothing"),
         (["run", "butterfly", "--set", "links.S0-S9.rate_bps=1e6"], "no link 'S0-S9'"),
         (["run", "butterfly", "--set", "links.S0-S4.rate_bps=-1"], "greater than 0"),
         (
